@@ -36,12 +36,33 @@ REASONS = {
     r"\| error calling ValueError -> value TensorType\(u?int": "powers of integers by negative integers are what the C code of both says, in Python too",
     r"(int_div|floor_div|mod)\(bool, bool\)": "quotients of bools are int8, as in NumPy",
     r"(int_div|floor_div).*complex": "complex numbers have no whole quotients, as in NumPy",
+    r"(int_div|floor_div|mod)\(u?int\d+, bool\)": "integers divided by zero are an error, in Python code too",
     r"(int_div|floor_div)\(float\d+, bool\)": "a float divided by zero is infinite, as in NumPy 2",
     r"\b(and_|or_|xor)\(.* -> value": "bools and integers, as in NumPy",
     r"\b(and_|or_|xor)\(": "bits of signed integers and uint64 are refused when the graph is built",
     r"\b(isclose|allclose)\(.*error building TypeError -> value": "integers are close, too",
     r"arctan2\(float16|complex_from_polar|\bangle\(|softplus\(bool\)|unary: gamma\(": "as exact as the dtype of the result; poles of gamma as in SciPy",
     r"pow(er)?\(bool, complex": "0 to the power of a complex number, as in NumPy 2",
+    r"broadcasting: join\(.*IndexError -> error building TypeError": "another kind of exception for what both refuse",
+    r"(_dot22scalar|MakeVector\(\))\(.*error building AttributeError -> value": "takes numbers, and integers of several dtypes",
+    r"broadcasting: grad of (inc|alloc)\(.*TensorType": "a gradient has the shape of what was repeated, also where that is known at run time only",
+    r"inplace: erf_inplace\(int": "in Python the float64 is cut to an integer, not rounded to float32 before",
+    r"inplace: (eq|neq|lt|le|gt|ge|isnan|isinf)_inplace": "comparisons write zeros and ones into what they overwrite, of any dtype",
+    r"inplace: .* \| error building TypeError -> value": "operations in place compute in the dtype of both operands, and convert",
+    r"inplace: inv_inplace\(int": "what divides integers is a float, converted back",
+    r"inplace: .*inplace=True\) of \w+ \| error building NotImplementedError": "increments by an advanced index work in place",
+    r"linalg: .* of int8 \|": "the linear algebra of integers is that of floats",
+    r"linalg: T\.nlinalg\.matrix_power\(a, (0|-1)\)": "the identity, and powers of the inverse, as in NumPy",
+    r"linalg: T\.nlinalg\.(norm|tensorsolve)\(": "types are those of the values; a norm is a float, of the dtype of its argument",
+    r"linalg: .* error building AssertionError -> error building TypeError": "ranks that do not fit are a TypeError",
+    r"linalg: T\.grad\(T\.nlinalg\.svd": "a singular value decomposition has a gradient",
+    r"error building AttributeError -> error building TypeError": "a float or list in the place of a variable is a TypeError",
+    r"sorting: .*(topk|searchsorted\(T.sort|extra_ops.compress)": "works",
+    r"sorting: .*bincount\(": "negative numbers are not counted, as in NumPy",
+    r"sorting: .*(cumsum|cumprod|CumOp)\(": "the Python code of cumulative sums has the dtype that the type declares",
+    r"sorting: T\.nonzero\(v, True\)": "one row is broadcastable",
+    r"sorting: x\.reshape\(\(-2, 3\)": "only -1 stands for what is left",
+    r"sorting: T\.split\(v, \[2\], 1\)": "a split into one part is refused when its length is wrong",
     r"axis=\(\)": "axis=() reduces nothing, as in NumPy",
     r"axis=int64\(1\)": "an axis of NumPy's integers",
     r"axis=('a'|0\.5)": "an axis that is no integer is a TypeError",
@@ -50,11 +71,13 @@ REASONS = {
     r"(var|std)\(complex": "the variance of complex numbers is real, as in NumPy",
     r"(sum|prod|mean)\(complex.*dtype=": "sums of complex numbers in a real dtype would lose the imaginary part",
     r"reductions: (cumsum|cumprod)\(": "the Python code of cumulative sums has the dtype that the type declares",
-    r"\b(round|iround|sgn|real|imag|conj|angle|ceil|floor|trunc)\(.* \| error building (TypeError|MethodNotDefined) -> value": "numbers and derivatives that 1.0 refuses",
+    r"unary: relu\(bool": "relu of true is 1, where 0.5 * (x + abs(x)) is 0.5",
+    r"grad\(relu\(int": "the derivative of relu at whole numbers is 0, 0.5 or 1, not a product of integers",
+    r"\b(round|iround|sgn|real|imag|conj|angle|ceil|floor|trunc|ultra_fast_sigmoid|softsign|argsort)\(.* \| error building (TypeError|MethodNotDefined) -> value": "numbers and derivatives that 1.0 refuses",
     r"grad\((log2|log10|exp2|sqr|sqrt|[\w]+)\(\w+\)\) \| value TensorType\(float(32|64), (\w+)\) -> value TensorType\(float(16|32), ": "a derivative has the dtype of its variable, without constants of a wider one",
     r"grad\(log2\(": "the derivative of log2 is not infinite",
     r"\b(relu|elu|selu)\(float": "activations keep the dtype of their input",
-    r"\b(elu|selu|softsign)\(complex": "activations are not defined for complex numbers",
+    r"\b(relu|elu|selu|softsign)\(complex": "activations are not defined for complex numbers",
     r"casts: cast\(\w+, (int|nothing)\)": "a dtype that does not exist is a TypeError; 'int' is NumPy's name of int64",
     r"given 1e\+300 ": "a float given for an integer is a TypeError, however large",
     r"given array\(\[('a'|None)\]": "text and objects are TypeErrors",
@@ -92,11 +115,17 @@ class Expressions:
 
         self.theano, self.T = theano, theano.tensor
         self.nnet = importlib.import_module(theano.__name__ + ".tensor.nnet")
+        self.overwriting = importlib.import_module(theano.__name__ + ".tensor.inplace")
+        for name in ("nlinalg", "slinalg", "blas"):
+            importlib.import_module("%s.tensor.%s" % (theano.__name__, name))
 
     def inputs(self, *kinds):
-        """Variables and values: kinds are (dtype, shape)."""
-        variables = [self.T.TensorType(dtype, [False] * len(shape))() for dtype, shape in kinds]
-        return variables, [sample(dtype, shape) for dtype, shape in kinds]
+        """Variables and values: kinds are (dtype, shape), and which dimensions are declared broadcastable."""
+        variables = [
+            self.T.TensorType(dtype, pattern[0] if pattern else [False] * len(shape))()
+            for dtype, shape, *pattern in kinds
+        ]
+        return variables, [sample(dtype, shape) for dtype, shape, *_ in kinds]
 
     def case(self, name, build, *kinds):
         variables, values = self.inputs(*kinds)
@@ -258,6 +287,110 @@ class Expressions:
                     (dtype, (2, 3)),
                 )
 
+    def texts(self, texts, names, *kinds):
+        """A case for each expression in a text, separated by semicolons; `names` are those of the inputs, and what they are."""
+        for text in texts.split(";"):
+            text = text.strip()
+            for dtype in ("float64", "float32", "int8"):
+                yield self.case(
+                    "%s of %s" % (text, dtype),
+                    lambda *inputs, t=text: eval(
+                        t, {"T": self.T, "theano": self.theano, "np": np, **dict(zip(names, inputs))}
+                    ),
+                    *[(dtype if kind is None else kind, *rest) for kind, *rest in kinds],
+                )
+
+    def broadcasting(self):
+        shapes = {(): [()], (3,): [(False,)], (1,): [(False,), (True,)], (2, 3): [(False, False)], (1, 3): [(False, False), (True, False)],
+                  (2, 1): [(False, False), (False, True)], (1, 1): [(False, True), (True, True)]}  # fmt: skip
+        calls = {
+            "add": lambda a, b: a + b,
+            "lt": lambda a, b: a < b,
+            "switch": lambda a, b: self.T.switch(a > 0, b, a),
+            "fill": lambda a, b: self.T.fill(a, b),
+            "alloc": lambda a, b: self.T.alloc(a, 2, 3),
+            "set": lambda a, b: self.T.set_subtensor(a[:], b),
+            "inc": lambda a, b: self.T.inc_subtensor(a[[0, 0]], b),
+            "grad of add": lambda a, b: self.T.grad((a * b).sum(), [a, b]),
+            "grad of inc": lambda a, b: self.T.grad((self.T.inc_subtensor(a[0], b) ** 2).sum(), [a, b]),
+            "grad of alloc": lambda a, b: self.T.grad((self.T.alloc(a, 2, 3) ** 2).sum(), a),
+            "join": lambda a, b: self.T.join(0, a, b),
+            "dot": lambda a, b: self.T.dot(a, b),
+        }
+        for name, call in calls.items():
+            for a, patterns in shapes.items():
+                for pattern in patterns:
+                    for b, others in shapes.items():
+                        for other in others:
+                            yield self.case(
+                                "%s(%s, %s)" % (name, declared(a, pattern), declared(b, other)),
+                                call,
+                                ("float64", a, pattern),
+                                ("float64", b, other),
+                            )
+
+    def inplace(self):
+        """Ops that overwrite: what they overwrite is computed, so that a function may have them."""
+        names = [name + "_inplace" for name in UNARY + BINARY if name not in ("clip", "dot", "outer", "tensordot")]
+        module = self.overwriting
+        for name in names:
+            for a in ("int8", "int64", "float32", "float64"):
+                if name[: -len("_inplace")] in UNARY:
+                    yield self.case("%s(%s)" % (name, a), lambda x, n=name: getattr(module, n)(x * 1), (a, (2, 3)))
+                    continue
+                for b in ("int8", "int64", "float32", "float64"):
+                    yield self.case(
+                        "%s(%s, %s)" % (name, a, b),
+                        lambda x, y, n=name: getattr(module, n)(x * 1, y + 4),
+                        (a, (2, 3)),
+                        (b, (2, 3)),
+                    )
+        yield from self.texts(
+            "T.set_subtensor((x * 1)[0], y[1], inplace=True); T.inc_subtensor((x * 1)[0], y[1], inplace=True); T.inc_subtensor((x * 1)[:, 1:], y[:, 1:], inplace=True);"
+            "T.inc_subtensor((x * 1)[[0, 0]], y, inplace=True); T.set_subtensor((x * 1)[[0, 1], [1, 0]], y[0, :2], inplace=True); T.inc_subtensor((x * 1)[(x > 1).nonzero()], 3, inplace=True);"
+            "T.set_subtensor((x * 1)[0], 1, tolerate_inplace_aliasing=True); T.inc_subtensor(x, y); T.inc_subtensor(x[0], y); T.set_subtensor(x[0], T.ones((2,)));"
+            "T.set_subtensor(x[0], 0.5); T.set_subtensor(x[0], T.zscalar()); T.inc_subtensor(x.T[0], 1); T.inc_subtensor(x[0].reshape((3, 1)), 1); T.set_subtensor(T.take(x, [0, 1], 1), 3);"
+            "T.inc_subtensor(x[::-1][0], 1); T.inc_subtensor(T.diagonal(x), 1); T.inc_subtensor((x + 1)[0], 1)", "xy", (None, (2, 3)), (None, (2, 3)),
+        )  # fmt: skip
+
+    def linalg(self):
+        yield from self.texts(
+            "T.nlinalg.matrix_inverse(a); T.nlinalg.pinv(a); T.nlinalg.det(a); T.nlinalg.trace(a); T.nlinalg.svd(a); T.nlinalg.svd(a, 0); T.nlinalg.svd(a, compute_uv=0)[0];"
+            "T.nlinalg.qr(a); T.nlinalg.qr(a, 'r'); T.nlinalg.eigh(a + a.T)[0]; T.nlinalg.eig(a + a.T)[0]; T.nlinalg.lstsq(a, v, 1e-9)[0]; T.nlinalg.matrix_power(a, 3); T.nlinalg.matrix_power(a, 0);"
+            "T.nlinalg.matrix_power(a, -1); T.nlinalg.norm(a, None); T.nlinalg.norm(a, 'fro'); T.nlinalg.norm(a, 1); T.nlinalg.norm(a, -1); T.nlinalg.norm(a, 'inf'); T.nlinalg.norm(v, 3);"
+            "T.nlinalg.norm(v, 0); T.nlinalg.norm(a, 5); T.nlinalg.tensorinv(a, 1); T.nlinalg.tensorsolve(a, v); T.nlinalg.alloc_diag(v); T.nlinalg.extract_diag(a); T.nlinalg.diag(a); T.nlinalg.diag(v);"
+            "T.nlinalg.diag(a[0, 0]); T.nlinalg.matrix_dot(a, a, v); T.nlinalg.matrix_dot(a); T.nlinalg.det(v); T.nlinalg.matrix_inverse(v); T.nlinalg.kron(a, a);"
+            "T.slinalg.solve(a, v); T.slinalg.solve(a, a); T.slinalg.Solve(A_structure='lower_triangular', lower=True)(a, v); T.slinalg.cholesky(T.dot(a, a.T)); T.slinalg.Cholesky(lower=False)(T.dot(a, a.T));"
+            "T.slinalg.solve_lower_triangular(a, v); T.slinalg.solve_upper_triangular(a, v); T.slinalg.expm(a); T.slinalg.kron(a, a); T.slinalg.kron(v, v); T.slinalg.kron(v, a); T.slinalg.eigvalsh(a + a.T, T.eye(3));"
+            "T.slinalg.cholesky(v); T.slinalg.solve(v, v); T.slinalg.cholesky(-T.dot(a, a.T)); T.nlinalg.matrix_inverse(a * 0);"
+            "T.grad(T.nlinalg.det(a), a); T.grad(T.nlinalg.matrix_inverse(a).sum(), a); T.grad(T.slinalg.cholesky(T.dot(a, a.T)).sum(), a); T.grad(T.slinalg.solve(a, v).sum(), [a, v]); T.grad(T.slinalg.expm(a).sum(), a);"
+            "T.grad(T.nlinalg.trace(a), a); T.grad(T.nlinalg.eigh(a)[0].sum(), a); T.grad(T.nlinalg.svd(a)[1].sum(), a); T.grad(T.slinalg.kron(a, a).sum(), a); T.grad(T.nlinalg.norm(a, 'fro'), a);"
+            "T.blas.gemm(a, 2.0, a, a, 0.5); T.blas.gemm(a, 2, a, a, 1); T.blas.gemm(a, 1.0, a, v, 0.5); T.blas.gemm(a, v, a, a, 1.0); T.blas.gemv(v, 2.0, a, v, 0.5); T.blas.gemv(v, 1.0, v, a, 0.5); T.blas.gemv(a, 1.0, a, v, 0.5);"
+            "T.blas.ger(a, 2.0, v, v); T.blas.ger(a, 1.0, a, v); T.blas.ger(v, 1.0, v, v); T.blas._dot22(a, a); T.blas._dot22(a, v); T.blas._dot22scalar(a, a, 2.0); T.blas._dot22scalar(a, a, v); T.blas.gemm_no_inplace(a, 1.0, a, a, 1.0);"
+            "T.blas.gemm_inplace(a * 1, 1.0, a, a, 1.0); T.blas.gemv_inplace(v * 1, 1.0, a, v, 1.0); T.blas.gemv_no_inplace(v, 1.0, a, v, 1.0); T.blas.ger_destructive(a * 1, 1.0, v, v); T.blas.batched_dot(t, t); T.blas.batched_dot(t, a);"
+            "T.batched_dot(a, t); T.batched_dot(v, v); T.batched_dot(a, a); T.batched_dot(t, t.dimshuffle(0, 2, 1)); T.batched_dot(t[:2], t); T.batched_tensordot(t, t, 1); T.batched_tensordot(t, t, [[1], [1]]); T.batched_tensordot(t, t, [[2, 1], [1, 2]]);"
+            "T.tensordot(t, t, 1); T.tensordot(t, t, 0); T.tensordot(t, a, [[2], [0]]); T.tensordot(t, t, [[0, 1], [1, 0]]); T.tensordot(t, v, [2, 0]); T.tensordot(a, a, [[0, 1], [0]]); T.tensordot(a, a, -1); T.tensordot(v, v, 2); T.tensordot(a, a, axes=[(1,), (0,)]);"
+            "T.dot(t, a); T.dot(a, t); T.dot(t, t); T.dot(t, v); T.dot(a[0, 0], a); T.dot(2, a); T.dot(v, t); T.outer(v, v); T.outer(a[0, 0], v); T.grad(T.batched_dot(t, t).sum(), t); T.grad(T.tensordot(t, t, [[0, 1], [1, 0]]).sum(), t)",
+            "avt", (None, (3, 3)), (None, (3,)), (None, (2, 2, 2)),
+        )  # fmt: skip
+
+    def sorting(self):
+        yield from self.texts(
+            "T.sort(x, kind='mergesort'); T.sort(x, 0, 'heapsort'); T.sort(x, axis=-3); T.sort(v, None); T.sort(x, order='f'); T.argsort(x); T.argsort(x, None); T.argsort(x, 0, 'mergesort'); T.argsort(v, 1); T.sort(x[0, 0]); x.sort(); x.argsort(0); x.sort(axis=None);"
+            "T.topk(v, 2); T.topk(v, 2, sorted=False); T.topk(x, 2, None); T.topk(v, 7); T.topk(v, -2); T.argtopk(v, 2, idx_dtype='int32'); T.topk_and_argtopk(v, 2); T.topk_and_argtopk(x, 1, 0); T.argtopk(v, 0); T.grad(T.sort(v)[0], v); T.grad(T.topk(v, 2).sum(), v);"
+            "T.extra_ops.searchsorted(T.sort(v), x); T.extra_ops.searchsorted(T.sort(v), x, 'right'); T.extra_ops.searchsorted(v, x, sorter=T.argsort(v)); T.extra_ops.searchsorted(x, v); T.extra_ops.searchsorted(T.sort(v), 1, 'middle'); T.searchsorted(T.sort(v), v);"
+            "T.extra_ops.Unique()(v); T.extra_ops.Unique(True, True, True)(v); T.extra_ops.Unique()(x); T.extra_ops.cumsum(x); T.extra_ops.cumsum(x, 1); T.extra_ops.cumprod(x, 0); T.extra_ops.cumsum(x, 3); T.extra_ops.CumOp(axis=1, mode='add')(x); T.extra_ops.CumOp(mode='max')(x);"
+            "T.extra_ops.diff(v, 0); T.extra_ops.diff(v, 9); T.extra_ops.diff(x, 1, 5); T.extra_ops.bincount(i); T.extra_ops.bincount(i, minlength=9); T.extra_ops.bincount(i, v); T.extra_ops.bincount(i, assert_nonneg=True); T.extra_ops.bincount(v); T.extra_ops.squeeze(x.dimshuffle('x', 0, 1, 'x'));"
+            "T.extra_ops.squeeze(v.dimshuffle(0, 'x')); T.extra_ops.repeat(x, i[:2], 0); T.extra_ops.repeat(v, i); T.extra_ops.repeat(x, -1); T.extra_ops.repeat(x, 1, 1); T.extra_ops.repeat(x, x, 0); T.extra_ops.bartlett(5); T.extra_ops.bartlett(-1); T.extra_ops.bartlett(2.5);"
+            "T.extra_ops.fill_diagonal(x, v[0]); T.extra_ops.fill_diagonal(x, v); T.extra_ops.fill_diagonal_offset(x, 2, 1); T.extra_ops.fill_diagonal_offset(x, 2, -1); T.extra_ops.fill_diagonal(v, 2); T.extra_ops.to_one_hot(i, 9); T.extra_ops.to_one_hot(i, 9, 'int8'); T.extra_ops.to_one_hot(i, 1);"
+            "T.extra_ops.compress(v > 0, v); T.extra_ops.compress([1, 0, 1], x, 1); T.extra_ops.unravel_index(i, (3, 3)); T.extra_ops.unravel_index(i, (3, 3), 'F'); T.extra_ops.unravel_index(9, (3, 3)); T.extra_ops.unravel_index(v, (3, 3)); T.extra_ops.ravel_multi_index((i, i), (7, 7));"
+            "T.extra_ops.ravel_multi_index((i, i), (3, 3), 'wrap'); T.extra_ops.ravel_multi_index((i, i), (3, 3), 'clip'); T.extra_ops.ravel_multi_index((i, i), (1, 1)); T.nonzero(v); T.nonzero(v, True); T.nonzero(x[0, 0]); T.flatnonzero(x); T.nonzero_values(v); T.inverse_permutation(i);"
+            "T.permute_row_elements(x, [2, 0, 1]); T.permute_row_elements(v, i); T.permute_row_elements(x, [[1, 0, 2], [0, 2, 1]]); T.roll(v, 2); T.roll(v, -1); T.roll(x, 1, 1); T.roll(x, 4, 0); T.roll(v, i[0]); T.tri(2, 3, 1); T.tril(v); T.triu(x, -1);"
+            "T.identity_like(x); T.identity_like(v); T.eye(2, dtype='int8'); T.MakeVector()(v[0], i[0]); T.stacklists([[v[0], 1], [2, 3]]); T.stacklists([v, v]); T.atleast_nd; T.transpose(v); T.transpose(x, [1, 0]); T.swapaxes(x, -1, 0); T.flatten(x, -1);"
+            "T.nnet.softmax(v); T.nnet.softmax(x.dimshuffle('x', 0, 1)); T.addbroadcast(v, 0); T.addbroadcast(x, 2); T.unbroadcast(v.dimshuffle('x', 0), 0); T.patternbroadcast(x, (True, True)); x.reshape((3, 2), 2); x.reshape(i[:2]); x.reshape((2, 'a')); x.reshape((-2, 3)); v.reshape((0, 3));"
+            "T.Reshape(2)(v, [2, -1]); T.Reshape(3)(v, [2, 2]); T.tile(v, 0); T.tile(v, (2, 2)); T.tile(x, i[:2], ndim=2); T.tile(x, i[0]); T.tile(v, -1); T.split(v, [2, 2], 2); T.split(v, [1, 1, 2], 3); T.split(v, [5, -1], 2); T.split(v, [2], 1); T.split(v, 2, 2)", "xvi", (None, (2, 3)), (None, (4,)), ("int64", (4,)),
+        )  # fmt: skip
+
     def calls(self):
         """What functions take as inputs."""
         given = (True, 1, -1, 300, 0.5, 1.0, 1e300, 1j, "a", None, [1], [[1, 2], [3, 4]], [1, 0.5], [], np.int8(1), np.float32(0.5), np.float64(0.1), np.array([1.5], "float32"),
@@ -279,7 +412,12 @@ class Expressions:
             yield "shared(%s)" % shown(value), lambda v=value: self.theano.shared(v), [], []
 
 
-GROUPS = [name for name in vars(Expressions) if name[0] != "_" and name not in ("inputs", "case")]
+GROUPS = [name for name in vars(Expressions) if name[0] != "_" and name not in ("inputs", "case", "texts")]
+
+
+def declared(shape, pattern):
+    """A shape as text, its lengths that are declared with an exclamation mark."""
+    return str([("%d!" if flag else "%d") % n for n, flag in zip(shape, pattern)]).replace("'", "")
 
 
 def shown(value):
@@ -315,7 +453,11 @@ def answer(theano, build, variables, values):
         types = [str(v.type) for v in outputs]
         stage = "compiling"
         function = theano.function(
-            variables, outputs, mode=theano.compile.mode.Mode(linker="py", optimizer=None), on_unused_input="ignore"
+            variables,
+            outputs,
+            mode=theano.compile.mode.Mode(linker="py", optimizer=None),
+            accept_inplace=True,
+            on_unused_input="ignore",
         )
         stage = "calling"
         return ["value", types, [plain(v) for v in function(*values)]]
@@ -327,6 +469,7 @@ def child(package, groups):
     """All answers, as JSON on standard output."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    out, sys.stdout = sys.stdout, sys.stderr  # what is printed on the way is no answer
     theano = __import__(package)
     __import__(package + ".tensor")
     expressions = Expressions(theano)
@@ -334,7 +477,7 @@ def child(package, groups):
     for group in groups:
         for name, build, variables, values in getattr(expressions, group)():
             answers["%s: %s" % (group, name)] = answer(theano, build, variables, values)
-    json.dump(answers, sys.stdout)
+    json.dump(answers, out)
 
 
 def described(answer):

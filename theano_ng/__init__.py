@@ -100,7 +100,7 @@ from theano_ng.tensor.constant import get_scalar_constant_value
 gof.ports.scan.fill("theano_ng.scan.front:scan")
 
 # Rules of chapters whose Ops come into graphs by rewriting alone.
-for _module in ("opt_crossentropy", "opt_saturation", "opt_sigm"):
+for _module in ("opt_crossentropy", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
 del _module
 

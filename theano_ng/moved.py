@@ -6,6 +6,7 @@ the names of several). Chapters that are still to come are rows of `MISSING`: wh
 arrives takes its row away. The tables are only asked for modules that are not found otherwise.
 """
 
+import functools
 import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
@@ -106,15 +107,19 @@ MISSING = {
 }
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 
-_CHAPTER_OF = {path: chapter for chapter, paths in MISSING.items() for path in paths.split()}
+
+@functools.cache
+def _chapters():
+    """Module or name of `MISSING` -> chapter."""
+    return {path: chapter for chapter, paths in MISSING.items() for path in paths.split()}
 
 
 def missing(path):
     """Why a module or name below the package cannot be found, if the chapter that has it is one of `MISSING`; otherwise None."""
-    above = path
+    above, chapters = path, _chapters()
     while above:
-        if above in _CHAPTER_OF:
-            return "%s.%s is not in this version, which lacks %s" % (__package__, path, _CHAPTER_OF[above])
+        if above in chapters:
+            return "%s.%s is not in this version, which lacks %s" % (__package__, path, chapters[above])
         above = above.rpartition(".")[0]
     return None
 

@@ -310,8 +310,8 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
     order = _nodes_behind(outputs, constants)
     kept = constants.union(outputs, wrt)
     for node in order:
-        shortcut = node.op.shortcut(node) if hasattr(node.op, "shortcut") else None
-        if shortcut is not None and kept.isdisjoint(shortcut.passed):
+        shortcut = _shortcut_of(node, kept)
+        if shortcut is not None:
             shortcuts[node] = shortcut
     patterns = {}
     uses = {}
@@ -341,6 +341,12 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
                     if row[k] and out in uses:
                         relevant.add(out)
     return {r: apps for r, apps in uses.items() if r in relevant}
+
+
+def _shortcut_of(node, kept):
+    """The `Shortcut` that the Op of a node offers, if it passes none of the variables `kept`."""
+    shortcut = node.op.shortcut(node) if hasattr(node.op, "shortcut") else None
+    return shortcut if shortcut is not None and not any(r in kept for r in shortcut.passed) else None
 
 
 def _way_to_pattern(node, shortcuts):
@@ -666,7 +672,7 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     points = [p if isinstance(p, Variable) else ports.as_variable(p) for p in as_list(eval_points)]
     if len(wrt) != len(points):
         raise ValueError("`wrt` must be the same length as `eval_points`: %d and %d." % (len(wrt), len(points)))
-    tangents = {}
+    kept, tangents = set(wrt), {}
     for i, (r, point) in enumerate(zip(wrt, points)):
         if r.type.ndim != point.type.ndim:
             raise ValueError(
@@ -682,8 +688,12 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
             if unknown.intersection(node.inputs):
                 unknown.update(node.outputs)
             continue
-        inputs = [_constant_tangent(r) if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
-        results = node.op.R_op(list(node.inputs), inputs)
+        shortcut = _shortcut_of(node, kept)
+        if shortcut is not None and unknown.isdisjoint(shortcut.inputs):
+            results = [_tangent_by(shortcut, node.outputs[0], tangents)]
+        else:
+            inputs = [_constant_tangent(r) if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
+            results = node.op.R_op(list(node.inputs), inputs)
         if len(results) != len(node.outputs):
             raise ValueError("%s.R_op returned %d values for %d outputs" % (node.op, len(results), len(node.outputs)))
         for j, (out, t) in enumerate(zip(node.outputs, results)):
@@ -711,6 +721,18 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 t = disconnected_type()
         rval.append(t)
     return format_as(using_list, using_tuple, rval)
+
+
+def _tangent_by(shortcut, out, tangents):
+    """The tangent of `out` from those of the inputs of its `Shortcut`: gradients are linear in that of the output, and the other way around
+    so are tangents."""
+    g = out.copy()  # any variable of this shape, of which nothing else is computed
+    terms = [
+        Lop(gradient, g, _like(r, tangents[r]), disconnected_inputs="ignore")
+        for r, gradient in zip(shortcut.inputs, shortcut.gradients(g))
+        if r in tangents and not is_absent(gradient)
+    ]
+    return reduce(_add, terms) if terms else None
 
 
 def _reads_values(node, j, tangents):

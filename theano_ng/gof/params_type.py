@@ -238,12 +238,11 @@ class ParamsType(Type):
     def get_enum(self, key):
         """The value of an enum constant; KeyError when there is no enum among the fields, or none has it.
 
-                Examples
-                --------
-                >>> from theano_ng.digests import blake2b
-        from theano_ng.gof.type import EnumType
-                >>> ParamsType(letters=EnumType(A=1, B=('beta', 2))).get_enum('B')
-                2
+        Examples
+        --------
+        >>> from theano_ng.gof.type import EnumType
+        >>> ParamsType(letters=EnumType(A=1, B=('beta', 2))).get_enum('B')
+        2
         """
         if key not in self.__const_to_enum:
             raise KeyError(

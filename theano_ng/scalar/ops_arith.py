@@ -239,11 +239,16 @@ class RealDivision(BinaryScalarOp):
         return "%s_%s(%s, %s)" % (self.c_function, out, x, y)
 
     def c_code(self, node, name, inputs, outputs, sub):
-        return self._c_check(node, inputs[1], sub) + super().c_code(node, name, inputs, outputs, sub)
+        return self._c_checked(node, inputs[1], sub, super().c_code(node, name, inputs, outputs, sub))
 
     def c_code_wide(self, node, name, inputs, outputs, sub):
-        check = self._c_check(node, inputs[1], sub)
-        return check + self.c_code_from_expression(node, name, inputs, outputs, sub)
+        return self._c_checked(node, inputs[1], sub, self.c_code_from_expression(node, name, inputs, outputs, sub))
+
+    def _c_checked(self, node, divisor, sub, code):
+        """`code`, which divides, with what is to happen where an integer divisor is zero."""
+        check = self._c_check(node, divisor, sub)
+        # What only notes zeros stands behind: so operands are loaded in their order, which matters to how processors fetch them ahead.
+        return code + "\n" + check if "zeros" in sub else check + code
 
     def _c_check(self, node, divisor, sub):
         """C for what is to happen where an integer divisor is zero."""

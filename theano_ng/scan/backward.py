@@ -1,32 +1,36 @@
 """The loop that computes the gradient of a loop: it runs over the same steps from the last one to the first.
 
-The gradients of states are buffers of mit_mot, with the rows turned round. A step finds the gradient of what it wrote in the row of its
-output, and adds to the rows that it read. A state that is read one step later has the taps [0, 1], and [1] is written.
+The gradient of a state is what the outer graph knows of it, row by row (a sequence), and what the steps that read it add: for each tap a
+state of the backward loop, which is read as many steps later as the tap reaches back. So no more rows of it are kept than are read. Where only
+the last row has a gradient from outside, this is the initial state, and there is no sequence. Gradients of mit_mot are mit_mot, with the rows turned
+round.
 
 What the steps computed is not computed again where the outer graph has it: states and results are sequences of this loop. What nobody kept
 and no step can compute again (rows of mit_mot that were overwritten later, what depends on random states) a second node of the loop hands
 out; it becomes one with the first when graphs are rewritten.
 """
 
+from collections import namedtuple
+
 from theano_ng.compile.inner_graph import substitute
-from theano_ng.compile.ops import Shape, view_op
+from theano_ng.compile.ops import Shape, Shape_i, view_op
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType, disconnected_type, grad_undefined, is_absent
-from theano_ng.gof.differentiate import grad
+from theano_ng.gof.differentiate import grad, is_zero
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.traversal import io_toposort
 from theano_ng.scalar import Add
+from theano_ng.scan.groups import Groups
 from theano_ng.scan.sums import StepSums
 from theano_ng.tensor.basic import minimum
-from theano_ng.tensor.constant import constant
-from theano_ng.tensor.elemwise.functions import cast
+from theano_ng.tensor.elemwise.functions import add, cast
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.lists import get_idx_list
-from theano_ng.tensor.indexing.subtensor import Subtensor, set_subtensor
-from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor, inc_subtensor, set_subtensor
+from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
-from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, shape_padleft
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Backward", "fitting", "is_continuous", "set_bits", "zero_gradient"]
@@ -47,6 +51,11 @@ def fitting(v, kind):
 def zero_gradient(v):
     """Zeros that a variable may have as its gradient."""
     return v.zeros_like(dtype=v.type.dtype if is_continuous(v) else config.floatX)
+
+
+def _gradient_type(v, term):
+    """The type of a gradient of a variable, with the dtype that a term of it has."""
+    return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, v.type.broadcastable)
 
 
 def set_bits(mask):
@@ -176,7 +185,12 @@ class Backward:
         reached = 0
         for o in live:
             reached |= self.depends[o]
-        wrt = [i for i in set_bits(reached) if is_continuous(op.inputs[i])]
+        # An integer that is no state has the gradient that the step gives it; one that earlier steps computed, none.
+        wrt = [
+            i
+            for i in set_bits(reached)
+            if is_continuous(op.inputs[i]) or i not in self.state_of and hasattr(op.inputs[i].type, "dtype")
+        ]
         found = grad(
             cost=None,
             # A known gradient is all of its variable's: an output that others depend on, or that is an input, gets more.
@@ -249,25 +263,86 @@ class Backward:
 
     def _find_carries(self):
         """Find which gradients of states go from step to step; those of other outputs are sequences."""
-        self.carries = {}  # state -> {tap of the buffer of the gradient: variable that is read}
+        n = self.op.n_states
+        self.mit_mots = {}  # state -> {tap of the buffer of the gradient: variable that is read}
+        self.carries = []  # of other states, one for each tap
+        self.whole = {}  # state -> the part of its gradient that initial rows have a share in, or None
+        self.parts = {}  # gradient of an output -> the variables whose sum it is
         for state in self.states:
             if state.inner_outputs[0] not in self.known:
                 continue
-            flows = [i for i in state.inner_inputs if i in self.inner]
-            gs = [self.known[o] for o in state.inner_outputs]
-            if not flows and not state.is_mit_mot:
-                self.rows[gs[0]] = _Rows(self._gradient(state.number), state.lead)
+            if state.is_mit_mot:
+                reads = {state.latest - tap: self.known[o] for o, tap in zip(state.inner_outputs, state.writes)}
+                for i, tap in zip(state.inner_inputs, state.taps):
+                    if i in self.inner and tap not in state.writes:
+                        reads[state.latest - tap] = self.op.inputs[i].type()
+                self.mit_mots[state] = reads
                 continue
-            reads = {state.latest - tap: v for tap, v in zip(state.writes, gs)}
-            for i, tap in zip(state.inner_inputs, state.taps):
-                if i in self.inner and tap not in state.writes:
-                    reads[state.latest - tap] = self.op.inputs[i].type()
-            self.carries[state] = reads
-        n = self.op.n_states
+            kind = self.op.inputs[state.inner_inputs[0]].type
+            carries = [
+                _Carry(state, -tap, i, kind()) for i, tap in zip(state.inner_inputs, state.taps) if i in self.inner
+            ]
+            first = next((c for c in carries if c.reach == 1), None)
+            rows, seed, whole = self._split_gradient(state, first is not None)
+            direct = []
+            if rows is not None:
+                direct.append(kind())
+                self.rows[direct[0]] = rows
+            if seed is not None:
+                first.seed = seed
+            self.whole[state] = whole
+            self.carries.extend(carries)
+            self.parts[self.known[state.inner_outputs[0]]] = direct + [c.variable for c in carries]
         for k in range(self.op.n_nit_sot):
             o = self.op.n_results_before + k
             if o in self.known:
                 self.rows[self.known[o]] = _Rows(self._gradient(n + k))
+
+    def _split_gradient(self, state, may_seed):
+        """The gradient that a state has from outside.
+
+        Parameters
+        ----------
+        state : State
+        may_seed : bool
+            Whether what the last row has may be apart.
+
+        Returns
+        -------
+        rows : _Rows or None
+            That of what the steps wrote.
+        seed : Variable or None
+            What the last row has besides.
+        whole : Variable or None
+            A variable with the gradient of the initial rows.
+        """
+        out, g = self.outputs[state.number], self.gradients[state.number]
+        steps, seeds, whole = [], [], []
+        todo = [] if is_absent(g) else [(g, False)]
+        while todo:
+            v, of_steps = todo.pop()
+            node = v.owner
+            if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add):
+                if all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
+                    todo.extend((i, of_steps) for i in reversed(node.inputs))
+                    continue
+            place = _written(v)
+            if place == -1 and may_seed:
+                seeds.append(node.inputs[1])
+            elif place == slice(state.lead, None) and not of_steps:
+                todo.append((node.inputs[1], True))
+            else:
+                (steps if of_steps else whole).append(v)
+        kind = out.type
+        row_type = TensorType(kind.dtype, kind.broadcastable[1:])
+        whole = fitting(_sum(whole), kind) if whole else None
+        if whole is not None:
+            rows = _Rows(whole, state.lead)
+            if steps:
+                rows = _Rows(_sum([rows.forward(), *steps]))
+        else:
+            rows = _Rows(fitting(_sum(steps), kind)) if steps else None
+        return rows, fitting(_sum(seeds), row_type) if seeds else None, whole
 
     def _gradient(self, outer):
         """The gradient of an outer output, with its type."""
@@ -281,9 +356,8 @@ class Backward:
         flags.update(dict.fromkeys(self.known.values(), _MOVING | _GRADIENT))
         for v in missing:
             flags[v] = _MOVING | _MISSING
-        for reads in self.carries.values():
-            for v in reads.values():
-                flags[v] = _MOVING | _GRADIENT | _CARRIED
+        for v in [*self.parts, *(v for reads in self.mit_mots.values() for v in reads.values())]:
+            flags[v] = _MOVING | _GRADIENT | _CARRIED
         terms = list(self.inner.values())
         blocked = list(dict.fromkeys([*op.inputs, *flags]))
         self._needed = {}
@@ -325,86 +399,109 @@ class Backward:
         return list(enumerate(op.outer_non_seqs(self.inputs), len(op.inputs) - op.n_others))
 
     def _make_loop(self):
+        """Make the node of the backward loop."""
         op, sums = self.op, self.sums
-        buffers, buffer_reads, taps, out_taps, outs = [], [], [], [], []
-        self.buffers = {}  # state -> number of its buffer
-        for state, reads in self.carries.items():
-            writes = {}
-            for i, tap in zip(state.inner_inputs, state.taps):
-                place = state.latest - tap
-                if i in self.inner:
-                    term = fitting(self.inner[i], op.inputs[i].type)
-                    if place in writes:
-                        writes[place] = writes[place] + term
-                    else:
-                        writes[place] = term if tap in state.writes else reads[place] + term
-            if state.is_mit_mot:
-                # What a step overwrites has no gradient before, unless it was read.
-                for o, tap in zip(state.inner_outputs, state.writes):
-                    writes.setdefault(state.latest - tap, op.outputs[o].zeros_like())
-            self.buffers[state] = len(buffers)
-            buffers.append(self._gradient_buffer(state))
-            taps.append(list(reads))
-            buffer_reads.extend(reads.values())
-            out_taps.append(list(writes))
-            outs.extend(writes.values())
+        mit_mots = [self._mit_mot_part(state, reads) for state, reads in self.mit_mots.items()]
+        mit_sots = [c for c in self.carries if c.reach > 1]
+        sit_sots = [c for c in self.carries if c.reach == 1]
         totals = [(v, v.type(), like) for v, like in sums.summed.items()]
-        graph = [*outs, *(so_far + fitting(v, so_far.type) for v, so_far, _ in totals), *sums.kept]
-        others = [v for v, _ in zip(op.inner_non_seqs(op.inputs), range(op.n_others))]
-        own = [*buffer_reads, *(so_far for _, so_far, _ in totals)]
-        used = _leaves(graph, [*self.rows, *own, *op.inputs])
+        graph = [
+            *(v for part in mit_mots for v in part.outs),
+            *(fitting(self.inner[c.inner_input], c.variable.type) for c in mit_sots + sit_sots),
+            *(so_far + v for v, so_far, _ in totals),
+            *sums.kept,
+        ]
+        # Gradients of states are the sums of their parts.
+        whole = {g: _sum(parts) if parts else g.zeros_like() for g, parts in self.parts.items()}
+        graph = substitute(graph, {**{v: v for v in [*op.inputs, *self.rows]}, **whole})
+        others = dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))
+        own = [
+            *(v for part in mit_mots for v in part.reads),
+            *(c.variable for c in mit_sots + sit_sots),
+            *(so_far for _, so_far, _ in totals),
+        ]
+        used = _leaves(graph, [*self.rows, *others])
         seqs = [v for v in self.rows if v in used]
-        others = [(v, outer) for v, outer in zip(others, op.outer_non_seqs(self.inputs)) if v in used]
-        stand_ins = {v: v.type(v.name) for v in [*seqs, *own, *(v for v, _ in others)]}
-        outer = [self._backward_rows(v) for v in seqs]
-        outer += buffers
-        for v, so_far, like in totals:
-            lengths = [1 if b else like.shape[d] for d, b in enumerate(so_far.type.broadcastable)]
-            zero = constant(0, dtype=so_far.type.dtype)
-            outer.append(fitting(alloc(zero, self.n_back + 1, *lengths), _stack_type(so_far.type)))
-        outer += [self.n_back for _ in sums.kept]
-        outer += [v for _, v in others]
-        self.results, self.total_of, self.kept_of = [], {}, {}
+        stand_ins = {v: v.type(v.name) for v in [*seqs, *own, *(v for v in others if v in used)]}
+        info = {
+            **op.info,
+            "n_seqs": len(seqs),
+            "n_mit_mot": len(mit_mots),
+            "n_mit_mot_outs": sum(len(part.outs) for part in mit_mots),
+            "n_mit_sot": len(mit_sots),
+            "n_sit_sot": len(sit_sots) + len(totals),
+            "n_shared_outs": 0,
+            "n_nit_sot": len(sums.kept),
+            "tap_array": [part.taps for part in mit_mots] + [[-c.reach] for c in mit_sots + sit_sots] + [[-1] for _ in totals],
+            "mit_mot_out_slices": [part.writes for part in mit_mots],
+            "as_while": False,
+            "destroy_map": {},
+            "name": "grad_of_" + op.name if op.name else None,
+        }
+        results = []
         if graph:
-            info = {
-                **op.info,
-                "n_seqs": len(seqs),
-                "n_mit_mot": len(buffers),
-                "n_mit_mot_outs": len(outs),
-                "n_mit_sot": 0,
-                "n_sit_sot": len(totals),
-                "n_shared_outs": 0,
-                "n_nit_sot": len(sums.kept),
-                "tap_array": taps + [[-1] for _ in totals],
-                "mit_mot_out_slices": out_taps,
-                "as_while": False,
-                "destroy_map": {},
-                "name": "grad_of_" + op.name if op.name else None,
-            }
-            step = type(op)(
-                list(stand_ins.values()), substitute(graph, {**{v: v for v in op.inputs}, **stand_ins}), info
+            results = type(op)(list(stand_ins.values()), substitute(graph, stand_ins), info)(
+                self.n_back,
+                *(self.rows[v].backward() for v in seqs),
+                *(self._gradient_buffer(state) for state in self.mit_mots),
+                *(self._carry_buffer(c) for c in mit_sots + sit_sots),
+                *(self._buffer(so_far.type, like, 0, 1, 0) for _, so_far, like in totals),
+                *(self.n_back for _ in sums.kept),
+                *(outer for v, outer in others.items() if v in used),
+                return_list=True,
             )
-            self.results = step(self.n_back, *outer, return_list=True)
-        rest = self.results[len(buffers) :]
-        self.total_of = {v: total[-1] for (v, _, _), total in zip(totals, rest)}
-        self.kept_of = dict(zip(sums.kept, rest[len(totals) :]))
-        self.fixed_of = dict(
-            zip(sums.fixed, substitute(list(sums.fixed), dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))))
-        )
+        results = iter(results)
+        self.gradient_of = {state: next(results) for state in self.mit_mots}
+        for c in mit_sots + sit_sots:
+            c.result = next(results)
+        self.total_of = {v: next(results)[-1] for v, _, _ in totals}
+        self.kept_of = {v: next(results) for v in sums.kept}
+        self.fixed_of = dict(zip(sums.fixed, substitute(list(sums.fixed), others)))
+
+    def _mit_mot_part(self, state, reads):
+        """What a step does with the gradient of a state of mit_mot."""
+        writes = {}
+        for i, tap in zip(state.inner_inputs, state.taps):
+            if i in self.inner:
+                place = state.latest - tap
+                term = fitting(self.inner[i], self.op.inputs[i].type)
+                # What a step overwrites has no gradient before, unless the step read it.
+                before = writes.get(place, None if tap in state.writes else reads[place])
+                writes[place] = term if before is None else before + term
+        for o, tap in zip(state.inner_outputs, state.writes):
+            writes.setdefault(state.latest - tap, self.op.outputs[o].zeros_like())
+        return _MitMotPart(list(reads), list(reads.values()), list(writes), list(writes.values()))
+
+    def _buffer(self, kind, like, skip, lead, initial):
+        """A buffer for rows of a type, with initial rows.
+
+        Parameters
+        ----------
+        kind : TensorType
+            Of a row.
+        like : Variable
+            Has the lengths of a row, after its first `skip` dimensions.
+        lead : int
+            How many initial rows there are.
+        initial : Variable or number
+            What they are.
+        """
+        lengths = [1 if b else Shape_i(skip + d)(like) for d, b in enumerate(kind.broadcastable)]
+        rows = patternbroadcast(AllocEmpty(kind.dtype)(self.n_back + lead, *lengths), (False, *kind.broadcastable))
+        return set_subtensor(rows[:lead], initial)
+
+    def _carry_buffer(self, carry):
+        """The buffer of a gradient that goes from step to step."""
+        seed = 0 if carry.seed is None else shape_padleft(carry.seed)
+        return self._buffer(carry.variable.type, self.inputs[1 + self.op.n_seqs + carry.state.number], 1, carry.reach, seed)
 
     def _gradient_buffer(self, state):
-        """The rows of a state's gradient, the latest one first."""
-        g = self._gradient(state.number)
-        if state.is_mit_mot:
-            g = g[: self._length_used(state)]
-        return g[::-1]
+        """The rows of the gradient of a state of mit_mot, the latest one first."""
+        return self._gradient(state.number)[: self._length_used(state)][::-1]
 
     def _length_used(self, state):
         """How many rows of a buffer of mit_mot the loop may read or write."""
         return self.n_steps + (state.lead + state.latest)
-
-    def _backward_rows(self, v):
-        return self.rows[v].backward()
 
     def _all_rows(self, v):
         """All values of a variable of the step: in order of time, or, truncated, the latest one first."""
@@ -441,28 +538,43 @@ class Backward:
             return self.nulls[i].type()
         if i not in self.inner:
             return None
-        rows = fitting(self.sums.rows(self.inner[i], self._all_rows), sequence.type)
+        rows = self.sums.rows(self.inner[i], self._all_rows)
+        rows = fitting(rows, _gradient_type(sequence, rows))
         if self.truncated:
-            return set_subtensor(sequence.zeros_like()[self.n_steps - self.n_back : self.n_steps], rows[::-1])
+            return set_subtensor(zero_gradient(sequence)[self.n_steps - self.n_back : self.n_steps], rows[::-1])
         if self.rows[self.op.inputs[i]].last is None:
             return rows
-        return set_subtensor(sequence.zeros_like()[: self.n_steps], rows)
+        return set_subtensor(zero_gradient(sequence)[: self.n_steps], rows)
 
     def _of_state(self, state, buffer):
         null = next((i for i in state.inner_inputs if i in self.nulls), None)
         if null is not None:
             return self.nulls[null].type()
-        if state in self.carries:
-            rows = self.results[self.buffers[state]]
-            if state.is_mit_mot:
-                return set_subtensor(self._gradient(state.number)[: self._length_used(state)], rows[::-1])
-            rows = rows[-state.lead :]
-            rows = rows if state.lead == 1 else rows[::-1]
-        elif is_absent(self.gradients[state.number]) or not is_continuous(buffer):
+        if state.inner_outputs[0] not in self.known:
             return None
-        else:
-            rows = self._gradient(state.number)[: state.lead]
-        return set_subtensor(buffer.zeros_like()[: state.lead], rows)
+        if state.is_mit_mot:
+            rows = self.gradient_of[state][::-1]
+            return set_subtensor(self._gradient(state.number)[: self._length_used(state)], rows)
+        carries = sorted((c for c in self.carries if c.state is state), key=lambda c: -c.reach)
+        whole = self.whole[state]
+        if not self.truncated and whole is None and state.lead == 1 == len(carries) and _is_filled_by(buffer, 1):
+            # The other rows have no values, and so no gradients that mean something.
+            return fitting(carries[0].result[::-1], buffer.type)
+        # The row before step 0 is what the last step of the backward loop added, the row before that what the step before added.
+        rows = None if whole is None else whole[: state.lead]
+        for c in carries:
+            added = c.result[: -c.reach - 1 : -1]
+            if self.truncated:
+                # Steps that the backward loop did not come to add nothing.
+                left_out = minimum(self.n_steps - self.n_back, c.reach)
+                added = set_subtensor(added.zeros_like()[left_out:], added[: c.reach - left_out])
+            if c.reach == state.lead:
+                rows = added if rows is None else rows + added
+            else:
+                if rows is None:
+                    rows = buffer.zeros_like()[: state.lead]
+                rows = inc_subtensor(rows[state.lead - c.reach :], added)
+        return None if rows is None else set_subtensor(buffer.zeros_like()[: state.lead], rows)
 
     def _of_shared(self, i, value):
         return self.nulls[i].type() if i in self.nulls else grad_undefined(
@@ -475,15 +587,73 @@ class Backward:
         if i not in self.inner:
             return None
         total = self.sums.total(self.inner[i], self.n_back, self._all_rows, self.fixed_of, self.total_of)
-        return fitting(total, value.type)
+        return fitting(total, _gradient_type(value, total))
 
+
+class _Carry:
+    """What the steps that read a state by one tap add to its gradient.
+
+    Attributes
+    ----------
+    state : State
+    reach : int
+        How many steps back the tap is.
+    inner_input : int
+    variable : Variable
+        What stands for it in a step.
+    seed : Variable or None
+        What it is before the first step of the backward loop; None for zeros.
+    result : Variable
+        The buffer after the backward loop.
+    """
+
+    def __init__(self, state, reach, inner_input, variable):
+        self.state, self.reach, self.inner_input, self.variable = state, reach, inner_input, variable
+        self.seed = self.result = None
+
+
+_MitMotPart = namedtuple("_MitMotPart", "taps reads writes outs")
+"""Of the gradient of a state of mit_mot: the taps that are read and written, and the variables for them."""
 
 _MOVING, _GRADIENT, _CARRIED, _MISSING = 1, 2, 4, 8
 
 
-def _stack_type(kind):
-    """The type of rows of a type."""
-    return TensorType(kind.dtype, (False, *kind.broadcastable))
+def _sum(variables):
+    return variables[0] if len(variables) == 1 else add(*variables)
+
+
+def _written(v):
+    """Where a variable is not zero, if it is zeros to which something was added: an index of the first dimension, or None."""
+    node = v.owner
+    if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:
+        return None
+    index = get_idx_list(node.inputs[:1] + node.inputs[2:], node.op.idx_list)
+    if len(index) != 1 or node.inputs[1].type.ndim != v.type.ndim - (not isinstance(index[0], slice)):
+        return None
+    if is_zero(node.inputs[0]) != "yes":
+        return None
+    if isinstance(index[0], slice):
+        start = _number(index[0].start)
+        return slice(start, None) if start is not None and index[0].stop is None and index[0].step is None else None
+    return _number(index[0])
+
+
+def _is_filled_by(buffer, lead):
+    """Whether the first rows of a buffer are all that was ever written to it."""
+    node = buffer.owner
+    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
+        return False
+    memory = node.inputs[0].owner
+    index = get_idx_list(node.inputs[:1] + node.inputs[2:], node.op.idx_list)
+    return (
+        memory is not None
+        and isinstance(memory.op, AllocEmpty)
+        and len(index) == 1
+        and isinstance(index[0], slice)
+        and index[0].start is None
+        and index[0].step is None
+        and _number(index[0].stop) == lead
+    )
 
 
 def _leaves(outputs, leaves):
@@ -518,6 +688,8 @@ def has_length(sequence, n_steps):
         index = get_idx_list(v.owner.inputs, v.owner.op.idx_list)[0]
         if not isinstance(index, slice):
             return False
+        if v is sequence and _rows_of_loop(v.owner.inputs[0], index, n_steps):
+            return True
         if index.step is not None and _number(index.step) not in (1, -1):
             return False
         if index.start is None and index.stop is None:
@@ -534,6 +706,27 @@ def has_length(sequence, n_steps):
         return False
     measured = shape.inputs[0]
     return measured in (v, sequence)
+
+
+def _rows_of_loop(v, index, n_steps):
+    """Whether a slice of a variable is one row for each step of the loop that computes it."""
+    node = v.owner
+    if node is None or not isinstance(node.op, Groups) or node.op.as_while or node.inputs[0] is not n_steps:
+        return False
+    op, number = node.op, node.outputs.index(v)
+    if not op.n_mit_mot <= number < op.n_outs:
+        return False
+    start, stop = (None if part is None else _number(part) for part in (index.start, index.stop))
+    if (start is None) != (index.start is None) or (stop is None) != (index.stop is None):
+        return False
+    step = 1 if index.step is None else _number(index.step)
+    if step == 1:
+        before, after = start or 0, -(stop or 0)
+    elif step == -1:
+        before, after = 0 if stop is None else stop + 1, 0 if start is None else -start - 1
+    else:
+        return False
+    return before >= 0 and after >= 0 and before + after == (op.lead(number) if number < op.n_states else 0)
 
 
 def _number(v):

@@ -4,8 +4,8 @@ from theano_ng.scan.front import as_sequence, scan
 from theano_ng.scan.utils import as_list, get_updates_and_outputs
 from theano_ng.scan.validation import integer_scalar
 from theano_ng.tensor.assert_op import AssertShape
-from theano_ng.tensor.basic import eq, minimum
-from theano_ng.tensor.elemwise.functions import int_div
+from theano_ng.tensor.basic import minimum
+from theano_ng.tensor.elemwise.functions import eq, int_div
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import arange, zeros
 

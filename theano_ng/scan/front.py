@@ -119,6 +119,12 @@ def scan(
             "Please provide None as outputs_info for any output that does not feed back into scan (i.e. it behaves like a map): "
             "the step returns %d outputs, and outputs_info has %d entries" % (len(outputs), len(states))
         )
+    for i, output in enumerate(outputs):
+        if not isinstance(output.type, TensorType):
+            raise TypeError(
+                "Output %d of the step, %s, has type %s: a loop makes tensors of the values of all steps"
+                % (i, output, output.type)
+            )
     step = _Step(outputs, updates, condition, arguments, others, strict)
 
     for state, output in zip(states, step.outputs):
@@ -381,6 +387,8 @@ def as_sequence(given, i):
     """A sequence as a variable with a leading dimension."""
     if not isinstance(given, Variable):
         given = as_tensor_variable(np.asarray(given) if isinstance(given, range) else given)
+    if not isinstance(given.type, TensorType):
+        raise TypeError("Sequence %d, %s, has type %s: the steps run over the rows of tensors" % (i, given, given.type))
     if given.ndim == 0:
         raise ValueError(
             "Sequence %d, %s, is a scalar: the steps run over the leading dimension, so it needs one" % (i, given)

@@ -83,7 +83,8 @@ class Derivatives:
         at = self.n_results_before + self.n_nit_sot
         outputs = [*self.outputs[:at], *variables, *self.outputs[at:]]
         info = {**self.info, "n_nit_sot": self.n_nit_sot + len(variables)}
-        return type(self)(self.inputs, outputs, info), self.n_outs
+        inputs = [v.type(v.name) for v in self.inputs]
+        return type(self)(inputs, substitute(outputs, dict(zip(self.inputs, inputs))), info), self.n_outs
 
     # -- what depends on what
 
@@ -147,7 +148,8 @@ class Derivatives:
             rows += [self._pattern_row(reached, [i]) for i in range(self.n_seqs)]
             for state in states:
                 row = self._pattern_row(reached, state.inner_inputs)
-                row[state.number] = True  # the initial rows
+                if state.is_mit_mot:
+                    row[state.number] = True  # rows that no step comes to
                 rows.append(row)
             for i in range(shared, rest):
                 row = self._pattern_row(reached, [i])

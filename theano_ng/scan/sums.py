@@ -5,6 +5,7 @@ side by side: where a step computes ``dot(h.T, g)``, the loop hands out the rows
 """
 
 from theano_ng import scalar
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.differentiate import is_zero
 from theano_ng.tensor.elemwise.functions import add, cast
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -74,9 +75,9 @@ class StepSums:
                 continue
             opened.add(v)
             op, inputs = node.op, node.inputs
-            if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Add):
+            if _is_elementwise(op, scalar.Add):
                 todo.extend((i, then) for i in reversed(inputs))
-            elif isinstance(op, DimShuffle) or isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Neg):
+            elif isinstance(op, (DimShuffle, Rebroadcast)) or _is_elementwise(op, (scalar.Neg, scalar.Identity)):
                 todo.append((inputs[0], (op, None, None, then)))
             elif isinstance(op, Dot) and any(i not in self.moving for i in inputs):
                 (k,) = [k for k, i in enumerate(inputs) if i in self.moving]
@@ -102,11 +103,23 @@ class StepSums:
         parts.append(part)
         if v in self.available:
             return
-        if v.owner is not None and isinstance(v.owner.op, Dot):
+        if self._is_product_of_rows(v):
             for factor in v.owner.inputs:
                 self.keep(factor)
         else:
             self._pending.append((part, like))
+
+    def _is_product_of_rows(self, v):
+        """Whether a variable is a product whose factors can be laid side by side: of the same shapes in all steps.
+
+        The lengths that the product has do not change; of the length that it sums over this is known where the outer graph has all values
+        of a factor. Elsewhere it may change: a loop in the step may have other numbers of steps each time.
+        """
+        if not _is_dot(v):
+            return False
+        x, y = v.owner.inputs
+        one = x.type.broadcastable[-1] or y.type.broadcastable[0]
+        return one or any(_peeled(factor, self.available)[0] in self.available for factor in (x, y))
 
     def keep(self, v):
         """Ask for all values of a variable.
@@ -127,7 +140,7 @@ class StepSums:
                 continue
             if self._is_sum_of_rows(v):
                 self.keep(v.owner.inputs[0])
-            elif v.type.ndim == 0 or v not in self.carried:
+            elif all(v.type.broadcastable) or v not in self.carried and not _is_dot(v):
                 # Numbers take no room; what does not depend on earlier steps may leave the loop altogether.
                 self.kept[v] = None
             else:
@@ -206,6 +219,10 @@ class StepSums:
         return _product(*v.owner.inputs, all_rows)
 
 
+def _is_elementwise(op, scalar_ops):
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar_ops)
+
+
 def _done(value, then, fixed=None):
     """A variable after operations.
 
@@ -226,6 +243,10 @@ def _done(value, then, fixed=None):
         else:
             value = op(*(value if i == k else r if fixed is None else fixed[r] for i, r in enumerate(inputs)))
     return value
+
+
+def _is_dot(v):
+    return v.owner is not None and isinstance(v.owner.op, Dot)
 
 
 def _peeled(v, available):

@@ -50,7 +50,10 @@ FLOORS = (
         "tensor.shaping tensor.indexing tensor.reductions tensor.linalg.products tensor.linalg.batches"
         " tensor.blas tensor.sort tensor.counting tensor.extra_ops tensor.constant_rules",
     ),
-    ("functions of tensors, methods of variables", "tensor.basic tensor.methods tensor.cancel tensor.shortcuts"),
+    (
+        "functions of tensors, methods of variables",
+        "tensor.basic tensor.methods tensor.same tensor.saturating tensor.logarithms tensor.shortcuts",
+    ),
     (
         "linear algebra, transforms, files",
         "tensor.linalg tensor.nlinalg tensor.slinalg tensor.fft tensor.fourier tensor.io",
@@ -58,7 +61,7 @@ FLOORS = (
     ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),
     ("networks", "tensor.nnet"),
-    ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient"),
+    ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan"),
     ("the package", " "),
     ("tools", "audit misc tests"),
 )

@@ -39,6 +39,7 @@ from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inpl
 from theano_ng.tensor.nnet import crossentropy, opt_sigm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.shape import ShapeFeature
+from theano_ng.tensor.shaping.allocation import sum_to_shape
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.tests.rewriting import shown
 from theano_ng.typed_list import TypedListType
@@ -169,6 +170,7 @@ def _namespace():
         _dot22scalar=blas_ops._dot22scalar,
         scipy_ger_inplace=scipy_ger_inplace,
         scipy_ger_no_inplace=scipy_ger_no_inplace,
+        sum_to_shape=sum_to_shape,
         OpFromGraph=OpFromGraph,
         scan=theano_ng.scan,
     )

@@ -17,6 +17,7 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
+from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.linalg.products import dot, outer
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
@@ -217,6 +218,12 @@ gemm_inplace = Gemm(inplace=True)
 gemm = gemm_no_inplace
 
 
+def _factor_like(y, factor):
+    """A factor in the dtype of the vector `y`; as it is, where that would lose its imaginary part."""
+    real_only = factor.dtype.startswith("complex") and not y.dtype.startswith("complex")
+    return factor if real_only or factor.dtype == y.dtype or y.dtype not in BLAS_DTYPES else cast(factor, y.dtype)
+
+
 class Gemv(InplaceBlasOp):
     """``beta * y + alpha * dot(A, x)``.
 
@@ -227,6 +234,9 @@ class Gemv(InplaceBlasOp):
     ranks, names, function = (1, 0, 2, 1, 0), ("y", "alpha", "A", "x", "beta"), "gemv"
 
     def make_node(self, y, alpha, A, x, beta):
+        y = as_tensor_variable(y)
+        # A Python float may be a float32.
+        alpha, beta = (_factor_like(y, as_tensor_variable(factor)) for factor in (alpha, beta))
         inputs = self.checked_inputs((y, alpha, A, x, beta))
         return Apply(self, inputs, [inputs[0].type()])
 

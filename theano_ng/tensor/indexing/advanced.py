@@ -25,7 +25,7 @@ from theano_ng.tensor.indexing.lists import (
     slice_length,
     slice_of,
 )
-from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.allocation import sum_over_repeated
 from theano_ng.tensor.shaping.creation import arange, zeros
 from theano_ng.tensor.type import TensorType
 
@@ -52,17 +52,8 @@ __all__ = [
 
 
 def _sum_grad_over_bcasted_dims(x, gx):
-    """Sum gx over the dimensions in which x was broadcast, so that it gets x's pattern."""
-    if gx.broadcastable == x.broadcastable:
-        return gx
-    added = gx.ndim - x.ndim
-    pattern = (True,) * added + tuple(x.broadcastable)
-    axes = [i for i in range(gx.ndim) if pattern[i] and not gx.broadcastable[i]]
-    if axes:
-        gx = gx.sum(axis=axes, keepdims=True)
-    if added:
-        gx = gx.dimshuffle(list(range(added, gx.ndim)))
-    return patternbroadcast(gx, x.broadcastable)
+    """Sum gx over the dimensions in which x was broadcast, so that it gets x's shape."""
+    return sum_over_repeated(gx, x)
 
 
 def _check_dtypes(x, y, set_instead_of_inc):
@@ -89,6 +80,18 @@ def _write(x, index, y, set_instead_of_inc):
         np.add.at(x, index, y.astype(x.dtype, copy=False))
 
 
+def zeros_for_gradient(x):
+    """Zeros like x, which the gradient by a part of x is added to: that has the shape of the part, nothing is repeated."""
+    zeros = x.zeros_like()
+    zeros.tag.takes_whole_parts = True
+    return zeros
+
+
+def gradient_by_value(gy, x, y):
+    """The gradient by y of the increment of a part of x by y, from the gradient by that part."""
+    return gy if getattr(x.tag, "takes_whole_parts", False) else sum_over_repeated(gy, y)
+
+
 def _increment_grads(op, inputs, gz, part):
     """Gradients of an increment with respect to x and y; `part` is the Op that takes what `op` writes."""
     x, y, rest = inputs[0], inputs[1], inputs[2:]
@@ -104,7 +107,7 @@ def _increment_grads(op, inputs, gz, part):
             gy = part(gz, *rest)
             if op.set_instead_of_inc and _may_repeat(rest):
                 gy = switch(_is_kept(op, part, x, gy, rest), gy, np.zeros((), dtype=gy.dtype))
-            gy = _sum_grad_over_bcasted_dims(y, gy)
+            gy = gradient_by_value(gy, x, y)
     return [gx, gy, *disconnected_gradients(len(rest))]
 
 
@@ -216,7 +219,7 @@ class AdvancedSubtensor1(NativeOp, Op):
         elif x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
-            gx = advanced_inc_subtensor1(x.zeros_like(), gz, ilist)
+            gx = advanced_inc_subtensor1(zeros_for_gradient(x), gz, ilist)
         return [gx, *disconnected_gradients(1)]
 
     def R_op(self, inputs, eval_points):
@@ -392,7 +395,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
         if x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
-            gx = increment(x.zeros_like(), grads[0], *rest)
+            gx = increment(zeros_for_gradient(x), grads[0], *rest)
         return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):

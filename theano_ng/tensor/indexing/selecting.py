@@ -12,6 +12,7 @@ from theano_ng.gof.op import Op
 from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.shaping.allocation import sum_over_repeated
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.elemwise.functions import cast, eq, real, switch
 from theano_ng.tensor.indexing.lists import within
@@ -246,10 +247,7 @@ def _as_gradient(g, x):
     """Undo the broadcasting of `x` on a gradient, and its conversion."""
     if x.dtype in DISCRETE:
         return x.zeros_like(dtype=config.floatX)
-    if g.ndim > x.ndim:
-        g = g.sum(axis=list(range(g.ndim - x.ndim)))
-    axes = [i for i in range(x.ndim) if x.broadcastable[i] and not g.broadcastable[i]]
-    g = g.sum(axis=axes, keepdims=True) if axes else g
+    g = sum_over_repeated(g, x)
     if g.dtype.startswith("complex") and not x.dtype.startswith("complex"):
         g = real(g)
     return cast(g, x.dtype)

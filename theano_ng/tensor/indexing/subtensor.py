@@ -35,6 +35,8 @@ from theano_ng.tensor.indexing.advanced import (
     advanced_set_subtensor1,
     advanced_subtensor,
     advanced_subtensor1,
+    gradient_by_value,
+    zeros_for_gradient,
 )
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -339,7 +341,7 @@ class Subtensor(_BasicIndexing):
         if x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
-            gx = IncSubtensor(self.idx_list)(x.zeros_like(), grads[0], *rest)
+            gx = IncSubtensor(self.idx_list)(zeros_for_gradient(x), grads[0], *rest)
         return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
@@ -507,7 +509,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             if y.dtype in DISCRETE:
                 gy = y.zeros_like(dtype=config.floatX)
             else:
-                gy = _sum_grad_over_bcasted_dims(y, Subtensor(self.idx_list)(gz, *rest))
+                gy = gradient_by_value(Subtensor(self.idx_list)(gz, *rest), x, y)
         return [gx, gy, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
@@ -727,9 +729,9 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     The result has the shape of the tensor that was indexed last, new axes included: of ``v[:, None]`` and ``v[None, 1:]`` that of v, also where
     v is a part of something. Transpositions, reshapes and explicit dimshuffles after the index are seen through.
 
-    Dimensions of y to repeat have to be declared broadcastable in its type. One of length 1 that is not is repeated too when the graph
-    runs, as by NumPy; but rewriting takes it for as long as the part (and may then refuse it), and so does the gradient by y, which is not
-    summed over it: declare it with `addbroadcast`.
+    Dimensions of y to repeat are best declared broadcastable in its type. One of length 1 that is not is repeated too when the graph
+    runs, as by NumPy; but rewriting may take it for as long as the part, and complain when it is not: declare it with `addbroadcast`. The
+    gradient by y has the shape of y.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:

@@ -18,7 +18,7 @@ enum { NO_DIVISOR, DIVISION, MODULO };
     "Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide floats. " \
     "A switch around the division does not help, it computes both of its branches."
 
-#define STRETCH 4096 /* bytes that are looked at without a branch */
+#define STRETCH 2048 /* bytes that are looked at without a branch */
 
 #define ZERO_IN(T)                                                                                     \
     STRIDED_CLONES static int zero_in_##T(const char *data, int64_t n, int64_t step)                   \
@@ -26,14 +26,14 @@ enum { NO_DIVISOR, DIVISION, MODULO };
         const int64_t stretch = STRETCH / (int64_t)sizeof(T);                                          \
         for (int64_t begin = 0; begin < n; begin += stretch) {                                         \
             int64_t end = n - begin < stretch ? n : begin + stretch;                                   \
-            T found = 0;                                                                               \
+            T least = 1;                                                                               \
             if (step == (int64_t)sizeof(T))                                                            \
                 for (int64_t k = begin; k < end; ++k)                                                  \
-                    found |= ((const T *)data)[k] == 0;                                                \
+                    least = ((const T *)data)[k] < least ? ((const T *)data)[k] : least;               \
             else                                                                                       \
                 for (int64_t k = begin; k < end; ++k)                                                  \
-                    found |= *(const T *)(data + k * step) == 0;                                       \
-            if (found)                                                                                 \
+                    least = *(const T *)(data + k * step) < least ? *(const T *)(data + k * step) : least; \
+            if (!least)                                                                                \
                 return 1;                                                                              \
         }                                                                                              \
         return 0;                                                                                      \
@@ -59,8 +59,12 @@ static int has_zero(PyArrayObject *a)
 {
     int64_t item = PyArray_ITEMSIZE(a);
     int nd = PyArray_NDIM(a);
-    if (PyArray_ISONESEGMENT(a))
-        return zero_in_run(item, PyArray_BYTES(a), PyArray_SIZE(a), item);
+    if (PyArray_ISONESEGMENT(a)) {
+        int64_t n = 1;
+        for (int d = 0; d < nd; ++d)
+            n *= PyArray_DIM(a, d);
+        return zero_in_run(item, PyArray_BYTES(a), n, item);
+    }
     /* Dimensions from the largest stride to the smallest; those that repeat elements do not count. */
     npy_intp dims[nd], index[STRIDED_MAXDIMS] = {0};
     for (int d = 0; d < nd; ++d)

@@ -710,15 +710,26 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
     return 1;
 }
 
+/* Whether the result of a division by what may be zero is better written beside the array that it could overwrite. The divisors would have
+ * to be looked at before: one more pass over memory, which takes up to half as long as dividing. Memory of its own, which is kept for the
+ * next call (alloc.c), costs nothing but for small arrays, where allocating does, and very large ones, which it does not keep two of. */
+static int cheaper_beside(PyArrayObject *target)
+{
+    npy_intp bytes = PyArray_ITEMSIZE(target);
+    for (int d = 0; d < PyArray_NDIM(target); ++d)
+        bytes *= PyArray_DIM(target, d);
+    return bytes >= (32 << 10) && bytes <= (128 << 20);
+}
+
 /* Provides the output arrays. Returns 1 when inputs must be copied first (marked in `copy`), -1 on error. */
 static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, const int64_t *dims,
-                           int fortran, char *copy)
+                           int fortran, int looks_first, char *copy)
 {
     int copies = 0;
     for (int j = 0; j < nout; ++j) {
         int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
-        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
+        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type && !(looks_first && cheaper_beside(target))
             && same_lengths(nd, PyArray_DIMS(target), dims)) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
@@ -749,8 +760,9 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
 /* Whether something of the inputs is overwritten. */
 static int overwrites_input(int nin, int nout, PyObject **in, PyObject **out)
 {
-    if (PyArray_SIZE((PyArrayObject *)out[0]) == 0)
-        return 0;
+    for (int d = 0; d < PyArray_NDIM((PyArrayObject *)out[0]); ++d)
+        if (PyArray_DIM((PyArrayObject *)out[0], d) == 0)
+            return 0;
     for (int j = 0; j < nout; ++j)
         for (int i = 0; i < nin; ++i)
             if (out[j] == in[i])
@@ -785,7 +797,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
             return -1;
         p.head[H_FORTRAN] = wants_fortran(nd, nin, in, operands);
     }
-    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN], copy);
+    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN], (int)words->looks_first, copy);
     if (status < 0)
         return -1;
     if (status > 0)

@@ -515,10 +515,10 @@ done:
 /* ---------------------------------------------------------------- alloc, tile, permutations */
 
 /* Reads one size per input. Returns 0, or -1 with an exception set. */
-static int read_sizes(int n, PyObject **in, npy_intp *dims)
+static int read_sizes(int n, PyObject **in, npy_intp *dims, const char *who)
 {
     if (n > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_ValueError, "Alloc: NumPy's arrays have at most %d dimensions, %d were asked for", NPY_MAXDIMS, n);
+        PyErr_Format(PyExc_ValueError, "%s: NumPy's arrays have at most %d dimensions, %d were asked for", who, NPY_MAXDIMS, n);
         return -1;
     }
     for (int i = 0; i < n; ++i) {
@@ -526,7 +526,8 @@ static int read_sizes(int n, PyObject **in, npy_intp *dims)
         if (native_as_int64(in[i], &size) < 0)
             return -1;
         if (size < 0) {
-            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of Alloc is %lld", i, (long long)size);
+            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who,
+                         (long long)size);
             return -1;
         }
         dims[i] = (npy_intp)size;
@@ -541,7 +542,7 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
     PyArrayObject *value = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS], from[NPY_MAXDIMS];
     int nd = nin - 1, missing = nd - PyArray_NDIM(value);
-    if (read_sizes(nd, in + 1, dims) < 0)
+    if (read_sizes(nd, in + 1, dims, "Alloc") < 0)
         return -1;
     for (int i = 0; i < nd; ++i) {
         npy_intp length = i < missing ? 1 : PyArray_DIM(value, i - missing);
@@ -568,12 +569,64 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
     return 0;
 }
 
+/* The sum over the axes in a bit mask, which stay with length 1. */
+static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
+{
+    int type = PyArray_TYPE(x), naxes = 0;
+    PyObject *axis = PyTuple_New(__builtin_popcountll(axes)), *sum = PyObject_GetAttrString((PyObject *)x, "sum"), *total = NULL;
+    PyObject *dtype = (PyObject *)PyArray_DescrFromType(type == NPY_HALF ? NPY_FLOAT : type), *options = NULL, *none = PyTuple_New(0);
+    for (int i = 0; axis != NULL && i < PyArray_NDIM(x); ++i)
+        if (axes >> i & 1)
+            PyTuple_SET_ITEM(axis, naxes++, PyLong_FromLong(i));
+    if (axis != NULL && sum != NULL && dtype != NULL && none != NULL)
+        options = Py_BuildValue("{s:O,s:O,s:O}", "axis", axis, "dtype", dtype, "keepdims", Py_True);
+    if (options != NULL)
+        total = PyObject_Call(sum, none, options);
+    Py_XDECREF(none);
+    Py_XDECREF(options);
+    Py_XDECREF(dtype);
+    Py_XDECREF(sum);
+    Py_XDECREF(axis);
+    if (total == NULL)
+        return NULL;
+    PyObject *result = PyArray_FromAny(total, PyArray_DescrFromType(type), 0, 0, NPY_ARRAY_CARRAY | NPY_ARRAY_FORCECAST, NULL);
+    Py_DECREF(total);
+    return result;
+}
+
+/* Inputs: x, sizes: those of x, or 1. */
+static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    npy_intp dims[NPY_MAXDIMS];
+    uint64_t axes = 0;
+    if (read_sizes(nin - 1, in + 1, dims, "SumToShape") < 0)
+        return -1;
+    for (int i = 0; i < nin - 1; ++i) {
+        if (dims[i] == PyArray_DIM(x, i))
+            continue;
+        if (dims[i] != 1) {
+            PyErr_Format(PyExc_ValueError, "SumToShape: dimension %d of x is %zd long, which is to be summed to %zd, not 1", i,
+                         (Py_ssize_t)PyArray_DIM(x, i), (Py_ssize_t)dims[i]);
+            return -1;
+        }
+        axes |= (uint64_t)1 << i;
+    }
+    if (!axes)
+        return tng_view(nin, nout, in, out, NULL);
+    PyObject *total = sum_over(x, axes);
+    if (total == NULL)
+        return -1;
+    native_set(out, total);
+    return 0;
+}
+
 /* Inputs: sizes. */
 NATIVE_FUNCTION(alloc_empty, type_number)
 static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_words *words)
 {
     npy_intp dims[NPY_MAXDIMS];
-    if (read_sizes(nin, in, dims) < 0)
+    if (read_sizes(nin, in, dims, "Alloc") < 0)
         return -1;
     return native_alloc(out, nin, dims, (int)words->type_number) == NULL ? -1 : 0;
 }
@@ -730,6 +783,7 @@ static const NativeEntry entries[] = {
     {"split", tng_split},
     NATIVE_ENTRY(alloc),
     NATIVE_ENTRY(alloc_empty),
+    {"sum_to_shape", tng_sum_to_shape},
     NATIVE_ENTRY(tile),
     {"permute_rows", tng_permute_rows},
     {NULL},

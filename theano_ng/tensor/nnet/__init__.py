@@ -59,5 +59,5 @@ __getattr__, __dir__, _ = lazy_names(
             "graph_merge_softmax_with_crossentropy_softmax softmax_simplifier"
         )
     },
-    modules="sigm opt_sigm opt_saturation opt_crossentropy",
+    modules="sigm opt_sigm opt_crossentropy",
 )

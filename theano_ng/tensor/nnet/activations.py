@@ -75,9 +75,7 @@ def relu(x, alpha=0):
     x = as_tensor_variable(x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
         return _rectifier(x)
-    half = _like(0.5, x)
-    alpha = as_tensor_variable(_like(alpha, x))
-    return half * (1 + alpha) * x + half * (1 - alpha) * abs(x)
+    return _rectifier(x) - as_tensor_variable(_like(alpha, x)) * _rectifier(-x)
 
 
 def elu(x, alpha=1):

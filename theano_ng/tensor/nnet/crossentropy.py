@@ -4,18 +4,19 @@ import numpy as np
 
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
+from theano_ng.gof.differentiate import Shortcut
 from theano_ng.gof.graph import Apply
-from theano_ng.tensor import cancel
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
 from theano_ng.tensor.linalg.products import dot
+from theano_ng.tensor.logarithms import reading
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.nnet.softmax import _softmax, fused_gradients, softmax_with_bias
+from theano_ng.tensor.nnet.softmax import _softmax, softmax_op, softmax_with_bias
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
@@ -141,6 +142,14 @@ class CrossentropySoftmax1HotWithBiasDx(RowOp):
             g_dy = g_dy.sum() if dy.ndim == 0 else g_dy.sum().dimshuffle("x")
         return [g_dy, column * g_dx, grad_not_implemented(self, 2, y_idx)]
 
+    def R_op(self, inputs, eval_points):
+        dy, sm, labels = inputs
+        ddy, dsm = eval_points[:2]
+        terms = [] if ddy is None else [self(ddy, sm, labels)]
+        if dsm is not None:
+            terms.append((dy if dy.type.ndim == 0 else dy.dimshuffle(0, "x")) * dsm)
+        return [sum(terms[1:], terms[0]) if terms else None]
+
 
 crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBias()
 crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
@@ -210,24 +219,6 @@ class CrossentropyCategorical1HotGrad(RowOp):
 crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
 
 
-def _gradient_times(node, q):
-    """The product of a `CrossentropyCategorical1HotGrad` and the distribution that it divides by."""
-    g_y, coding_dist, labels = node.inputs
-    if not cancel.same(coding_dist, q):
-        return None
-    return inc_subtensor(zeros_like(q)[arange(labels.shape[0]), labels], -g_y)
-
-
-def _gradient_through_softmax(node, sm):
-    """The gradient of a softmax's input behind a `CrossentropyCategorical1HotGrad`."""
-    g_y, coding_dist, labels = node.inputs
-    return crossentropy_softmax_1hot_with_bias_dx(g_y, sm, labels) if coding_dist is sm else None
-
-
-cancel.products[CrossentropyCategorical1HotGrad] = _gradient_times
-fused_gradients[CrossentropyCategorical1HotGrad] = _gradient_through_softmax
-
-
 class CrossentropyCategorical1Hot(RowOp):
     """Cross-entropy of distributions with labels: ``-log(coding_dist[i, true_one_of_n[i]])``.
 
@@ -260,6 +251,20 @@ class CrossentropyCategorical1Hot(RowOp):
         coding_dist, labels = inp
         (g_y,) = grads
         return [crossentropy_categorical_1hot_grad(g_y, coding_dist, labels), DisconnectedType()()]
+
+    def shortcut(self, node):
+        """Where the logarithm of the distribution has a derivative that does not divide by it, that one."""
+        p, labels = node.inputs
+        read = reading(p)
+        if read is None or not read.is_known:
+            return None
+
+        def gradients(g):
+            if p.owner.op == softmax_op:
+                return [crossentropy_softmax_1hot_with_bias_dx(g, p, labels)]
+            return read.gradients(inc_subtensor(zeros_like(p)[arange(labels.shape[0]), labels], -g))
+
+        return Shortcut(read.leaves, read.passed(), gradients)
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

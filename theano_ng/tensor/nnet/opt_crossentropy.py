@@ -23,12 +23,11 @@ from theano_ng.tensor.nnet.crossentropy import (
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
-from theano_ng.tensor.cancel import shuffled_from, summed_along
+from theano_ng.tensor.same import shuffled_from, summed_along
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
-from theano_ng.tensor.opt.log_domain import log_of_op
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -274,18 +273,6 @@ local_logsoftmax = register_stabilize("fast_compile")(
         )
     )
 )
-
-
-def _add_logarithms():
-    def of_softmax(node):
-        x = node.inputs[0] if node.op == softmax_op else node.inputs[0] + node.inputs[1].dimshuffle("x", 0)
-        return logsoftmax_op(x)
-
-    for op in _SOFTMAXES:
-        log_of_op[op] = of_softmax
-
-
-_add_logarithms()
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------

@@ -1,9 +1,7 @@
 """Rules for sigmoid and softplus: recognizing them, and their stable forms."""
 
-import numpy as np
-
 from theano_ng.compile import optdb
-from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (
     compute_mul,
@@ -17,7 +15,7 @@ from theano_ng.tensor.nnet.mul_tree import (
 )
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
-from theano_ng.tensor.type import values_eq_approx
+from theano_ng.tensor.opt.log_domain import loses_less
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
@@ -78,20 +76,6 @@ def _finish(node, result):
         return None
     copy_stack_trace(node.outputs[0], result)
     return [result]
-
-
-def loses_less(a, b):
-    """Whether `b` may replace `a`, the logarithm of a sigmoid or of its complement.
-
-    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is
-    left of it, and it may be infinite. The replacement has all its digits.
-    """
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    with np.errstate(all="ignore"):
-        lost = 8 * np.finfo(a.dtype).eps * np.exp(-a)
-        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
-    return values_eq_approx(same, b, allow_remove_inf=True)
 
 
 def _softplus_rule(name, pattern, new):
@@ -157,6 +141,28 @@ def local_exp_over_1_plus_exp(node):
     if result.type.broadcastable != node.outputs[0].type.broadcastable:
         result = T.second(node.outputs[0], result)
     return _finish(node, result)
+
+
+@ignores_nonfinite
+@local_optimizer([T.true_div])
+def local_sigmoid_of_one_exponential(node):
+    """A sigmoid that is written as a quotient of exponentials, before canonicalization takes numerator and denominator apart.
+
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [fast_run, fast_compile]
+    """
+    numerator, denominator = node.inputs
+    exponential, sum_ = is_exp(numerator), is_1pexp(denominator, only_process_constants=False)
+    if exponential is None or sum_ is None or exponential[1] is not sum_[1]:
+        return None
+    return local_exp_over_1_plus_exp.transform(node)
+
+
+# FAST_COMPILE does not stabilize.
+for _rule, _tags in (
+    (local_sigmoid_of_one_exponential, ("fast_run", "fast_compile")),
+    (log1pexp_to_softplus, ("fast_compile",)),
+):
+    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, *_tags, own=True)
 
 
 @register_stabilize

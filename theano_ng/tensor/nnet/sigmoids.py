@@ -9,6 +9,7 @@ from theano_ng.scalar.op import UnaryMath, c_cast, compute_in_output_float, floa
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import clip
+from theano_ng.tensor.saturating import logistic, read_function, readers
 
 
 class ScalarActivation(UnaryMath):
@@ -61,6 +62,7 @@ def _one(z):
 scalar_sigmoid = ScalarSigmoid(scal.upgrade_to_float, name="scalar_sigmoid")
 sigmoid = Elemwise(scalar_sigmoid, name="sigmoid")
 sigmoid.__doc__ = """The logistic function ``1 / (1 + exp(-x))``, elementwise; float of the precision of x."""
+readers[sigmoid] = read_function(logistic)
 sigmoid_inplace = Elemwise(ScalarSigmoid(scal.transfer_type(0)), inplace_pattern={0: 0}, name="sigmoid_inplace")
 
 

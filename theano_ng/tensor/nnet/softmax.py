@@ -7,26 +7,13 @@ from theano_ng.gof.graph import Apply
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
-from theano_ng.tensor.shortcuts import softmax_gradient
+from theano_ng.tensor.logarithms import Logarithm, log_of_op
 
 
 def _softmax(x):
     """Softmax of a NumPy matrix, in its dtype."""
     e = np.exp(x - x.max(axis=1, keepdims=True)) if x.shape[1] else x.copy()
     return np.asarray(e / e.sum(axis=1, keepdims=True), dtype=x.dtype, order="C")
-
-
-def _input_gradient(g, sm):
-    """Gradient of a softmax's input; where g divides by the softmax, as for its logarithm, without that division."""
-    fused = None if g.owner is None else fused_gradients.get(type(g.owner.op))
-    dx = None if fused is None else fused(g.owner, sm)
-    if dx is None:
-        dx = softmax_gradient(g, sm, (1,))
-    return softmax_grad(g, sm) if dx is None else dx
-
-
-fused_gradients = {}
-"""Class of Ops -> function of a node that computes the gradient of a softmax, and this: the gradient of its input, or None."""
 
 
 class Softmax(RowOp):
@@ -50,7 +37,7 @@ class Softmax(RowOp):
 
     def L_op(self, inp, outputs, grads):
         (g_sm,) = grads
-        return [_input_gradient(g_sm, outputs[0])]
+        return [softmax_grad(g_sm, outputs[0])]
 
     def R_op(self, inputs, eval_points):
         # The Jacobian is symmetric, so the gradient is also the directional derivative.
@@ -90,7 +77,7 @@ class SoftmaxWithBias(RowOp):
         (g_sm,) = grads
         if isinstance(g_sm.type, DisconnectedType):
             return [DisconnectedType()(), DisconnectedType()()]
-        dx = _input_gradient(g_sm, outputs[0])
+        dx = softmax_grad(g_sm, outputs[0])
         return dx, dx.sum(axis=0)
 
     def R_op(self, inputs, eval_points):
@@ -189,6 +176,19 @@ class LogSoftmax(RowOp):
 
 
 logsoftmax_op = LogSoftmax()
+
+
+def _gradient_of_logarithm(node, c):
+    """Of the inputs of a softmax, from that of its logarithm."""
+    (sm,) = node.outputs
+    dx = c - sm * c.sum(axis=1, keepdims=True)
+    return [dx] if node.op == softmax_op else [dx, dx.sum(axis=0)]
+
+
+log_of_op[softmax_op] = Logarithm(lambda node: logsoftmax_op(*node.inputs), _gradient_of_logarithm)
+log_of_op[softmax_with_bias] = Logarithm(
+    lambda node: logsoftmax_op(node.inputs[0] + node.inputs[1].dimshuffle("x", 0)), _gradient_of_logarithm
+)
 
 
 def softmax(c):

@@ -7,15 +7,17 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
-from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
+    MAX_SHARED,
     answer,
     constant_value,
     fill_like_inputs,
     inputs_of,
     is_an_upcast,
     is_inverse_pair,
+    op_of,
 )
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -23,10 +25,12 @@ from theano_ng.tensor.opt.own_registration import (
     register_specialize,
     register_specialize_device,
     register_stabilize,
+    register_uncanonicalize,
 )
 from theano_ng.tensor.opt.rows import names, rule, such, terms
+from theano_ng.tensor.reductions.careduce import Sum
 
-(x,) = names("x")
+x, y = names("x", "y")
 integer = such("i", lambda v: v.dtype in T.integer_dtypes)
 inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
 
@@ -299,6 +303,10 @@ def local_mul_specialize(node):
 
 local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
 
+local_sub_of_negatives = register_uncanonicalize(
+    rule("local_sub_of_negatives", "Changes of sign of both sides of a difference.", (-x - -y, y - x))
+)
+
 local_pow_canonicalize = register_canonicalize(
     rule("local_pow_canonicalize", "Powers with exponent zero and one.", (x**0, 1), (x**1, x))
 )
@@ -309,11 +317,42 @@ _POWERS = {
     2: lambda x: T.sqr(x),
     1: lambda x: x,
     0: lambda x: T.fill(x, np.asarray(1, dtype=x.dtype)),
-    0.5: lambda x: T.sqrt(x),
-    -0.5: lambda x: T.inv(T.sqrt(x)),
+    0.5: lambda x: _root(x),
+    -0.5: lambda x: T.inv(_root(x)),
     -1: lambda x: T.inv(x),
     -2: lambda x: T.inv(T.sqr(x)),
 }
+
+
+def _root(x):
+    """``x ** 0.5``, which is inf at -inf and 0 at -0. There the root of x is NaN and -0."""
+    if x.dtype[0] != "f" or _is_nonnegative(x):
+        return T.sqrt(x)
+    inf = np.asarray(np.inf, x.dtype)
+    return T.switch(T.eq(x, -inf), inf, T.abs_(T.sqrt(x)))
+
+
+def _is_nonnegative(v):
+    """Whether `v` is never negative, nor -0, by what computes it."""
+    todo, looks = [v], 0
+    while todo:
+        v = todo.pop()
+        looks += 1
+        value = constant_value(v)
+        if value is not None:
+            if value.dtype.kind == "c" or not value >= 0 or np.signbit(value):
+                return False
+            continue
+        op = op_of(v)
+        if op is None or looks > MAX_SHARED:
+            return False
+        if op in (T.sqr, T.abs_, T.exp) and v.dtype[0] == "f":
+            continue
+        if op in (T.add, T.mul, T.true_div) or isinstance(op, (Sum, DimShuffle)):
+            todo += v.owner.inputs
+        else:
+            return False
+    return True
 
 
 @register_specialize
@@ -322,8 +361,10 @@ def local_pow_specialize(node):
     """Powers with an exponent that has a function of its own.
 
     x ** 2  ->  sqr(x)          [specialize, fast_run]
-    x ** 0.5  ->  sqrt(x)
-    x ** -0.5  ->  inv(sqrt(x))
+    exp(x) ** 0.5  ->  sqrt(exp(x))
+    exp(x) ** -0.5  ->  inv(sqrt(exp(x)))
+    x ** 0.5  ->  switch(eq(x, -np.inf), np.inf, abs(sqrt(x)))
+    x ** -0.5  ->  inv(switch(eq(x, -np.inf), np.inf, abs(sqrt(x))))
     x ** -1  ->  inv(x)
     x ** -2  ->  inv(sqr(x))
     """

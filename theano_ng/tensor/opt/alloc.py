@@ -4,7 +4,7 @@ from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, SumToShape
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -137,14 +137,32 @@ def local_useless_alloc(node):
 
     Where the shapes are not known to be equal the Alloc stays: it repeats what is one long at run time, or complains.
     """
+    return [node.inputs[0]] if _has_shape(node) else False
+
+
+def _has_shape(node):
+    """Whether the first input of a node has the type of its output, and the lengths that the other inputs are."""
     x, out = node.inputs[0], node.outputs[0]
     if x.type != out.type:
         return False
-    if not all(x.broadcastable):
-        given = lengths(x, node.fgraph)
-        if not all(flag or same_length(a, b) for flag, a, b in zip(x.broadcastable, given, node.inputs[1:])):
-            return False
-    return [x]
+    if all(x.broadcastable):
+        return True
+    given = lengths(x, node.fgraph)
+    return all(flag or same_length(a, b) for flag, a, b in zip(x.broadcastable, given, node.inputs[1:]))
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@local_optimizer([SumToShape])
+def local_useless_sum_to_shape(node):
+    """What was not broadcast needs no sum in the gradient.
+
+    sum_to_shape(exp(x), Shape_i(0)(x))  ->  exp(x)          [canonicalize, stabilize, specialize, fast_run]
+
+    Where lengths are not known to be equal the node stays, which then finds out.
+    """
+    return [node.inputs[0]] if _has_shape(node) else False
 
 
 @register_specialize

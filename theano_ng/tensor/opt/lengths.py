@@ -1,12 +1,27 @@
 """Equal lengths are one expression: what `ShapeFeature` infers is compared as a linear form of lengths that are known to be what they are."""
 
+from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 MOST_TERMS = 8
 """Forms of more lengths are not taken apart."""
+
+
+def is_length(v):
+    """Whether `v` is an element of a shape, which is never negative."""
+    owner = v.owner
+    if owner is None:
+        return False
+    if isinstance(owner.op, Shape_i):
+        return True
+    if isinstance(owner.op, Subtensor):
+        source = owner.inputs[0].owner
+        return source is not None and isinstance(source.op, Shape)
+    return False
 
 
 class Lengths:
@@ -15,6 +30,8 @@ class Lengths:
     The length of ``join(0, x[:3], x[3:])`` is ``minimum(3, n) + (n - minimum(3, n))``, and that is n: where a chain of such nodes is long, what
     is not taken together at once has to be walked through again and again. Arithmetic of int64 is that of integers modulo 2**64, so the sums may
     be taken in any order.
+
+    Lengths of arrays are never negative, and sums of a few of them no overflow: ``maximum(n + 1, 0)``, of a slice, is ``n + 1``.
     """
 
     def __init__(self):
@@ -22,6 +39,7 @@ class Lengths:
         self._form_of = {}  # such a variable -> its form: {term: factor}, and the constant under None
         self._by_form = {}  # form, as a set -> variable
         self._by_node = {}  # op and inputs of an elementwise node -> variable
+        self._not_negative = set()  # maxima and minima that are never negative
 
     def first(self, length):
         """The variable that stands for all of the same value.
@@ -72,6 +90,9 @@ class Lengths:
                 shorter = op(*operands)
                 if shorter.type == v.type:
                     v = shorter
+            chosen = self._chosen(v, op, operands)
+            if chosen is not None:
+                return chosen
             form = self._sum(op, operands) if v.type.dtype == "int64" else None
             if form is None:
                 return self._by_node.setdefault((op, *operands), v) if operands else v
@@ -88,6 +109,32 @@ class Lengths:
                 form[term] = form.get(term, 0) + sign * factor
         form = {term: factor for term, factor in form.items() if factor or term is None}
         return form if len(form) <= MOST_TERMS else None
+
+    def _chosen(self, v, op, operands):
+        """The operand that a maximum or minimum is in any case; None of other operations, and where the lengths decide."""
+        if op not in (T.maximum, T.minimum) or v.type.dtype != "int64":
+            return None
+        for larger, smaller in (operands, operands[::-1]):
+            if self._never_less(larger, smaller):
+                chosen = larger if op == T.maximum else smaller
+                if chosen.type == v.type:
+                    return chosen
+                number = isinstance(chosen, Constant)
+                return self.first(constant(int(chosen.data), dtype="int64") if number else T.cast(chosen, "int64"))
+        zero = constant(0, dtype="int64")
+        if (any if op == T.maximum else all)(self._never_less(i, zero) for i in operands):
+            self._not_negative.add(v)
+        return None
+
+    def _never_less(self, a, b):
+        """Whether the difference of two forms is a sum of what is never negative."""
+        difference = dict(self._terms(a))
+        for term, factor in self._terms(b).items():
+            difference[term] = difference.get(term, 0) - factor
+        return difference.pop(None) >= 0 and all(
+            factor == 0 or factor > 0 and (is_length(term) or term in self._not_negative)
+            for term, factor in difference.items()
+        )
 
     def _terms(self, v):
         if isinstance(v, Constant) and v.type.dtype != "bool":

@@ -1,215 +1,79 @@
-"""Logarithms of what is positive by construction: exponentials, their sums, products and quotients, and views of these.
-
-What they are made of may overflow, or be rounded to 0; their logarithms are neither. `log_of` says what the logarithm of a variable is
-without the variable itself; the rules use it.
-"""
+"""Logarithms of what is positive by construction, and shares of sums of exponentials, without overflow."""
 
 from functools import reduce
 
 import numpy as np
 
-from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import is_term_of, shuffled_from, summed_along
 from theano_ng.tensor.dtypes import FLOATS
-from theano_ng.tensor.elemwise.op import DimShuffle
-from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
-from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.opt.common import answer, constant_value, inputs_of
+from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op, terms_of
+from theano_ng.tensor.opt.common import answer, inputs_of, op_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
-from theano_ng.tensor.reductions.careduce import CAReduce, Sum
-from theano_ng.tensor.reductions.extremes import MaxAndArgmax
-from theano_ng.tensor.shaping.joining import Join
-from theano_ng.tensor.shaping.reshaping import Reshape
+from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
+from theano_ng.tensor.saturating import VIEWS, factors_of, logistic
+from theano_ng.tensor.type import values_eq_approx
 
 MOST_NODES = 50
-"""How many nodes of an argument are looked at."""
-
-log_of_op = {}
-"""Op -> function of a node that returns the logarithm of its output. Other packages add theirs."""
-
-
-def log_of(v):
-    """The logarithm of a variable that is positive by construction, not computed from it.
-
-    Parameters
-    ----------
-    v : tensor of floats
-
-    Returns
-    -------
-    variable or None
-        None for other variables.
-    """
-    known = {}
-    stack = [v]
-    looks = 0
-    while stack:
-        u = stack[-1]
-        if u in known:
-            stack.pop()
-            continue
-        looks += 1
-        if looks > 2 * MOST_NODES:
-            return None
-        parts = _parts(u)
-        if parts is None:
-            return None
-        unknown = [p for p in parts if p not in known]
-        if unknown:
-            stack.extend(unknown)
-            continue
-        made = _combined(u, [known[p] for p in parts], v.type.dtype)
-        if made.type != u.type and parts:
-            made = u.type.filter_variable(made) if made.type.dtype == u.type.dtype and made.ndim == u.ndim else None
-        if made is None:
-            return None
-        known[u] = made
-        stack.pop()
-    return known[v]
-
-
-_VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor, AdvancedSubtensor1, T.Rebroadcast)
-_FACTORS = (T.mul, T.true_div, T.inv)
-_ROOTS = (T.exp, T.add, *_FACTORS)
-
-
-def _parts(v):
-    """The variables of which the logarithms are needed for that of `v`; None where `v` is not known to be positive."""
-    value = constant_value(v)
-    if value is not None:
-        return () if value.dtype.kind in "biuf" and value > 0 else None
-    node = v.owner
-    if node is None or v.type.dtype not in FLOATS:
-        return None
-    op = node.op
-    if op == T.exp:
-        return () if node.inputs[0].type.dtype == v.type.dtype else None
-    if op in log_of_op:
-        return ()
-    if op == T.add:
-        # A constant is not small by accident, and log1p knows better.
-        terms = _terms(v)
-        return None if any(constant_value(term) is not None for term in terms) else terms
-    if op in _FACTORS:
-        return node.inputs
-    if op == T.second:
-        return (node.inputs[1],)
-    if op == T.tensor_copy or isinstance(op, (Sum, *_VIEWS)):
-        return (node.inputs[0],)
-    if isinstance(op, Join):
-        return node.inputs[1:]
-    return None
-
-
-def _terms(v):
-    """The terms of a sum, through sums that are its terms."""
-    found, todo = [], [v]
-    while todo:
-        v = todo.pop()
-        if v.owner is not None and v.owner.op == T.add and len(found) + len(todo) < MOST_NODES:
-            todo += reversed(v.owner.inputs)
-        else:
-            found.append(v)
-    return found
-
-
-def _combined(v, logs, dtype):
-    """The logarithm of `v` from those of its `_parts`."""
-    value = constant_value(v)
-    if value is not None:
-        return T.second(v, T.constant(np.log(np.float64(value)), dtype=dtype))
-    node = v.owner
-    op = node.op
-    if op == T.exp:
-        return node.inputs[0]
-    if op in log_of_op:
-        return log_of_op[op](node)
-    if isinstance(op, Sum):
-        return T.log(v) if _is_shifted(logs[0], _axes(op, logs[0])) else log_sum_exp(logs[0], _axes(op, logs[0]))
-    if op == T.add:
-        return _log_add_exp(logs)
-    if op == T.mul:
-        return T.add(*logs)
-    if op == T.true_div:
-        return T.sub(*logs)
-    if op == T.inv:
-        return T.neg(*logs)
-    if op == T.second:
-        return T.second(node.inputs[0], logs[0])
-    if op == T.tensor_copy:
-        return logs[0]
-    return op(node.inputs[0], *logs) if isinstance(op, Join) else op(logs[0], *node.inputs[1:])
-
-
-def _axes(op, x):
-    return tuple(range(x.ndim)) if op.axis is None else tuple(op.axis)
-
-
-def _is_shifted(x, axis):
-    """Whether `x` is y - max(y, axis, keepdims): nothing overflows in its exponential."""
-    y, largest = inputs_of(x, T.sub) or (None, None)
-    if largest is None or largest.owner is None or not isinstance(largest.owner.op, DimShuffle):
-        return False
-    largest = largest.owner.inputs[0]
-    reduction = largest.owner
-    if reduction is None or reduction.inputs[0] is not y or largest is not reduction.outputs[0]:
-        return False
-    op = reduction.op
-    is_maximum = isinstance(op, MaxAndArgmax) or isinstance(op, CAReduce) and isinstance(op.scalar_op, scalar.Maximum)
-    return is_maximum and set(_axes(op, y)) == set(axis)
-
-
-def log_sum_exp(x, axis):
-    """``log(sum(exp(x), axis))`` without overflow; minus infinity where there is nothing to be summed."""
-    max_x = CAReduce(scalar.maximum_from_nothing, axis)(x)
-    max_x_keepdims = T.makeKeepDims(x, max_x, axis)
-    # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
-    shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
-    return max_x + T.log(T.sum(shifted, axis=axis))
-
-
-def _log_add_exp(terms):
-    """``log(exp(x) + exp(y) + ...)`` without overflow."""
-    if len(terms) == 2:
-        x, y = terms
-        return T.maximum(x, y) + T.log1p(T.exp(-abs(x - y)))
-    largest = reduce(T.maximum, terms)
-    return largest + T.log(T.add(*[T.switch(T.isinf(largest), T.exp(largest), T.exp(x - largest)) for x in terms]))
-
-
-# -- rules -------------------------------------------------------------------------------------------------------------------------------
+"""How many factors of a product are looked at."""
 
 
 def _behind_views(v):
     """The variable that `v` is a view of, or parts of."""
-    while v.owner is not None and (v.owner.op == T.tensor_copy or isinstance(v.owner.op, _VIEWS)):
+    while v.owner is not None and (v.owner.op == T.tensor_copy or isinstance(v.owner.op, VIEWS)):
         v = v.owner.inputs[0]
     return v
 
 
-@register_stabilize("fast_compile")
-@register_specialize("fast_compile")
+@register_stabilize
+@register_specialize
 @ignores_nonfinite
-@local_optimizer([T.log])
+@local_optimizer([T.log, T.log1p])
 def local_log_of_positive(node):
-    """Logarithms of products, quotients and views of exponentials and of softmaxes, which may be rounded to 0.
+    """Logarithms of what may be rounded to 0 or overflow: products, quotients and views of exponentials, sigmoids, softmaxes, erfc.
 
     log((exp(A) / exp(B)).T)  ->  (A - B).T          [stabilize, specialize, fast_run, fast_compile]
     log(softmax_op(A)[labels])  ->  logsoftmax_op(A)[labels]
+    log(sigmoid(x))  ->  -log1p(exp(-x))
+    log(1 - sigmoid(A).T)  ->  -log1p(exp(A.T))
     log(exp(x) + exp(y) + exp(z))
     """
-    (v,) = node.inputs
-    source = _behind_views(v)
-    if source.owner is None or isinstance(source.owner.op, Sum) or v.type != node.outputs[0].type:
+    (v,), (out,) = node.inputs, node.outputs
+    if v.type != out.type or is_log_of_erfc(out):
         return False
-    op = source.owner.op
-    if op not in _ROOTS and not isinstance(op, Join) and (op not in log_of_op or source is v):
+    if node.op == T.log1p:
+        found = None if inputs_of(v, T.exp) is not None else factors_of(T.add(np.asarray(1, v.dtype), v))
+        new = None if found is None else log_of_factors(found, v)
+    else:
+        source = _behind_views(v)
+        if source.owner is None or isinstance(source.owner.op, Sum) or source is v and source.owner.op in log_of_op:
+            return False
+        new = log_of(v)
+    new = False if new is None else answer(new, out)
+    if new:
+        new[0].tag.values_eq_approx = loses_less
+    return new
+
+
+def loses_less(a, b):
+    """Whether `b` may replace `a`, the logarithm of what may be a complement of a sigmoid.
+
+    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is
+    left of it, and it may be infinite. The replacement has all its digits.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    new = log_of(v)
-    return False if new is None else answer(new, node.outputs[0])
+    with np.errstate(all="ignore"):
+        lost = 8 * np.finfo(a.dtype).eps * np.exp(-a)
+        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
+    return values_eq_approx(same, b, allow_remove_inf=True)
+
+
+optdb.register(
+    "logarithms", in2out(local_log_of_positive, ignore_newtrees=True), 0.7, "fast_run", "fast_compile", own=True
+)
 
 
 @ignores_nonfinite
@@ -229,8 +93,8 @@ def local_log_sum_exp(node):
         return False
     (summed,) = source.owner.inputs
     logs = log_of(summed)
-    axis = _axes(source.owner.op, summed)
-    if logs is None or not axis or _is_shifted(logs, axis):
+    axis = axes_of(source.owner.op, summed)
+    if logs is None or not axis or is_shifted(logs, axis):
         return False
     new = log_of(v)
     return False if new is None else answer(new, node.outputs[0])
@@ -241,14 +105,14 @@ optdb.register(
 )
 
 
-@register_stabilize("fast_compile")
-@register_specialize("fast_compile")
+@register_stabilize
+@register_specialize
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_share_of_sum(node):
     """One of several exponentials divided by their sum, without overflow.
 
-    exp(x) / (exp(x) + exp(y))  ->  exp(x - (maximum(x, y) + log1p(exp(-abs(x - y)))))          [stabilize, specialize, fast_run, fast_compile]
+    exp(x) / (exp(x) + exp(y))  ->  1 / (1 + exp(-(x - y)))          [stabilize, specialize, fast_run, fast_compile]
     exp(x) / sum(exp(x), axis=0, keepdims=True)  ->
         exp(x - max(x, axis=0, keepdims=True)) / sum(exp(x - max(x, axis=0, keepdims=True)), axis=0, keepdims=True)
     """
@@ -276,6 +140,10 @@ def local_share_of_sum(node):
     return answer(new, node.outputs[0])
 
 
+# FAST_COMPILE does not stabilize.
+optdb.register("shares", in2out(local_share_of_sum, ignore_newtrees=True), 0.71, "fast_compile", own=True)
+
+
 def _is_sum(v):
     total, _ = shuffled_from(v)
     return total.owner is not None and (total.owner.op == T.add or isinstance(total.owner.op, Sum))
@@ -300,14 +168,25 @@ def _share(v, total):
     if v.type.dtype not in FLOATS:
         return None
     axes = summed_along(v, total)
-    exponent = inputs_of(v, T.exp)
-    if axes is not None and exponent is not None and exponent[0].type == v.type:
-        (x,) = exponent
-        if _is_shifted(x, axes):
+    if axes is not None:
+        x = log_of(v)
+        if x is None or is_shifted(x, axes):
             return None
         e = T.exp(x - T.max(x, axis=list(axes), keepdims=True))
         return e / e.sum(axis=list(axes), keepdims=True)
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None
-    log_v, log_total = log_of(v), log_of(total)
-    return None if log_v is None or log_total is None else T.exp(log_v - log_total)
+    terms = terms_of(total)
+    # v first
+    logs = [log_of(term) for term in sorted(terms, key=lambda term: not same(term, v))]
+    if any(log is None for log in logs):
+        return None
+    if len(logs) == 2:
+        return logistic(logs[0] - logs[1])
+    if all(inputs_of(log, T.sub) is not None for log in logs):
+        subtracted = {log.owner.inputs[1] for log in logs}
+        if len(subtracted) == 1 and op_of(subtracted.pop()) == T.maximum:
+            return None  # done
+    largest = reduce(T.maximum, logs)
+    parts = [T.exp(log - largest) for log in logs]
+    return parts[0] / T.add(*parts)

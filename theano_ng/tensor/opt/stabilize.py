@@ -3,8 +3,10 @@
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.gof.rewriting import local_optimizer
+from theano_ng.compile.mode import optdb
+from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.logarithms import ERFC_THRESHOLD, is_log_of_erfc, log_of_erfc
 from theano_ng.tensor.reductions.careduce import Prod
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
@@ -33,7 +35,7 @@ x, y = names("x", "y")
 float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
 real_x = such(x, lambda v: v.dtype[0] != "c")
 even = such("even", _is_even)
-erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum)
+eq, erf, erfc, exp, log, log1p, maximum, switch = terms(T.eq, T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum, T.switch)
 
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------
@@ -82,7 +84,14 @@ local_log_add = register_stabilize(
         rule(
             "local_log_add",
             "The logarithm of a sum of two exponentials, without overflow.",
-            (log(exp(float_x) + exp(float_y)), maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y)))),
+            (
+                log(exp(float_x) + exp(float_y)),
+                switch(
+                    eq(float_x, float_y),  # which may be infinite
+                    float_x + np.log(2),
+                    maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
+                ),
+            ),
         )
     )
 )
@@ -204,21 +213,6 @@ local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erf
 local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * x), erf(x))
 
 
-# Where erfc underflows to zero, or is about to, its logarithm comes from erfcx(x) = exp(x**2) * erfc(x).
-_ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
-
-
-def log_of_erfc(x):
-    """``log(erfc(x))`` for every x.
-
-    Parameters
-    ----------
-    x : tensor
-        float32 or float64.
-    """
-    return T.switch(x < np.asarray(_ERFC_THRESHOLD[x.dtype], x.dtype), T.log(T.erfc(x)), T.log(T.erfcx(x)) - T.sqr(x))
-
-
 @register_stabilize
 @register_specialize
 @local_optimizer([T.log])
@@ -231,79 +225,82 @@ def local_log_erfc(node):
     """
     inputs = inputs_of(node.inputs[0], T.erfc)
     out = node.outputs[0]
-    if inputs is None or is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
+    if inputs is None or is_log_of_erfc(out) or out.dtype not in ERFC_THRESHOLD:
         return False
     (x,) = inputs
     return answer(log_of_erfc(x if x.dtype == out.dtype else T.cast(x, out.dtype)), out)
 
 
-def is_stabilized(v):
-    """Whether `v` is the logarithm that stands in what `log_of_erfc` makes."""
-    for client, i in v.clients:
-        if client != "output" and client.op == T.switch and i == 1:
-            below = inputs_of(client.inputs[0], T.lt)
-            limit = None if below is None else constant_value(below[1])
-            if limit is not None and float(limit) in _ERFC_THRESHOLD.values():
-                return True
-    return False
-
-
 @register_stabilize
 @register_specialize
 @ignores_nonfinite
-@local_optimizer([T.true_div])
+@local_optimizer([T.true_div, T.mul])
 def local_grad_log_erfc_neg(node):
     """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
 
-    y * exp(-sqr(x)) / erfc(x)  ->  y / erfcx(x)          [stabilize, specialize, fast_run]
+    y * exp(-sqr(x)) / erfc(x)  ->  y / erfcx(x)          [stabilize, specialize, fast_run, fast_compile]
+    y * exp(-4 * x ** 2) * (1 / erfc(2 * x))  ->  y / erfcx(2 * x)
     """
-    out = node.outputs[0]
-    numerator, denominator = node.inputs
-    inputs = inputs_of(denominator, T.erfc)
-    if inputs is None or out.dtype not in _ERFC_THRESHOLD:
+    (out,) = node.outputs
+    if out.dtype not in ERFC_THRESHOLD:
         return False
-    (x,) = inputs
-    factors = [numerator] if inputs_of(numerator, T.mul) is None else list(numerator.owner.inputs)
+    factors, below = list(node.inputs), None
+    if node.op == T.true_div:
+        below = factors.pop()
+    else:
+        for i, factor in enumerate(factors):
+            inverse = inputs_of(factor, T.inv) or inputs_of(factor, T.true_div)
+            if inverse is not None and inputs_of(inverse[-1], T.erfc) is not None:
+                below = inverse[-1]
+                factors[i : i + 1] = inverse[:-1]
+                break
+    inputs = None if below is None else inputs_of(below, T.erfc)
+    if inputs is None:
+        return False
+    factors = [f for factor in factors for f in inputs_of(factor, T.mul) or [factor]]
     for i, factor in enumerate(factors):
-        if _exp_of_minus_square(factor, x):
-            others = factors[:i] + factors[i + 1 :] or [T.as_tensor_variable(np.asarray(1, out.dtype))]
-            numerator = others[0] if len(others) == 1 else T.mul(*others)
-            return answer(T.true_div(numerator, T.erfcx(x)), out)
+        if _exp_of_minus_square(factor, inputs[0]):
+            del factors[i]
+            above = [f for f in factors if not is_constant(f, 1)] or [T.constant(np.asarray(1, out.dtype))]
+            return answer(T.true_div(above[0] if len(above) == 1 else T.mul(*above), T.erfcx(*inputs)), out)
     return False
+
+
+# FAST_COMPILE does not stabilize.
+optdb.register(
+    "local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile", own=True
+)
 
 
 def _exp_of_minus_square(v, x):
-    """Whether `v` is exp(-x**2) of this x, in one of the forms that canonicalization leaves."""
+    """Whether `v` is exp(-x**2) of this x, or of equal multiples of one variable."""
     inner = inputs_of(v, T.exp)
     if inner is None:
         return False
-    (arg,) = inner
-    negated = inputs_of(arg, T.neg)
-    if negated is not None:
-        return _is_square(negated[0], x)
-    factors = inputs_of(arg, T.mul)
-    if factors is None:
-        return False
-    rest = [f for f in factors if not is_constant(f, -1)]
-    if len(rest) == len(factors) - 1 and len(rest) == 1:
-        return _is_square(rest[0], x)
-    if len(factors) == 3 and len(rest) == 2:
-        return all(f is x for f in rest)
-    if len(factors) == 2:
-        # (-x) * x
-        return any(
-            inputs_of(a, T.neg) is not None and a.owner.inputs[0] is x and b is x
-            for a, b in (factors, reversed(factors))
-        )
-    return False
+    number, factors = _product(inner[0])
+    of, bases = _product(x)
+    return factors == 2 * bases and len(bases) == 1 and abs(number / of**2 + 1) <= 8 * np.finfo(v.dtype).eps
 
 
-def _is_square(v, x):
-    squared = inputs_of(v, T.sqr)
-    if squared is not None:
-        return squared[0] is x
-    power = inputs_of(v, T.pow)
-    if power is not None:
-        return power[0] is x and is_constant(power[1], 2)
-    product = inputs_of(v, T.mul)
-    return product is not None and len(product) == 2 and product[0] is x and product[1] is x
+def _product(v):
+    """The number that is a factor of a product, and the other factors, squares as two."""
+    number, factors, todo = 1.0, [], [(v, 1)]
+    while todo and len(factors) < 4:
+        v, times = todo.pop()
+        value = constant_value(v)
+        op = None if v.owner is None else v.owner.op
+        if value is not None:
+            number *= float(value) ** times
+        elif op == T.neg:
+            number *= (-1) ** times
+            todo.append((v.owner.inputs[0], times))
+        elif op == T.mul:
+            todo.extend((i, times) for i in v.owner.inputs)
+        elif op == T.true_div and constant_value(v.owner.inputs[1]):
+            number /= float(constant_value(v.owner.inputs[1])) ** times
+            todo.append((v.owner.inputs[0], times))
+        elif times == 1 and (op == T.sqr or op == T.pow and is_constant(v.owner.inputs[1], 2)):
+            todo.append((v.owner.inputs[0], 2))
+        else:
+            factors += [v] * times
+    return number, factors

@@ -3,13 +3,12 @@
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, inputs_of
+from theano_ng.tensor.opt.lengths import is_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
     register_canonicalize,
@@ -135,22 +134,9 @@ _SELF_COMPARISON = {scalar.LT: 0, scalar.GT: 0, scalar.LE: 1, scalar.GE: 1}
 _SELF_CHOICE = (scalar.Minimum, scalar.Maximum)
 
 
-def _is_length(v):
-    """Whether `v` is an element of a shape, which is never negative."""
-    owner = v.owner
-    if owner is None:
-        return False
-    if isinstance(owner.op, Shape_i):
-        return True
-    if isinstance(owner.op, Subtensor):
-        source = owner.inputs[0].owner
-        return source is not None and isinstance(source.op, Shape)
-    return False
-
-
 def _is_sum_of_lengths(v):
     inputs = inputs_of(v, T.add)
-    return inputs is not None and all(_is_length(i) for i in inputs)
+    return inputs is not None and all(is_length(i) for i in inputs)
 
 
 @register_specialize
@@ -189,7 +175,7 @@ def local_useless_elemwise_comparison(node):
         return False
     for length, other, swapped in ((a, b, False), (b, a, True)):
         bound = constant_value(other, only_process_constants=True)
-        if bound is None or not (_is_length(length) or _is_sum_of_lengths(length)):
+        if bound is None or not (is_length(length) or _is_sum_of_lengths(length)):
             continue
         if cls is scalar.EQ:
             return _filled_with(0, node) if bound < 0 else False
@@ -246,7 +232,7 @@ def local_useless_switch(node):
         if (
             compared is not None
             and right is compared
-            and _is_length(right)
+            and is_length(right)
             and constant_value(left) is not None
             and constant_value(left) == 0
         ):

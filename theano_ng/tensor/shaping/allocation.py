@@ -1,4 +1,4 @@
-"""Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all."""
+"""Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all; SumToShape, the way back through broadcasting."""
 
 import numpy as np
 
@@ -9,8 +9,10 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
 
+# The names of `theano.tensor`.
 __all__ = ["Alloc", "AllocEmpty", "alloc", "alloc_validate_shape"]
 
 # Ops that overwrite their first input: folding an Alloc in front of them into a constant would only add a copy.
@@ -67,9 +69,9 @@ class Alloc(NativeOp, Op):
 
     The value broadcasts against the shape. The shape inputs are not connected to the output.
 
-    A dimension to repeat has to be declared broadcastable in the value's type, as for every other Op. One of length 1 that is not is
-    repeated too when the Op runs, as by NumPy; but rewriting takes it for as long as the result (which may then refuse it), and so does
-    the gradient, which is not summed over it and has the result's length: declare it with `addbroadcast`.
+    A dimension to repeat is best declared broadcastable in the value's type, as for every other Op. One of length 1 that is not is
+    repeated too when the Op runs, as by NumPy; but rewriting may take it for as long as the result, and complain when it is not: declare
+    it with `addbroadcast`. The gradient has the value's shape.
 
     Raises
     ------
@@ -120,17 +122,8 @@ class Alloc(NativeOp, Op):
         return [[True], *[[False] for _ in node.inputs[1:]]]
 
     def grad(self, inputs, grads):
-        (gz,) = grads
-        value = inputs[0]
-        added = gz.ndim - value.ndim
         # The gradient of a repeated element is the sum over its copies.
-        repeated = [i for i in range(value.ndim) if value.broadcastable[i] and not gz.broadcastable[added + i]]
-        axes = [*range(added), *(added + i for i in repeated)]
-        gx = gz.sum(axis=axes) if axes else gz
-        if repeated:
-            kept = iter(range(gx.ndim))
-            gx = gx.dimshuffle(["x" if i in repeated else next(kept) for i in range(value.ndim)])
-        return [gx, *disconnected_gradients(len(inputs) - 1)]
+        return [sum_over_repeated(grads[0], inputs[0]), *disconnected_gradients(len(inputs) - 1)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -213,3 +206,106 @@ class AllocEmpty(NativeOp, Op):
 
     def do_constant_folding(self, node):
         return False
+
+
+class SumToShape(NativeOp, Op):
+    """Sum over the dimensions that are to be one long: ``SumToShape()(x, n0, n1, ...)`` has the shape (n0, n1, ...).
+
+    It undoes the broadcasting of a tensor of this shape to that of x. Where x has the shape already, the result is x itself.
+
+    Parameters
+    ----------
+    x : tensor
+    *sizes : 0-d integer variables
+        One for each dimension of x.
+
+    Returns
+    -------
+    TensorVariable
+        Of the dtype of x, in which the sum is taken (float16 in float32).
+
+    Raises
+    ------
+    TypeError
+        When there are not as many sizes as dimensions, or a size is no integer.
+    ValueError
+        At run time, when a size is neither 1 nor that of x.
+    """
+
+    view_map = {0: [0]}
+    __props__ = ()
+    _f16_ok = True
+
+    def make_node(self, x, *sizes):
+        x = as_tensor_variable(x)
+        sizes, ones = alloc_validate_shape(sizes)
+        if len(sizes) != x.ndim:
+            raise TypeError("SumToShape needs a size for each of the %d dimensions of x, got %d" % (x.ndim, len(sizes)))
+        pattern = [one or flag for one, flag in zip(ones, x.broadcastable)]
+        return Apply(self, [x, *sizes], [x.type.clone(broadcastable=pattern)()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:sum_to_shape")
+
+    def perform(self, node, inputs, outputs):
+        x, shape = inputs[0], tuple(int(size) for size in inputs[1:])
+        for axis, (length, size) in enumerate(zip(x.shape, shape)):
+            if size not in (1, length):
+                raise ValueError(
+                    "SumToShape: dimension %d of x is %d long, which is to be summed to %d, not 1"
+                    % (axis, length, size)
+                )
+        if x.shape == shape:
+            outputs[0][0] = x
+            return
+        axes = tuple(axis for axis, (length, size) in enumerate(zip(x.shape, shape)) if size != length)
+        total = x.sum(axis=axes, keepdims=True, dtype="float32" if x.dtype == "float16" else x.dtype)
+        outputs[0][0] = np.ascontiguousarray(total, dtype=x.dtype)
+
+    def infer_shape(self, node, input_shapes):
+        return [node.inputs[1:]]
+
+    def connection_pattern(self, node):
+        return [[True], *[[False] for _ in node.inputs[1:]]]
+
+    def grad(self, inputs, grads):
+        x, (gz,) = inputs[0], grads
+        # What is not known to be one long is repeated all the same when it is.
+        gx = alloc(gz, *[x.shape[i] for i in range(x.ndim)])
+        return [patternbroadcast(gx, x.broadcastable), *disconnected_gradients(x.ndim)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self(eval_points[0], *inputs[1:], return_list=True)
+
+
+sum_to_shape = SumToShape()
+
+
+def sum_over_repeated(g, x):
+    """The gradient by x, of which g is the gradient by what x was broadcast to.
+
+    Dimensions count as repeated where x has none, where its type declares them broadcastable, and where they turn out to be one long when
+    the graph runs.
+
+    Parameters
+    ----------
+    g : tensor
+    x : tensor
+        Of at most as many dimensions as `g`.
+
+    Returns
+    -------
+    TensorVariable
+        Of the dtype of `g`, with the broadcastable pattern of `x`; `g` itself when nothing can have been repeated.
+    """
+    added = g.ndim - x.ndim
+    if added:
+        g = g.sum(axis=list(range(added)))
+    declared = [i for i in range(x.ndim) if x.broadcastable[i] and not g.broadcastable[i]]
+    if declared:
+        g = g.sum(axis=declared, keepdims=True)
+    if not all(a or b for a, b in zip(x.broadcastable, g.broadcastable)):
+        g = sum_to_shape(g, *[1 if flag else x.shape[i] for i, flag in enumerate(g.broadcastable)])
+    return patternbroadcast(g, x.broadcastable)

@@ -13,6 +13,7 @@ from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
 from theano_ng.tensor.tests import audit_nlinalg, audit_slinalg
 from theano_ng.tensor.reductions import cumulative
 from theano_ng.tensor.reductions.fused import ReducedElemwise
+from theano_ng.tensor.shaping.allocation import SumToShape, sum_to_shape
 from theano_ng.tests import odd_arrays
 
 RNG = np.random.RandomState(11)
@@ -63,6 +64,8 @@ def _elsewhere():
             {"skip": {"connection_pattern": "the length follows `stop`, as documented no element does"}},
         ),
         ("Bartlett", extra_ops.bartlett, [np.int64(7)], {}),
+        ("SumToShape", SumToShape(), [X, np.int64(1), np.int64(X.shape[1])], {}),
+        ("SumToShape of its shape", lambda x: sum_to_shape(x, x.shape[0], x.shape[1]), [X], {}),
         ("AllocEmpty", lambda n: tt.AllocEmpty("float64")(n).shape, [np.int64(3)], {}),
         # shaping and joining
         ("ScalarFromTensor", tt.scalar_from_tensor, [np.float64(1.5)], {}),

@@ -281,12 +281,13 @@ def some_cases(losses, each_mode=True):
                 yield Case(loss, view, reduction, done, mode, DTYPES[(i // 2 + j + j // 4 + k) % 2])
 
 
-def build(theano, case):
+def build(theano, case, linker="py"):
     """A function of the inputs of the case's view, and its target if it has one.
 
     Parameters
     ----------
     theano : module
+    linker : str
 
     Returns
     -------
@@ -309,26 +310,27 @@ def build(theano, case):
         outputs += gradients
     arguments = inputs if t is None else inputs + [t]
     optimizer = case.mode.lower()
-    return theano.function(arguments, outputs, mode=theano.Mode("py", optimizer), on_unused_input="ignore")
+    return theano.function(arguments, outputs, mode=theano.Mode(linker, optimizer), on_unused_input="ignore")
 
 
 def _split(case, values):
     return case.view.split(np.array(values))
 
 
-def compare(theano, case):
+def compare(theano, case, linker="py"):
     """Run a case on all `LOGITS`.
 
     Parameters
     ----------
     theano : module
+    linker : str
 
     Returns
     -------
     list of (float, int)
         Of each matrix of logits the largest `error`, and how many numbers were compared.
     """
-    run = build(theano, case)
+    run = build(theano, case, linker)
     loss = case.loss
     target = TARGETS[loss.target]
     factors = case.reduction[2](COLUMNS if loss.elementwise else 1)

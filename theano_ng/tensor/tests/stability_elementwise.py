@@ -152,6 +152,46 @@ def _sigmoid_losses(Loss):
     )
 
 
+# -- logarithms of products, quotients and what is put together ------------------------------------------------------------------------------
+
+
+def _of_stack(T, z, p, t):
+    return T.log(T.stack([p, 1 - p])).sum(axis=0)
+
+
+def _of_concatenation(T, z, p, t):
+    logs = T.log(T.concatenate([p, 1 - p, p], axis=1))
+    return logs[:, :3] + logs[:, 3:6]
+
+
+def _of_mixture(T, z, p, t):
+    return T.log(p**t * (1 - p) ** (1 - t))
+
+
+PRODUCTS = (
+    ("log(p / (1 - p))", lambda T, z, p, t: T.log(p / (1 - p)), lambda z, t: z, "none", 1),
+    ("log(p * (1 - p))", lambda T, z, p, t: T.log(p * (1 - p)), lambda z, t: -_softplus(z) - _softplus(-z), "none", 0),
+    ("log(p ** t * (1 - p) ** (1 - t))", _of_mixture, lambda z, t: -_bernoulli(z, t), "binary", 0),
+    ("log(stack([p, 1 - p]))", _of_stack, lambda z, t: -_softplus(z) - _softplus(-z), "none", 0),
+    ("log(concatenate([p, 1 - p, p]))", _of_concatenation, lambda z, t: -_softplus(z) - _softplus(-z), "none", 0),
+)
+
+
+def _product_losses(Loss):
+    for name, build, exact, target, cost_floor in PRODUCTS:
+        for i in (0, 1, 4):
+            form, p = PROBABILITIES[i]
+            yield Loss(
+                "%s of %s" % (name, form),
+                lambda T, z, t, build=build, p=p: build(T, z, p(T, z), t),
+                exact,
+                target,
+                1,
+                True,
+                cost_floor,
+            )
+
+
 # -- margins, rates, scales ----------------------------------------------------------------------------------------------------------------
 
 
@@ -182,21 +222,21 @@ def _other_losses(Loss):
 
     # Rates and deviations that no dtype overflows on: what is left out of the cost is 0 times them.
     def poisson(z, t):
-        return mpmath.exp(z / 16) - t * z / 16
+        return mpmath.exp(z / 10) - t * z / 10
 
     def through_rate(T, z, t):
-        rate = T.exp(z / 16)
+        rate = T.exp(z / 10)
         return rate - t * T.log(rate)
 
-    yield of_logits("Poisson", lambda T, z, t: T.exp(z / 16) - t * z / 16, poisson, "binary")
+    yield of_logits("Poisson", lambda T, z, t: T.exp(z / 10) - t * z / 10, poisson, "binary")
     yield of_logits("Poisson of a rate", through_rate, poisson, "binary")
 
     def of_deviation(T, z, t):
-        sigma = T.exp(z / 32)
+        sigma = T.exp(z / 20)
         return _like(z, 0.5) * (t / sigma) ** 2 + T.log(sigma)
 
     def of_variance(T, z, t):
-        variance = T.exp(z / 16)
+        variance = T.exp(z / 10)
         return _like(z, 0.5) * T.log(variance) + t**2 / (2 * variance)
 
     def of_density(T, z, t):
@@ -206,7 +246,7 @@ def _other_losses(Loss):
         return -T.log(_like(z, 1 / np.sqrt(2 * np.pi)) * T.exp(-_like(z, 0.5) * (z - t) ** 2))
 
     def normal(z, t):
-        return t**2 * mpmath.exp(-z / 16) / 2 + z / 32
+        return t**2 * mpmath.exp(-z / 10) / 2 + z / 20
 
     yield of_logits("normal of a deviation", of_deviation, normal, "binary")
     yield of_logits("normal of a variance", of_variance, normal, "binary")
@@ -219,14 +259,14 @@ def _other_losses(Loss):
     )
 
     def divergence_of_deviation(T, z, t):
-        sigma = T.exp(z / 32)
+        sigma = T.exp(z / 20)
         return -T.log(sigma) + (sigma**2 + t**2) / 2 - _like(z, 0.5)
 
     def divergence_of_variance(T, z, t):
-        return -_like(z, 0.5) * (1 + z / 16 - t**2 - T.exp(z / 16))
+        return -_like(z, 0.5) * (1 + z / 10 - t**2 - T.exp(z / 10))
 
     def divergence(z, t):
-        return (mpmath.exp(z / 16) + t**2 - 1) / 2 - z / 32
+        return (mpmath.exp(z / 10) + t**2 - 1) / 2 - z / 20
 
     yield of_logits("KL of normals of a deviation", divergence_of_deviation, divergence, "binary")
     yield of_logits("KL of normals of a variance", divergence_of_variance, divergence, "binary")
@@ -239,15 +279,19 @@ def _other_losses(Loss):
     yield of_logits(
         "log(1 + tanh(z))", lambda T, z, t: T.log(1 + T.tanh(z)), lambda z, t: mpmath.log(2) - _softplus(-2 * z)
     )
+    yield of_logits("log(cosh(z))", lambda T, z, t: T.log(T.cosh(z)), lambda z, t: mpmath.log(mpmath.cosh(z)))
+    yield of_logits(
+        "log(1 + exp(z) / 8)", lambda T, z, t: T.log(1 + T.exp(z) / 8), lambda z, t: mpmath.log(1 + mpmath.exp(z) / 8)
+    )
 
 
 # -- error functions -----------------------------------------------------------------------------------------------------------------------
 
 
 def _error_function_losses(Loss):
-    # In second derivatives of log(erfc(x)), terms of the size of x ** 2 cancel: arguments are up to 50.
+    # In second derivatives of log(erfc(x)), terms of the size of x ** 2 cancel: arguments are up to 100.
     def of_scaled(name, build, exact, target="none", floor=1):
-        return Loss(name, lambda T, z, t: build(T, z / 16, t), lambda z, t: exact(z / 16, t), target, floor, True)
+        return Loss(name, lambda T, z, t: build(T, z / 8, t), lambda z, t: exact(z / 8, t), target, floor, True)
 
     def probit(z, t):
         return -(t * _log_normal_cdf(z) if t else 0) - ((1 - t) * _log_normal_cdf(-z) if t != 1 else 0)
@@ -280,5 +324,5 @@ def _error_function_losses(Loss):
 
 def losses(Loss):
     """The table; `Loss` is that of `stability`."""
-    families = (_bernoulli_losses, _sigmoid_losses, _other_losses, _error_function_losses)
+    families = (_bernoulli_losses, _sigmoid_losses, _product_losses, _other_losses, _error_function_losses)
     return [loss for family in families for loss in family(Loss)]

@@ -151,6 +151,31 @@ class NativeOps(unittest.TestCase):
                 for op in (blas.ger, blas.ger_destructive):
                     self.check(op, a + alpha * np.outer(yy, xx), aa, alpha, yy, xx)
 
+    def test_gemv_takes_factors_of_any_real_dtype(self):
+        for dtype, factor in (
+            ("float64", "float32"),
+            ("float32", "float64"),
+            ("float64", "int8"),
+            ("complex64", "float64"),
+        ):
+            y, a, x = (T.TensorType(dtype, (False,) * n)() for n in (1, 2, 1))
+            alpha, beta = T.TensorType(factor, ())("alpha"), T.TensorType(factor, ())("beta")
+            values = (
+                np.ones(2, dtype),
+                np.array(3, factor),
+                np.ones((2, 2), dtype),
+                np.ones(2, dtype),
+                np.array(2, factor),
+            )
+            for op in (blas.gemv, blas.gemv_no_inplace):
+                out = op(y, alpha, a, x, beta)
+                self.assertEqual(out.type, y.type)
+                f = theano.function([y, alpha, a, x, beta], out, mode=theano.Mode("cvm", None))
+                np.testing.assert_array_equal(f(*values), np.full(2, 8, dtype))
+                self.assertEqual(op(y, 2.0, a, x, 0.5).type, y.type)
+        with self.assertRaisesRegex(TypeError, "one dtype"):
+            blas.gemv(T.dvector(), T.zscalar(), T.dmatrix(), T.dvector(), 1.0)
+
     def test_gemv_of_large_matrices(self):
         rng = np.random.RandomState(12)
         for dtype, (m, n) in itertools.product(

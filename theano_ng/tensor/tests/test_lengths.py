@@ -45,6 +45,22 @@ class TestLengths(unittest.TestCase):
         self.assertIs(self.lengths.first(T.minimum(m + n, 3) * n), product)
         self.assertIsNot(self.lengths.first(T.minimum(m + n, 4) * n), product)
 
+    def test_lengths_are_never_negative(self):
+        n, m, k = T.dmatrix("x").shape[0], T.dvector("y").shape[0], self.k
+        self.assertIs(self.lengths.first(T.maximum(n, 0)), n)
+        self.assertIs(self.lengths.first(T.maximum(n + 2, 2) - T.minimum(1, n + 2) - 1), n)
+        self.assertIs(self.lengths.first(T.minimum(n + m, n)), n)
+        # The length of x[1:-1], x being of n + 2.
+        self.assertIs(self.lengths.first(T.maximum(T.maximum(1 + n, 0), T.minimum(1, 2 + n)) - T.minimum(1, 2 + n)), n)
+        zero = self.lengths.first(T.minimum(np.int8(0), n))
+        self.assertEqual((zero.type, zero.data), (T.lscalar, 0))
+        part = T.maximum(k - 1, 0)
+        self.check(T.maximum(part + m, m) - m, printed(part))
+        least = T.minimum(n, m)
+        self.assertIs(self.lengths.first(T.maximum(least, 0)), least)
+        for expression in (T.maximum(n, 1), T.maximum(n - 1, 0), T.maximum(k, 0), T.minimum(n, k), T.maximum(n, m)):
+            self.assertIs(self.lengths.first(expression), expression)
+
     def test_what_stays(self):
         n, other = self.n, T.bscalar("b")
         for expression in (n // 2, n - other, (n - 1) // 2 + 1, T.switch(n > 1, n, 1), T.cast(other, "int64")):

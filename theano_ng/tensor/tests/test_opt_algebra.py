@@ -7,6 +7,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.configparser import change_flags
 from theano_ng.tensor.opt import is_an_upcast, is_inverse_pair
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -93,12 +94,14 @@ class TestFunctions(RewriteCase):
         self.check(s * T.ones_like(m), None)
         self.check(T.dscalar("d") * T.zeros_like(m), None)
 
+    def test_differences_of_negatives(self):
+        x, y = T.dvectors("x", "y")
+        self.check(-x - -(y * y), "sub(sqr(y), x)")
+
     def test_powers(self):
         x, i = T.dvector("x"), T.ivector("i")
         for exponent, expected in [
             (2, "sqr(x)"),
-            (0.5, "sqrt(x)"),
-            (-0.5, "inv(sqrt(x))"),
             (-1, "inv(x)"),
             (-2, "inv(sqr(x))"),
             (3, "mul(x, sqr(x))"),
@@ -111,9 +114,20 @@ class TestFunctions(RewriteCase):
             self.check(x**exponent, expected)
         for exponent in (0, 1, 2, 3, 7, 0.5):
             self.check(i**exponent, None)
+        self.check(abs(x) ** 0.5, "sqrt(abs_(x))")
+        self.check(T.exp(x) ** -0.5, "inv(sqrt(exp(x)))")
         self.check(x * x, "sqr(x)")
         self.check(T.fvector("f") ** 2, "sqr(f)")
         self.check(T.bvector("b") ** 2, None, {"b": [-12, 3, 100]})
+
+    def test_roots_of_infinities(self):
+        x = T.dvector("x")
+        values = np.array([-np.inf, -4, -0.0, 0, 4, np.inf, np.nan])
+        with change_flags({"DebugMode.check_finite": False}), np.errstate(all="ignore"):
+            for v in (x**0.5, x**-0.5, (T.sqr(x).sum() / 3 + 1e-8) ** 0.5, (-x) ** 0.5):
+                plain, rewritten = (theano_ng.function([x], v, mode=Mode("py", o))(values) for o in (None, "fast_run"))
+                np.testing.assert_array_equal(rewritten, plain)
+                np.testing.assert_array_equal(np.signbit(rewritten)[plain == plain], np.signbit(plain)[plain == plain])
 
     def test_casts(self):
         f, d, i = T.fvector("f"), T.dvector("d"), T.ivector("i")

@@ -3,7 +3,7 @@
 import unittest
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
+from scipy.special import log_ndtr, log_softmax, logsumexp
 
 import theano_ng as theano
 import theano_ng.tensor as T
@@ -11,7 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
 from theano_ng.gradient import grad
 from theano_ng.tensor import nnet
-from theano_ng.tensor.opt.log_domain import log_of
+from theano_ng.tensor.logarithms import log_of
 
 PLAIN = Mode("py", None)
 MODES = [Mode("py", "fast_run"), Mode("py", "fast_compile")]
@@ -31,6 +31,11 @@ class TestLogOf(unittest.TestCase):
             3 * e,
             e + f,
             e + f + e * f,
+            e + f + 3,
+            e**y,
+            T.sqrt(e) * T.sqr(f),
+            T.cosh(x),
+            T.stack([e[0, 0], f[0, 1]]),
             e.sum(),
             e.sum(axis=0),
             (e * f).sum(axis=1, keepdims=True),
@@ -51,10 +56,21 @@ class TestLogOf(unittest.TestCase):
             np.testing.assert_allclose(*run(X, X[::-1] / 2), rtol=1e-12, atol=1e-14)
             self.assertTrue(np.isfinite(run(FAR, FAR[::-1])[0]).all(), v)
 
+    def test_complements(self):
+        """Their logarithms are made of exponentials that rules make softplus of."""
+        x = T.dmatrix("x")
+        e = T.exp(x)
+        outputs = [T.log(3 + e), T.log(1 - 1 / (1 + e)), T.log((1 - T.erf(x)) / 2), T.log1p(e / 4)]
+        for mode in MODES:
+            found = theano.function([x], outputs, mode=mode)(FAR / 40)
+            wanted = [np.logaddexp(np.log(3), FAR / 40), -np.logaddexp(0, -FAR / 40), log_ndtr(-FAR / 40 * 2**0.5)]
+            for a, b in zip(found, [*wanted, np.logaddexp(0, FAR / 40 - np.log(4))]):
+                np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-15)
+
     def test_what_is_not(self):
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e = T.exp(x)
-        for v in (x, e * x, e - 1, e + 1, e + x, -e, T.concatenate([e, y]), T.sqr(e) - e, T.exp(T.imatrix("i"))):
+        for v in (x, e * x, e - 1, e + x, -e, T.concatenate([e, y]), T.sqr(e) - e, T.exp(T.imatrix("i"))):
             self.assertIsNone(log_of(v))
 
     def test_long_products_are_given_up(self):

@@ -26,7 +26,7 @@ class TestSoftmax(Table, unittest.TestCase):
 
 class TestElementwise(Table, unittest.TestCase):
     losses = stability_elementwise.losses(stability.Loss)
-    each_mode = False
+    each_mode = True
 
 
 if __name__ == "__main__":

@@ -338,6 +338,32 @@ class TestState(Divides):
             f = theano.function([x, y], out, mode=AS_BUILT, accept_inplace=True, on_unused_input="ignore")
             self.refused(f, [0, 2, 0], [1, 0, 2], says=r"element \[\d\] of input\[1\]")
 
+    def test_state_of_any_size(self):
+        """Small state is overwritten after a look at the divisors; from 32 KiB on the quotients have memory of their own. Either way it is as before."""
+        s, y = theano.shared(np.zeros((1, 1), "int64")), T.lmatrix()
+        f = theano.function([y], updates=[(s, s // y)], mode=FUSED)
+        for n in (3, 60, 70, 200):
+            rng = np.random.RandomState(n)
+            values = rng.randint(0, 100, (n, n))
+            for layout in (
+                np.ascontiguousarray,
+                np.asfortranarray,
+                lambda a: a[::-1, ::-1].copy()[::-1, ::-1],
+                lambda a: np.repeat(a, 2, 1)[:, ::2],
+            ):
+                with self.subTest(n=n):
+                    s.set_value(layout(values), borrow=True)
+                    divisors = rng.randint(1, 9, (n, n))
+                    quotients = values // divisors
+                    for _ in range(2):
+                        f(divisors)
+                        np.testing.assert_array_equal(s.get_value(), quotients)
+                        zero = divisors.copy()
+                        zero[-1, -2] = 0
+                        self.refused(f, zero, says=r"element \[%d, %d\] of input\[1\]" % (n - 1, n - 2))
+                        np.testing.assert_array_equal(s.get_value(), quotients)
+                        quotients = quotients // divisors
+
 
 class TestKnown(Divides):
     """What is known not to be zero is not looked at."""

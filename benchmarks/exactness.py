@@ -1,0 +1,128 @@
+"""Compare the package with Theano 1.0: how exact are losses and their derivatives at saturated arguments?
+
+    python benchmarks/exactness.py /path/to/python3.8             # an interpreter that can import theano and mpmath; computed by Python
+    python benchmarks/exactness.py /path/to/python3.8 c           # by C: logits plain, losses summed, costs and derivatives
+    python benchmarks/exactness.py /path/to/python3.8 all erfc    # the whole table, cases with this word
+
+The cases are those of `theano_ng/tensor/tests/stability.py`, which computes the exact results. What is finite in Theano 1.0 alone, or more than
+twice as exact there and not exact to two units in the last place here, is printed, and makes the exit status 1.
+"""
+
+import argparse
+import importlib
+import importlib.util
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TABLE = os.path.join(os.path.dirname(HERE), "theano_ng", "tensor", "tests")
+ULPS = 2
+
+
+def table():
+    """The module `stability`, without the package around it, and the losses."""
+    modules = []
+    for name in ("stability", "stability_softmax", "stability_elementwise"):
+        spec = importlib.util.spec_from_file_location(name, os.path.join(TABLE, name + ".py"))
+        modules.append(importlib.util.module_from_spec(spec))
+        spec.loader.exec_module(modules[-1])
+    stability, *families = modules
+    return stability, [loss for family in families for loss in family.losses(stability.Loss)]
+
+
+def chosen(stability, losses, which):
+    """The cases of a run."""
+    if which == "some":
+        return stability.some_cases(losses)
+    cases = stability.all_cases(losses)
+    if which == "all":
+        return cases
+    return (
+        case
+        for case in cases
+        if (case.view.name, case.reduction[0], case.mode) == ("plain", "sum", "FAST_RUN")
+        and case.computed in ("both", "second")
+    )
+
+
+def answers(package, which, word):
+    """By name of the case the errors in units in the last place, one for each matrix of logits, or the name of an exception."""
+    theano = importlib.import_module(package)
+    importlib.import_module(package + ".tensor.nnet")
+    stability, losses = table()
+    found = {}
+    for case in chosen(stability, losses, which):
+        name = stability.described(case)
+        if word in name:
+            try:
+                found[name] = [error for error, _ in stability.compare(theano, case, "cvm" if which == "c" else "py")]
+            except Exception as exc:
+                found[name] = type(exc).__name__
+    return found
+
+
+def asked(python, package, which, word, directory):
+    path = os.path.join(directory, package + ".json")
+    flags = "device=cpu,base_compiledir=%s,%s" % (os.path.join(directory, package), "" if which == "c" else "cxx=")
+    environment = dict(os.environ, THEANO_FLAGS=flags, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    script = os.path.abspath(__file__)
+    command = [python, "-W", "ignore", script, "-", which, word, "--answer", package, path]
+    # Theano 1.0 reports each rule that fails; its answer counts.
+    subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
+    with open(path) as lines:
+        return json.load(lines)
+
+
+def worse(ours, theirs):
+    """Rows (case, matrix of logits, error here, error there)."""
+    for name, errors in ours.items():
+        other = theirs[name]
+        if isinstance(other, str):
+            continue
+        if isinstance(errors, str):
+            yield name, 0, errors, min(other)
+            continue
+        for i, (a, b) in enumerate(zip(errors, other)):
+            if math.isfinite(b) and a > max(2 * b, ULPS):
+                yield name, i, a, b
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("python", nargs="?")
+    parser.add_argument("which", nargs="?", default="some", choices=("some", "all", "c"))
+    parser.add_argument("word", nargs="?", default="")
+    parser.add_argument("--answer", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.answer:
+        package, path = arguments.answer
+        with open(path, "w") as out:
+            json.dump(answers(package, arguments.which, arguments.word), out)
+        return
+    if not arguments.python:
+        parser.error("the interpreter of Theano 1.0 is missing")
+    with tempfile.TemporaryDirectory() as directory:
+        ours, theirs = (
+            asked(python, package, arguments.which, arguments.word, directory)
+            for python, package in ((sys.executable, "theano_ng"), (arguments.python, "theano"))
+        )
+    compared = [
+        (e, t)
+        for n, es in ours.items()
+        if not isinstance(es, str) and not isinstance(theirs[n], str)
+        for e, t in zip(es, theirs[n])
+    ]
+    print("%d results compared" % len(compared))
+    print("here %d are not finite, there %d" % tuple(sum(not math.isfinite(p[i]) for p in compared) for i in (0, 1)))
+    rows = list(worse(ours, theirs))
+    for row in rows:
+        print("%s, logits %d: %s here, %s there" % row)
+    sys.exit(bool(rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,538 @@
+"""Logarithms of what is positive by construction, and their derivatives.
+
+What saturating functions, exponentials, their sums, products and quotients, and views of these make may overflow, or be rounded to 0; their
+logarithms are neither. `log_of` says what the logarithm of a variable is without the variable itself, and `reading` how the logarithm depends on
+the variables at which such an expression begins. So no derivative divides by what may be 0.
+"""
+
+from collections import namedtuple
+from functools import reduce
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.gof.differentiate import grad
+from theano_ng.gof.graph import Constant
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.dtypes import FLOATS
+from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.reductions.careduce import CAReduce, Sum
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.same import constant_value, shuffled_from
+from theano_ng.tensor.saturating import VIEWS, factors_of, logistic, number_of
+from theano_ng.tensor.shaping.joining import Join, MakeVector
+
+MOST_NODES = 50
+"""How many nodes of an argument are looked at."""
+
+Logarithm = namedtuple("Logarithm", "value gradients")
+"""What is known of the logarithm of an Op's output.
+
+value : function of a node -> variable
+gradients : function of (node, gradient of the logarithm) -> list of the gradients of the inputs
+"""
+
+log_of_op = {}
+"""Op -> `Logarithm`. Other packages add theirs."""
+
+
+# -- elementary functions ------------------------------------------------------------------------------------------------------------------
+
+
+ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
+
+
+def log_of_erfc(x):
+    """``log(erfc(x))`` for every x.
+
+    Where erfc underflows to zero, or is about to, it comes from ``erfcx(x) = exp(x**2) * erfc(x)``.
+
+    Parameters
+    ----------
+    x : tensor
+        float32 or float64.
+    """
+    return T.switch(x < np.asarray(ERFC_THRESHOLD[x.dtype], x.dtype), T.log(T.erfc(x)), T.log(T.erfcx(x)) - T.sqr(x))
+
+
+def is_log_of_erfc(v):
+    """Whether `v` is the logarithm that stands in what `log_of_erfc` makes."""
+    for client, i in v.clients:
+        if client != "output" and client.op == T.switch and i == 1:
+            below = client.inputs[0].owner
+            limit = constant_value(below.inputs[1]) if below is not None and below.op == T.lt else None
+            if limit is not None and float(limit) in ERFC_THRESHOLD.values():
+                return True
+    return False
+
+
+def _slope_of_erfc(x):
+    return np.asarray(-2 / np.sqrt(np.pi), x.dtype) / T.erfcx(x)
+
+
+def _logistic_slope(argument):
+    return logistic((-argument).variable())
+
+
+def _of_variable(f):
+    return lambda argument: f(argument.variable())
+
+
+Function = namedtuple("Function", "log slope")
+"""The logarithm of a function of an `Argument`, and its derivative. log: None where it is not to be had from others."""
+
+_FUNCTIONS = {
+    T.exp: Function(_of_variable(lambda x: x), _of_variable(T.ones_like)),
+    logistic: Function(lambda argument: -T.log1p(T.exp((-argument).variable())), _logistic_slope),
+    T.erfc: Function(_of_variable(log_of_erfc), _of_variable(_slope_of_erfc)),
+    T.erfcx: Function(None, _of_variable(lambda x: 2 * x + _slope_of_erfc(x))),
+    T.cosh: Function(
+        _of_variable(lambda x: abs(x) + T.log1p(T.exp(-2 * abs(x))) - np.asarray(np.log(2), x.dtype)),
+        _of_variable(T.tanh),
+    ),
+}
+
+
+def log_of_factors(found, v):
+    """The sum of the logarithms of `Factors`, or None where they are negative or have none in the dtype of `v`."""
+    if not found.constant > 0 or v.dtype == "float16" and any(f.function == T.erfc for f in found.factors):
+        return None
+    new = None if found.constant == 1 and found.factors else T.constant(np.asarray(np.log(found.constant), v.dtype))
+    for function, argument, power in found.factors:
+        log = _FUNCTIONS[function].log
+        if log is None:
+            return None
+        term = log(argument)
+        if abs(power) != 1:
+            term = T.mul(np.asarray(abs(power), v.dtype), term)
+        if power > 0:
+            new = term if new is None else new + term
+        else:
+            new = -term if new is None else new - term
+    return new
+
+
+# -- what is looked through ----------------------------------------------------------------------------------------------------------------
+
+
+def _linear_parts(node):
+    """The inputs of a node whose logarithms make that of its output by `_linear`; None where there are none such."""
+    op = node.op
+    if op == T.mul or op == T.true_div or op == T.inv or op == T.sqrt or op == T.sqr:
+        return node.inputs
+    if op == T.pow or op == T.tensor_copy or isinstance(op, VIEWS):
+        return node.inputs[:1]
+    if op == T.second or isinstance(op, Join):
+        return node.inputs[1:]
+    return node.inputs if isinstance(op, MakeVector) else None
+
+
+def _linear(node, logs):
+    """The logarithm of a node's output from those of its `_linear_parts`."""
+    op = node.op
+    if op == T.mul:
+        return T.add(*logs) if len(logs) > 1 else logs[0]
+    if op == T.true_div:
+        return T.sub(*logs)
+    if op == T.inv:
+        return T.neg(*logs)
+    if op == T.sqrt or op == T.sqr:
+        return T.mul(np.asarray(2 if op == T.sqr else 0.5, logs[0].dtype), logs[0])
+    if op == T.pow:
+        return T.mul(node.inputs[1], logs[0])
+    if op == T.tensor_copy:
+        return logs[0]
+    if op == T.second or isinstance(op, Join):
+        return op(node.inputs[0], *logs)
+    return op(*logs, *node.inputs[len(logs) :])
+
+
+def _fitted(made, v):
+    """`made` with the type of `v`, or None."""
+    if made is None or made.type == v.type:
+        return made
+    return v.type.filter_variable(made) if made.type.dtype == v.type.dtype and made.ndim == v.ndim else None
+
+
+def _walked(v, parts_of, made_of):
+    """A function of a variable by those of its parts, inputs first; None where one of them is None.
+
+    parts_of : function of a variable -> sequence of variables or None
+    made_of : function of a variable and what was made of its parts
+    """
+    known, plans, stack = {}, {}, [v]
+    while stack:
+        u = stack[-1]
+        if u in known:
+            stack.pop()
+            continue
+        if u not in plans:
+            plans[u] = parts_of(u) if len(plans) < MOST_NODES else None
+            if plans[u] is None:
+                return None
+            stack.extend(p for p in plans[u] if p not in known)
+            continue
+        made = made_of(u, [known[p] for p in plans[u]])
+        if made is None:
+            return None
+        known[u] = made
+        stack.pop()
+    return known[v]
+
+
+def terms_of(v):
+    """The terms of a sum, through sums that are its terms."""
+    found, todo = [], [v]
+    while todo:
+        v = todo.pop()
+        if v.owner is not None and v.owner.op == T.add and len(found) + len(todo) < MOST_NODES:
+            todo += reversed(v.owner.inputs)
+        else:
+            found.append(v)
+    return found
+
+
+def _positive_terms(v):
+    """The terms of a sum whose logarithms are to be known; None where numbers are added to what cannot overflow."""
+    terms = terms_of(v)
+    if any(number_of(t) is not None for t in terms):
+        for term in terms:
+            factors = None if number_of(term) is not None else factors_of(term)
+            if number_of(term) is None and (factors is None or any(f.function != T.exp for f in factors.factors)):
+                return None
+    return terms
+
+
+# -- logarithms --------------------------------------------------------------------------------------------------------------------------
+
+
+def log_of(v):
+    """The logarithm of a variable that is positive by construction, not computed from it.
+
+    Parameters
+    ----------
+    v : tensor of floats
+
+    Returns
+    -------
+    variable or None
+        None for other variables.
+    """
+    factors = {}
+
+    def parts_of(u):
+        value = number_of(u)
+        if value is not None:
+            return () if value > 0 else None
+        node = u.owner
+        if node is None or u.type.dtype not in FLOATS:
+            return None
+        factors[u] = None if isinstance(node.op, VIEWS) else factors_of(u)
+        if factors[u] is not None or node.op in log_of_op:
+            return ()
+        if node.op == T.add:
+            return _positive_terms(u)
+        return node.inputs if isinstance(node.op, Sum) else _linear_parts(node)
+
+    def made_of(u, logs):
+        if number_of(u) is not None:
+            return T.second(u, T.constant(np.asarray(np.log(number_of(u)), v.dtype)))
+        node = u.owner
+        if factors[u] is not None:
+            made = log_of_factors(factors[u], u)
+        elif node.op in log_of_op:
+            made = log_of_op[node.op].value(node)
+        elif node.op == T.add:
+            made = log_add_exp(logs)
+        elif isinstance(node.op, Sum):
+            axes = axes_of(node.op, logs[0])
+            made = T.log(u) if is_shifted(logs[0], axes) else log_sum_exp(logs[0], axes)
+        else:
+            made = _linear(node, logs)
+        return _fitted(made, u)
+
+    return _walked(v, parts_of, made_of)
+
+
+def axes_of(op, x):
+    return tuple(range(x.ndim)) if op.axis is None else tuple(op.axis)
+
+
+def is_shifted(x, axis):
+    """Whether `x` is y - max(y, axis, keepdims): nothing overflows in its exponential."""
+    if x.owner is None or x.owner.op != T.sub:
+        return False
+    y, largest = x.owner.inputs
+    if largest.owner is None or not isinstance(largest.owner.op, DimShuffle):
+        return False
+    largest = largest.owner.inputs[0]
+    reduction = largest.owner
+    if reduction is None or reduction.inputs[0] is not y or largest is not reduction.outputs[0]:
+        return False
+    op = reduction.op
+    is_maximum = isinstance(op, MaxAndArgmax) or isinstance(op, CAReduce) and isinstance(op.scalar_op, scalar.Maximum)
+    return is_maximum and set(axes_of(op, y)) == set(axis)
+
+
+def log_sum_exp(x, axis):
+    """``log(sum(exp(x), axis))`` without overflow; minus infinity where there is nothing to be summed."""
+    max_x = CAReduce(scalar.maximum_from_nothing, axis)(x)
+    max_x_keepdims = T.makeKeepDims(x, max_x, axis)
+    # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
+    shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
+    return max_x + T.log(T.sum(shifted, axis=axis))
+
+
+def log_add_exp(terms):
+    """``log(exp(x) + exp(y) + ...)`` without overflow."""
+    if len(terms) == 2:
+        x, y = terms
+        # Where both are the same infinity, x - y is NaN.
+        twice = x + np.asarray(np.log(2), x.dtype)
+        return T.switch(T.eq(x, y), twice, T.maximum(x, y) + T.log1p(T.exp(-abs(x - y))))
+    largest = reduce(T.maximum, terms)
+    return largest + T.log(T.add(*[T.switch(T.isinf(largest), T.exp(largest), T.exp(x - largest)) for x in terms]))
+
+
+# -- derivatives -------------------------------------------------------------------------------------------------------------------------
+
+
+class Reading:
+    """The logarithm of a variable as a linear function of logarithms that have derivatives of their own.
+
+    Attributes
+    ----------
+    variable : Variable
+    leaves : list of Variable
+        Where the expression begins: arguments of functions, and factors of which nothing is known.
+    is_known : bool
+        Whether there are none of these.
+    """
+
+    def __init__(self, variable, leaves, is_known, atom=None):
+        self.variable, self.leaves, self.is_known, self._atom = variable, leaves, is_known, atom
+
+    def passed(self):
+        """The variables between `variable` and the leaves, the former included."""
+        stop, found, stack = set(self.leaves), {}, [self.variable]
+        while stack:
+            u = stack.pop()
+            if u in stop or u in found or isinstance(u, Constant) or constant_value(u) is not None:
+                continue
+            found[u] = None
+            if u.owner is not None:
+                linear = _linear_parts(u.owner)
+                # The other inputs of views, such as shapes, depend on much that the logarithm does not depend on.
+                stack.extend(u.owner.inputs if linear is None or u.owner.op == T.pow else linear)
+        return list(found)
+
+    def gradients(self, g):
+        """From the gradient of the logarithm those of `leaves`."""
+        if self._atom is not None:
+            return _of_leaves(self.leaves, self._atom.leaves, self._atom.gradients(g))
+        return _back(self._opened(), self.leaves, g)
+
+    def _opened(self):
+        def parts_of(u):
+            if number_of(u) is not None or u.owner is None or _atom_of(u) is not None:
+                return ()
+            return _linear_parts(u.owner) or ()
+
+        def made_of(u, logs):
+            if logs:
+                return _fitted(_linear(u.owner, logs), u)
+            if u.owner is not None and u.owner.op == T.exp:
+                return u.owner.inputs[0]
+            return T.log(u if number_of(u) is None else T.cast(u, self.variable.dtype))
+
+        return _walked(self.variable, parts_of, made_of)
+
+
+def reading(v):
+    """A variable as `Reading`; None where nothing is known about its logarithm."""
+    atom = _atom_of(v)
+    if atom is not None:
+        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], True, atom)
+    leaves, unknown, known = {}, [], []
+
+    def parts_of(u):
+        if number_of(u) is not None:
+            return ()
+        node = u.owner
+        if node is not None and u.type.dtype in FLOATS:
+            atom = None if u is v else _atom_of(u)
+            if atom is not None:
+                leaves.update(dict.fromkeys(atom.leaves))
+                known.append(u)
+                return ()
+            parts = _linear_parts(node)
+            if parts and all(p.type.dtype == u.type.dtype or number_of(p) is not None for p in parts):
+                if node.op == T.pow:
+                    leaves[node.inputs[1]] = None
+                return parts
+        unknown.append(u)
+        leaves[u] = None
+        return ()
+
+    if _walked(v, parts_of, lambda u, made: True) is None or not known:
+        return None
+    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], not unknown)
+
+
+Atom = namedtuple("Atom", "leaves gradients")
+"""A variable that is no product, and whose logarithm has a derivative that does not divide by it.
+
+leaves : list of Variable
+gradients : function of the gradient of the logarithm -> list of Variable
+"""
+
+
+def _atom_of(v):
+    """A variable as `Atom`, or None."""
+    node = v.owner
+    if node is None or v.type.dtype not in FLOATS:
+        return None
+    op = node.op
+    if op == T.exp:
+        return Atom(node.inputs, lambda c: [c]) if node.inputs[0].type == v.type else None
+    if op in log_of_op:
+        return Atom(node.inputs, lambda c: log_of_op[op].gradients(node, c))
+    if isinstance(op, Sum):
+        return _sum_atom(v)
+    if op == T.true_div or op == T.mul:
+        shared = _share_atom(v)
+        if shared is not None:
+            return shared
+    if isinstance(op, VIEWS):
+        return None
+    found = factors_of(v)
+    if found is None:
+        return _add_atom(v) if op == T.add else None
+    if _linear_parts(node) is not None and (
+        len(found.factors) != 1 or found.factors[0].function is not logistic or found.factors[0].power != 1
+    ):
+        return None
+    return _factors_atom(v, found)
+
+
+def _factors_atom(v, found):
+    leaves = list(dict.fromkeys(f.argument.base for f in found.factors))
+
+    def gradients(c):
+        terms = {}
+        for function, argument, power in found.factors:
+            x = argument.variable()
+            slope = _complement(v, found) if function is logistic else None
+            if slope is None:
+                slope = _FUNCTIONS[function].slope(argument)
+            times = power
+            if abs(argument.coefficient) == 1 and not argument.views:
+                times, x = power * argument.coefficient, argument.base
+            g = (c if times == 1 else -c if times == -1 else np.asarray(times, v.dtype) * c) * slope
+            (g,) = _back(x, [argument.base], g)
+            terms.setdefault(argument.base, []).append(g)
+        return [reduce(T.add, terms[u]) for u in leaves]
+
+    return Atom(leaves, gradients)
+
+
+def _complement(v, found):
+    """1 - v for a logistic v, by what the program has; None otherwise."""
+    op = v.owner.op
+    if found.constant == 1 and len(found.factors) == 1 and found.factors[0].power == 1:
+        if op == T.sub and number_of(v.owner.inputs[0]) == 1 and v.owner.inputs[1].type == v.type:
+            return v.owner.inputs[1]
+        if op not in _ARITHMETIC:
+            return np.asarray(1, v.dtype) - v
+    return None
+
+
+_ARITHMETIC = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.inv: None, T.pow: None}
+
+
+def _sum_atom(v):
+    """``log(sum(w))`` changes by the share of w in the sum times what log(w) changes by."""
+    (w,) = v.owner.inputs
+    inner = reading(w)
+    if inner is None or not inner.is_known:
+        return None
+
+    def gradients(c):
+        axes = axes_of(v.owner.op, w)
+        share = w / T.makeKeepDims(w, v, axes)
+        return inner.gradients(T.makeKeepDims(w, c, axes) * share)
+
+    return Atom(inner.leaves, gradients)
+
+
+def _share_atom(v):
+    """A quotient of w, possibly written as a product, and the sum of this w along some dimensions."""
+    w, r = v.owner.inputs if len(v.owner.inputs) == 2 else (None, None)
+    if v.owner.op == T.mul and r is not None:
+        if r.owner is None or r.owner.op not in (T.inv, T.true_div):
+            w, r = r, w
+        if r.owner is None or not (
+            r.owner.op == T.inv or r.owner.op == T.true_div and number_of(r.owner.inputs[0]) == 1
+        ):
+            return None
+        r = r.owner.inputs[-1]
+    if w is None or w.type != v.type:
+        return None
+    total, order = shuffled_from(r)
+    if total.owner is None or not isinstance(total.owner.op, Sum) or total.owner.inputs[0] is not w:
+        return None
+    axes = axes_of(total.owner.op, w)
+    kept = iter(range(w.ndim))
+    if order != tuple("x" if d in axes else next(kept) for d in range(w.ndim)):
+        return None
+    inner = reading(w)
+    if inner is None or not inner.is_known:
+        return None
+    return Atom(inner.leaves, lambda c: inner.gradients(c - v * c.sum(axis=list(axes), keepdims=True)))
+
+
+def _add_atom(v):
+    terms = _positive_terms(v)
+    if terms is None:
+        return None
+    inner = [reading(t) for t in terms if number_of(t) is None]
+    if any(i is None or not i.is_known for i in inner):
+        return None
+    leaves = list(dict.fromkeys(u for i in inner for u in i.leaves))
+
+    def gradients(c):
+        found = {}
+        for i in inner:
+            share = summed_like(c * (i.variable / v), i.variable)
+            for u, g in zip(i.leaves, i.gradients(share)):
+                found.setdefault(u, []).append(g)
+        return [reduce(T.add, found[u]) for u in leaves]
+
+    return Atom(leaves, gradients)
+
+
+def _of_leaves(wanted, leaves, gradients):
+    by_leaf = {}
+    for u, g in zip(leaves, gradients):
+        by_leaf[u] = by_leaf[u] + g if u in by_leaf else g
+    return [by_leaf[u] for u in wanted]
+
+
+def summed_like(g, v):
+    """A gradient, summed along the dimensions that `v` is broadcast in."""
+    repeated = [d for d, (a, b) in enumerate(zip(v.type.broadcastable, g.type.broadcastable)) if a and not b]
+    return g.sum(axis=repeated, keepdims=True) if repeated else g
+
+
+def _back(v, leaves, g):
+    """Gradients of `leaves`, which are constant otherwise, from that of `v`."""
+    if [v] == leaves:
+        return [g]
+    return grad(
+        None,
+        leaves,
+        known_grads={v: g},
+        consider_constant=leaves,
+        disconnected_inputs="ignore",
+        return_disconnected="Disconnected",
+    )

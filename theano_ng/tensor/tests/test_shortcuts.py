@@ -1,0 +1,209 @@
+"""Derivatives that are taken of several operations at once."""
+
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.gradient import grad
+
+PLAIN = Mode("py", None)
+X = np.array([[1.0, -2.0, 0.5], [3.0, 0.25, -1.0]])
+
+
+class TestShortcuts(unittest.TestCase):
+    """The gradient of a softmax that is written by hand does not go through its parts, unless these are of interest themselves."""
+
+    def setUp(self):
+        self.x = T.dmatrix("x")
+        self.e = T.exp(self.x)
+        self.total = self.e.sum(axis=1, keepdims=True)
+        self.p = self.e / self.total
+        self.cost = (T.log(self.p) * X).sum()
+        e = np.exp(X)
+        self.p_value = e / e.sum(1, keepdims=True)
+        self.values = {
+            "x": X - X.sum(1, keepdims=True) * self.p_value,
+            "p": X / self.p_value,
+            "e": X / e - (X.sum(1, keepdims=True) / e.sum(1, keepdims=True)),
+            "total": -X.sum(1, keepdims=True) / e.sum(1, keepdims=True),
+        }
+
+    def check(self, wrt, wanted, **kwargs):
+        found = theano.function([self.x], grad(self.cost, wrt, **kwargs), mode=PLAIN)(X)
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+    def test_of_each_part(self):
+        for name, value in self.values.items():
+            self.check(getattr(self, name), value)
+
+    def test_of_several_parts_at_once(self):
+        names = list(self.values)
+        found = theano.function([self.x], grad(self.cost, [getattr(self, n) for n in names]), mode=PLAIN)(X)
+        for name, value in zip(names, found):
+            np.testing.assert_allclose(value, self.values[name], rtol=1e-12, atol=1e-12)
+
+    def test_constant_parts(self):
+        self.check(self.x, X, consider_constant=[self.total])
+        self.check(self.x, -X.sum(1, keepdims=True) * self.p_value + X, consider_constant=[])
+
+    def test_shapes_are_not_on_the_way(self):
+        """A reshape in the softmax whose shape is computed from the input does not keep its gradient from being taken as a whole."""
+        e = T.exp(self.x).reshape((self.x.shape[0], 3, 1))
+        p = (e / e.sum(axis=1, keepdims=True)).reshape((self.x.shape[0], 3))
+        f = theano.function([self.x], grad((T.log(p) * X).sum(), self.x), mode=PLAIN)
+        np.testing.assert_allclose(f(X), self.values["x"], rtol=1e-12)
+        self.assertTrue(np.isfinite(f(np.array([[0.0, 700, -700], [1, 2, 3]]))).all())
+
+    def test_known_gradients(self):
+        x = theano.function(
+            [self.x], grad(None, self.x, known_grads={self.total: T.ones_like(self.total)}), mode=PLAIN
+        )(X)
+        np.testing.assert_allclose(x, np.exp(X))
+
+    def test_parts_that_others_use(self):
+        cost = self.cost + (self.e**2).sum() + T.log(self.total).sum()
+        found = theano.function([self.x], grad(cost, self.x), mode=PLAIN)(X)
+        np.testing.assert_allclose(found, self.values["x"] + 2 * np.exp(2 * X) + self.p_value)
+
+    def test_without_any_rewriting(self):
+        x = np.array([[0.0, 700.0, -700.0]])
+        for cost in (self.cost, T.log(self.p).sum(), T.log(self.p.T)[1].sum()):
+            f = theano.function([self.x], grad(cost, self.x), mode=PLAIN)
+            self.assertTrue(np.isfinite(f(x.repeat(2, 0))).all())
+
+    def test_subclasses_keep_their_derivatives(self):
+        class Halved(T.Elemwise):
+            def L_op(self, inputs, outputs, output_grads):
+                return [output_grads[0] * outputs[0] / 2]
+
+        p = Halved(theano.scalar.exp)(self.x)
+        found = theano.function([self.x], grad(p.sum(), self.x), mode=PLAIN)(X)
+        np.testing.assert_allclose(found, np.exp(X) / 2)
+
+    def test_integers(self):
+        i = T.imatrix("i")
+        found = theano.function([i], grad(T.exp(i).sum(), i), mode=PLAIN)(np.ones((1, 1), "int32"))
+        np.testing.assert_allclose(found, [[np.e]])
+
+
+def _numeric(cost, values, step=1e-6):
+    """The derivatives of a function of several arrays, by central differences."""
+    found = []
+    for k, value in enumerate(values):
+        derivative = np.zeros(value.shape)
+        for i in np.ndindex(value.shape):
+            moved = [[v.copy() for v in values] for _ in range(2)]
+            for sign, arguments in zip((1, -1), moved):
+                arguments[k][i] += sign * step
+            derivative[i] = (cost(*moved[0]) - cost(*moved[1])) / (2 * step)
+        found.append(derivative)
+    return found
+
+
+TWO = {
+    "softmax": lambda a, b: T.exp(a) / T.exp(b).sum(axis=1, keepdims=True),
+    "softmax by a product": lambda a, b: T.exp(a) * (1 / T.exp(b).sum(axis=1, keepdims=True)),
+    "logistic": lambda a, b: T.exp(a) / (1 + T.exp(b)),
+    "log of a softmax": lambda a, b: T.log(T.exp(a) / T.exp(b).sum(axis=1, keepdims=True)),
+    "log of a logistic": lambda a, b: T.log(T.exp(a) / (1 + T.exp(b))),
+    "log of a complement": lambda a, b: T.log(1 - 1 / (1 + T.exp(a)) / (2 + T.exp(-b))),
+    "log of odds": lambda a, b: T.log(T.nnet.sigmoid(a) / (1 - T.nnet.sigmoid(b))),
+    "log of a variance": lambda a, b: T.log(T.nnet.sigmoid(a) * (1 - T.nnet.sigmoid(b))),
+    "log of a sum": lambda a, b: T.log(T.exp(a) + T.exp(b)),
+    "log of a sum with a number": lambda a, b: T.log(T.exp(a) + T.exp(b) + 1),
+    "log of a sum of products": lambda a, b: T.log((T.exp(a) * T.nnet.sigmoid(b)).sum(axis=0)),
+    "log of a power": lambda a, b: T.log(T.nnet.sigmoid(a) ** b),
+    "log of a product with anything": lambda a, b: T.log(T.nnet.softmax(a) * T.sqr(b)),
+    "log of a stack": lambda a, b: T.log(T.stack([T.exp(a), T.nnet.softmax(b)])[:, ::-1]),
+    "log1p": lambda a, b: T.log1p(T.exp(a) * T.exp(-b)) + T.log1p(-T.nnet.sigmoid(b)),
+    "log2 and log10": lambda a, b: T.log2(T.erfc(a)) * T.log10(T.cosh(b)),
+    "quotient": lambda a, b: a / T.exp(b) + b / T.nnet.sigmoid(a),
+    "quotient of a row": lambda a, b: T.addbroadcast(a[:1], 0) / (b * T.exp(a)),
+    "inverse": lambda a, b: T.inv(T.exp(a) * (1 + T.exp(b))),
+    "power": lambda a, b: T.nnet.sigmoid(a) ** b + T.sqrt(T.erfc(b)) + (1 + T.exp(a)) ** -1.5,
+    "crossentropy": lambda a, b: T.nnet.categorical_crossentropy(
+        T.exp(a) / T.exp(b).sum(axis=1, keepdims=True), [2, 0]
+    ),
+    "crossentropy of a softmax": lambda a, b: b[:, 0] * T.nnet.categorical_crossentropy(T.nnet.softmax(a), [2, 0]),
+}
+"""Functions of two variables, for which the same is computed."""
+
+
+class TestDerivativesByEither(unittest.TestCase):
+    """Derivatives by one of two variables that are merely equal are those by this one alone; those by what they are computed from, both."""
+
+    def test_gradients(self):
+        x = T.dmatrix("x")
+        for name, part in TWO.items():
+            with self.subTest(name):
+                a, b = x / 2, x / 2
+                cost = T.sqr(part(a, b)).sum()
+                f = theano.function([x], grad(cost, [a, b]) + [grad(cost, x)], mode=PLAIN)
+                of_both = theano.function([a, b], cost, mode=PLAIN)
+                by_a, by_b = _numeric(of_both, [X / 2, X / 2])
+                for found, wanted in zip(f(X), (by_a, by_b, (by_a + by_b) / 2)):
+                    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
+
+    def test_second_derivatives_and_tangents(self):
+        x, v = T.dmatrix("x"), T.dmatrix("v")
+        along = np.array([[1.0, -0.5, 0.25], [0.5, 2, -1]])
+        for name, part in TWO.items():
+            with self.subTest(name):
+                a, b = x / 2, x / 2
+                cost = T.sqr(part(a, b)).sum()
+                g = grad(cost, x)
+                outputs = [grad((g * v).sum(), x), theano.gradient.Rop(g, x, v), theano.gradient.Rop(cost, x, v)]
+                f = theano.function([x, v], outputs, mode=PLAIN)
+                gradient = theano.function([x], g, mode=PLAIN)
+                wanted = (gradient(X + 1e-6 * along) - gradient(X - 1e-6 * along)) / 2e-6
+                second, tangent, slope = f(X, along)
+                np.testing.assert_allclose(second, wanted, rtol=1e-6, atol=1e-7)
+                np.testing.assert_allclose(tangent, wanted, rtol=1e-6, atol=1e-7)
+                np.testing.assert_allclose(slope, (gradient(X) * along).sum(), rtol=1e-12)
+
+    def test_what_lies_between(self):
+        """A variable on the way that is asked for, known or constant, is looked at on its own."""
+        x = T.dmatrix("x")
+        p = T.nnet.sigmoid(x)
+        q = 1 - p
+        cost = (T.log(p * q) * X).sum()
+        s = 1 / (1 + np.exp(-X))
+
+        def check(outputs, *wanted):
+            for found, value in zip(theano.function([x], outputs, mode=PLAIN, on_unused_input="ignore")(X), wanted):
+                np.testing.assert_allclose(found, value, rtol=1e-12)
+
+        by_p, by_q = X / s, X / (1 - s)
+        check(grad(cost, [x, p, q]), X * (1 - 2 * s), by_p - by_q, by_q)
+        check(grad(cost, [q, x]), by_q, X * (1 - 2 * s))
+        check([grad(cost, x, consider_constant=[q])], X * (1 - s))
+        check([grad(cost, x, known_grads={q: T.ones_like(q)})], X * (1 - s) - s * (1 - s))
+        check([grad(None, x, known_grads={p: T.ones_like(p), T.log(q): T.ones_like(q)})], s * (1 - s))
+
+    def test_arguments_that_are_computed_from_what_is_on_the_way(self):
+        x = T.dmatrix("x")
+        p = T.nnet.sigmoid(x)
+        cost = T.log(p * T.exp(p)).sum()
+        s = 1 / (1 + np.exp(-X))
+        for wrt, wanted in ((p, 1 / s + 1), (x, (1 - s) + s * (1 - s))):
+            f = theano.function([x], grad(cost, wrt), mode=PLAIN)
+            np.testing.assert_allclose(f(X), wanted, rtol=1e-12)
+
+    def test_tangents_of_what_saturates(self):
+        x = T.dvector("x")
+        far = np.array([-800.0, -1, 800])
+        s = np.array([0, 1 / (1 + np.e), 1])
+        for cost, slope in (
+            (T.log(T.nnet.sigmoid(x)), 1 - s),
+            (T.log(1 - T.nnet.sigmoid(x)), -s),
+            (T.log(T.exp(x) + T.exp(-x)), np.tanh(far)),
+        ):
+            f = theano.function([x], theano.gradient.Rop(cost, x, T.ones_like(x)), mode="FAST_COMPILE")
+            np.testing.assert_allclose(f(far), slope, rtol=1e-14)
+
+
+if __name__ == "__main__":
+    unittest.main()
