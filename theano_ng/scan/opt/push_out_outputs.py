@@ -58,7 +58,9 @@ def accumulators(args, step):
         found_reads = reads(outer)
         if all(r.node is not None and r.last == 1 and r.skipped in (None, 1) and _is_row(r.node) for r in found_reads):
             found.append(
-                Accumulator(i, terms, [r.node.outputs[0] for r in found_reads], all(r.skipped is None for r in found_reads))
+                Accumulator(
+                    i, terms, [r.node.outputs[0] for r in found_reads], all(r.skipped is None for r in found_reads)
+                )
             )
     return found
 
@@ -204,7 +206,9 @@ class Ends:
             v = node.outputs[0]
             if v in kept or len(node.outputs) > 1 or node in sums or not self.step.is_movable(node):
                 continue
-            if not all(client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())):
+            if not all(
+                client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())
+            ):
                 continue
             if v in moved or clients.get(v):
                 # Products that are added up need no plan: their sum has one.

@@ -45,7 +45,13 @@ def reads(out, length=None):
         if _wants_lengths_of_rows(client):
             continue
         index = _first_index(client, i)
-        if isinstance(index, slice) and index.step is None and index.stop is None and (index.start or 0) >= 0 and _is_int(index.start):
+        if (
+            isinstance(index, slice)
+            and index.step is None
+            and index.stop is None
+            and (index.start or 0) >= 0
+            and _is_int(index.start)
+        ):
             # out[start:], of which others read parts
             if len(client.op.idx_list) == 1:
                 found.extend(_reads_of_rest(client, index.start or 0, length))
@@ -116,5 +122,3 @@ def _by_form(index):
     if stop is not None and stop < 0 and (start is None or start < 0):
         return -stop - 1, None
     return (None, start + 1) if start is not None and start >= 0 else (None, None)
-
-
