@@ -5,8 +5,8 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.opt.common import number, same_number
 from theano_ng.scan.opt.stacking import fitted, plan
-from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, sub
 from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, sub
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -266,10 +266,7 @@ def length_of_buffer(buffer):
     if found is None:
         return None
     node = found[0]
-    if isinstance(node.op, AllocEmpty):
-        return node.inputs[0]
-    value, *lengths = node.inputs
-    return lengths[0]
+    return node.inputs[0 if isinstance(node.op, AllocEmpty) else 1]
 
 
 def has_all_rows(buffer, lead, n_steps):

@@ -18,7 +18,6 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
-
 MOST_ROUNDS = 8
 """How often what is moved is chosen anew; a loop for which that is not enough stays as it is."""
 
@@ -193,7 +192,6 @@ class Ends:
     def _find_ends(self):
         """Find the variables that nothing in the step needs but what is computed after the loop."""
         args, clients = self.args, self.step.clients
-        moved = {args.inner_out_nit_sot[i] for i in self.results}
         kept = {v for i, v in enumerate(args.inner_out_nit_sot) if i not in set(self.results)}
         kept.update(v for taps in args.inner_out_mit_mot for v in taps)
         totals = {args.inner_out_sit_sot[total.place] for total in self.sums}
@@ -210,10 +208,9 @@ class Ends:
                 client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())
             ):
                 continue
-            if v in moved or clients.get(v):
-                # Products that are added up need no plan: their sum has one.
-                if node in products or self.outside.plan(node) is not None:
-                    self.ends.add(v)
+            # Products that are added up need no plan: their sum has one.
+            if node in products or self.outside.plan(node) is not None:
+                self.ends.add(v)
 
     def _is_there(self, v):
         """Whether the outer graph has the rows of a variable, or will have."""
