@@ -6,7 +6,9 @@
 `checkpoints`  `scan_checkpoints`: loops whose gradient needs little memory
 `groups`       how the inputs and outputs of a loop are grouped
 `op`           `Scan`, the Op
-`gradient`     its derivatives
+`gradient`     its derivatives and shapes
+`backward`     the loop that computes its gradient
+`sums`         sums over the steps, as far as possible behind a loop
 `loop`         how it runs, in Python; `_loop` does the same in C
 `opt`          rules that put loops into a better form
 `utils`        `until`, `clone` and other helpers

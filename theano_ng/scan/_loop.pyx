@@ -380,13 +380,16 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int collect(self, long long t) except -1:
-        """Write the results of a step to their rows, where they are not there already."""
+        """Write the results of a step to their rows, where they are not there already.
+
+        Rows of mit_mot are written last: what else a step hands out may be a view of what they are before.
+        """
         cdef Sink *sink
         cdef Rows *rows
         cdef PyObject *value
         cdef cnp.npy_intp place
         cdef int k
-        for k in range(self.n_sinks):
+        for k in range(self.n_sinks - 1, -1, -1):
             sink = &self.sinks[k]
             value = peek(sink.cell)
             if value == <PyObject *>sink.view and value != NULL:

@@ -1,9 +1,9 @@
 """The loop that computes the gradient of a loop: it runs over the same steps from the last one to the first.
 
-The gradient of a state is what the outer graph knows of it, row by row (a sequence), and what the steps that read it add: for each tap a
-state of the backward loop, which is read as many steps later as the tap reaches back. So no more rows of it are kept than are read. Where only
-the last row has a gradient from outside, this is the initial state, and there is no sequence. Gradients of mit_mot are mit_mot, with the rows turned
-round.
+The gradient of a state is what the outer graph knows of it, row by row (a sequence), and what the steps that read it add: for each tap
+a state of the backward loop, which is read as many steps later as the tap reaches back. So no more rows of it are kept than are read.
+Where only the last row has a gradient from outside, this is the initial state, and there is no sequence. Gradients of mit_mot are
+mit_mot, with the rows turned round.
 
 What the steps computed is not computed again where the outer graph has it: states and results are sequences of this loop. What nobody kept
 and no step can compute again (rows of mit_mot that were overwritten later, what depends on random states) a second node of the loop hands
@@ -322,10 +322,10 @@ class Backward:
         while todo:
             v, of_steps = todo.pop()
             node = v.owner
-            if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add):
-                if all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
-                    todo.extend((i, of_steps) for i in reversed(node.inputs))
-                    continue
+            is_sum = node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add)
+            if is_sum and all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
+                todo.extend((i, of_steps) for i in reversed(node.inputs))
+                continue
             place = _written(v)
             if place == -1 and may_seed:
                 seeds.append(node.inputs[1])
@@ -432,7 +432,9 @@ class Backward:
             "n_sit_sot": len(sit_sots) + len(totals),
             "n_shared_outs": 0,
             "n_nit_sot": len(sums.kept),
-            "tap_array": [part.taps for part in mit_mots] + [[-c.reach] for c in mit_sots + sit_sots] + [[-1] for _ in totals],
+            "tap_array": [part.taps for part in mit_mots]
+            + [[-c.reach] for c in mit_sots + sit_sots]
+            + [[-1] for _ in totals],
             "mit_mot_out_slices": [part.writes for part in mit_mots],
             "as_while": False,
             "destroy_map": {},
@@ -493,7 +495,9 @@ class Backward:
     def _carry_buffer(self, carry):
         """The buffer of a gradient that goes from step to step."""
         seed = 0 if carry.seed is None else shape_padleft(carry.seed)
-        return self._buffer(carry.variable.type, self.inputs[1 + self.op.n_seqs + carry.state.number], 1, carry.reach, seed)
+        return self._buffer(
+            carry.variable.type, self.inputs[1 + self.op.n_seqs + carry.state.number], 1, carry.reach, seed
+        )
 
     def _gradient_buffer(self, state):
         """The rows of the gradient of a state of mit_mot, the latest one first."""
@@ -577,8 +581,10 @@ class Backward:
         return None if rows is None else set_subtensor(buffer.zeros_like()[: state.lead], rows)
 
     def _of_shared(self, i, value):
-        return self.nulls[i].type() if i in self.nulls else grad_undefined(
-            self.op, self.inputs.index(value), value, "It changes from step to step."
+        return (
+            self.nulls[i].type()
+            if i in self.nulls
+            else grad_undefined(self.op, self.inputs.index(value), value, "It changes from step to step.")
         )
 
     def _of_other(self, i, value):

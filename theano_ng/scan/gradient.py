@@ -4,8 +4,8 @@ from collections import namedtuple
 
 from theano_ng.compile.inner_graph import InnerGraph, substitute
 from theano_ng.compile.ops import Shape_i
-from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.derivative import is_absent
+from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.traversal import ancestors, connection_masks
 from theano_ng.scan.backward import Backward, fitting, is_continuous, set_bits
 from theano_ng.tensor.basic import minimum
@@ -151,9 +151,7 @@ class Derivatives:
                 if state.is_mit_mot:
                     row[state.number] = True  # rows that no step comes to
                 rows.append(row)
-            for i in range(shared, rest):
-                row = self._pattern_row(reached, [i])
-                rows.append(row)
+            rows += [self._pattern_row(reached, [i]) for i in range(shared, rest)]
             rows += [[False] * len(reached) for _ in range(self.n_nit_sot)]
             rows += [self._pattern_row(reached, [i]) for i in range(rest, len(self.inputs))]
             self._pattern = rows
@@ -169,11 +167,10 @@ class Derivatives:
     def infer_shape(self, node, shapes):
         """The shapes of the outer outputs.
 
-        Buffers keep their lengths, but for rows that no step reached; what only a run tells (steps until a condition holds, shapes that depend on what
-        steps compute) is the length of the output itself.
+        Buffers keep their lengths, but for rows that no step came to. What only a run tells (steps until a condition holds, shapes that
+        depend on what steps compute) is the length of the output itself.
         """
-        steps = node.inputs[0]
-        steps = cast(steps, "int64")
+        steps = cast(node.inputs[0], "int64")
         lengths = Lengths()
         inferred = []
         for state, out, shape in zip(self.states(), node.outputs, shapes[1 + self.n_seqs :]):
@@ -193,14 +190,12 @@ class Derivatives:
 
     def _shapes_of_results(self, node, shapes, steps, lengths):
         """The shapes of the outputs of nit_sot."""
-        n_others = self.n_others
-        shared = self.n_seqs + self.n_inner_taps
         known = {i: shapes[1 + i][1:] for i in range(self.n_seqs)}
         for state, shape in zip(self.states(), shapes[1 + self.n_seqs :]):
             known.update(dict.fromkeys(state.inner_inputs, shape[1:]))
-        first = len(self.inputs) - n_others
+        first = len(self.inputs) - self.n_others
         outer = self.outer_non_seqs(node.inputs)
-        known.update(zip(range(first, len(self.inputs)), shapes[len(shapes) - n_others :]))
+        known.update(zip(range(first, len(self.inputs)), shapes[len(shapes) - self.n_others :]))
         moving = self.inputs[:first]
         step = InnerGraph.of_parts(self.inputs, self.inner_nitsot_outs(self.outputs), [], {})
         found = step.infer_shape([*moving, *outer], [known.get(i) for i in range(len(self.inputs))])
@@ -307,7 +302,11 @@ class Derivatives:
             for s in group:
                 buffer, point = inputs[1 + n_seqs + s.number], points["states"][s.number]
                 outer_in.append(buffer.zeros_like() if point is None else fitting(point, buffer.type))
-        inner_in += [*self.inner_shared(self.inputs), *self.inner_non_seqs(self.inputs), *(directions[i] for i in others)]
+        inner_in += [
+            *self.inner_shared(self.inputs),
+            *self.inner_non_seqs(self.inputs),
+            *(directions[i] for i in others),
+        ]
         inner_out += [*self.inner_nitsot_outs(self.outputs), *(tangents[self.n_results_before + k] for k in results)]
         inner_out += [*self.inner_shared_outs(self.outputs), *self.inner_until(self.outputs)]
         rows = self.outer_nitsot(inputs)

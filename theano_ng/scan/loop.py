@@ -86,21 +86,22 @@ def run(op, step, arguments, cells):
         # Views of the rows, arrays also where these are numbers.
         inputs = [*(s[done, ...] for s in sequences), *map(np.asarray, rows), *shared, *others]
         try:
-            outputs = iter(step(inputs))
+            outputs = step(inputs)
         except Exception as failure:
             raise_in_step(op, done, failure)
-        for i, (state, lead) in enumerate(zip(states, leads)):
-            for tap in op.output_taps(i):
-                assign(op, state, (lead + done + tap) % len(state), next(outputs), i)
-        for i in range(op.n_nit_sot):
-            value = next(outputs)
+        # Results first: one may be a view of a row of mit_mot that is written now.
+        for i, value in enumerate(op.inner_nitsot_outs(outputs)):
             if results[i] is None:
                 results[i] = result_buffer(lengths[i], *row_of(value))
             if len(results[i]):
                 assign(op, results[i], done % len(results[i]), value, op.n_states + i)
-        shared = [next(outputs) for _ in shared]
+        written = iter(outputs)
+        for i, (state, lead) in enumerate(zip(states, leads)):
+            for tap in op.output_taps(i):
+                assign(op, state, (lead + done + tap) % len(state), next(written), i)
+        shared = op.inner_shared_outs(outputs)
         done += 1
-        if op.as_while and next(outputs):
+        if op.as_while and outputs[-1]:
             break
     for i, (state, lead) in enumerate(zip(states, leads)):
         cells[i][0] = state if i < op.n_mit_mot else in_order(state, lead + done)

@@ -97,9 +97,13 @@ class RandomLoops(unittest.TestCase):
             rng = np.random.RandomState(seed)
             cost, arguments = random_loop(rng, "float32")
             variables = [T.as_tensor_variable(a).type() for a in arguments]
-            gradients = theano.function(variables, T.grad(cost(*variables), variables, disconnected_inputs="ignore"), mode=FAST)(*arguments)
+            gradients = theano.function(
+                variables, T.grad(cost(*variables), variables, disconnected_inputs="ignore"), mode=FAST
+            )(*arguments)
             wide = [T.TensorType("float64", v.broadcastable)() for v in variables]
-            exact = theano.function(wide, T.grad(cost(*wide), wide, disconnected_inputs="ignore"), mode=FAST)(*arguments)
+            exact = theano.function(wide, T.grad(cost(*wide), wide, disconnected_inputs="ignore"), mode=FAST)(
+                *arguments
+            )
             for g, e in zip(gradients, exact):
                 self.assertEqual(g.dtype, "float32")
                 np.testing.assert_allclose(g, e, rtol=1e-4, atol=1e-4)
@@ -112,7 +116,10 @@ class RandomLoops(unittest.TestCase):
                 points = [rng.uniform(-1, 1, size=a.shape) for a in arguments]
 
                 def along(*variables):
-                    return sum((g * p).sum() for g, p in zip(T.grad(cost(*variables), list(variables), disconnected_inputs="ignore"), points))
+                    return sum(
+                        (g * p).sum()
+                        for g, p in zip(T.grad(cost(*variables), list(variables), disconnected_inputs="ignore"), points)
+                    )
 
                 verify_grad(along, arguments, rng=rng, mode=FAST, n_tests=1)
 
@@ -146,7 +153,9 @@ class RandomLoops(unittest.TestCase):
                 value = cost(*variables)
                 everything = [value, *T.grad(value, variables, disconnected_inputs="ignore")]
                 outputs = [out for node in loops(everything) for out in node.outputs]
-                f = theano.function(variables, [*outputs, *(out.shape for out in outputs)], mode=FAST, on_unused_input="ignore")
+                f = theano.function(
+                    variables, [*outputs, *(out.shape for out in outputs)], mode=FAST, on_unused_input="ignore"
+                )
                 results = f(*arguments)
                 for out, shape in zip(results, results[len(outputs) :]):
                     self.assertEqual(out.shape, tuple(shape))
@@ -168,7 +177,11 @@ class Sums(unittest.TestCase):
         for mode in (FAST, "FAST_RUN"):
             verify_grad(cost, values, rng=rng, mode=mode, n_tests=1)
         variables = [T.as_tensor_variable(v).type() for v in values]
-        (node,) = [n for n in loops(T.grad(cost(*variables), variables, disconnected_inputs="ignore")) if n.op.name.startswith("grad_of_")]
+        (node,) = [
+            n
+            for n in loops(T.grad(cost(*variables), variables, disconnected_inputs="ignore"))
+            if n.op.name.startswith("grad_of_")
+        ]
         if sums is not None:
             self.assertEqual(node.op.n_sit_sot - (initial is not None), sums)
         self.assertFalse(node.op.n_mit_mot)
@@ -190,7 +203,9 @@ class Sums(unittest.TestCase):
 
     def test_parts_of_parameters(self):
         W = self.rng.randn(3, 6) / 2
-        self.check(lambda x, h, W: T.tanh(T.dot(h, W[:, :3]) + x) * T.nnet.sigmoid(T.dot(h, W[:, 3:])), [W], self.h, sums=0)
+        self.check(
+            lambda x, h, W: T.tanh(T.dot(h, W[:, :3]) + x) * T.nnet.sigmoid(T.dot(h, W[:, 3:])), [W], self.h, sums=0
+        )
         self.check(lambda x, h, W, b: T.tanh(T.dot(h, W) + x * b[0] + b[1:].sum()), [self.W, self.b], self.h)
 
     def test_numbers_and_elements(self):
@@ -365,7 +380,7 @@ class Until(unittest.TestCase):
 
 
 class Truncated(unittest.TestCase):
-    def reference(self, x, w, h0, limit, back):
+    def reference(self, x, w, h0, limit):
         """Gradients of the sum of squares of ``h = tanh(w * h before) + x``, going back over `limit` steps in all."""
         h = [h0]
         for v in x:
@@ -387,7 +402,7 @@ class Truncated(unittest.TestCase):
                 lambda x, h, w: T.tanh(h * w) + x, sequences=x, outputs_info=h, non_sequences=w, truncate_gradient=limit
             )
             f = theano.function([x, w, h], T.grad((out**2).sum(), [x, w, h]), mode=FAST)
-            for found, wanted in zip(f(value, 0.5, 0.6), self.reference(value, 0.5, 0.6, limit, f)):
+            for found, wanted in zip(f(value, 0.5, 0.6), self.reference(value, 0.5, 0.6, limit)):
                 np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
     def test_taps(self):
@@ -415,7 +430,10 @@ class Disconnected(unittest.TestCase):
 
     def test_states_that_have_no_part(self):
         (a, b), _ = scan(
-            lambda x, a, b, w: [a * x, b + w], sequences=self.x, outputs_info=[self.h, T.zeros(())], non_sequences=self.w
+            lambda x, a, b, w: [a * x, b + w],
+            sequences=self.x,
+            outputs_info=[self.h, T.zeros(())],
+            non_sequences=self.w,
         )
         self.assertRaises(DisconnectedInputError, T.grad, a[-1], self.w)
         self.assertRaises(DisconnectedInputError, T.grad, b[-1], self.x)
@@ -423,13 +441,17 @@ class Disconnected(unittest.TestCase):
         (backward,) = [node for node in loops(gradients) if node.op.name.startswith("grad_of")]
         self.assertEqual(backward.op.n_sit_sot, 1)
         np.testing.assert_allclose(
-            theano.function([self.x, self.h, self.w], gradients, mode=FAST)([2.0, 3.0], 5.0, 0.0)[0], [5 * (1 + 3), 5 * 2]
+            theano.function([self.x, self.h, self.w], gradients, mode=FAST)([2.0, 3.0], 5.0, 0.0)[0],
+            [5 * (1 + 3), 5 * 2],
         )
 
     def test_connection_over_steps(self):
         """What one state hands to the next one takes as many steps as there are states."""
         outs, _ = scan(
-            lambda a, b, c, w: [w * 1.0, a * 2.0, b * 2.0], outputs_info=[self.h, self.h, self.h], non_sequences=self.w, n_steps=4
+            lambda a, b, c, w: [w * 1.0, a * 2.0, b * 2.0],
+            outputs_info=[self.h, self.h, self.h],
+            non_sequences=self.w,
+            n_steps=4,
         )
         (node,) = loops(outs)
         pattern = node.op.connection_pattern(node)
@@ -453,9 +475,7 @@ class Disconnected(unittest.TestCase):
         self.assertEqual(gw, 3.0 + 16.0)
 
     def test_constants_inside(self):
-        out, _ = scan(
-            lambda x, h, w: zero_grad(h) * w + x, sequences=self.x, outputs_info=self.h, non_sequences=self.w
-        )
+        out, _ = scan(lambda x, h, w: zero_grad(h) * w + x, sequences=self.x, outputs_info=self.h, non_sequences=self.w)
         f = theano.function([self.x, self.h, self.w], T.grad(out.sum(), [self.x, self.h, self.w]), mode=FAST)
         gx, gh, gw = f([1.0, 2.0], 3.0, 5.0)
         np.testing.assert_array_equal(gx, [1, 1])
@@ -467,12 +487,13 @@ class Disconnected(unittest.TestCase):
         out, _ = scan(lambda h, w, i: h * w + i, outputs_info=self.h, non_sequences=[self.w, i], n_steps=3)
         f = theano.function([self.h, self.w, i], T.grad(out[-1], i), mode=FAST)
         self.assertEqual(f(1.0, 2.0, 4), 7.0)
-        (count, out), _ = scan(
+        (_, out), _ = scan(
             lambda x, k, h: [k + 1, h + x * k], sequences=self.x, outputs_info=[T.constant(0, dtype="int64"), self.h]
         )
         f = theano.function([self.x, self.h], T.grad(out[-1], [self.x, self.h]), mode=FAST)
         gx, gh = f([5.0, 6.0, 7.0], 1.0)
         np.testing.assert_array_equal(gx, [0, 1, 2])
+        self.assertEqual(gh, 1.0)
 
     def test_undefined(self):
         out, _ = scan(
@@ -480,12 +501,16 @@ class Disconnected(unittest.TestCase):
         )
         self.assertRaises(NullTypeGradError, T.grad, out.sum(), self.w)
         np.testing.assert_array_equal(
-            theano.function([self.x, self.h, self.w], T.grad(out.sum(), self.x), mode=FAST)([1.0, 2.0], 3.0, 5.0), [6, 1]
+            theano.function([self.x, self.h, self.w], T.grad(out.sum(), self.x), mode=FAST)([1.0, 2.0], 3.0, 5.0),
+            [6, 1],
         )
 
     def test_undefined_through_a_state(self):
         (a, b), _ = scan(
-            lambda x, a, b, w: [undefined_grad(a) + x, b * w], sequences=self.x, outputs_info=[self.h, self.h], non_sequences=self.w
+            lambda x, a, b, w: [undefined_grad(a) + x, b * w],
+            sequences=self.x,
+            outputs_info=[self.h, self.h],
+            non_sequences=self.w,
         )
         self.assertRaises(NullTypeGradError, T.grad, a.sum() + b.sum(), self.x)
         self.assertRaises(NullTypeGradError, T.grad, a.sum(), self.h)
@@ -559,7 +584,7 @@ class MitMot(unittest.TestCase):
 
     def test_values_that_are_overwritten(self):
         self.check([0, 1], [1], lambda a, b, w: [T.sin(b * w) * a], 5)
-        self.check([0, 1], [0, 1], lambda a, b, w: [T.sin(b * w) * a, T.exp(a * w) + b], 5)
+        self.check([0, 1], [0, 1], lambda a, b, w: [T.sin(b * w) * a, T.cos(a * w) + b * 0.5], 5)
 
     def test_written_without_being_read(self):
         self.check([-1], [0, 2], lambda a, w: [T.sin(a * w), a * 2 * w], 7)
@@ -567,6 +592,55 @@ class MitMot(unittest.TestCase):
 
     def test_result(self):
         self.check([0, 1], [1], lambda a, b, w: [T.sin(b * w) * a, T.exp(b) * w], 5, result=True)
+
+
+class Shared(unittest.TestCase):
+    """Values that steps hand on outside of buffers, as random streams do."""
+
+    def test_what_depends_on_them_is_kept(self):
+        x, h, s, w = T.dscalars("x", "h", "s", "w")
+        info = {
+            "n_seqs": 1,
+            "n_mit_mot": 0,
+            "n_mit_mot_outs": 0,
+            "n_mit_sot": 0,
+            "n_sit_sot": 1,
+            "n_shared_outs": 1,
+            "n_nit_sot": 0,
+            "tap_array": [[-1]],
+            "mit_mot_out_slices": [],
+            "as_while": False,
+            "name": "drawing",
+        }
+        op = Scan([x, h, s, w], [T.tanh(h * w + x) * zero_grad(T.cos(s)), s * 1.5 + 1], info)
+        outer = {"x": T.dvector(), "h": T.dvector(), "s": T.dscalar(), "w": T.dscalar()}
+        n = outer["x"].shape[0]
+        buffer = T.set_subtensor(T.zeros((n + 1,))[:1], outer["h"])
+        out, last = op(n, outer["x"], buffer, outer["s"], outer["w"], return_list=True)
+        wrt = [outer["x"], outer["h"], outer["w"]]
+        gradients = T.grad((out[1:] ** 2).sum(), wrt)
+        values = [np.array([0.1, 0.4, -0.3]), np.array([0.7]), 0.3, 0.9]
+        for mode in (FAST, "FAST_RUN"):
+            f = theano.function(list(outer.values()), [(out[1:] ** 2).sum(), last, *gradients], mode=mode)
+            value, last_value, *found = f(*values)
+            self.assertAlmostEqual(float(last_value), ((0.3 * 1.5 + 1) * 1.5 + 1) * 1.5 + 1)
+            for g, k in zip(found, (0, 1, 3)):
+                moved = [v + 1e-7 if i == k else v for i, v in enumerate(values)]
+                np.testing.assert_allclose((f(*moved)[0] - value) / 1e-7, g.sum(), rtol=1e-5)
+
+    def test_they_have_no_gradient(self):
+        x, s = T.dscalars("x", "s")
+        info = dict.fromkeys(["n_mit_mot", "n_mit_mot_outs", "n_mit_sot", "n_sit_sot"], 0)
+        info.update(
+            n_seqs=1, n_shared_outs=1, n_nit_sot=1, tap_array=[], mit_mot_out_slices=[], as_while=False, name="f"
+        )
+        op = Scan([x, s], [x * s, s + 1], info)
+        xs, first = T.dvector(), T.dscalar("first")
+        out, _ = op(xs.shape[0], xs, first, xs.shape[0])
+        with self.assertRaisesRegex(NullTypeGradError, "changes from step to step"):
+            T.grad(out.sum(), first)
+        f = theano.function([xs, first], T.grad(out.sum(), xs), mode=FAST)
+        np.testing.assert_array_equal(f([1.0, 1.0, 1.0], 5.0), [5, 6, 7])
 
 
 class JacobiansAndHessians(unittest.TestCase):
@@ -629,7 +703,9 @@ class JacobiansAndHessians(unittest.TestCase):
         np.testing.assert_array_equal(f([1.0, 2.0], [1.0, 2.0, 3.0]), np.zeros((2, 3)))
         self.assertRaises(NullTypeGradError, jacobian, undefined_grad(x) * 2, x)
         self.assertRaises(DisconnectedInputError, hessian, (x**2).sum(), z)
-        np.testing.assert_array_equal(theano.function([x], hessian(x.sum(), x), mode=FAST)([1.0, 2.0]), np.zeros((2, 2)))
+        np.testing.assert_array_equal(
+            theano.function([x], hessian(x.sum(), x), mode=FAST)([1.0, 2.0]), np.zeros((2, 2))
+        )
 
 
 if __name__ == "__main__":
