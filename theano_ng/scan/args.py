@@ -17,13 +17,7 @@ PARTS = {
         "mit_mot_in_slices",
         "mit_mot_out_slices",
     ),
-    "mit_sot": (
-        "outer_in_mit_sot",
-        "inner_in_mit_sot",
-        "inner_out_mit_sot",
-        "outer_out_mit_sot",
-        "mit_sot_in_slices",
-    ),
+    "mit_sot": ("outer_in_mit_sot", "inner_in_mit_sot", "inner_out_mit_sot", "outer_out_mit_sot", "mit_sot_in_slices"),
     "sit_sot": ("outer_in_sit_sot", "inner_in_sit_sot", "inner_out_sit_sot", "outer_out_sit_sot"),
     "nit_sot": ("outer_in_nit_sot", "inner_out_nit_sot", "outer_out_nit_sot"),
     "shared": ("outer_in_shared", "inner_in_shared", "inner_out_shared", "outer_out_shared"),
@@ -196,7 +190,9 @@ class scan_args:
             lead = max(0, -min(taps + self.mit_mot_out_slices[i]))
             found.append(("mit_mot", i, lead, self.inner_in_mit_mot[i], taps, self.inner_out_mit_mot[i]))
         for i, taps in enumerate(self.mit_sot_in_slices):
-            found.append(("mit_sot", i, max(0, -min(taps)), self.inner_in_mit_sot[i], taps, [self.inner_out_mit_sot[i]]))
+            found.append(
+                ("mit_sot", i, max(0, -min(taps)), self.inner_in_mit_sot[i], taps, [self.inner_out_mit_sot[i]])
+            )
         for i, v in enumerate(self.inner_in_sit_sot):
             found.append(("sit_sot", i, 1, [v], [-1], [self.inner_out_sit_sot[i]]))
         return found

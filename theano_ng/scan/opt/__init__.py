@@ -25,7 +25,6 @@ from theano_ng.scan.opt.unused import remove_constants_and_unused_inputs_scan
 from theano_ng.tensor.opt.constant_folding import constant_folding
 
 
-
 @local_optimizer(None)
 def constant_folding_for_scan2(node):
     """What depends on constants only is computed before loops get their constants.

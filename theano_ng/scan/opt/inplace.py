@@ -97,11 +97,7 @@ class ScanInplaceOptimizer(Optimizer):
         for old, var in zip(node.outputs, new):
             copy_stack_trace(old, var)
         try:
-            fgraph.replace_all_validate_remove(
-                list(zip(node.outputs, new)), remove=[node], reason="scan_make_inplace"
-            )
+            fgraph.replace_all_validate_remove(list(zip(node.outputs, new)), remove=[node], reason="scan_make_inplace")
         except InconsistencyError:
             return False
         return new[0].owner
-
-

@@ -157,9 +157,7 @@ def _same_outputs(args):
             break
         # Where differences go from state to state, each takes a round to be found out: then all are taken for different.
         states = finer if rounds_left > 1 else {group: list(range(len(classes))) for group, classes in finer.items()}
-    results = _classes(
-        [(numbers[v], key_of(rows)) for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)]
-    )
+    results = _classes([(numbers[v], key_of(rows)) for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)])
     merged, replaced = {}, {}
     for group, classes in (*states.items(), ("nit_sot", results)):
         outer = getattr(args, "outer_out_" + group)
@@ -215,5 +213,3 @@ def _numbers(args, states):
 
 def _constant(v):
     return ("constant", key_of(v))
-
-

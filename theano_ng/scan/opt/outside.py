@@ -5,14 +5,15 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.opt.common import number, same_number
 from theano_ng.scan.opt.stacking import fitted, plan
-from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, sub
 from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, sub
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
+
 
 class Outside:
     """What the outer graph knows of the variables of a step.
@@ -130,7 +131,11 @@ class Outside:
             else:
                 node = v.owner
                 by_shape = v in self.same and any(self.stacked(node))
-                missing = [] if by_shape and node.inputs[0] in self._buffers else [i for i in node.inputs if i not in self._known]
+                missing = (
+                    []
+                    if by_shape and node.inputs[0] in self._buffers
+                    else [i for i in node.inputs if i not in self._known]
+                )
                 if missing:
                     todo.extend(missing)
                     continue
@@ -164,7 +169,12 @@ def is_length_of(v, sequence):
         return False
     (index,) = get_idx_list(node.inputs, node.op.idx_list)
     shape = node.inputs[0].owner
-    return not isinstance(index, slice) and number(index) == 0 and isinstance(shape.op, Shape) and shape.inputs[0] is sequence
+    return (
+        not isinstance(index, slice)
+        and number(index) == 0
+        and isinstance(shape.op, Shape)
+        and shape.inputs[0] is sequence
+    )
 
 
 def rows_of(sequence, n_steps):
@@ -238,7 +248,12 @@ def allocated(buffer):
     node = buffer.owner
     if node is not None and isinstance(node.op, IncSubtensor) and node.op.set_instead_of_inc:
         index = get_idx_list(node.inputs[1:], node.op.idx_list)
-        if len(index) == 1 and isinstance(index[0], slice) and index[0].step is None and (index[0].start is None or number(index[0].start) == 0):
+        if (
+            len(index) == 1
+            and isinstance(index[0], slice)
+            and index[0].step is None
+            and (index[0].start is None or number(index[0].start) == 0)
+        ):
             setting, node = node, node.inputs[0].owner
     if node is None or not isinstance(node.op, (Alloc, AllocEmpty)):
         return None
@@ -251,10 +266,7 @@ def length_of_buffer(buffer):
     if found is None:
         return None
     node = found[0]
-    if isinstance(node.op, AllocEmpty):
-        return node.inputs[0]
-    value, *lengths = node.inputs
-    return lengths[0]
+    return node.inputs[0 if isinstance(node.op, AllocEmpty) else 1]
 
 
 def has_all_rows(buffer, lead, n_steps):
@@ -266,6 +278,10 @@ def has_all_rows(buffer, lead, n_steps):
 def initial_row(buffer):
     """The only initial row of a buffer."""
     found = allocated(buffer)
+    if found is not None and found[1] is None and isinstance(found[0].op, Alloc):
+        value, _, *lengths = found[0].inputs
+        if value.ndim < buffer.ndim:
+            return alloc(value, *lengths)
     if found is None or found[1] is None:
         return buffer[0]
     row = found[1].inputs[1]
@@ -303,9 +319,10 @@ def checked(v, args):
     condition = conditions[0]
     for other in conditions[1:]:
         condition = and_(condition, other)
-    return Assert("The loop %s was asked for a negative number of steps, or a sequence is shorter than that number" % args.other_info.get("name"))(
-        v, condition
-    )
+    return Assert(
+        "The loop %s was asked for a negative number of steps, or a sequence is shorter than that number"
+        % args.other_info.get("name")
+    )(v, condition)
 
 
 def _same_length(a, b):

@@ -34,7 +34,9 @@ def frontier(step, moved, own=()):
     stay, found = set(own), {}
     for node in reversed(moved):
         for v in node.outputs:
-            if v not in stay and any(client is None or client not in moved or client in stay for client in step.clients.get(v, ())):
+            if v not in stay and any(
+                client is None or client not in moved or client in stay for client in step.clients.get(v, ())
+            ):
                 if can_be_passed(v):
                     found[v] = None
                 else:

@@ -18,7 +18,6 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
-
 MOST_ROUNDS = 8
 """How often what is moved is chosen anew; a loop for which that is not enough stays as it is."""
 
@@ -58,7 +57,9 @@ def accumulators(args, step):
         found_reads = reads(outer)
         if all(r.node is not None and r.last == 1 and r.skipped in (None, 1) and _is_row(r.node) for r in found_reads):
             found.append(
-                Accumulator(i, terms, [r.node.outputs[0] for r in found_reads], all(r.skipped is None for r in found_reads))
+                Accumulator(
+                    i, terms, [r.node.outputs[0] for r in found_reads], all(r.skipped is None for r in found_reads)
+                )
             )
     return found
 
@@ -191,7 +192,6 @@ class Ends:
     def _find_ends(self):
         """Find the variables that nothing in the step needs but what is computed after the loop."""
         args, clients = self.args, self.step.clients
-        moved = {args.inner_out_nit_sot[i] for i in self.results}
         kept = {v for i, v in enumerate(args.inner_out_nit_sot) if i not in set(self.results)}
         kept.update(v for taps in args.inner_out_mit_mot for v in taps)
         totals = {args.inner_out_sit_sot[total.place] for total in self.sums}
@@ -204,12 +204,13 @@ class Ends:
             v = node.outputs[0]
             if v in kept or len(node.outputs) > 1 or node in sums or not self.step.is_movable(node):
                 continue
-            if not all(client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())):
+            if not all(
+                client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())
+            ):
                 continue
-            if v in moved or clients.get(v):
-                # Products that are added up need no plan: their sum has one.
-                if node in products or self.outside.plan(node) is not None:
-                    self.ends.add(v)
+            # Products that are added up need no plan: their sum has one.
+            if node in products or self.outside.plan(node) is not None:
+                self.ends.add(v)
 
     def _is_there(self, v):
         """Whether the outer graph has the rows of a variable, or will have."""

@@ -45,11 +45,10 @@ def reads(out, length=None):
         if _wants_lengths_of_rows(client):
             continue
         index = _first_index(client, i)
-        if isinstance(index, slice) and index.step is None and index.stop is None and (index.start or 0) >= 0 and _is_int(index.start):
+        if _is_rest(index) and len(client.op.idx_list) == 1:
             # out[start:], of which others read parts
-            if len(client.op.idx_list) == 1:
-                found.extend(_reads_of_rest(client, index.start or 0, length))
-                continue
+            found.extend(_reads_of_rest(client, index.start or 0, length))
+            continue
         found.append(Read(client, None, *_range(index, length), index, length))
     return found
 
@@ -72,6 +71,13 @@ def _reads_of_rest(node, skipped, length):
 
 def _wants_lengths_of_rows(node):
     return isinstance(node.op, Shape_i) and node.op.i > 0
+
+
+def _is_rest(index):
+    """Whether an index takes all rows from one on."""
+    if not isinstance(index, slice) or index.stop is not None or index.step is not None:
+        return False
+    return _is_int(index.start) and (index.start or 0) >= 0
 
 
 def _is_int(v):
@@ -116,5 +122,3 @@ def _by_form(index):
     if stop is not None and stop < 0 and (start is None or start < 0):
         return -stop - 1, None
     return (None, start + 1) if start is not None and start >= 0 else (None, None)
-
-

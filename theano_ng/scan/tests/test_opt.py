@@ -109,7 +109,11 @@ class Registration(unittest.TestCase):
     def test_tags(self):
         pushing = optdb["scan_eqopt1"]["all_pushout_opt"]
         for name, cls, more in [
-            ("scanOp_remove_constants_and_unused_inputs0", "TopoOptimizer", ["remove_constants_and_unused_inputs_scan"]),
+            (
+                "scanOp_remove_constants_and_unused_inputs0",
+                "TopoOptimizer",
+                ["remove_constants_and_unused_inputs_scan"],
+            ),
             ("scanOp_pushout_nonseqs_ops", "PushOutNonSeqScan", []),
             ("scanOp_pushout_seqs_ops", "PushOutSeqScan", []),
             ("scan_pushout_dot1", "PushOutDot1", ["more_mem"]),
@@ -119,9 +123,7 @@ class Registration(unittest.TestCase):
                 pushing._tags_of(pushing[name]), sorted([cls, "all_pushout_opt", "fast_run", "scan"] + more)
             )
         second = optdb["scan_eqopt2"]
-        self.assertEqual(
-            second._tags_of(second["scanOp_merge"]), ["4", "ScanMerge", "fast_run", "scan", "scan_eqopt2"]
-        )
+        self.assertEqual(second._tags_of(second["scanOp_merge"]), ["4", "ScanMerge", "fast_run", "scan", "scan_eqopt2"])
         self.assertEqual(
             second._tags_of(second["scanOp_merge_inouts"]),
             ["6", "TopoOptimizer", "fast_run", "scan", "scan_eqopt2", "scan_merge_inouts"],
@@ -185,9 +187,7 @@ class Unused(Case):
 
     def test_inputs_and_results_that_nobody_reads(self):
         x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
-        a, b, c, d = self.loop(
-            lambda a, b, p, q, r: [p * a + 1, q * b + p, r + q, T.tanh(r)], [x, y], [h, h, h, None]
-        )
+        a, b, c, d = self.loop(lambda a, b, p, q, r: [p * a + 1, q * b + p, r + q, T.tanh(r)], [x, y], [h, h, h, None])
         values = [self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3)]
         # q needs p, but nothing that is read needs r.
         node = self.only_loop(self.check([x, y, h], [b], values))
@@ -231,7 +231,11 @@ class PushOut(Case):
         w, h, flag = T.dscalar("w"), T.dscalar("h"), T.lscalar("flag")
         refuse = Assert("negative")
         (out,) = self.loop(
-            lambda h, w, flag: theano.ifelse.ifelse(flag, h + 1, h + refuse(w, T.ge(w, 0))), None, h, [w, flag], n_steps=3
+            lambda h, w, flag: theano.ifelse.ifelse(flag, h + 1, h + refuse(w, T.ge(w, 0))),
+            None,
+            h,
+            [w, flag],
+            n_steps=3,
         )
         fn = self.check([w, h, flag], [out], [-1.0, 1.0, 1])
         with self.assertRaisesRegex(AssertionError, "negative"):
@@ -331,9 +335,7 @@ class Ends(Case):
 
     def test_several_taps(self):
         x, v, w = T.dvector("x"), T.dvector("v"), T.dscalar("w")
-        out, both = self.loop(
-            lambda a, p, q: [p * 0.5 + q * a, p * w + q], x, [dict(initial=v, taps=[-3, -1]), None]
-        )
+        out, both = self.loop(lambda a, p, q: [p * 0.5 + q * a, p * w + q], x, [dict(initial=v, taps=[-3, -1]), None])
         fn = self.check([x, v, w], [out, both], [self.rng.rand(6), self.rng.rand(3), 0.5])
         self.assertEqual(self.only_loop(fn).op.n_nit_sot, 0)
 
@@ -357,7 +359,13 @@ class Ends(Case):
 
     def test_sums_of_products_of_what_is_there(self):
         x, y, u, v, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("u"), T.dmatrix("v"), T.dmatrix("m")
-        values = [self.rng.rand(4, 2, 3), self.rng.rand(4, 2, 3), self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3, 3)]
+        values = [
+            self.rng.rand(4, 2, 3),
+            self.rng.rand(4, 2, 3),
+            self.rng.rand(4, 3),
+            self.rng.rand(4, 3),
+            self.rng.rand(3, 3),
+        ]
         for term, text in [
             (lambda a, b, p, q: T.dot(a.T, b), "matrices, the first one transposed"),
             (lambda a, b, p, q: T.dot(a.T, b) + T.outer(p, q), "an outer product beside"),
@@ -375,6 +383,11 @@ class Ends(Case):
         (out,) = self.loop(lambda p, b, s: s + T.dot(p, b), [u, T.dtensor3("w")], v[0])
 
     def test_sums_in_other_dtypes(self):
+        x, start = T.dmatrix("x"), T.dvector("start")
+        for first in (T.zeros_like(x[0]), T.zeros(3, "float64"), T.alloc(start[0], 3), start):
+            (out,) = self.loop(lambda a, s: s + T.exp(a), x, first)
+            fn = self.check([x, start], [out[-1]], [self.rng.rand(4, 3), self.rng.rand(3)])
+            self.assertEqual(loops(fn), [])
         for dtype in ("float32", "int8", "int64", "complex128"):
             x, y = T.tensor3("x", dtype=dtype), T.tensor3("y", dtype=dtype)
             (out,) = self.loop(lambda a, b, s: s + T.dot(a, b), [x, y], T.zeros_like(x[0]))
@@ -508,6 +521,7 @@ class Memory(Case):
             (lambda out: out[:-3:-1], 3),
             (lambda out: out[-1] + out[-2], 3),
             (lambda out: out[-1] * out[-1:].shape[0], 2),
+            (lambda out: out[T.cast(out.shape[0] - 1, "int64") :], 7),
             (lambda out: out, 7),
             (lambda out: out[1:], 7),
             (lambda out: out[-1] + out.sum(), 7),
@@ -527,7 +541,12 @@ class Memory(Case):
         self.assertEqual(self.kept(lambda out: out[-1], taps=(-3, -1)), 4)
 
     def test_several_taps(self):
-        for read, rows in [(lambda out: out[-1], 4), (lambda out: out[-3:], 6), (lambda out: out, 9), (lambda out: out[1], 5)]:
+        for read, rows in [
+            (lambda out: out[-1], 4),
+            (lambda out: out[-3:], 6),
+            (lambda out: out, 9),
+            (lambda out: out[1], 5),
+        ]:
             self.assertEqual(self.kept(read, taps=(-3, -1)), rows)
 
     def test_results(self):
