@@ -135,6 +135,8 @@ shared = Port(
     "shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``."""
 )
 
+softplus = Port("softplus", "theano_ng.tensor.nnet.sigmoids", """``softplus(x)``: log(1 + exp(x)) without overflow.""")
+
 scan = Port(
     "scan",
     "theano_ng.scan.front",

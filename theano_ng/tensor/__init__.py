@@ -14,6 +14,7 @@ asked for.
 import sys as _sys
 
 from theano_ng import moved as _moved
+from theano_ng.gof import ports as _ports
 from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.tensor.basic import *  # noqa: F401,F403
@@ -61,6 +62,9 @@ _numpy_protocols.namespace = _sys.modules[__name__]
 for _module in ("", ".uncanonicalize", ".blas"):
     _register_loader("theano_ng.tensor.opt" + _module)
 del _module
+
+# A function of networks that logarithms have.
+_ports.softplus.fill("theano_ng.tensor.nnet.sigmoids:softplus")
 
 _moved.keep_names(__name__)
 

@@ -11,6 +11,7 @@ from functools import reduce
 import numpy as np
 
 from theano_ng import scalar
+from theano_ng.gof import ports
 from theano_ng.gof.differentiate import grad
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor import basic as T
@@ -83,7 +84,7 @@ Function = namedtuple("Function", "log slope")
 
 _FUNCTIONS = {
     T.exp: Function(_of_variable(lambda x: x), _of_variable(T.ones_like)),
-    logistic: Function(lambda argument: -T.log1p(T.exp((-argument).variable())), _logistic_slope),
+    logistic: Function(lambda argument: -ports.softplus((-argument).variable()), _logistic_slope),
     T.erfc: Function(_of_variable(log_of_erfc), _of_variable(_slope_of_erfc)),
     T.erfcx: Function(None, _of_variable(lambda x: 2 * x + _slope_of_erfc(x))),
     T.cosh: Function(

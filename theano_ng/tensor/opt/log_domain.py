@@ -36,8 +36,8 @@ def local_log_of_positive(node):
 
     log((exp(A) / exp(B)).T)  ->  (A - B).T          [stabilize, specialize, fast_run, fast_compile]
     log(softmax_op(A)[labels])  ->  logsoftmax_op(A)[labels]
-    log(sigmoid(x))  ->  -log1p(exp(-x))
-    log(1 - sigmoid(A).T)  ->  -log1p(exp(A.T))
+    log(sigmoid(x))  ->  -softplus(-x)
+    log(1 - sigmoid(A).T)  ->  -softplus(A.T)
     log(exp(x) + exp(y) + exp(z))
     """
     (v,), (out,) = node.inputs, node.outputs
