@@ -415,6 +415,18 @@ class Merge(Case):
         self.assertEqual(sorted(node.op.n_sit_sot for node in loops(fn)), [1, 2])
         self.assertEqual([node.op.n_seqs for node in loops(fn)], [1, 1])
 
+    def test_layers_of_loops(self):
+        x, h = T.dmatrix("x"), T.dvector("h")
+        n = x.shape[0]
+        outputs = [x, x]
+        for _ in range(3):
+            outputs = [
+                self.loop(lambda a, h: T.tanh(h + a), outputs[0], h, n_steps=n)[0],
+                self.loop(lambda a, h: T.sin(h) - a, outputs[1], h, n_steps=n)[0],
+            ]
+        fn = self.check([x, h], outputs, [self.rng.rand(3, 3), self.rng.rand(3)])
+        self.assertEqual([node.op.n_sit_sot for node in loops(fn)], [2, 2, 2])
+
     def test_crossed_dependencies(self):
         x, h = T.dmatrix("x"), T.dvector("h")
         n = x.shape[0]
