@@ -68,7 +68,8 @@ def scan(
     go_backwards : bool
         Run through the sequences from their ends.
     mode : Mode or str, optional
-        For the compilation of the step; that of the whole function by default.
+        For the compilation of the step; by default ``config.mode``, whatever the mode of the function around the loop (DebugMode checks
+        steps too).
     name : str, optional
         Of the loop, in printed graphs and profiles.
     profile : bool or str
@@ -76,7 +77,7 @@ def scan(
     allow_gc : bool, optional
         Whether the step frees its intermediate values at once; ``config.scan.allow_gc`` by default.
     strict : bool
-        Refuse a step that uses variables which are not given.
+        Refuse a step that uses shared variables which are not given.
     return_list : bool
         Return a list also for one output, or none.
 
@@ -94,7 +95,7 @@ def scan(
     TypeError
         For states whose dtype or number of dimensions is not that of the output.
     MissingInputError
-        With `strict`, for a variable that is not given.
+        With `strict`, for a shared variable that is not given.
 
     Examples
     --------
