@@ -134,10 +134,7 @@ class Scan(Derivatives, Groups, Op):
         firsts = accumulate((len(taps) for taps in self.mitmot_out_taps()), initial=0)
         written = [outputs[first] for first in list(firsts)[:-1]]
         written += outputs[self.n_mit_mot_outs : self.n_outputs_before_results + self.n_nit_sot]
-        stacked = [
-            make_type(broadcastable=(False, *out.type.broadcastable), dtype=out.type.dtype)
-            for out in written
-        ]
+        stacked = [make_type(broadcastable=(False, *out.type.broadcastable), dtype=out.type.dtype) for out in written]
         self.output_types = stacked + [out.type for out in self.inner_shared_outs(outputs)]
         self.var_mappings = self.get_oinp_iinp_iout_oout_mappings()
 
