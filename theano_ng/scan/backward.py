@@ -7,7 +7,8 @@ mit_mot, with the rows turned round.
 
 What the steps computed is not computed again where the outer graph has it: states and results are sequences of this loop. What nobody kept
 and no step can compute again (rows of mit_mot that were overwritten later, what depends on random states) a second node of the loop hands
-out; it becomes one with the first when graphs are rewritten.
+out; it becomes one with the first when graphs are rewritten. So do products of states and functions of them, which take longer to compute
+than to keep.
 """
 
 from collections import namedtuple
@@ -20,14 +21,16 @@ from theano_ng.gof.differentiate import grad, is_zero
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.traversal import io_toposort
-from theano_ng.scalar import Add
+from theano_ng.scalar import Abs, Add, Cast, Identity, Maximum, Minimum, Mul, Neg, Second, Sqr, Sub, Switch, TrueDiv
+from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scan.groups import Groups
 from theano_ng.scan.sums import StepSums
 from theano_ng.tensor.basic import minimum
 from theano_ng.tensor.elemwise.functions import add, cast
-from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor, inc_subtensor, set_subtensor
+from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, shape_padleft
@@ -360,7 +363,9 @@ class Backward:
             flags[v] = _MOVING | _GRADIENT | _CARRIED
         terms = list(self.inner.values())
         blocked = list(dict.fromkeys([*op.inputs, *flags]))
-        self._needed = {}
+        self._needed, costly = {}, []
+        for v in op.inputs[op.n_seqs : op.n_seqs + op.n_inner_taps]:
+            flags[v] |= _STATE
         for node in io_toposort(blocked, terms):
             of_inputs = [flags.get(v, 0) for v in node.inputs]
             found = 0
@@ -371,13 +376,38 @@ class Backward:
                 for v, flag in zip(node.inputs, of_inputs):
                     if flag & _MISSING:
                         self._needed[v] = None
+            if found & _GRADIENT:
+                costly += [v for v, flag in zip(node.inputs, of_inputs) if flag & _PRODUCT and not flag & _GRADIENT]
+                found &= ~_PRODUCT
+            elif found & _STATE and isinstance(node.op, Dot):
+                found |= _PRODUCT
             for v in node.outputs:
                 flags.setdefault(v, found)
         for v in terms:
             if flags.get(v, 0) & _MISSING:
                 self._needed[v] = None
+        self._keep_costly(costly, flags)
         self.moving = {v for v, flag in flags.items() if flag & _MOVING}
         self.carried = {v for v, flag in flags.items() if flag & _CARRIED}
+
+    def _keep_costly(self, variables, flags):
+        """Have products of states recorded, or functions of them, that variables are cheap to compute from."""
+        seen, todo = set(), list(variables)
+        for v in todo:  # it grows
+            if v in seen or v in self.rows or not flags.get(v, 0) & _PRODUCT:
+                continue
+            seen.add(v)
+            op = v.owner.op
+            if isinstance(op, (Shape, Shape_i)):
+                continue
+            if isinstance(op, Elemwise) and isinstance(op.scalar_op, Second):
+                todo.append(v.owner.inputs[1])
+            elif (
+                isinstance(op, (DimShuffle, Subtensor)) or isinstance(op, Elemwise) and isinstance(op.scalar_op, _CHEAP)
+            ):
+                todo.extend(v.owner.inputs)
+            elif isinstance(v.type, TensorType):
+                self._needed[v] = None
 
     # -- the backward loop
 
@@ -621,7 +651,10 @@ class _Carry:
 _MitMotPart = namedtuple("_MitMotPart", "taps reads writes outs")
 """Of the gradient of a state of mit_mot: the taps that are read and written, and the variables for them."""
 
-_MOVING, _GRADIENT, _CARRIED, _MISSING = 1, 2, 4, 8
+_MOVING, _GRADIENT, _CARRIED, _MISSING, _STATE, _PRODUCT = 1, 2, 4, 8, 16, 32
+
+# Scalar Ops that take no longer than keeping their results does.
+_CHEAP = (Abs, Add, Cast, Identity, LogicalComparison, Maximum, Minimum, Mul, Neg, Sqr, Sub, Switch, TrueDiv)
 
 
 def _sum(variables):

@@ -2,6 +2,8 @@
 
 from copy import copy
 
+import numpy as np
+
 from theano_ng.compile.inner_graph import substitute
 from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.graph import Constant
@@ -36,10 +38,8 @@ def frontier(step, moved, own=()):
     """
     stay, found = set(own), {}
     for node in reversed(moved):
-        if _is_fill(node):
-            # Rows of one number say more, and cost less, than rows of a sequence.
-            stay.add(node)
-            continue
+        if type(node.op) is Alloc and _is_fill(node) and all(v.owner is None for v in node.inputs[1:]):
+            continue  # it has nothing but its lengths from outside
         for v in node.outputs:
             if v not in stay and any(
                 client is None or client not in moved or client in stay for client in step.clients.get(v, ())
@@ -52,10 +52,17 @@ def frontier(step, moved, own=()):
     return list(reversed(found))
 
 
+# Which input is repeated, by `_kind`.
+_FILLS = {T.second: 1, Alloc: 0}
+
+
+def _kind(node):
+    return node.op if node.op == T.second else type(node.op)
+
+
 def _is_fill(node):
     """Whether a node repeats a constant number."""
-    value = {T.second: 1, Alloc: 0}.get(node.op if node.op == T.second else type(node.op))
-    return value is not None and constant_value(node.inputs[value]) is not None
+    return _kind(node) in _FILLS and constant_value(node.inputs[_FILLS[_kind(node)]]) is not None
 
 
 class PushOutNonSeqScan(LoopOptimizer):
@@ -100,11 +107,24 @@ def _if_there_are_steps(n_steps, inner, outer, risky):
 
 
 def _pass(args, group, inner, outer):
-    """Give a loop more sequences or non-sequences, in the place of what it computed."""
-    new = [v.type(v.name) for v in inner]
-    args.inner_outputs = substitute(args.inner_outputs, dict(zip(inner, new)))
-    for pair in zip(outer, new):
-        args.add(group, *pair)
+    """Give a loop more sequences or non-sequences, in the place of what it computed.
+
+    A number that is repeated stays in the step, which gets the lengths: that says more, and costs less, than rows in memory.
+    """
+    new, added = {}, []
+    for v, source in zip(inner, outer):
+        if v.owner is not None and _is_fill(v.owner) and not all(v.broadcastable):
+            first = source.ndim - v.ndim
+            lengths = [1 if b else T.lscalar() for b in v.broadcastable]
+            added += [("non_seqs", source.shape[first + d], n) for d, n in enumerate(lengths) if n != 1]
+            number = np.asarray(constant_value(v.owner.inputs[_FILLS[_kind(v.owner)]]), v.dtype)
+            new[v] = patternbroadcast(alloc(number, *lengths), v.broadcastable)
+        else:
+            new[v] = v.type(v.name)
+            added.append((group, source, new[v]))
+    args.inner_outputs = substitute(args.inner_outputs, new)
+    for entry in added:
+        args.add(*entry)
     leave_out_unused_inputs(args)
 
 
