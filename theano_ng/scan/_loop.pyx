@@ -183,7 +183,7 @@ cdef class LoopThunk(CThunk):
             variable = program.fgraph.outputs[self.n_sinks + k]
             self.made[k] = variable.owner is not None and alias_root(variable) is variable and variable not in first_of
             first_of.add(variable)
-        roots = alias_roots(*program.fgraph.outputs[: self.n_sinks])
+        roots = alias_roots(*program.fgraph.outputs)
         for k in range(self.n_seqs, self.n_taps):
             self.taps[k].escapes = program.fgraph.inputs[k] in roots
         self.until = cell_of(step_outs[self.n_sinks + self.n_shared]) if self.as_while else NULL
