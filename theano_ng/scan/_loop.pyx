@@ -118,6 +118,7 @@ cdef class LoopThunk(CThunk):
         self.n_seqs, self.n_states, self.n_results = op.n_seqs, op.n_states, op.n_nit_sot
         self.n_mit_mot, self.n_shared, self.n_others = op.n_mit_mot, op.n_shared_outs, op.n_others
         self.as_while = op.as_while
+        check_groups(op, len(inputs), len(outputs))
         self.kept = [inputs, outputs]
         self.in_cells = self.cells(inputs)
         self.out_cells = self.cells(outputs)
@@ -508,6 +509,19 @@ cdef class LoopThunk(CThunk):
             for k in range(self.n_temporaries):
                 empty(self.temporaries[k])
         self.let_go()
+
+
+cdef int check_groups(op, n_inputs, n_outputs) except -1:
+    """Refuse an Op whose counts are not those of its graphs: pointers are set by them."""
+    cells = (len(op.tap_array), len(op.mit_mot_out_slices), op.n_outputs_before_results - op.n_mit_sot - op.n_sit_sot, n_inputs, n_outputs,
+             len(op.inputs), len(op.outputs))
+    counts = (op.n_states, op.n_mit_mot, sum(map(len, op.mit_mot_out_slices)),
+              1 + op.n_seqs + op.n_outs + op.n_shared_outs + op.n_others, op.n_outs + op.n_shared_outs,
+              op.n_seqs + op.n_inner_taps + op.n_shared_outs + op.n_others,
+              op.n_outputs_before_results + op.n_nit_sot + op.n_shared_outs + bool(op.as_while))
+    if cells != counts:
+        raise ValueError("the counts and taps of the loop %s are not those of its node and its step: %s, expected %s" % (op.name, counts, cells))
+    return 0
 
 
 cdef int move(Array **view, PyObject *cell, Rows *rows, cnp.npy_intp place) except -1:
