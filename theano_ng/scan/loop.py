@@ -81,7 +81,9 @@ def run(op, step, arguments, cells):
     done = 0
     while done < n_steps:
         rows = [
-            (np.copy if overwritten(op, i, tap, len(state)) else np.asarray)(state[(leads[i] + done + tap) % len(state)])
+            (np.copy if overwritten(op, i, tap, len(state)) else np.asarray)(
+                state[(leads[i] + done + tap) % len(state)]
+            )
             for i, state in enumerate(states)
             for tap in op.tap_array[i]
         ]

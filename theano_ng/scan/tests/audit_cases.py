@@ -6,11 +6,13 @@ from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
 from theano_ng.scan.op import Scan
 from theano_ng.scan.tests.test_loop import info
+from theano_ng.typed_list import TypedListType, append
 
 RNG = np.random.RandomState(3)
 ROWS, MORE = RNG.uniform(-1, 1, (4, 3)), RNG.uniform(-1, 1, (4, 3))
 BUFFER = RNG.uniform(-1, 1, (6, 3))
 ROW, MATRIX = RNG.uniform(-1, 1, 3), RNG.uniform(-1, 1, (3, 3))
+NO_DERIVATIVES = "the group is for what has no derivatives: `scan` makes states of shared tensors"
 NO_DTYPES = ("length", "layout", "alias", "content")
 
 
@@ -50,8 +52,11 @@ def _case(name, step, arguments, outer, skip=None, **layout):
 
     def enough(values):
         """Whether the buffers have the initial rows, and all rows are as long as one another."""
+        values = [v for v in values if isinstance(v, np.ndarray)]
         lengths = {v.shape[-1] for v in values}
-        return len(lengths) == 1 and all(len(v) >= 4 for v in values[layout["n_seqs"] :] if v.ndim == 2 and layout["tap_array"])
+        return len(lengths) == 1 and all(
+            len(v) >= 4 for v in values[layout["n_seqs"] :] if v.ndim == 2 and layout["tap_array"]
+        )
 
     return Case(build, arguments, name=name, vary=NO_DTYPES, tied=enough, skip=skip or {})
 
@@ -141,8 +146,19 @@ def audit_cases():
             lambda a, s, t: [a + s, t * 0.5, s + a],
             [ROWS, ROW, ROW + 1],
             lambda x, s, t: [n(x), x, s, t, n(x)],
+            dict.fromkeys(("connection_pattern", "grad", "R_op"), NO_DERIVATIVES),
             n_seqs=1,
             n_nit_sot=1,
             n_shared_outs=2,
+        ),
+        _case(
+            "Scan shared list",
+            lambda a, rows: [a * 2, append(rows, a)],
+            [ROWS, (TypedListType(tt.dvector), [ROW])],
+            lambda x, rows: [n(x), x, rows, n(x)],
+            dict.fromkeys(("connection_pattern", "grad", "R_op"), NO_DERIVATIVES),
+            n_seqs=1,
+            n_nit_sot=1,
+            n_shared_outs=1,
         ),
     ]

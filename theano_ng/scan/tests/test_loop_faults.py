@@ -116,13 +116,17 @@ class TestTradingPlaces(Loops):
 
     def test_no_steps_leave_shared_variables(self):
         zero = np.int64(0)
-        self.shared([self.a + self.b, self.a * 2, self.b * 2], 2, [zero, X[0], Y[0], zero], [np.empty((0, 3)), X[0], Y[0]])
+        self.shared(
+            [self.a + self.b, self.a * 2, self.b * 2], 2, [zero, X[0], Y[0], zero], [np.empty((0, 3)), X[0], Y[0]]
+        )
 
     def test_shared_variable_becomes_a_row_that_is_overwritten(self):
         p, s = X[0], Y[0]
         for _ in range(5):
             p, s = p + s, p
-        make = lambda: Scan([self.a, self.b], [self.a + self.b, self.a], info(n_sit_sot=1, tap_array=[[-1]], n_shared_outs=1))  # noqa: E731
+        make = lambda: Scan(
+            [self.a, self.b], [self.a + self.b, self.a], info(n_sit_sot=1, tap_array=[[-1]], n_shared_outs=1)
+        )  # noqa: E731
         self.each(make, [FIVE, X, Y[0]], [p[None], s])
 
     def test_shared_variable_becomes_a_row_of_a_sequence(self):
@@ -158,7 +162,9 @@ class TestLengths(Loops):
 
     def test_condition_after_the_first_step(self):
         a = T.dvector()
-        make = lambda: Scan([a], [a * 2, a, a.sum() < 100], info(n_sit_sot=1, n_nit_sot=1, tap_array=[[-1]], as_while=True))  # noqa: E731
+        make = lambda: Scan(
+            [a], [a * 2, a, a.sum() < 100], info(n_sit_sot=1, n_nit_sot=1, tap_array=[[-1]], as_while=True)
+        )  # noqa: E731
         buffer = np.concatenate([X, np.zeros((5, 3))])
         self.each(make, [FIVE, buffer, FIVE], [[X[0], X[0] * 2], X])
         self.each(make, [FIVE, X, np.int64(1)], [X * 2, X])
@@ -199,10 +205,14 @@ class TestOddArrays(Loops):
             for step in (T.tanh, lambda v: T.tanh(T.dot(np.eye(3), v))):
                 with self.subTest(name=name):
                     plain = np.array(value, "f8", subok=False)
-                    self.each(lambda: Scan([a], [step(a)], info(n_seqs=1, n_nit_sot=1)), [FIVE, value, FIVE], [np.tanh(plain)])  # noqa: B023
+                    self.each(
+                        lambda: Scan([a], [step(a)], info(n_seqs=1, n_nit_sot=1)), [FIVE, value, FIVE], [np.tanh(plain)]
+                    )  # noqa: B023
                     for t in range(4):
                         plain[t + 1] = np.tanh(plain[t])
-                    self.each(lambda: Scan([a], [step(a)], info(n_sit_sot=1, tap_array=[[-1]])), [np.int64(4), value], [plain])  # noqa: B023
+                    self.each(
+                        lambda: Scan([a], [step(a)], info(n_sit_sot=1, tap_array=[[-1]])), [np.int64(4), value], [plain]
+                    )  # noqa: B023
 
     def test_broadcastable_rows(self):
         row = T.TensorType("float64", (True,))()
@@ -219,9 +229,13 @@ class TestOddArrays(Loops):
             for way in ("C", "C step by step"):
                 value = self.arrays()[name]
                 with self.subTest(name=name, way=way):
-                    op = Scan([a, b], [T.tanh(b) + a], info(n_seqs=1, n_sit_sot=1, tap_array=[[-1]], destroy_map={0: [2]}))
+                    op = Scan(
+                        [a, b], [T.tanh(b) + a], info(n_seqs=1, n_sit_sot=1, tap_array=[[-1]], destroy_map={0: [2]})
+                    )
                     outer = [T.lscalar(), T.dmatrix(), theano.In(T.dmatrix(), mutable=True, borrow=True)]
-                    build = lambda: theano.function(outer, op(*[getattr(v, "variable", v) for v in outer]), accept_inplace=True)  # noqa: B023, E731
+                    build = lambda: theano.function(
+                        outer, op(*[getattr(v, "variable", v) for v in outer]), accept_inplace=True
+                    )  # noqa: B023, E731
                     if way == "C":
                         f = build()
                         found = f(4, A[:4], value)
@@ -238,9 +252,7 @@ class TestOddArrays(Loops):
         a, b = T.dvectors("a", "b")
         op = Scan([a, b], [b * 0.5 + a], info(n_seqs=1, n_sit_sot=1, tap_array=[[-1]], destroy_map={0: [2]}))
         seq, state = T.dmatrices("seq", "state")
-        f = theano.function(
-            [T.lscalar(name="n"), seq, theano.In(state, mutable=True)], [], on_unused_input="ignore"
-        )
+        f = theano.function([T.lscalar(name="n"), seq, theano.In(state, mutable=True)], [], on_unused_input="ignore")
         self.assertEqual(f(4, A, A), [])
         n = T.lscalar()
         f = theano.function([n, seq, theano.In(state, mutable=True)], op(n, seq, state), accept_inplace=True)
@@ -267,7 +279,11 @@ class TestFailures(unittest.TestCase):
             return x + 1
 
         a, b = T.dvectors("a", "b")
-        op = Scan([a, b], [checked(a), b * 2, checked(a) * b, b + 1], info(n_sit_sot=1, n_nit_sot=2, n_shared_outs=1, tap_array=[[-1]]))
+        op = Scan(
+            [a, b],
+            [checked(a), b * 2, checked(a) * b, b + 1],
+            info(n_sit_sot=1, n_nit_sot=2, n_shared_outs=1, tap_array=[[-1]]),
+        )
         outer = [T.lscalar(), T.dmatrix(), T.dvector(), T.lscalar(), T.lscalar()]
         return theano.function(outer, op(*outer), mode="FAST_RUN")
 
