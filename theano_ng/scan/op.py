@@ -1,8 +1,7 @@
 """`Scan`: the Op of a loop, with the graph of a step inside."""
 
 from collections import OrderedDict
-
-import numpy as np
+from itertools import accumulate
 
 from theano_ng.compile.functions.maker import FunctionMaker
 from theano_ng.compile.inner_graph import InnerGraph
@@ -131,20 +130,17 @@ class Scan(Derivatives, Groups, Op):
         make_type = typeConstructor or (
             lambda broadcastable, dtype: TensorType(broadcastable=broadcastable, dtype=dtype)
         )
-        stacked = [
-            make_type(broadcastable=(False, *out.type.broadcastable), dtype=out.type.dtype)
-            for out in [self._first_output(i) for i in range(self.n_states)] + self.inner_nitsot_outs(outputs)
-        ]
+        # The first of the inner outputs that are written to each buffer; results follow.
+        firsts = accumulate((len(taps) for taps in self.mitmot_out_taps()), initial=0)
+        written = [outputs[first] for first in list(firsts)[:-1]]
+        written += outputs[self.n_mit_mot_outs : self.n_outputs_before_results + self.n_nit_sot]
+        stacked = [make_type(broadcastable=(False, *out.type.broadcastable), dtype=out.type.dtype) for out in written]
         self.output_types = stacked + [out.type for out in self.inner_shared_outs(outputs)]
         self.var_mappings = self.get_oinp_iinp_iout_oout_mappings()
 
     inputs = property(lambda self: self.inner_graph.inputs, doc="The inner inputs.")
     outputs = property(lambda self: self.inner_graph.outputs, doc="The inner outputs.")
     fn = property(lambda self: self.inner_graph.fn, doc="The compiled step; None as long as nobody needed it.")
-
-    def _first_output(self, state):
-        """The (first) inner output that is written to a buffer."""
-        return self.outputs[sum(len(self.output_taps(i)) for i in range(state))]
 
     def __str__(self):
         name = self.name if self.name is not None else "None"

@@ -37,6 +37,7 @@ LAZY_PAGES = (
     "reference/linkers",
     "tutorial/conditions",
     "tutorial/debugging",
+    "tutorial/loops",
     "tutorial/porting_an_op",
     "tutorial/shapes",
 )

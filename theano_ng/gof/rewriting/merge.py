@@ -201,6 +201,13 @@ def _depends_on(variables, nodes):
     return False
 
 
+def _is_circle(pairs):
+    """Whether two assertions cannot become one any more: a condition of one is computed from what the other one passes on."""
+    return not isinstance(pairs[0][0], tuple) and _depends_on(
+        pairs[0][1].owner.inputs[1:], [old.owner for old, _ in pairs]
+    )
+
+
 MAX_TRACES = 8
 """Stack traces kept for a merged node."""
 
@@ -252,6 +259,8 @@ class MergeOptimizer(Optimizer):
                     # The nodes under the assertions differ in nothing any more.
                     pairs, nodes = pairs
                     self._look_again(fgraph, nodes)
+                    if _is_circle(pairs):
+                        continue
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
                     continue
@@ -299,6 +308,9 @@ class MergeOptimizer(Optimizer):
                 # Only the inputs of one node move to the asserted variable.
                 _, node, bare = old
                 if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
+                    return []
+                if _depends_on(new.owner.inputs[1:], (node,)):
+                    # It did not when this was scheduled: another node was moved under an assertion since.
                     return []
                 for i, r in enumerate(node.inputs):
                     if r is bare:

@@ -33,22 +33,20 @@ class ScanMerge(Optimizer):
     def apply(self, fgraph):
         groups = {}
         for node, level in _levels(fgraph):
-            args = scan_args.of(node)
-            groups.setdefault((level, *_needed_for_one_loop(node.op, args)), []).append((node, args))
+            groups.setdefault((level, *_needed_for_one_loop(node.op, scan_args.of(node))), []).append(node)
         for found in groups.values():
             if len(found) > 1:
                 self._merge(fgraph, found)
 
     def _merge(self, fgraph, found):
-        (_, args), *others = found
-        for _, other in others:
+        # What a loop is given may have changed with the loops before it.
+        args, *others = map(scan_args.of, found)
+        for other in others:
             args.merge(other)
-        names = [node.op.name for node, _ in found]
+        names = [node.op.name for node in found]
         if all(names):
             args.other_info["name"] = "&".join(names)
-        fgraph.replace_all_validate_remove(
-            same_places(args, made(args)), remove=[node for node, _ in found], reason=self.name
-        )
+        fgraph.replace_all_validate_remove(same_places(args, made(args)), remove=found, reason=self.name)
 
 
 def _levels(fgraph):

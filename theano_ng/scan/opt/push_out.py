@@ -10,7 +10,10 @@ from theano_ng.scan.args import scan_args
 from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, number, replace_loop, same_number
 from theano_ng.scan.opt.outside import Outside, checked
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
+from theano_ng.tensor import basic as T
 from theano_ng.tensor.basic import alloc, gt
+from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
@@ -33,6 +36,10 @@ def frontier(step, moved, own=()):
     """
     stay, found = set(own), {}
     for node in reversed(moved):
+        if _is_fill(node):
+            # Rows of one number say more, and cost less, than rows of a sequence.
+            stay.add(node)
+            continue
         for v in node.outputs:
             if v not in stay and any(
                 client is None or client not in moved or client in stay for client in step.clients.get(v, ())
@@ -43,6 +50,12 @@ def frontier(step, moved, own=()):
                     stay.add(node)
     # A node that stays needs its inputs, which are found before it: nodes come from the outputs.
     return list(reversed(found))
+
+
+def _is_fill(node):
+    """Whether a node repeats a constant number."""
+    value = {T.second: 1, Alloc: 0}.get(node.op if node.op == T.second else type(node.op))
+    return value is not None and constant_value(node.inputs[value]) is not None
 
 
 class PushOutNonSeqScan(LoopOptimizer):

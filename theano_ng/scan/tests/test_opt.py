@@ -22,7 +22,7 @@ from theano_ng.scan.opt.outside import length_of_buffer
 from theano_ng.scan.utils import until
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.linalg.products import Dot
-from theano_ng.tensor.shaping.allocation import AllocEmpty
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 LINKER = VM_Linker(use_cloop=False, c_thunks=False)
 STEP = Mode(LINKER, None)  # steps run as they are written
@@ -284,6 +284,27 @@ class PushOut(Case):
         with self.assertRaises(IndexError):
             fn(np.array([[0, 4]]), *values[1:])
 
+    def test_numbers_that_are_repeated_stay(self):
+        """Zeros into which a step writes are no rows of a sequence: sums of such parts are written into one tensor."""
+        A, h = T.dmatrix("A"), T.dvector("h")
+
+        def step(row, state):
+            inside = row * 2
+            parts = [T.inc_subtensor(T.zeros_like(inside)[i:], state[i:]) for i in range(2)]
+            return state + T.tanh(sum(parts))
+
+        values = [np.arange(12.0).reshape((4, 3)) / 10, np.ones(3)]
+        fn = self.check([A, h], self.loop(step, A, h)[0][-1], values)
+        (node,) = loops(fn)
+        self.assertFalse(any(isinstance(v.owner and v.owner.op, Alloc) for v in node.op.outer_seqs(node.inputs)))
+        self.assertIn(
+            "second",
+            [
+                str(getattr(n.op, "scalar_op", ""))
+                for n in theano.gof.graph.io_toposort(node.op.inputs, node.op.outputs)
+            ],
+        )
+
     def test_what_would_need_more_memory_stays(self):
         x, w = T.dmatrix("x"), T.dmatrix("w")
         (out,) = self.loop(lambda a, h: h + T.dot(a.dimshuffle(0, "x") * a.dimshuffle("x", 0), h), x, w)
@@ -414,6 +435,18 @@ class Merge(Case):
         # The third one needs what the first one returns.
         self.assertEqual(sorted(node.op.n_sit_sot for node in loops(fn)), [1, 2])
         self.assertEqual([node.op.n_seqs for node in loops(fn)], [1, 1])
+
+    def test_layers_of_loops(self):
+        x, h = T.dmatrix("x"), T.dvector("h")
+        n = x.shape[0]
+        outputs = [x, x]
+        for _ in range(3):
+            outputs = [
+                self.loop(lambda a, h: T.tanh(h + a), outputs[0], h, n_steps=n)[0],
+                self.loop(lambda a, h: T.sin(h) - a, outputs[1], h, n_steps=n)[0],
+            ]
+        fn = self.check([x, h], outputs, [self.rng.rand(3, 3), self.rng.rand(3)])
+        self.assertEqual([node.op.n_sit_sot for node in loops(fn)], [2, 2, 2])
 
     def test_crossed_dependencies(self):
         x, h = T.dmatrix("x"), T.dvector("h")

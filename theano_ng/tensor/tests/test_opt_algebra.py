@@ -219,6 +219,19 @@ class TestUseless(RewriteCase):
 
 
 class TestAsserts(RewriteCase):
+    def test_conditions_on_one_another(self):
+        # Either merge alone is right; both would make each condition wait for the other.
+        x, y = T.dvectors("x", "y")
+        first = T.opt.Assert("first")(x, T.gt(y.shape[0], 1))
+        second = T.opt.Assert("second")(y, T.gt(x.shape[0], 1))
+        fn = theano_ng.function([x, y], [first * first.shape[0], second * second.shape[0]], mode=Mode("py", "fast_run"))
+        found = fn([1, 2], [3, 4, 5])
+        np.testing.assert_array_equal(found[0], [2, 4])
+        np.testing.assert_array_equal(found[1], [9, 12, 15])
+        for values in (([1], [2, 3]), ([1, 2], [3])):
+            with self.assertRaises(AssertionError):
+                fn(*values)
+
     def test_rules(self):
         x = T.dvector("x")
         check = T.opt.Assert("too long")
