@@ -40,7 +40,7 @@ test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
 # Prints a case as soon as it is done; the reports are in build/audit.json too.
-AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng.typed_list theano_ng)
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng.typed_list theano_ng.scan theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
 AUDIT_PROCESSES ?= 2
@@ -65,7 +65,8 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.typed_list.tests.test_basic \
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
-	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays)
+	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays) \
+	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache

@@ -16,6 +16,7 @@ from theano_ng.gof._native cimport (
     is_exact_array, thunk_fn)
 from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put, refcount, take
 
+from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
 from theano_ng.scan import loop
 
@@ -33,7 +34,6 @@ cdef extern from "numpy/arrayobject.h":
     PyObject *PyArray_NewFromDescr(
         void *kind, void *descr, int nd, cnp.npy_intp *dims, cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
     int PyArray_SetBaseObject(Array *array, PyObject *base)
-    PyObject *PyArray_NewCopy(Array *array, int order)
     int same_lengths "PyArray_CompareLists"(cnp.npy_intp *a, cnp.npy_intp *b, int n) noexcept
     void *array_class "&PyArray_Type"
 
@@ -56,6 +56,8 @@ cdef struct Tap:
     int offset
     PyObject *cell          # of the inner input; borrowed
     Array *view             # what was put there; owned
+    bint escapes            # whether a view of it may be an inner output
+    bint copied             # whether the step gets a copy: the row is overwritten before the view of it is read
 
 
 cdef struct Sink:
@@ -96,6 +98,8 @@ cdef class LoopThunk(CThunk):
     cdef Sink *sinks
     cdef PyObject **shared_ins  # of the step
     cdef PyObject **shared_outs
+    cdef bint *made             # whether what a shared variable becomes is an array of its own
+    cdef PyObject **passed      # what they become, while they are passed on; owned
     cdef PyObject **others
     cdef PyObject *until
     cdef int n_temporaries
@@ -114,6 +118,7 @@ cdef class LoopThunk(CThunk):
         self.n_seqs, self.n_states, self.n_results = op.n_seqs, op.n_states, op.n_nit_sot
         self.n_mit_mot, self.n_shared, self.n_others = op.n_mit_mot, op.n_shared_outs, op.n_others
         self.as_while = op.as_while
+        check_groups(op, len(inputs), len(outputs))
         self.kept = [inputs, outputs]
         self.in_cells = self.cells(inputs)
         self.out_cells = self.cells(outputs)
@@ -158,7 +163,7 @@ cdef class LoopThunk(CThunk):
         """Make a machine for the steps: one of its own, for functions in several threads may have nodes of one Op."""
         cdef int k
         program = self.linker.make_program()
-        self.machine = self.linker.machine(program)
+        machine = self.linker.machine(program)
         step_ins, step_outs = list(program.input_cells), list(program.output_cells)
         self.kept += [step_ins, step_outs]
         for k in range(self.n_taps):
@@ -173,11 +178,21 @@ cdef class LoopThunk(CThunk):
         self.shared_ins = self.cells(step_ins[self.n_taps : self.n_taps + self.n_shared])
         self.others = self.cells(step_ins[self.n_taps + self.n_shared :])
         self.shared_outs = self.cells(step_outs[self.n_sinks : self.n_sinks + self.n_shared])
+        self.made = <bint *>allocate(&self.arena, self.n_shared + 1, sizeof(bint))
+        self.passed = <PyObject **>allocate(&self.arena, self.n_shared + 1, sizeof(PyObject *))
+        for k in range(self.n_shared):
+            variable = program.fgraph.outputs[self.n_sinks + k]
+            self.made[k] = variable.owner is not None and alias_root(variable) is variable and variable not in first_of
+            first_of.add(variable)
+        roots = alias_roots(*program.fgraph.outputs)
+        for k in range(self.n_seqs, self.n_taps):
+            self.taps[k].escapes = program.fgraph.inputs[k] in roots
         self.until = cell_of(step_outs[self.n_sinks + self.n_shared]) if self.as_while else NULL
         computed = [program.storage_map[v] for node in program.nodes for v in node.outputs]
         self.n_temporaries = len(computed)
         self.temporaries = self.cells(computed)
         self.kept.append(computed)
+        self.machine = machine
         return 0
 
     cdef PyObject **cells(self, list cells) except NULL:
@@ -194,11 +209,11 @@ cdef class LoopThunk(CThunk):
     cdef void let_go(self) noexcept:
         """Forget the arrays and views of a call."""
         cdef int k
-        for k in range(self.n_taps):
+        for k in range(self.n_taps if self.taps != NULL else 0):
             if self.taps[k].view != NULL:
                 decref(<PyObject *>self.taps[k].view)
                 self.taps[k].view = NULL
-        for k in range(self.n_sinks):
+        for k in range(self.n_sinks if self.sinks != NULL else 0):
             if self.sinks[k].view != NULL:
                 decref(<PyObject *>self.sinks[k].view)
                 self.sinks[k].view = NULL
@@ -226,8 +241,15 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int share(self) except -1:
-        """Give the step what is no row."""
-        cdef int i
+        """Give the step what is no row, and find the rows that it gets copies of."""
+        cdef int i, k
+        cdef Rows *rows
+        for k in range(self.n_seqs, self.n_taps):
+            rows = &self.rows[self.taps[k].rows]
+            self.taps[k].copied = False
+            for i in range(self.n_sinks if self.taps[k].escapes else 0):
+                if self.sinks[i].rows == self.taps[k].rows and (self.sinks[i].offset - self.taps[k].offset) % rows.length == 0:
+                    self.taps[k].copied = True
         cdef int first_shared = 1 + self.n_seqs + self.n_states
         for i in range(self.n_shared):
             put(self.shared_ins[i], peek(self.in_cells[first_shared + i]))
@@ -368,7 +390,10 @@ cdef class LoopThunk(CThunk):
             place = rows.lead + t + tap.offset
             if place >= rows.length:
                 place %= rows.length
-            move(&tap.view, tap.cell, rows, place)
+            if tap.copied:
+                copy_row(tap, rows, place)
+            else:
+                move(&tap.view, tap.cell, rows, place)
         for k in range(self.n_sinks):
             sink = &self.sinks[k]
             rows = &self.rows[sink.rows]
@@ -382,14 +407,14 @@ cdef class LoopThunk(CThunk):
     cdef int collect(self, long long t) except -1:
         """Write the results of a step to their rows, where they are not there already.
 
-        Rows of mit_mot are written last: what else a step hands out may be a view of what they are before.
+        The step got copies of rows that are written now while what it hands out is a view of them.
         """
         cdef Sink *sink
         cdef Rows *rows
         cdef PyObject *value
         cdef cnp.npy_intp place
         cdef int k
-        for k in range(self.n_sinks - 1, -1, -1):
+        for k in range(self.n_sinks):
             sink = &self.sinks[k]
             value = peek(sink.cell)
             if value == <PyObject *>sink.view and value != NULL:
@@ -421,14 +446,21 @@ cdef class LoopThunk(CThunk):
 
     cdef int pass_on(self) except -1:
         """What shared variables became is what they are in the next step; the array that they were is lent to it."""
-        cdef PyObject *value
         cdef PyObject *former
         cdef int i
         for i in range(self.n_shared):
-            value = take(self.shared_outs[i])
+            if self.made[i]:
+                self.passed[i] = take(self.shared_outs[i])
+            else:
+                copied = loop.own(<object>peek(self.shared_outs[i]))
+                incref(<PyObject *>copied)
+                self.passed[i] = <PyObject *>copied
+        for i in range(self.n_shared):
             former = take(self.shared_ins[i])
-            give(self.shared_ins[i], value)
-            if refcount(former) == 1 and is_exact_array(former) and has_flags(<Array *>former, cnp.NPY_ARRAY_OWNDATA):
+            give(self.shared_ins[i], self.passed[i])
+            self.passed[i] = NULL
+            if (self.made[i] and refcount(former) == 1 and is_exact_array(former)
+                    and has_flags(<Array *>former, cnp.NPY_ARRAY_OWNDATA)):
                 give(self.shared_outs[i], former)
             else:
                 decref(former)
@@ -456,7 +488,9 @@ cdef class LoopThunk(CThunk):
                 result = loop.in_order(<object><PyObject *>rows.array, rows.lead + done)
             put(self.out_cells[i], <PyObject *>result)
         for i in range(self.n_shared):
-            put(self.out_cells[self.n_states + self.n_results + i], peek(self.shared_ins[i]))
+            # Without steps it is the node's input.
+            result = <object>peek(self.shared_ins[i]) if done else loop.own(<object>peek(self.shared_ins[i]))
+            put(self.out_cells[self.n_states + self.n_results + i], <PyObject *>result)
         return 0
 
     cdef void clean(self) noexcept:
@@ -467,11 +501,27 @@ cdef class LoopThunk(CThunk):
                 empty(self.taps[k].cell)
             for k in range(self.n_shared):
                 empty(self.shared_ins[k])
+                if self.passed[k] != NULL:
+                    decref(self.passed[k])
+                    self.passed[k] = NULL
             for k in range(self.n_others):
                 empty(self.others[k])
             for k in range(self.n_temporaries):
                 empty(self.temporaries[k])
         self.let_go()
+
+
+cdef int check_groups(op, n_inputs, n_outputs) except -1:
+    """Refuse an Op whose counts are not those of its graphs: pointers are set by them."""
+    cells = (len(op.tap_array), len(op.mit_mot_out_slices), op.n_outputs_before_results - op.n_mit_sot - op.n_sit_sot, n_inputs, n_outputs,
+             len(op.inputs), len(op.outputs))
+    counts = (op.n_states, op.n_mit_mot, sum(map(len, op.mit_mot_out_slices)),
+              1 + op.n_seqs + op.n_outs + op.n_shared_outs + op.n_others, op.n_outs + op.n_shared_outs,
+              op.n_seqs + op.n_inner_taps + op.n_shared_outs + op.n_others,
+              op.n_outputs_before_results + op.n_nit_sot + op.n_shared_outs + bool(op.as_while))
+    if cells != counts:
+        raise ValueError("the counts and taps of the loop %s are not those of its node and its step: %s, expected %s" % (op.name, counts, cells))
+    return 0
 
 
 cdef int move(Array **view, PyObject *cell, Rows *rows, cnp.npy_intp place) except -1:
@@ -496,6 +546,21 @@ cdef int move(Array **view, PyObject *cell, Rows *rows, cnp.npy_intp place) exce
         raise_current()
     view[0] = <Array *>made
     put(cell, made)
+    return 0
+
+
+cdef int copy_row(Tap *tap, Rows *rows, cnp.npy_intp place) except -1:
+    """Let the cell of a tap hold a copy of a row of a state: in the array of the step before, when nobody else has it."""
+    cdef char *data = rows.data + place * rows.stride
+    if tap.view == NULL or peek(tap.cell) != <PyObject *>tap.view or refcount(<PyObject *>tap.view) != 2:
+        if tap.view != NULL:
+            decref(<PyObject *>tap.view)
+            tap.view = NULL
+        made = loop.empty_row(<object><PyObject *>rows.array)
+        incref(<PyObject *>made)
+        tap.view = <Array *><PyObject *>made
+        put(tap.cell, <PyObject *>made)
+    memmove(array_data(tap.view), data, array_nbytes(tap.view))
     return 0
 
 

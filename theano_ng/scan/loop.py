@@ -1,5 +1,7 @@
 """The loop in Python: what `_loop.pyx` does, step by step and in NumPy. It serves machines in Python, and tests compare the two."""
 
+import copy
+
 import numpy as np
 
 from theano_ng.gof.link_errors import raise_with_op, with_text
@@ -50,7 +52,7 @@ def in_order(buffer, rows):
     rows : int
         How many rows were written since the buffer was empty.
     """
-    if rows < len(buffer):
+    if rows < len(buffer) or not len(buffer):
         return buffer[:rows]
     start = rows % len(buffer)
     return np.concatenate([buffer[start:], buffer[:start]]) if start else buffer
@@ -79,17 +81,18 @@ def run(op, step, arguments, cells):
     done = 0
     while done < n_steps:
         rows = [
-            state[(lead + done + tap) % len(state)]
-            for state, lead, taps in zip(states, leads, op.tap_array)
-            for tap in taps
+            (np.copy if overwritten(op, i, tap, len(state)) else np.asarray)(
+                state[(leads[i] + done + tap) % len(state)]
+            )
+            for i, state in enumerate(states)
+            for tap in op.tap_array[i]
         ]
-        # Views of the rows, arrays also where these are numbers.
-        inputs = [*(s[done, ...] for s in sequences), *map(np.asarray, rows), *shared, *others]
+        # Arrays also where rows are numbers. What the step hands out may be a view of what it is given.
+        inputs = [*(s[done, ...] for s in sequences), *rows, *shared, *others]
         try:
             outputs = step(inputs)
         except Exception as failure:
             raise_in_step(op, done, failure)
-        # Results first: one may be a view of a row of mit_mot that is written now.
         for i, value in enumerate(op.inner_nitsot_outs(outputs)):
             if results[i] is None:
                 results[i] = result_buffer(lengths[i], *row_of(value))
@@ -99,7 +102,8 @@ def run(op, step, arguments, cells):
         for i, (state, lead) in enumerate(zip(states, leads)):
             for tap in op.output_taps(i):
                 assign(op, state, (lead + done + tap) % len(state), next(written), i)
-        shared = op.inner_shared_outs(outputs)
+        # The step computes into its own arrays again.
+        shared = [own(value) for value in op.inner_shared_outs(outputs)]
         done += 1
         if op.as_while and outputs[-1]:
             break
@@ -108,8 +112,30 @@ def run(op, step, arguments, cells):
     for i, result in enumerate(results):
         cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
     for cell, value in zip(cells[op.n_outs :], shared):
-        # The step computes into its own arrays again.
-        cell[0] = value.copy() if isinstance(value, np.ndarray) else value
+        cell[0] = value if done else own(value)
+
+
+def overwritten(op, state, tap, length):
+    """Whether a step writes to the row of a tap.
+
+    Parameters
+    ----------
+    op : Scan
+    state, tap : int
+    length : int
+        The number of rows of the buffer.
+    """
+    return any((written - tap) % length == 0 for written in op.output_taps(state))
+
+
+def own(value):
+    """A copy of what a shared variable is: of an array, or of any other value."""
+    return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value)
+
+
+def empty_row(buffer):
+    """An array for a row of a buffer."""
+    return np.empty(buffer.shape[1:], buffer.dtype)
 
 
 def plain(value):

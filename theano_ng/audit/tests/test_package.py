@@ -18,6 +18,7 @@ MODULES = (
     "theano_ng.scalar.tests.audit_cases",
     "theano_ng.tensor.tests.audit_cases",
     "theano_ng.typed_list.tests.audit_cases",
+    "theano_ng.scan.tests.audit_cases",
     "theano_ng.tests.audit_cases",
 )
 

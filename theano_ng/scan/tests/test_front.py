@@ -538,7 +538,9 @@ class TestStepFunctions(unittest.TestCase):
         np.testing.assert_allclose(run(total, {cube: value, v: [1, 2]}), 3 * np.cumsum(value.sum((1, 2))))
 
         def nest(depth, h):
-            return h + 1.0 if depth == 0 else scan(lambda k: nest(depth - 1, k), outputs_info=h, n_steps=2)[0][-1]
+            # Where each level ran the one below several times, to check it, six levels would take minutes.
+            step = lambda k: nest(depth - 1, k)  # noqa: E731
+            return h + 1.0 if depth == 0 else scan(step, outputs_info=h, n_steps=2, mode=MODE)[0][-1]
 
         self.assertEqual(run(nest(6, T.constant(0.0, dtype="float64")), {}), 64)
 
