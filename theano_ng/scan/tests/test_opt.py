@@ -134,10 +134,11 @@ class Registration(unittest.TestCase):
         self.assertEqual(optdb._tags_of(optdb["scanOp_save_mem"]), ["ScanSaveMem", "fast_run", "scan"])
 
     def test_programs_without_loops_do_not_load_the_rules(self):
+        # The optimizers of modes: functions may find their rewritten graphs in the cache.
         code = (
-            "import sys, theano_ng as t; x = t.tensor.dscalar(); assert t.function([x], x + 1, mode=t.Mode('py', 'fast_run'))(1) == 2;"
+            "import sys, theano_ng as t; t.Mode('py', 'fast_run').optimizer;"
             "assert not [m for m in sys.modules if m.startswith('theano_ng.scan.')];"
-            "t.scan.__name__; t.function([x], x + 2, mode=t.Mode('py', 'fast_run'));"
+            "t.scan.__name__; t.Mode('py', 'fast_run').optimizer;"
             "assert 'theano_ng.scan.opt' in sys.modules"
         )
         subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
