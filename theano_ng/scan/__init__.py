@@ -8,6 +8,7 @@
 `op`           `Scan`, the Op
 `gradient`     its derivatives and shapes
 `backward`     the loop that computes its gradient
+`rows`         where rows of outer variables are
 `sums`         sums over the steps, as far as possible behind a loop
 `loop`         how it runs, in Python; `_loop` does the same in C
 `opt`          rules that put loops into a better form

@@ -17,23 +17,21 @@ from theano_ng.compile.inner_graph import substitute
 from theano_ng.compile.ops import Shape, Shape_i, view_op
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType, disconnected_type, grad_undefined, is_absent
-from theano_ng.gof.differentiate import grad, is_zero
-from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.differentiate import grad
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.traversal import io_toposort
 from theano_ng.scalar import Abs, Add, Cast, Identity, Maximum, Minimum, Mul, Neg, Second, Sqr, Sub, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
-from theano_ng.scan.groups import Groups
+from theano_ng.scan.rows import Rows, has_length, is_filled_by, written_place
 from theano_ng.scan.sums import StepSums
 from theano_ng.tensor.basic import minimum
 from theano_ng.tensor.elemwise.functions import add, cast
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.indexing.lists import get_idx_list
-from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor, inc_subtensor, set_subtensor
+from theano_ng.tensor.indexing.subtensor import Subtensor, inc_subtensor, set_subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
-from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, shape_padleft
+from theano_ng.tensor.shaping.reshaping import shape_padleft
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Backward", "fitting", "is_continuous", "set_bits", "zero_gradient"]
@@ -67,26 +65,6 @@ def set_bits(mask):
         low = mask & -mask
         yield low.bit_length() - 1
         mask ^= low
-
-
-class _Rows:
-    """Where the outer graph has all values of a variable of the step: in rows `first` to `last` of another one.
-
-    `last` counts from the end (None: to the end), or is a variable.
-    """
-
-    def __init__(self, source, first=0, last=None):
-        self.source, self.first, self.last = source, first, last
-
-    def forward(self):
-        """In order of time."""
-        return self.source if not self.first and self.last is None else self.source[self.first : self.last]
-
-    def backward(self):
-        """The latest one first."""
-        if isinstance(self.last, Variable):
-            return self.forward()[::-1]
-        return self.source[None if self.last is None else self.last - 1 : self.first - 1 if self.first else None : -1]
 
 
 class Backward:
@@ -235,7 +213,7 @@ class Backward:
         op = self.op
         self.rows = {}
         for v, sequence in zip(op.inner_seqs(op.inputs), op.outer_seqs(self.inputs)):
-            self.rows[v] = _Rows(sequence, 0, None if has_length(sequence, self.n_steps) else self.n_steps)
+            self.rows[v] = Rows(sequence, 0, None if has_length(sequence, self.n_steps) else self.n_steps)
         missing = set(op.inner_shared(op.inputs))
         for state, buffer in zip(self.states, self.outputs):
             last = min(state.writes)
@@ -249,19 +227,19 @@ class Backward:
                     self._add_rows(op.outputs[o], state, buffer, tap)
         for o, results in enumerate(self.outputs[op.n_states : op.n_outs], op.n_results_before):
             if op.outputs[o].owner is not None:
-                self.rows.setdefault(op.outputs[o], _Rows(results))
+                self.rows.setdefault(op.outputs[o], Rows(results))
         self._find_carries()
         self._look_at_graph(missing)
         needed = list(self._needed)
         for v, results in zip(needed, self._recorded(needed)):
-            self.rows[v] = _Rows(results)
+            self.rows[v] = Rows(results)
 
     def _add_rows(self, v, state, buffer, tap):
         first = state.lead + tap
         if state.is_mit_mot:
-            rows = _Rows(buffer, first, self.n_steps + first if first else self.n_steps)
+            rows = Rows(buffer, first, self.n_steps + first if first else self.n_steps)
         else:
-            rows = _Rows(buffer, first, tap or None)
+            rows = Rows(buffer, first, tap or None)
         self.rows.setdefault(v, rows)
 
     def _find_carries(self):
@@ -299,7 +277,7 @@ class Backward:
         for k in range(self.op.n_nit_sot):
             o = self.op.n_results_before + k
             if o in self.known:
-                self.rows[self.known[o]] = _Rows(self._gradient(n + k))
+                self.rows[self.known[o]] = Rows(self._gradient(n + k))
 
     def _split_gradient(self, state, may_seed):
         """The gradient that a state has from outside.
@@ -312,7 +290,7 @@ class Backward:
 
         Returns
         -------
-        rows : _Rows or None
+        rows : Rows or None
             That of what the steps wrote.
         seed : Variable or None
             What the last row has besides.
@@ -329,7 +307,7 @@ class Backward:
             if is_sum and all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
                 todo.extend((i, of_steps) for i in reversed(node.inputs))
                 continue
-            place = _written(v)
+            place = written_place(v)
             if place == -1 and may_seed:
                 seeds.append(node.inputs[1])
             elif place == slice(state.lead, None) and not of_steps:
@@ -340,11 +318,11 @@ class Backward:
         row_type = TensorType(kind.dtype, kind.broadcastable[1:])
         whole = fitting(_sum(whole), kind) if whole else None
         if whole is not None:
-            rows = _Rows(whole, state.lead)
+            rows = Rows(whole, state.lead)
             if steps:
-                rows = _Rows(_sum([rows.forward(), *steps]))
+                rows = Rows(_sum([rows.forward(), *steps]))
         else:
-            rows = _Rows(fitting(_sum(steps), kind)) if steps else None
+            rows = Rows(fitting(_sum(steps), kind)) if steps else None
         return rows, fitting(_sum(seeds), row_type) if seeds else None, whole
 
     def _gradient(self, outer):
@@ -591,7 +569,7 @@ class Backward:
             return set_subtensor(self._gradient(state.number)[: self._length_used(state)], rows)
         carries = sorted((c for c in self.carries if c.state is state), key=lambda c: -c.reach)
         whole = self.whole[state]
-        if not self.truncated and whole is None and state.lead == 1 == len(carries) and _is_filled_by(buffer, 1):
+        if not self.truncated and whole is None and state.lead == 1 == len(carries) and is_filled_by(buffer, 1):
             # The other rows have no values, and so no gradients that mean something.
             return fitting(carries[0].result[::-1], buffer.type)
         # The row before step 0 is what the last step of the backward loop added, the row before that what the step before added.
@@ -661,40 +639,6 @@ def _sum(variables):
     return variables[0] if len(variables) == 1 else add(*variables)
 
 
-def _written(v):
-    """Where a variable is not zero, if it is zeros to which something was added: an index of the first dimension, or None."""
-    node = v.owner
-    if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:
-        return None
-    index = get_idx_list(node.inputs[:1] + node.inputs[2:], node.op.idx_list)
-    if len(index) != 1 or node.inputs[1].type.ndim != v.type.ndim - (not isinstance(index[0], slice)):
-        return None
-    if is_zero(node.inputs[0]) != "yes":
-        return None
-    if isinstance(index[0], slice):
-        start = _number(index[0].start)
-        return slice(start, None) if start is not None and index[0].stop is None and index[0].step is None else None
-    return _number(index[0])
-
-
-def _is_filled_by(buffer, lead):
-    """Whether the first rows of a buffer are all that was ever written to it."""
-    node = buffer.owner
-    if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
-        return False
-    memory = node.inputs[0].owner
-    index = get_idx_list(node.inputs[:1] + node.inputs[2:], node.op.idx_list)
-    return (
-        memory is not None
-        and isinstance(memory.op, AllocEmpty)
-        and len(index) == 1
-        and isinstance(index[0], slice)
-        and index[0].start is None
-        and index[0].step is None
-        and _number(index[0].stop) == lead
-    )
-
-
 def _leaves(outputs, leaves):
     """Which of `leaves` the outputs depend on, not looking behind them."""
     leaves = set(leaves)
@@ -709,79 +653,3 @@ def _leaves(outputs, leaves):
         elif v.owner is not None:
             todo.extend(v.owner.inputs)
     return found
-
-
-def has_length(sequence, n_steps):
-    """Whether a sequence is known to have as many rows as there are steps, if it has enough of them.
-
-    Parameters
-    ----------
-    sequence, n_steps : Variable
-
-    Returns
-    -------
-    bool
-    """
-    v = sequence
-    while v.owner is not None and isinstance(v.owner.op, Subtensor):
-        index = get_idx_list(v.owner.inputs, v.owner.op.idx_list)[0]
-        if not isinstance(index, slice):
-            return False
-        if v is sequence and _rows_of_loop(v.owner.inputs[0], index, n_steps):
-            return True
-        if index.step is not None and _number(index.step) not in (1, -1):
-            return False
-        if index.start is None and index.stop is None:
-            v = v.owner.inputs[0]
-            continue
-        if index.step is not None and _number(index.step) != 1:
-            return False
-        return _is_sum(index.stop, n_steps, index.start)
-    node = n_steps.owner
-    if node is None or not isinstance(node.op, Subtensor):
-        return False
-    shape = node.inputs[0].owner
-    if shape is None or not isinstance(shape.op, Shape) or _number(get_idx_list(node.inputs, node.op.idx_list)[0]) != 0:
-        return False
-    measured = shape.inputs[0]
-    return measured in (v, sequence)
-
-
-def _rows_of_loop(v, index, n_steps):
-    """Whether a slice of a variable is one row for each step of the loop that computes it."""
-    node = v.owner
-    if node is None or not isinstance(node.op, Groups) or node.op.as_while or node.inputs[0] is not n_steps:
-        return False
-    op, number = node.op, node.outputs.index(v)
-    if not op.n_mit_mot <= number < op.n_outs:
-        return False
-    start, stop = (None if part is None else _number(part) for part in (index.start, index.stop))
-    if (start is None) != (index.start is None) or (stop is None) != (index.stop is None):
-        return False
-    step = 1 if index.step is None else _number(index.step)
-    if step == 1:
-        before, after = start or 0, -(stop or 0)
-    elif step == -1:
-        before, after = 0 if stop is None else stop + 1, 0 if start is None else -start - 1
-    else:
-        return False
-    return before >= 0 and after >= 0 and before + after == (op.lead(number) if number < op.n_states else 0)
-
-
-def _number(v):
-    """The integer that an index is, or None where it is not known."""
-    return int(v.data) if isinstance(v, Constant) else int(v) if isinstance(v, int) else None
-
-
-def _is_sum(stop, n_steps, start):
-    """Whether an index is the number of steps, plus `start` if there is one."""
-    if not isinstance(stop, Variable):
-        return False
-    if stop.owner is not None and isinstance(stop.owner.op, ScalarFromTensor):
-        stop = stop.owner.inputs[0]
-    if not start or _number(start) == 0:
-        return stop is n_steps
-    node = stop.owner
-    if node is None or not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, Add):
-        return False
-    return len(node.inputs) == 2 and node.inputs[0] is n_steps and _number(node.inputs[1]) == _number(start) is not None
