@@ -140,7 +140,11 @@ class Scan(Derivatives, Groups, Op):
 
     inputs = property(lambda self: self.inner_graph.inputs, doc="The inner inputs.")
     outputs = property(lambda self: self.inner_graph.outputs, doc="The inner outputs.")
-    fn = property(lambda self: self.inner_graph.fn, doc="The compiled step; None as long as nobody needed it.")
+
+    @property
+    def fn(self):
+        """The compiled step as a function, for who looks at it; None as long as nobody needed the step."""
+        return self.inner_graph.compiled() if self.inner_graph.makers else None
 
     def __str__(self):
         name = self.name if self.name is not None else "None"
