@@ -63,7 +63,7 @@ FLOORS = (
     ("networks", "tensor.nnet"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan"),
     ("the package", " "),
-    ("tools", "audit misc tests"),
+    ("tools", "audit legacy misc tests"),
 )
 
 
