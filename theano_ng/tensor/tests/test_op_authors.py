@@ -416,17 +416,19 @@ class TestInplace(unittest.TestCase):
                     assert_allclose(right, got)
 
     def test_functions_of_integers(self):
-        x = T.lvector("x")
-        for name, right in (("exp", np.exp), ("sqrt", np.sqrt), ("rad2deg", np.rad2deg), ("inv", np.reciprocal)):
-            f = theano.function(
-                [theano.In(x, mutable=True)],
-                getattr(inplace, name + "_inplace")(x),
-                mode=theano.Mode("cvm", None),
-                accept_inplace=True,
-            )
-            self.assertEqual(
-                f(np.array([1, 2, 9])).tolist(), right(np.array([1.0, 2, 9])).astype("int64").tolist(), name
-            )
+        """A float, of the dtype that it has without overwriting, is cut to an integer; erf(5) is 1 in float32 only."""
+        functions = dict(
+            exp=np.exp, sqrt=np.sqrt, rad2deg=np.rad2deg, inv=np.reciprocal, erf=scipy.special.erf, arctan=np.arctan
+        )
+        for dtype, computed in (("int8", "float32"), ("uint16", "float32"), ("int64", "float64")):
+            x = T.TensorType(dtype, (False,))("x")
+            values = np.array([1, 2, 5], dtype)
+            for name, right in functions.items():
+                expected = right(values.astype(computed)).astype(dtype).tolist()
+                for mode in (theano.Mode("cvm", None), IN_PYTHON):
+                    op = getattr(inplace, name + "_inplace")
+                    f = theano.function([theano.In(x, mutable=True)], op(x), mode=mode, accept_inplace=True)
+                    self.assertEqual(f(values.copy()).tolist(), expected, (name, dtype, mode.linker))
 
     def test_division_of_integers_by_small_floats(self):
         """It killed the process: the divisor became an integer, zero."""
