@@ -159,13 +159,13 @@ class TestComplexNumbers(unittest.TestCase):
         code = "%(z)s = %(x)s * %(y)s; %(z)s = %(z)s / %(y)s + %(y)s; %(z)s = %(y)s - %(z)s;"
         for other in ("float64", "float32", "int8", "uint16", "int64", "bool"):
             x, y = T.zvector("x"), T.TensorType(other, (False,))("y")
-            f = theano.function([x, y], T.Elemwise(ComplexScalar(code))(x, y))
+            f = theano.function([x, y], T.Elemwise(ComplexScalar(code))(x, y), mode=IN_C)
             got = f([1 + 2j, complex(np.inf, -1)], np.array([1, 1], other))
             self.assertEqual([str(v) for v in got], [str(v) for v in np.array([-1 - 2j, complex(-np.inf, 1)])], other)
 
     def test_quotients_far_from_one(self):
         x, y = T.zvector("x"), T.zvector("y")
-        f = theano.function([x, y], T.Elemwise(ComplexScalar("%(z)s = %(x)s / %(y)s;"))(x, y))
+        f = theano.function([x, y], T.Elemwise(ComplexScalar("%(z)s = %(x)s / %(y)s;"))(x, y), mode=IN_C)
         x = np.array([1e200 + 1e200j, 1e-200 + 1e-200j, 1e300, 1 + 1j])
         y = np.array([2e200 + 2e200j, 4e-200 + 4e-200j, 1e-3 + 1e-3j, 0])
         got = f(x, y)
