@@ -18,7 +18,7 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import EnumList
 from theano_ng.scalar import bool as bool_t
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.signal.pool_windows import as_window, check, known, shape_of_output, windows
 from theano_ng.tensor.type import TensorType
 
@@ -90,17 +90,7 @@ def _pool(name, ndim, input, ws, ignore_border, stride, pad, mode, ds, st, paddi
     return Pool(ignore_border, ndim=ndim, mode=mode)(input, ws, stride, pad)
 
 
-def pool_2d(
-    input,
-    ws=None,
-    ignore_border=None,
-    stride=None,
-    pad=(0, 0),
-    mode="max",
-    ds=None,
-    st=None,
-    padding=None,
-):
+def pool_2d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0), mode="max", ds=None, st=None, padding=None):
     """Pooling over the last two axes.
 
     Parameters
@@ -137,17 +127,7 @@ def pool_2d(
     return _pool("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
 
-def pool_3d(
-    input,
-    ws=None,
-    ignore_border=None,
-    stride=None,
-    pad=(0, 0, 0),
-    mode="max",
-    ds=None,
-    st=None,
-    padding=None,
-):
+def pool_3d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0, 0), mode="max", ds=None, st=None, padding=None):
     """Pooling over the last three axes; see :func:`pool_2d`.
 
     Parameters
@@ -196,15 +176,18 @@ class _Pooling(NativeOp, OpenMPOp):
 
     Attributes
     ----------
+    modes : tuple of str
+        Which there are.
     function : str
         Name of the native function.
+    native_dtypes : collection of str
+        What it computes with; others are left to NumPy.
     """
 
     __props__ = ("ignore_border", "mode", "ndim")
     modes = ("max", "sum", "average_inc_pad", "average_exc_pad")
     function = None
-    # The first inputs: those of the shape of the image, then those of the shape of the output.
-    images = 1
+    native_dtypes = ("float32", "float64")
 
     def __init__(self, ignore_border, mode="max", ndim=2, openmp=None):
         super().__init__(openmp=openmp)
@@ -215,7 +198,8 @@ class _Pooling(NativeOp, OpenMPOp):
             mode = "max"
         if mode not in self.modes:
             raise ValueError(
-                "%s mode parameter only support %s. Got %s" % (type(self).__name__, ", ".join(map(repr, self.modes)), mode)
+                "%s mode parameter only support %s. Got %s"
+                % (type(self).__name__, ", ".join(map(repr, self.modes)), mode)
             )
         self.mode = mode
 
@@ -226,7 +210,9 @@ class _Pooling(NativeOp, OpenMPOp):
         self.__dict__.setdefault("mode", "max")
 
     @staticmethod
-    def out_shape(imgshape, ws=None, ignore_border=False, stride=None, pad=None, ndim=2, ds=None, st=None, padding=None):
+    def out_shape(
+        imgshape, ws=None, ignore_border=False, stride=None, pad=None, ndim=2, ds=None, st=None, padding=None
+    ):
         """The shape of the output.
 
         Parameters
@@ -285,10 +271,13 @@ class _Pooling(NativeOp, OpenMPOp):
         numbers = [known(v) for v in (ws, stride, pad)]
         if numbers[2] is not None and max(numbers[2]) > 0:
             if not self.ignore_border:
-                raise NotImplementedError("padding works only with ignore_border=True, got pad=%s" % (tuple(numbers[2]),))
+                raise NotImplementedError(
+                    "padding works only with ignore_border=True, got pad=%s" % (tuple(numbers[2]),)
+                )
             if numbers[0] is not None and min(numbers[0]) > 0 and any(p >= w for p, w in zip(numbers[2], numbers[0])):
                 raise NotImplementedError(
-                    "padding must be smaller than the windows, got pad=%s and ws=%s" % (tuple(numbers[2]), tuple(numbers[0]))
+                    "padding must be smaller than the windows, got pad=%s and ws=%s"
+                    % (tuple(numbers[2]), tuple(numbers[0]))
                 )
         ones, zeros = [1] * self.ndim, [0] * self.ndim
         check(numbers[0] or ones, numbers[1] or ones, zeros, self.ignore_border)
@@ -329,8 +318,17 @@ class _Pooling(NativeOp, OpenMPOp):
             vectors[1] = vectors[0]
         return tuple(shape_of_output(list(shapes[0]), *vectors, self.ignore_border))
 
-    def c_headers(self):
-        return [*NativeOp.c_headers(self), *OpenMPOp.c_headers(self)]
+    def native_code(self, node):
+        x, dtypes = node.inputs[0], {t.dtype for t in node.inputs[:-3]}
+        if len(dtypes) > 1 or x.dtype not in self.native_dtypes:
+            return None
+        return NativeCode(
+            "theano_ng.tensor.native.pool:" + self.function,
+            ndim=self.ndim,
+            ignore_border=bool(self.ignore_border),
+            mode=PoolingMode_t.fromalias(self.mode),
+            openmp=bool(self.openmp),
+        )
 
     def connection_pattern(self, node):
         return [[1]] * (len(node.inputs) - 3) + [[0]] * 3
@@ -387,6 +385,7 @@ class Pool(_Pooling):
 
     params_type = ParamsType(ignore_border=bool_t)
     function = "pool"
+    native_dtypes = (*_Pooling.native_dtypes, *INTEGERS)
 
     def __init__(self, ignore_border=False, mode="max", ndim=2, openmp=None):
         super().__init__(ignore_border, mode, ndim, openmp)

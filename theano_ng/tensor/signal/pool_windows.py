@@ -110,7 +110,10 @@ def ranges(n, count, window, stride, pad):
 def shape_of_output(shape, ws, stride, pad, ignore_border):
     """The shape of an output, from that of the input, whose last axes are pooled; numbers or variables."""
     before = len(shape) - len(ws)
-    return [*shape[:before], *[output_length(n, *w, ignore_border) for n, w in zip(shape[before:], zip(ws, stride, pad))]]
+    return [
+        *shape[:before],
+        *[output_length(n, *w, ignore_border) for n, w in zip(shape[before:], zip(ws, stride, pad))],
+    ]
 
 
 def windows(shape, ws, stride, pad, ignore_border):
@@ -130,9 +133,7 @@ def windows(shape, ws, stride, pad, ignore_border):
     room : int
         What an average with padding divides by.
     """
-    along = [
-        ranges(n, output_length(n, w, s, p, ignore_border), w, s, p) for n, w, s, p in zip(shape, ws, stride, pad)
-    ]
+    along = [ranges(n, output_length(n, w, s, p, ignore_border), w, s, p) for n, w, s, p in zip(shape, ws, stride, pad)]
     for position in np.ndindex(*[len(axis) for axis in along]):
         parts = [axis[i] for axis, i in zip(along, position)]
         room = 1
