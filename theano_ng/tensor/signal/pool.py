@@ -247,7 +247,7 @@ class _Pooling(NativeOp, OpenMPOp):
         pad = [0] * ndim if pad is None else [pad[i] for i in range(ndim)]
         return shape_of_output(list(imgshape), ws, stride, pad, ignore_border)
 
-    def _node_inputs(self, tensors, ws, stride, pad):
+    def _node_inputs(self, tensors, ws, stride, pad, differentiable=False):
         """Inputs of a node; refuses what does not fit.
 
         Parameters
@@ -255,8 +255,12 @@ class _Pooling(NativeOp, OpenMPOp):
         tensors : list
         ws, stride, pad
             As the functions have them.
+        differentiable : bool
+            Whether integers are refused. The tensors are cast to the dtype of the first then.
         """
         tensors = [as_tensor_variable(t) for t in tensors]
+        if differentiable and tensors[0].dtype in DISCRETE:
+            raise TypeError("%s: integers have no gradient, got %s" % (self, tensors[0].type))
         for t in tensors:
             if t.ndim != tensors[0].ndim or t.ndim < self.ndim:
                 raise TypeError(
@@ -265,6 +269,8 @@ class _Pooling(NativeOp, OpenMPOp):
                 )
             if t.dtype.startswith("complex"):
                 raise TypeError("%s: complex numbers cannot be pooled, got %s" % (self, t.type))
+        if differentiable:
+            tensors[1:] = [t.astype(tensors[0].dtype) for t in tensors[1:]]
         ws = as_window(ws, self.ndim, "ws")
         stride = ws if stride is None else as_window(stride, self.ndim, "stride")
         pad = as_window((0,) * self.ndim if pad is None else pad, self.ndim, "pad")
@@ -425,7 +431,7 @@ class Pool(_Pooling):
     def R_op(self, inputs, eval_points):
         x, ws, stride, pad = inputs
         point = eval_points[0]
-        if point is None:
+        if point is None or x.dtype in DISCRETE:
             return [None]
         if self.mode == "max":
             return [MaxPoolRop(self.ignore_border, self.mode, self.ndim, self.openmp)(x, point, ws, stride, pad)]
@@ -439,11 +445,7 @@ class PoolGrad(_Pooling):
         return [shapes[0]]
 
     def _image(self, tensors, ws, stride, pad):
-        inputs = self._node_inputs(tensors, ws, stride, pad)
-        dtype = inputs[0].dtype
-        if dtype in DISCRETE:
-            raise TypeError("%s: integers have no gradient, got %s" % (self, inputs[0].type))
-        inputs[1:-3] = [t.astype(dtype) for t in inputs[1:-3]]
+        inputs = self._node_inputs(tensors, ws, stride, pad, differentiable=True)
         return Apply(self, inputs, [inputs[0].type()])
 
 
@@ -568,9 +570,7 @@ class DownsampleFactorMaxGradGrad(_Pooling):
     function = "max_sums"
 
     def make_node(self, x, maxout, gz, ws, stride=None, pad=None):
-        inputs = self._node_inputs([x, maxout, gz], ws, stride, pad)
-        dtype = inputs[0].dtype
-        inputs[1:3] = [t.astype(dtype) for t in inputs[1:3]]
+        inputs = self._node_inputs([x, maxout, gz], ws, stride, pad, differentiable=True)
         return Apply(self, inputs, [inputs[1].type()])
 
     def perform(self, node, inputs, output_storage):
@@ -615,8 +615,7 @@ class MaxPoolRop(_Pooling):
         super().__init__(ignore_border, mode, ndim, openmp)
 
     def make_node(self, x, eval_point, ws, stride=None, pad=None):
-        inputs = self._node_inputs([x, eval_point], ws, stride, pad)
-        inputs[1] = inputs[1].astype(inputs[0].dtype)
+        inputs = self._node_inputs([x, eval_point], ws, stride, pad, differentiable=True)
         flags = inputs[0].broadcastable[: inputs[0].ndim - self.ndim] + (False,) * self.ndim
         return Apply(self, inputs, [TensorType(inputs[0].dtype, flags)()])
 
