@@ -5,6 +5,8 @@ Along each axis the windows begin at ``i * stride - pad``. With `ignore_border` 
 'average_inc_pad' divides by. NaN in a window makes its maximum NaN; all elements that equal the maximum get its gradient.
 """
 
+import math
+import sys
 import warnings
 
 import numpy as np
@@ -343,6 +345,13 @@ class _Pooling(NativeOp, OpenMPOp):
         return [DisconnectedType()() for _ in range(3)]
 
 
+def _empty(shape, dtype):
+    """As `numpy.empty`; MemoryError for sizes that no address reaches, too."""
+    if math.prod(shape) > sys.maxsize // np.dtype(dtype).itemsize:
+        raise MemoryError("Pool: an output of shape %s is too large" % (tuple(shape),))
+    return np.empty(shape, dtype)
+
+
 def _count(mode, region, room):
     """What the sum over a window is divided by.
 
@@ -404,7 +413,7 @@ class Pool(_Pooling):
     def perform(self, node, inputs, output_storage, params=None):
         x, *vectors = inputs
         numbers = self._windows(vectors)
-        z = np.empty(self._expected(x, numbers, ()), x.dtype)
+        z = _empty(self._expected(x, numbers, ()), x.dtype)
         axes = tuple(range(-self.ndim, 0))
         for position, region, room in windows(x.shape[x.ndim - self.ndim :], *numbers, self.ignore_border):
             if self.mode == "max":
@@ -539,7 +548,7 @@ class AveragePoolGrad(PoolGrad):
 
 def _sums_at_maxima(op, x, maxout, direction, numbers):
     """Of each window, the sum of `direction` where `x` equals the maximum (of x itself if `maxout` is None)."""
-    result = np.empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
+    result = _empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
     axes, spread = tuple(range(-op.ndim, 0)), (Ellipsis, *[None] * op.ndim)
     for position, region, _ in windows(x.shape[x.ndim - op.ndim :], *numbers, op.ignore_border):
         top = x[region].max(axes) if maxout is None else maxout[position]
