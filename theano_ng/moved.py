@@ -98,10 +98,6 @@ MISSING = {
         " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
         " tensor.nnet.conv2d_transpose tensor.nnet.conv3d tensor.nnet.separable_conv2d"
     ),
-    "neighbouring pixels": "tensor.nnet.neighbours sandbox.neighbours",
-    "batch normalization": "tensor.nnet.bn tensor.nnet.batch_normalization",
-    "products of blocks": "tensor.nnet.blocksparse sandbox.blocksparse",
-    "connectionist temporal classification": "tensor.nnet.ctc",
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
     "interactive pictures of graphs": "d3viz",
 }
