@@ -22,7 +22,7 @@ def _in_place(node, op):
 def local_inplace_sparse_block_gemv(node):
     """What is added to is overwritten when nobody else needs it.
 
-    sparse_block_gemv(exp(t), blocks, t, pairs, triples)  ->  sparse_block_gemv_inplace(exp(t), blocks, t, pairs, triples)
+    sparse_block_gemv(exp(t), blocks, t, places, places)  ->  sparse_block_gemv_inplace(exp(t), blocks, t, places, places)
                                                                                                               [inplace, fast_run]
     """
     return _in_place(node, sparse_block_gemv_inplace)
@@ -32,7 +32,7 @@ def local_inplace_sparse_block_gemv(node):
 def local_inplace_sparse_block_outer(node):
     """The same for outer products.
 
-    sparse_block_outer(exp(blocks), t, t, triples, triples)  ->  sparse_block_outer_inplace(exp(blocks), t, t, triples, triples)
+    sparse_block_outer(exp(blocks), t, t, places, places)  ->  sparse_block_outer_inplace(exp(blocks), t, t, places, places)
                                                                                                               [inplace, fast_run]
     """
     return _in_place(node, sparse_block_outer_inplace)

@@ -47,8 +47,8 @@ def local_abstract_batch_norm_train(node):
 def local_abstract_batch_norm_train_grad(node):
     """The gradient by native code.
 
-    AbstractBatchNormTrainGrad((0,))(A, B, row, row, row)[0]
-      ->  BatchNormTrainGrad((0,))(A, B, row, row, row, T.constant(1e-4))[0]
+    AbstractBatchNormTrainGrad((0,))(A, B, row, row, row)[0]  ->
+        BatchNormTrainGrad((0,))(A, B, row, row, row, T.constant(1e-4))[0]
                                                                [30, batchnorm_opts, fast_run, fast_compile]
     """
     return _answer(node, BatchNormTrainGrad(node.op.axes)(*node.inputs))
@@ -58,8 +58,8 @@ def local_abstract_batch_norm_train_grad(node):
 def local_abstract_batch_norm_inference(node):
     """Normalization by given statistics is elementwise, and becomes one loop with what stands around it.
 
-    AbstractBatchNormInference((0,))(A, row, row, row, row)
-      ->  (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]
+    AbstractBatchNormInference((0,))(A, row, row, row, row)  ->
+        (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]
     """
     x, scale, bias, mean, var, epsilon = node.inputs
     return _answer(node, [(x - mean) * (scale / sqrt(var + cast(epsilon, x.dtype))) + bias])
@@ -68,5 +68,5 @@ def local_abstract_batch_norm_inference(node):
 for _position, _rule in enumerate(
     (local_abstract_batch_norm_train, local_abstract_batch_norm_train_grad, local_abstract_batch_norm_inference)
 ):
-    bn_groupopt.register(_rule.__name__, _rule, 30, "fast_compile", "fast_run", position=_position, own=True)
+    bn_groupopt.register(_rule.__name__, _rule, "30", "fast_compile", "fast_run", position=_position, own=True)
 del _position, _rule
