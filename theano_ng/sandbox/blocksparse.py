@@ -12,4 +12,6 @@ from theano_ng.tensor.nnet.blocksparse import (  # noqa: F401
     sparse_block_outer_inplace,
 )
 
-warnings.warn("blocksparse was moved from sandbox to theano_ng.tensor.nnet.blocksparse", DeprecationWarning, stacklevel=2)
+warnings.warn(
+    "blocksparse was moved from sandbox to theano_ng.tensor.nnet.blocksparse", DeprecationWarning, stacklevel=2
+)

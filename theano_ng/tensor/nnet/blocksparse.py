@@ -52,9 +52,7 @@ def _check_range(op, name, indices, shape, n):
         raise ValueError("%s: %s has shape %s, expected %s" % (who, name, indices.shape, shape))
     wrong = (indices < -n) | (indices >= n)
     if wrong.any():
-        raise IndexError(
-            "%s: in %s, index %d is out of bounds for %d blocks" % (who, name, indices[wrong].flat[0], n)
-        )
+        raise IndexError("%s: in %s, index %d is out of bounds for %d blocks" % (who, name, indices[wrong].flat[0], n))
 
 
 class _Blocks(NativeOp, Op):

@@ -114,7 +114,11 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
 
     def make_node(self, activations, labels, input_lengths):
         activations, labels, input_lengths = (as_tensor_variable(v) for v in (activations, labels, input_lengths))
-        for name, value, ndim in (("activations", activations, 3), ("labels", labels, 2), ("input_lengths", input_lengths, 1)):
+        for name, value, ndim in (
+            ("activations", activations, 3),
+            ("labels", labels, 2),
+            ("input_lengths", input_lengths, 1),
+        ):
             if value.ndim != ndim:
                 raise ValueError("%s must have %d dimensions, got %s" % (name, ndim, value.type))
             if name != "activations" and value.dtype not in INTEGERS:

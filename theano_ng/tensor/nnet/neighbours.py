@@ -94,7 +94,8 @@ class _Windows(NativeOp, Op):
     def __init__(self, mode="valid"):
         if mode not in _MODES:
             raise NotImplementedError(
-                "Only modes %s have been implemented for %s, got %r" % (", ".join(sorted(_MODES)), type(self).__name__, mode)
+                "Only modes %s have been implemented for %s, got %r"
+                % (", ".join(sorted(_MODES)), type(self).__name__, mode)
             )
         self.mode = mode
 

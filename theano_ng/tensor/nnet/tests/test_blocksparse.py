@@ -231,11 +231,17 @@ class TestDerivatives(unittest.TestCase):
         utt.verify_grad(lambda o, W, h: sparse_block_gemv(o, W, h, inputs, outputs), values, rng=rng, mode=UNREWRITTEN)
         o, x, y, rows, columns, alpha = outer_values(rng)
         utt.verify_grad(
-            lambda o, x, y, alpha: sparse_block_outer(o, x, y, rows, columns, alpha), [o, x, y, alpha], rng=rng, mode=UNREWRITTEN
+            lambda o, x, y, alpha: sparse_block_outer(o, x, y, rows, columns, alpha),
+            [o, x, y, alpha],
+            rng=rng,
+            mode=UNREWRITTEN,
         )
         b = rng.randn(3, 5)
         utt.verify_grad(
-            lambda W, h, b: sparse_block_dot(W, h, inputs, b, outputs), [values[1], values[2], b], rng=rng, mode=UNREWRITTEN
+            lambda W, h, b: sparse_block_dot(W, h, inputs, b, outputs),
+            [values[1], values[2], b],
+            rng=rng,
+            mode=UNREWRITTEN,
         )
 
     def test_second_derivatives(self):

@@ -49,7 +49,10 @@ class TestValues(unittest.TestCase):
                     padded[i, : len(l)] = l
                 lengths = np.array([steps - i % 2 for i in range(len(labels))], "int32")
                 want = [brute_force(activations[:n, i], l) for i, (l, n) in enumerate(zip(labels, lengths))]
-                for op in (ConnectionistTemporalClassification(), ConnectionistTemporalClassification(compute_grad=False)):
+                for op in (
+                    ConnectionistTemporalClassification(),
+                    ConnectionistTemporalClassification(compute_grad=False),
+                ):
                     results = both(op, activations, padded, lengths)
                     self.assertEqual(len(results), 1 if dtype == "float16" else 2)
                     for costs, *gradients in results:
@@ -70,7 +73,7 @@ class TestValues(unittest.TestCase):
         activations = rng.randn(5, 3, 4)
         labels = np.array([[1, 1, -1], [-1, 2, 3], [-1, -1, -1]])
         lengths = np.array([5, 4, 3])
-        for (costs, gradients) in both(ConnectionistTemporalClassification(), activations, labels, lengths):
+        for costs, gradients in both(ConnectionistTemporalClassification(), activations, labels, lengths):
             want = np.zeros_like(activations)
             for place in np.ndindex(*activations.shape):
                 sides = []
@@ -107,7 +110,9 @@ class TestValues(unittest.TestCase):
         for costs, gradients in both(ConnectionistTemporalClassification(), impossible, np.array([[1]]), np.array([2])):
             np.testing.assert_array_equal(costs, [np.inf])
             np.testing.assert_array_equal(gradients, np.zeros((2, 1, 3)))
-        for costs, gradients in both(ConnectionistTemporalClassification(), np.full((2, 1, 3), np.nan), np.array([[1]]), np.array([2])):
+        for costs, gradients in both(
+            ConnectionistTemporalClassification(), np.full((2, 1, 3), np.nan), np.array([[1]]), np.array([2])
+        ):
             self.assertTrue(np.isnan(costs).all() and np.isnan(gradients).all())
 
     def test_nothing(self):
@@ -132,7 +137,9 @@ class TestValues(unittest.TestCase):
     def test_threads(self):
         rng = np.random.RandomState(5)
         values = [rng.randn(20, 16, 6), rng.randint(1, 6, size=(16, 5)), np.full(16, 20)]
-        alone, together = (both(ConnectionistTemporalClassification(openmp=openmp), *values)[1] for openmp in (False, True))
+        alone, together = (
+            both(ConnectionistTemporalClassification(openmp=openmp), *values)[1] for openmp in (False, True)
+        )
         for a, b in zip(alone, together):
             np.testing.assert_array_equal(a, b)
 
@@ -174,9 +181,13 @@ class TestGraphs(unittest.TestCase):
         self.values = [rng.randn(4, 3, 3), np.array([[1, 2], [1, -1], [2, 2]], "int32"), np.array([4, 3, 4], "int32")]
 
     def test_derivatives(self):
-        utt.verify_grad(lambda x: ctc(x, *self.values[1:]) ** 2, [self.values[0]], rng=np.random.RandomState(7), mode=UNREWRITTEN)
+        utt.verify_grad(
+            lambda x: ctc(x, *self.values[1:]) ** 2, [self.values[0]], rng=np.random.RandomState(7), mode=UNREWRITTEN
+        )
         op = ConnectionistTemporalClassification(compute_grad=False)
-        utt.verify_grad(lambda x: op(x, *self.values[1:]), [self.values[0]], rng=np.random.RandomState(7), mode=UNREWRITTEN)
+        utt.verify_grad(
+            lambda x: op(x, *self.values[1:]), [self.values[0]], rng=np.random.RandomState(7), mode=UNREWRITTEN
+        )
         x = self.names[0]
         v, w = np.random.RandomState(8).randn(4, 3, 3), np.random.RandomState(9).randn(3)
         cost = ctc(*self.names)

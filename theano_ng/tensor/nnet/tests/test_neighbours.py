@@ -92,7 +92,18 @@ class TestWindows(unittest.TestCase):
 
     def test_dtypes_and_layouts(self):
         rng = np.random.RandomState(2)
-        for dtype in ("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"):
+        for dtype in (
+            "bool",
+            "int8",
+            "uint16",
+            "int32",
+            "int64",
+            "float16",
+            "float32",
+            "float64",
+            "complex64",
+            "complex128",
+        ):
             images = (rng.randn(2, 1, 4, 6) * 5).astype(dtype)
             x, m = T.TensorType(dtype, (False,) * 4)(), T.TensorType(dtype, (False,) * 2)()
             out = images2neibs(x, (3, 3), (1, 1), "half")
@@ -109,7 +120,9 @@ class TestWindows(unittest.TestCase):
                 for form in layouts(expected):
                     (got,) = run_node(back, {m: form}, impl)
                     self.assertEqual(got.dtype, dtype)
-                    np.testing.assert_allclose(got[:, :, 1:3, 1:-1], images[:, :, 1:3, 1:-1] * (9 if dtype != "bool" else True), rtol=2e-3)
+                    np.testing.assert_allclose(
+                        got[:, :, 1:3, 1:-1], images[:, :, 1:3, 1:-1] * (9 if dtype != "bool" else True), rtol=2e-3
+                    )
 
     def test_symbolic_windows(self):
         x, neib, step = T.tensor4(), T.ivector(), T.lvector()
