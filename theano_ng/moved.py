@@ -21,6 +21,7 @@ MOVED = {
     "tensor.blas_c": "tensor.blas.c_variants",
     "tensor.blas_scipy": "tensor.blas.scipy_ger",
     "tensor.blas_headers": "tensor.blas.headers",
+    "tensor.nnet.opt": "tensor.nnet.opt_blocksparse",
     "gof.opt": "gof.rewriting",
     "gof.cmodule": "gof.compiler",
     "gof.compiledir": "gof.compiler.compiledir",
