@@ -14,7 +14,11 @@
 #define VECTORISED
 #endif
 
+/* What is inlined into functions of several versions is compiled for each of them. */
+#define INLINE static inline __attribute__((always_inline))
+
 #define LANES 32
+#define FEW 8
 #define COLUMNS 1024
 #define CACHE ((npy_intp)1 << 19)
 
@@ -35,14 +39,14 @@ typedef struct {
 /* A loop over all places of some dimensions, none of which has length 0: `at` is the offset. */
 #define FOR_EACH(dimensions, index, at) for (at = first_place(&(dimensions), index); at >= 0; at = next_place(&(dimensions), index, at))
 
-static inline npy_intp first_place(const Dimensions *d, npy_intp *index)
+INLINE npy_intp first_place(const Dimensions *d, npy_intp *index)
 {
     for (int i = 0; i < d->nd; ++i)
         index[i] = 0;
     return 0;
 }
 
-static inline npy_intp next_place(const Dimensions *d, npy_intp *index, npy_intp at)
+INLINE npy_intp next_place(const Dimensions *d, npy_intp *index, npy_intp at)
 {
     for (int i = d->nd - 1; i >= 0; --i) {
         at += d->stride[i];

@@ -3,7 +3,7 @@
  * Sums are kept in double, in LANES accumulators, so that the compiler vectorises them and their error is that of a sum of short rows. */
 
 /* sums[k] += x[k], x[k + LANES] ... of a run; sums[LANES] gets what is left over. */
-VECTORISED static void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict sums)
+INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     double total[LANES];
     npy_intp i = 0;
@@ -11,13 +11,16 @@ VECTORISED static void NAME(add_run)(npy_intp n, const REAL *restrict x, double 
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; ++k)
             total[k] += (double)x[i + k];
+    for (; i + FEW <= n; i += FEW)
+        for (int k = 0; k < FEW; ++k)
+            total[k] += (double)x[i + k];
     memcpy(sums, total, sizeof total);
     for (; i < n; ++i)
         sums[LANES] += (double)x[i];
 }
 
 /* Squared distances from the mean. */
-VECTORISED static void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, double *restrict sums)
+INLINE void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, double *restrict sums)
 {
     double total[LANES];
     npy_intp i = 0;
@@ -27,13 +30,18 @@ VECTORISED static void NAME(add_squares)(npy_intp n, const REAL *restrict x, dou
             double d = (double)x[i + k] - mean;
             total[k] += d * d;
         }
+    for (; i + FEW <= n; i += FEW)
+        for (int k = 0; k < FEW; ++k) {
+            double d = (double)x[i + k] - mean;
+            total[k] += d * d;
+        }
     memcpy(sums, total, sizeof total);
     for (; i < n; ++i)
         sums[LANES] += ((double)x[i] - mean) * ((double)x[i] - mean);
 }
 
 /* dy, and dy times the distance from the mean. */
-VECTORISED static void NAME(add_products)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, double mean, double *restrict sums,
+INLINE void NAME(add_products)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, double mean, double *restrict sums,
                                           double *restrict products)
 {
     double total[LANES], weighted[LANES];
@@ -42,6 +50,12 @@ VECTORISED static void NAME(add_products)(npy_intp n, const REAL *restrict x, co
     memcpy(weighted, products, sizeof weighted);
     for (; i + LANES <= n; i += LANES)
         for (int k = 0; k < LANES; ++k) {
+            double g = (double)dy[i + k];
+            total[k] += g;
+            weighted[k] += g * ((double)x[i + k] - mean);
+        }
+    for (; i + FEW <= n; i += FEW)
+        for (int k = 0; k < FEW; ++k) {
             double g = (double)dy[i + k];
             total[k] += g;
             weighted[k] += g * ((double)x[i + k] - mean);
@@ -55,14 +69,14 @@ VECTORISED static void NAME(add_products)(npy_intp n, const REAL *restrict x, co
 }
 
 /* out = (x - mean) * factor + shift */
-VECTORISED static void NAME(normalize_run)(npy_intp n, const REAL *restrict x, REAL mean, REAL factor, REAL shift, REAL *restrict out)
+INLINE void NAME(normalize_run)(npy_intp n, const REAL *restrict x, REAL mean, REAL factor, REAL shift, REAL *restrict out)
 {
     for (npy_intp i = 0; i < n; ++i)
         out[i] = (x[i] - mean) * factor + shift;
 }
 
 /* dx = factor * (dy - average - (x - mean) * slope) */
-VECTORISED static void NAME(differentiate_run)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, REAL mean, REAL factor,
+INLINE void NAME(differentiate_run)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, REAL mean, REAL factor,
                                                REAL average, REAL slope, REAL *restrict dx)
 {
     for (npy_intp i = 0; i < n; ++i)
@@ -70,13 +84,13 @@ VECTORISED static void NAME(differentiate_run)(npy_intp n, const REAL *restrict 
 }
 
 /* The same for a row of elements that have statistics of their own. */
-VECTORISED static void NAME(add_row)(npy_intp n, const REAL *restrict x, double *restrict sums)
+INLINE void NAME(add_row)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     for (npy_intp i = 0; i < n; ++i)
         sums[i] += (double)x[i];
 }
 
-VECTORISED static void NAME(add_row_squares)(npy_intp n, const REAL *restrict x, const double *restrict mean, double *restrict sums)
+INLINE void NAME(add_row_squares)(npy_intp n, const REAL *restrict x, const double *restrict mean, double *restrict sums)
 {
     for (npy_intp i = 0; i < n; ++i) {
         double d = (double)x[i] - mean[i];
@@ -84,7 +98,7 @@ VECTORISED static void NAME(add_row_squares)(npy_intp n, const REAL *restrict x,
     }
 }
 
-VECTORISED static void NAME(add_row_products)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, const REAL *restrict mean,
+INLINE void NAME(add_row_products)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, const REAL *restrict mean,
                                               double *restrict sums, double *restrict products)
 {
     for (npy_intp i = 0; i < n; ++i) {
@@ -94,14 +108,14 @@ VECTORISED static void NAME(add_row_products)(npy_intp n, const REAL *restrict x
     }
 }
 
-VECTORISED static void NAME(normalize_row)(npy_intp n, const REAL *restrict x, const REAL *restrict mean, const REAL *restrict factor,
+INLINE void NAME(normalize_row)(npy_intp n, const REAL *restrict x, const REAL *restrict mean, const REAL *restrict factor,
                                            const REAL *restrict shift, REAL *restrict out)
 {
     for (npy_intp i = 0; i < n; ++i)
         out[i] = (x[i] - mean[i]) * factor[i] + shift[i];
 }
 
-VECTORISED static void NAME(differentiate_row)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, const REAL *restrict mean,
+INLINE void NAME(differentiate_row)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, const REAL *restrict mean,
                                                const REAL *restrict factor, const REAL *restrict average, const REAL *restrict slope,
                                                REAL *restrict dx)
 {
@@ -109,7 +123,7 @@ VECTORISED static void NAME(differentiate_row)(npy_intp n, const REAL *restrict 
         dx[i] = factor[i] * ((dy[i] - average[i]) - (x[i] - mean[i]) * slope[i]);
 }
 
-static double NAME(total)(const double *sums)
+INLINE double NAME(total)(const double *sums)
 {
     double total = sums[LANES];
     for (int k = 0; k < LANES; ++k)
@@ -131,7 +145,7 @@ static inline void NAME(finish)(double mean, double squares, double count, doubl
     *shift = (REAL)((double)bias[k] - (isfinite(mean) ? (mean - (double)near) * slope : 0));
 }
 
-static void NAME(train)(const Layout *l, double epsilon, const void *x_, const void *scale, const void *bias, void *out_, void *mean_out,
+VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *x_, const void *scale, const void *bias, void *out_, void *mean_out,
                         void *invstd_out, void *var_out)
 {
     const REAL *x = x_;
@@ -179,7 +193,7 @@ static void NAME(train)(const Layout *l, double epsilon, const void *x_, const v
     }
 }
 
-static void NAME(train_grad)(const Layout *l, const void *x_, const void *dy_, const void *scale_, const void *mean_, const void *invstd_,
+VECTORISED static void NAME(train_grad)(const Layout *l, const void *x_, const void *dy_, const void *scale_, const void *mean_, const void *invstd_,
                              void *dx_, void *dscale_, void *dbias_)
 {
     const REAL *x = x_, *dy = dy_, *scale = scale_, *mean = mean_, *invstd = invstd_;
