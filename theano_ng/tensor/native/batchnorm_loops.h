@@ -136,13 +136,14 @@ INLINE double NAME(total)(const double *sums)
 static inline void NAME(finish)(double mean, double squares, double count, double epsilon, npy_intp k, const REAL *scale, const REAL *bias,
                                 REAL *mean_out, REAL *invstd_out, REAL *var_out, REAL *factor, REAL *shift)
 {
-    double var = squares / count, invstd = 1 / sqrt(var + epsilon), slope = (double)scale[k] * invstd;
+    double var = squares / count, invstd = 1 / sqrt(var + epsilon), slope = (double)scale[k] * invstd, lost;
     REAL near = (REAL)mean;
     mean_out[k] = near;
     invstd_out[k] = (REAL)invstd;
     var_out[k] = (REAL)var;
     *factor = (REAL)slope;
-    *shift = (REAL)((double)bias[k] - (isfinite(mean) ? (mean - (double)near) * slope : 0));
+    lost = (mean - (double)near) * slope;
+    *shift = (REAL)((double)bias[k] - (isfinite(lost) ? lost : 0));
 }
 
 VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *x_, const void *scale, const void *bias, void *out_, void *mean_out,
