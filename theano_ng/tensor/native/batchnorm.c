@@ -95,6 +95,9 @@ static npy_intp columns_at_once(const Layout *l, size_t bytes)
     return columns < 64 ? 64 : columns > COLUMNS ? COLUMNS : columns;
 }
 
+/* Whether a number is finite in double, and not in REAL. */
+#define OVERFLOWS(value) (isfinite(value) && !isfinite((REAL)(value)))
+
 #define REAL npy_float32
 #define NAME(f) f##_f32
 #include "batchnorm_loops.h"

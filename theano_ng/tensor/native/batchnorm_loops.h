@@ -83,6 +83,20 @@ INLINE void NAME(differentiate_run)(npy_intp n, const REAL *restrict x, const RE
         dx[i] = factor * ((dy[i] - average) - (x[i] - mean) * slope);
 }
 
+/* The same where REAL does not hold a factor that double holds. */
+static void NAME(normalize_wide)(npy_intp n, const REAL *x, double mean, double factor, double shift, REAL *out)
+{
+    for (npy_intp i = 0; i < n; ++i)
+        out[i] = (REAL)(((double)x[i] - mean) * factor + shift);
+}
+
+static void NAME(differentiate_wide)(npy_intp n, const REAL *x, const REAL *dy, double mean, double factor, double average, double slope,
+                                     REAL *dx)
+{
+    for (npy_intp i = 0; i < n; ++i)
+        dx[i] = (REAL)(factor * (((double)dy[i] - average) - ((double)x[i] - mean) * slope));
+}
+
 /* The same for a row of elements that have statistics of their own. */
 INLINE void NAME(add_row)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
@@ -134,16 +148,16 @@ INLINE double NAME(total)(const double *sums)
 /* Element k of the statistics, from the sum of squared distances; sets the factor and shift that normalize. The part of the mean that REAL
  * does not hold goes into the shift. */
 static inline void NAME(finish)(double mean, double squares, double count, double epsilon, npy_intp k, const REAL *scale, const REAL *bias,
-                                REAL *mean_out, REAL *invstd_out, REAL *var_out, REAL *factor, REAL *shift)
+                                REAL *mean_out, REAL *invstd_out, REAL *var_out, double *factor, double *shift)
 {
     double var = squares / count, invstd = 1 / sqrt(var + epsilon), slope = (double)scale[k] * invstd, lost;
     REAL near = (REAL)mean;
     mean_out[k] = near;
     invstd_out[k] = (REAL)invstd;
     var_out[k] = (REAL)var;
-    *factor = (REAL)slope;
+    *factor = slope;
     lost = (mean - (double)near) * slope;
-    *shift = (REAL)((double)bias[k] - (isfinite(lost) ? lost : 0));
+    *shift = (double)bias[k] - (isfinite(lost) ? lost : 0);
 }
 
 VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *x_, const void *scale, const void *bias, void *out_, void *mean_out,
@@ -158,15 +172,20 @@ VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *
         npy_intp k = 0;
         FOR_EACH(l->kept, index, from) {
             double sums[LANES + 1] = {0}, squares[LANES + 1] = {0}, mean;
-            REAL factor, shift;
+            double factor, shift;
             FOR_EACH(l->averaged, inner, at)
                 NAME(add_run)(n, x + from + at, sums);
             mean = NAME(total)(sums) / count;
             FOR_EACH(l->averaged, inner, at)
                 NAME(add_squares)(n, x + from + at, mean, squares);
             NAME(finish)(mean, NAME(total)(squares), count, epsilon, k, scale, bias, mean_out, invstd_out, var_out, &factor, &shift);
+            REAL near = ((REAL *)mean_out)[k];
+            int wide = OVERFLOWS(factor) || OVERFLOWS(shift);
             FOR_EACH(l->averaged, inner, at)
-                NAME(normalize_run)(n, x + from + at, ((REAL *)mean_out)[k], factor, shift, out + from + at);
+                if (wide)
+                    NAME(normalize_wide)(n, x + from + at, (double)near, factor, shift, out + from + at);
+                else
+                    NAME(normalize_run)(n, x + from + at, near, (REAL)factor, (REAL)shift, out + from + at);
             ++k;
         }
         return;
@@ -176,7 +195,8 @@ VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *
         for (npy_intp c = 0; c < n; c += block) {
             npy_intp width = n - c < block ? n - c : block, k = first + c;
             double mean[COLUMNS], squares[COLUMNS];
-            REAL factor[COLUMNS], shift[COLUMNS];
+            double factor[COLUMNS], shift[COLUMNS];
+            REAL factors[COLUMNS], shifts[COLUMNS];
             memset(mean, 0, (size_t)width * sizeof *mean);
             memset(squares, 0, (size_t)width * sizeof *squares);
             FOR_EACH(l->averaged, inner, at)
@@ -187,8 +207,17 @@ VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *
                 NAME(add_row_squares)(width, x + from + at + c, mean, squares);
             for (npy_intp i = 0; i < width; ++i)
                 NAME(finish)(mean[i], squares[i], count, epsilon, k + i, scale, bias, mean_out, invstd_out, var_out, factor + i, shift + i);
+            for (npy_intp i = 0; i < width; ++i) {
+                factors[i] = (REAL)factor[i];
+                shifts[i] = (REAL)shift[i];
+            }
             FOR_EACH(l->averaged, inner, at)
-                NAME(normalize_row)(width, x + from + at + c, (REAL *)mean_out + k, factor, shift, out + from + at + c);
+                NAME(normalize_row)(width, x + from + at + c, (REAL *)mean_out + k, factors, shifts, out + from + at + c);
+            for (npy_intp i = 0; i < width; ++i)
+                if (OVERFLOWS(factor[i]) || OVERFLOWS(shift[i]))
+                    FOR_EACH(l->averaged, inner, at)
+                        NAME(normalize_wide)(1, x + from + at + c + i, (double)((REAL *)mean_out)[k + i], factor[i], shift[i],
+                                             out + from + at + c + i);
         }
         first += n;
     }
@@ -211,9 +240,14 @@ VECTORISED static void NAME(train_grad)(const Layout *l, const void *x_, const v
             double sum = NAME(total)(sums), product = NAME(total)(products);
             dscale[k] = (REAL)(product * r);
             dbias[k] = (REAL)sum;
+            double factor = (double)scale[k] * r, average = sum / count, slope = product * r * r / count;
+            int wide = OVERFLOWS(factor) || OVERFLOWS(average) || OVERFLOWS(slope);
             FOR_EACH(l->averaged, inner, at)
-                NAME(differentiate_run)(n, x + from + at, dy + from + at, mean[k], (REAL)((double)scale[k] * r), (REAL)(sum / count),
-                                        (REAL)(product * r * r / count), dx + from + at);
+                if (wide)
+                    NAME(differentiate_wide)(n, x + from + at, dy + from + at, (double)mean[k], factor, average, slope, dx + from + at);
+                else
+                    NAME(differentiate_run)(n, x + from + at, dy + from + at, mean[k], (REAL)factor, (REAL)average, (REAL)slope,
+                                            dx + from + at);
             ++k;
         }
         return;
@@ -238,6 +272,13 @@ VECTORISED static void NAME(train_grad)(const Layout *l, const void *x_, const v
             }
             FOR_EACH(l->averaged, inner, at)
                 NAME(differentiate_row)(width, x + from + at + c, dy + from + at + c, mean + k, factor, average, slope, dx + from + at + c);
+            for (npy_intp i = 0; i < width; ++i) {
+                double r = (double)invstd[k + i], wide[] = {(double)scale[k + i] * r, sums[i] / count, products[i] * r * r / count};
+                if (OVERFLOWS(wide[0]) || OVERFLOWS(wide[1]) || OVERFLOWS(wide[2]))
+                    FOR_EACH(l->averaged, inner, at)
+                        NAME(differentiate_wide)(1, x + from + at + c + i, dy + from + at + c + i, (double)mean[k + i], wide[0], wide[1],
+                                                 wide[2], dx + from + at + c + i);
+            }
         }
         first += n;
     }

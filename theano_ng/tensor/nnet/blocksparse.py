@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
@@ -53,6 +54,11 @@ def _check_range(op, name, indices, shape, n):
     wrong = (indices < -n) | (indices >= n)
     if wrong.any():
         raise IndexError("%s: in %s, index %d is out of bounds for %d blocks" % (who, name, indices[wrong].flat[0], n))
+
+
+def _of_floats(inputs, grads):
+    """The gradients, but zeros for integers."""
+    return [i.zeros_like(dtype=config.floatX) if i.dtype in DISCRETE else g for i, g in zip(inputs, grads)]
 
 
 class _Blocks(NativeOp, Op):
@@ -152,9 +158,7 @@ class SparseBlockGemv(_Blocks):
         of_W = sparse_block_outer(W.zeros_like(), h, go, inputIdx, outputIdx)
         of_h = sparse_block_gemv(h.zeros_like(), W.dimshuffle(1, 0, 3, 2), go, outputIdx, inputIdx)
         return [
-            go,
-            of_W,
-            of_h,
+            *_of_floats((o, W, h), (go, of_W, of_h)),
             grad_undefined(self, 3, inputIdx, "grad of inputIdx makes no sense"),
             grad_undefined(self, 4, outputIdx, "grad of outputIdx makes no sense"),
         ]
@@ -241,10 +245,10 @@ class SparseBlockOuter(_Blocks):
         (go,) = grads
         weight = cast(alpha, go.dtype)
         of_alpha = (go * sparse_block_outer(go.zeros_like(), x, y, xIdx, yIdx)).sum()
+        of_x = sparse_block_gemv(x.zeros_like(), go.dimshuffle(1, 0, 3, 2), y * weight, yIdx, xIdx)
+        of_y = sparse_block_gemv(y.zeros_like(), go, x * weight, xIdx, yIdx)
         return [
-            go,
-            sparse_block_gemv(x.zeros_like(), go.dimshuffle(1, 0, 3, 2), y * weight, yIdx, xIdx),
-            sparse_block_gemv(y.zeros_like(), go, x * weight, xIdx, yIdx),
+            *_of_floats((o, x, y), (go, of_x, of_y)),
             grad_undefined(self, 3, xIdx, "grad of xIdx makes no sense"),
             grad_undefined(self, 4, yIdx, "grad of yIdx makes no sense"),
             DisconnectedType()() if alpha.dtype in DISCRETE else cast(of_alpha, alpha.dtype),

@@ -149,6 +149,31 @@ class TestNodes(unittest.TestCase):
         np.testing.assert_allclose(got[0], want[0], rtol=2e-6, atol=2e-6)
         np.testing.assert_allclose(got[3], want[3], rtol=2e-7)
 
+    def test_factors_beyond_float32(self):
+        # scale * invstd and the slope of the gradient are no float32, what they are multiplied by is small or zero.
+        for shape, axes in (((4, 2), (0,)), ((2, 2, 3), (0, 2))):
+            flags = [i in axes for i in range(len(shape))]
+            x = np.zeros(shape, "float32")
+            x[0] = 1e-25
+            big, zero = (np.full([1 if f else n for f, n in zip(flags, shape)], v, "float32") for v in (3e38, 0))
+            symbols = variables(x, big, zero, flags=flags)
+            native, python = (
+                run_node(BatchNormTrain(axes)(*symbols, T.constant(1e-4))[0], dict(zip(symbols, (x, big, zero))), impl)
+                for impl in ("c", "py")
+            )
+            np.testing.assert_allclose(native[0], normalized(x, big, zero, axes)[0], rtol=1e-5)
+            np.testing.assert_allclose(native[0], python[0], rtol=1e-6)
+            huge = np.full_like(big, 4e18)
+            dx = BatchNormTrainGrad(axes)(symbols[0], symbols[0], symbols[1], symbols[2], symbols[1], T.constant(1e-4))[
+                0
+            ]
+            x[0] = 4e18
+            values = dict(zip(symbols, (x, huge, huge)))
+            with np.errstate(over="ignore"):
+                native, python = (run_node(dx, values, impl) for impl in ("c", "py"))
+            for a, b in zip(native, python):
+                np.testing.assert_allclose(a, b, rtol=1e-6)
+
     def test_no_elements(self):
         x, one = np.zeros((0, 3)), np.ones((1, 3))
         symbols = variables(x, one, one, flags=(True, False))
