@@ -165,6 +165,11 @@ class Prepend_scalar_to_each_row(Op):
         (g,) = grads
         return g[:, 0].sum(), g[:, 1:]
 
+    def R_op(self, inputs, eval_points):
+        if all(point is None for point in eval_points):
+            return [None]
+        return [self(*[i.zeros_like() if point is None else point for i, point in zip(inputs, eval_points)])]
+
 
 prepend_scalar_to_each_row = Prepend_scalar_to_each_row()
 prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.0)

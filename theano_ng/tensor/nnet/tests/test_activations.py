@@ -156,6 +156,13 @@ class TestPrepend(utt.InferShapeTester):
             theano.function([x, v], T.Rop(prepend_1_to_each_row(x), x, v), on_unused_input="ignore")(m, m),
             np.hstack([np.zeros((3, 1)), m]),
         )
+        out = prepend_scalar_to_each_row(s, x)
+        f = theano.function(
+            [s, x, v], [T.Rop(out, s, s), T.Rop(out, x, v), T.Rop(out, [s, x], [s, v])], on_unused_input="ignore"
+        )
+        column, zeros = np.full((3, 1), 2.0), np.zeros((3, 1))
+        for got, want in zip(f(2.0, m, m), ([column, 0 * m], [zeros, m], [column, m])):
+            np.testing.assert_array_equal(got, np.hstack(want))
         self._compile_and_check([x], [prepend_1_to_each_row(x)], [m], Prepend_scalar_constant_to_each_row)
         self._compile_and_check([s, x], [prepend_scalar_to_each_row(s, x)], [2.0, m], Prepend_scalar_to_each_row)
 
