@@ -28,8 +28,8 @@ typedef struct {
     npy_intp n[NPY_MAXDIMS], stride[NPY_MAXDIMS];
 } Dimensions;
 
-/* A C-contiguous array with dimensions that are averaged over and dimensions that are kept. Neighbours of one kind are one dimension; the last
- * one stands apart. */
+/* A C-contiguous array with dimensions that are averaged over and dimensions that are kept. Neighbours of one kind are one dimension; the
+ * last one stands apart. */
 typedef struct {
     Dimensions kept, averaged;
     int inner_is_averaged;
@@ -121,7 +121,8 @@ static int read_axes(PyArrayObject *x, const char *who, int64_t n_axes, const in
     memset(averaged, 0, NPY_MAXDIMS);
     for (int64_t i = 0; i < n_axes; ++i) {
         if (axes[i] < 0 || axes[i] >= PyArray_NDIM(x)) {
-            PyErr_Format(PyExc_ValueError, "%s: there is no axis %lld in an input with %d dimensions", who, (long long)axes[i], PyArray_NDIM(x));
+            PyErr_Format(PyExc_ValueError, "%s: there is no axis %lld in an input with %d dimensions", who, (long long)axes[i],
+                         PyArray_NDIM(x));
             return -1;
         }
         averaged[axes[i]] = 1;
@@ -165,7 +166,7 @@ static int deliver(PyObject *out, PyArrayObject *work)
     return (PyObject *)work == out ? 0 : PyArray_CopyInto((PyArrayObject *)out, work);
 }
 
-/* Runs `compute` on the inputs from `first` on as C-contiguous arrays of the type that is computed in. */
+/* The arrays that are computed with. */
 #define MOST 5
 typedef struct {
     PyArrayObject *in[MOST], *out[MOST];
@@ -179,6 +180,7 @@ static void drop(Arrays *a)
     }
 }
 
+/* The first n inputs, C-contiguous and of the type that is computed in. */
 static int bring(Arrays *a, int n, PyObject **in, int type)
 {
     for (int i = 0; i < n; ++i) {

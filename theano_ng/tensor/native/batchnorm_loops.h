@@ -160,8 +160,8 @@ static inline void NAME(finish)(double mean, double squares, double count, doubl
     *shift = (double)bias[k] - (isfinite(lost) ? lost : 0);
 }
 
-VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *x_, const void *scale, const void *bias, void *out_, void *mean_out,
-                        void *invstd_out, void *var_out)
+VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *x_, const void *scale, const void *bias, void *out_,
+                                   void *mean_out, void *invstd_out, void *var_out)
 {
     const REAL *x = x_;
     REAL *out = out_;
@@ -223,8 +223,8 @@ VECTORISED static void NAME(train)(const Layout *l, double epsilon, const void *
     }
 }
 
-VECTORISED static void NAME(train_grad)(const Layout *l, const void *x_, const void *dy_, const void *scale_, const void *mean_, const void *invstd_,
-                             void *dx_, void *dscale_, void *dbias_)
+VECTORISED static void NAME(train_grad)(const Layout *l, const void *x_, const void *dy_, const void *scale_, const void *mean_,
+                                        const void *invstd_, void *dx_, void *dscale_, void *dbias_)
 {
     const REAL *x = x_, *dy = dy_, *scale = scale_, *mean = mean_, *invstd = invstd_;
     REAL *dx = dx_, *dscale = dscale_, *dbias = dbias_;

@@ -1,7 +1,7 @@
 /* Connectionist temporal classification: costs and gradients by the forward-backward algorithm in the log domain.
  *
  * A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, ICML 2006, section 4. The states of an example
- * are its labels with a blank before, between and after them: state s is blank when s is even, else label s / 2. Sums are kept in double. */
+ * are its labels with a blank before, between and after them: state s is blank when s is even, else label s / 2. Sums are in double. */
 #include "native.h"
 #include "threads.h"
 #include <math.h>
@@ -156,7 +156,8 @@ static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols
     return labels;
 }
 
-/* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch), gradients. Words: openmp. */
+/* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch), gradients.
+ * Words: openmp. */
 NATIVE_FUNCTION(ctc, openmp)
 static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_words *words)
 {
@@ -168,7 +169,8 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
     (void)nin;
     if (PyArray_DIM((PyArrayObject *)in[1], 0) != batch || PyArray_DIM((PyArrayObject *)in[2], 0) != batch) {
         PyErr_Format(PyExc_ValueError, "ctc: activations are of %zd examples, labels of %zd, and there are %zd input lengths",
-                     (Py_ssize_t)batch, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[1], 0), (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 0));
+                     (Py_ssize_t)batch, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[1], 0),
+                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 0));
         return -1;
     }
     if (symbols == 0) {
@@ -209,8 +211,8 @@ static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struc
 #pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1) reduction(|| : lacking)
 #endif
     for (npy_intp i = 0; i < batch; ++i) {
-        Example e = {(npy_intp)lengths[i], symbols, counts[i], labels + i * width, PyArray_BYTES(x) + i * symbols * item, batch * symbols * item,
-                     gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
+        Example e = {(npy_intp)lengths[i], symbols, counts[i], labels + i * width, PyArray_BYTES(x) + i * symbols * item,
+                     batch * symbols * item, gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
         lacking = lacking || solve(&e, type, costs + i) < 0;
     }
     if (lacking) {

@@ -230,8 +230,9 @@ static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const
     if (PyArray_NDIM(x) != 2 || PyArray_DIM(x, 0) != high || PyArray_DIM(x, 1) != wide) {
         PyObject *shape = PyObject_GetAttrString(in[0], "shape");
         if (shape != NULL)
-            PyErr_Format(PyExc_ValueError, "Images2NeibsGrad: neibs has shape %R, expected (%zd, %zd) for images of shape (%zd, %zd, %zd, %zd)",
-                         shape, (Py_ssize_t)high, (Py_ssize_t)wide, (Py_ssize_t)dims[0], (Py_ssize_t)dims[1], (Py_ssize_t)dims[2],
+            PyErr_Format(PyExc_ValueError,
+                         "Images2NeibsGrad: neibs has shape %R, expected (%zd, %zd) for images of shape (%zd, %zd, %zd, %zd)", shape,
+                         (Py_ssize_t)high, (Py_ssize_t)wide, (Py_ssize_t)dims[0], (Py_ssize_t)dims[1], (Py_ssize_t)dims[2],
                          (Py_ssize_t)dims[3]);
         Py_XDECREF(shape);
         return -1;

@@ -125,7 +125,7 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
                 raise TypeError("%s must be integers, got %s" % (name, value.type))
         if not activations.dtype.startswith("float"):
             raise TypeError("activations must be floats, got %s" % activations.type)
-        outputs = [TensorType(activations.dtype, (False,))()]
+        outputs = [TensorType(activations.dtype, activations.broadcastable[1:2])()]
         if self.compute_grad:
             outputs.append(activations.type())
         return Apply(self, [activations, labels, input_lengths], outputs)

@@ -10,6 +10,7 @@ from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, int_div, switch
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
@@ -226,7 +227,9 @@ class Images2NeibsGrad(_Windows):
         if neibs.dtype in DISCRETE:
             return [neibs.zeros_like(dtype=config.floatX)] + rest
         found = Images2Neibs(self.mode)(grads[0], neib_shape, neib_step)
-        return [neibs.type.filter_variable(found)] + rest
+        if found.broadcastable != neibs.broadcastable:
+            found = patternbroadcast(found, neibs.broadcastable)
+        return [found] + rest
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

@@ -213,6 +213,14 @@ class TestGraphs(unittest.TestCase):
             self.assertEqual(kinds, [True])
             utt.assert_allclose(alone, both_)
 
+    def test_one_example(self):
+        x = T.TensorType("float64", (False, True, False))()
+        cost = ctc(x, *[v[:1] for v in self.values[1:]])
+        self.assertEqual(cost.broadcastable, (True,))
+        got = theano.function([x], [cost, grad(cost.sum(), x)])(self.values[0][:, :1])
+        utt.assert_allclose(got[0], [brute_force(self.values[0][:, 0], [1, 2])])
+        self.assertEqual(got[1].shape, (4, 1, 3))
+
     def test_shapes(self):
         costs, gradients = ConnectionistTemporalClassification()(*self.names)
         f = theano.function(self.names, [costs.shape, gradients.shape], on_unused_input="ignore")

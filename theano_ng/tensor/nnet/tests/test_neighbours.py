@@ -225,6 +225,8 @@ class TestDerivatives(unittest.TestCase):
                 )
         x = T.TensorType("float64", (False, True, False, False))()
         self.assertEqual(grad(images2neibs(x, (2, 2)).sum(), x).type, x.type)
+        row = T.row()
+        self.assertEqual(grad(neibs2images(row, (2, 2), (1, 1, 2, 2)).sum(), row).type, row.type)
         utt.verify_grad(lambda m: neibs2images(m, (2, 3), (2, 1, 4, 6)), [rng.randn(8, 6)], rng=rng, mode=UNREWRITTEN)
 
     def test_directions(self):
