@@ -21,6 +21,7 @@ MOVED = {
     "tensor.blas_c": "tensor.blas.c_variants",
     "tensor.blas_scipy": "tensor.blas.scipy_ger",
     "tensor.blas_headers": "tensor.blas.headers",
+    "tensor.nnet.opt": "tensor.nnet.opt_blocksparse",
     "gof.opt": "gof.rewriting",
     "gof.cmodule": "gof.compiler",
     "gof.compiledir": "gof.compiler.compiledir",
@@ -98,10 +99,6 @@ MISSING = {
         " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
         " tensor.nnet.conv2d_transpose tensor.nnet.conv3d tensor.nnet.separable_conv2d"
     ),
-    "neighbouring pixels": "tensor.nnet.neighbours sandbox.neighbours",
-    "batch normalization": "tensor.nnet.bn tensor.nnet.batch_normalization",
-    "products of blocks": "tensor.nnet.blocksparse sandbox.blocksparse",
-    "connectionist temporal classification": "tensor.nnet.ctc",
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
     "interactive pictures of graphs": "d3viz",
 }

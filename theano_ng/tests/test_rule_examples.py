@@ -36,7 +36,7 @@ from theano_ng.gof.optdb import DB
 from theano_ng.tensor import basic, nlinalg, nnet, opt, slinalg
 from theano_ng.tensor.blas import ops as blas_ops
 from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace
-from theano_ng.tensor.nnet import crossentropy, opt_sigm
+from theano_ng.tensor.nnet import blocksparse, bn, crossentropy, ctc, opt_sigm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.shaping.allocation import sum_to_shape
@@ -116,6 +116,10 @@ _TABLE = [
     ("i", "int64", np.array(1)),
     ("j", "int64", np.array(2)),
     ("n", "int64", np.array(3)),
+    ("blocks", "float64", (2, 2, 4, 4)),
+    ("places", "int64", np.array([[0, 1, 1], [1, 0, 1]])),
+    ("signs", "int64", np.array([[1], [2], [-1]])),
+    ("ends", "int64", np.array([2, 2, 1])),
 ]
 
 # name -> (variable, value)
@@ -147,6 +151,9 @@ def _namespace():
         nlinalg,
         nnet,
         crossentropy,
+        blocksparse,
+        bn,
+        ctc,
         theano_ng.sandbox.linalg.ops,
         T,
         theano_ng.ifelse,

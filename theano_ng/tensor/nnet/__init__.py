@@ -57,7 +57,8 @@ __getattr__, __dir__, _ = lazy_names(
         "theano_ng.tensor.nnet.opt_crossentropy": (
             "crossentropy_to_crossentropy_with_softmax crossentropy_to_crossentropy_with_softmax_with_bias "
             "graph_merge_softmax_with_crossentropy_softmax softmax_simplifier"
-        )
+        ),
+        "theano_ng.tensor.nnet.bn": "batch_normalization",
     },
-    modules="sigm opt_sigm opt_crossentropy",
+    modules="sigm opt_sigm opt_crossentropy bn opt_bn blocksparse opt_blocksparse ctc opt_ctc neighbours",
 )
