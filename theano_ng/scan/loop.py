@@ -5,6 +5,7 @@ import copy
 import numpy as np
 
 from theano_ng.gof.link_errors import raise_with_op, with_text
+from theano_ng.tensor.native.alloc import empty
 
 
 def check_lengths(op, n_steps, arguments):
@@ -135,12 +136,14 @@ def own(value):
 
 def empty_row(buffer):
     """An array for a row of a buffer."""
-    return np.empty(buffer.shape[1:], buffer.dtype)
+    return empty(buffer.shape[1:], buffer.dtype)
 
 
 def plain(value):
     """A copy of an array, C-contiguous and of NumPy's own class."""
-    return np.array(value, order="C", copy=True, subok=False)
+    copied = empty(np.shape(value), value.dtype)
+    copied[...] = value
+    return copied
 
 
 def no_rows(op, i, arguments):
@@ -183,7 +186,7 @@ def result_buffer(rows, shape, dtype, old=None):
     shape = (int(rows), *shape)
     if type(old) is np.ndarray and old.shape == shape and old.dtype == dtype and old.flags.carray and old.flags.owndata:
         return old
-    return np.empty(shape, dtype)
+    return empty(shape, dtype)
 
 
 def assign(op, buffer, place, value, number):
