@@ -71,6 +71,11 @@ def run(op, step, arguments, cells):
         The values of the outer inputs.
     cells : list of cells
         Get the values of the outer outputs.
+
+    Returns
+    -------
+    int
+        How many steps were done.
     """
     n_steps = int(arguments[0])
     check_lengths(op, n_steps, arguments)
@@ -114,6 +119,7 @@ def run(op, step, arguments, cells):
         cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
     for cell, value in zip(cells[op.n_outs :], shared):
         cell[0] = value if done else own(value)
+    return done
 
 
 def overwritten(op, state, tap, length):
