@@ -399,7 +399,10 @@ class ProfileStats:
         print("  Time in %i calls to Function.__call__: %es" % (self.fct_callcount, self.fct_call_time), file=file)
         if self.fct_call_time > 0 and self.fct_callcount > 0:
             whole, local = self.fct_call_time, sum(self.apply_time.values())
-            print("  Time in Function.fn.__call__: %es (%.3f%%)" % (self.vm_call_time, 100 * self.vm_call_time / whole), file=file)
+            print(
+                "  Time in Function.fn.__call__: %es (%.3f%%)" % (self.vm_call_time, 100 * self.vm_call_time / whole),
+                file=file,
+            )
             if local > 0:
                 print("  Time in thunks: %es (%.3f%%)" % (local, 100 * local / whole), file=file)
         self._summary_compile(file)
@@ -658,6 +661,8 @@ class ScanProfileStats(ProfileStats):
         print(file=file)
         if self.call_time > 0:
             steps, rest = self.vm_call_time, self.call_time - self.vm_call_time
-            print("  Total time spent in calling the VM %es (%.3f%%)" % (steps, 100 * steps / self.call_time), file=file)
+            print(
+                "  Total time spent in calling the VM %es (%.3f%%)" % (steps, 100 * steps / self.call_time), file=file
+            )
             print("  Total overhead (computing slices..) %es (%.3f%%)" % (rest, 100 * rest / self.call_time), file=file)
         print(file=file)

@@ -50,13 +50,18 @@ def in_order(buffer, rows):
     Parameters
     ----------
     buffer : ndarray
+        Its rows are put in order where they are: who announced that it is overwritten finds the result in it.
     rows : int
         How many rows were written since the buffer was empty.
     """
     if rows < len(buffer) or not len(buffer):
         return buffer[:rows]
     start = rows % len(buffer)
-    return np.concatenate([buffer[start:], buffer[:start]]) if start else buffer
+    if start:
+        first = buffer[:start].copy()
+        buffer[:-start] = buffer[start:]
+        buffer[-start:] = first
+    return buffer
 
 
 def run(op, step, arguments, cells):

@@ -102,7 +102,12 @@ def _lie_apart(a, b):
         if not isinstance(entry, slice):
             entry = slice(entry, entry + 1, None) if isinstance(entry, int) else slice(-1, None, None)
         start, stop = entry.start or 0, math.inf if entry.stop is None else entry.stop
-        if entry.step is not None or not isinstance(start, int) or not isinstance(stop, (int, float)) or min(start, stop) < 0:
+        if (
+            entry.step is not None
+            or not isinstance(start, int)
+            or not isinstance(stop, (int, float))
+            or min(start, stop) < 0
+        ):
             return False
         ranges.append((start, stop))
     (a_start, a_stop), (b_start, b_stop) = ranges
