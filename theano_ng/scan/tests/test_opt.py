@@ -273,7 +273,7 @@ class PushOut(Case):
             (lambda a, h: h + (a * (1 - a)), "mul"),
             (lambda a, h: T.dot(h, w) + (1 - a), "sub"),
             (lambda a, h: h * T.exp(a), "exp"),
-            (lambda a, h: h * (2 * T.dot(a, w)), "mul"),
+            (lambda a, h: h * (2 * T.tanh(T.dot(a, w))), "tanh"),
         ]:
             (out,) = self.loop(step, [x], h0)
             fn = self.check([x, w, h0], [out], values)
