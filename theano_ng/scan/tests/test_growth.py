@@ -8,28 +8,28 @@ from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.tensor.tests.test_opt_growth import calls_of
 
+MODE = Mode("cvm", "fast_run")
+
 
 def nested(depth, x):
     """Loops within loops."""
     if not depth:
         return T.tanh(x)
-    rows, _ = theano_ng.scan(
-        lambda s: nested(depth - 1, s) * 0.5, outputs_info=x, n_steps=2, mode=Mode("cvm", "fast_run")
-    )
+    rows, _ = theano_ng.scan(lambda s: nested(depth - 1, s) * 0.5, outputs_info=x, n_steps=2, mode=MODE)
     return rows[-1]
 
 
 def one_after_another(length, x):
     """Each loop runs over what the one before has made."""
-    rows = theano_ng.scan(lambda s: T.tanh(s), outputs_info=x, n_steps=3)[0]
+    rows = theano_ng.scan(lambda s: T.tanh(s), outputs_info=x, n_steps=3, mode=MODE)[0]
     for _ in range(length - 1):
-        rows = theano_ng.scan(lambda v, s: T.tanh(v) * s.sum(), sequences=rows, outputs_info=x)[0]
+        rows = theano_ng.scan(lambda v, s: T.tanh(v) * s.sum(), sequences=rows, outputs_info=x, mode=MODE)[0]
     return rows[-1]
 
 
 def repeated(n_steps, x):
     """One loop, of a number of steps that is known."""
-    return theano_ng.scan(lambda s: T.tanh(s) * s.sum(), outputs_info=x, n_steps=n_steps)[0][-1]
+    return theano_ng.scan(lambda s: T.tanh(s) * s.sum(), outputs_info=x, n_steps=n_steps, mode=MODE)[0][-1]
 
 
 class TestGrowth(unittest.TestCase):
@@ -39,7 +39,7 @@ class TestGrowth(unittest.TestCase):
         y = make(size, x)
 
         def compile_all():
-            theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=Mode("cvm", "fast_run"))
+            theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=MODE)
 
         with config.change_flags(cache_graphs=False):
             return calls_of(compile_all)
