@@ -14,6 +14,8 @@ from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
 from theano_ng.scan.op import Scan
 
+FAST = Mode("cvm", "fast_run")  # of DebugMode's functions others have the profiles
+
 
 def loop_of(f):
     (op,) = [node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, Scan)]
@@ -26,7 +28,7 @@ class TestProfile(unittest.TestCase):
         printed = list(profiling._atexit_print_list)
         self.addCleanup(profiling._atexit_print_list.__setitem__, slice(None), printed)
 
-    def make(self, mode=None, outer_mode=None, **kwargs):
+    def make(self, mode=FAST, outer_mode=FAST, **kwargs):
         x, m = T.dvector("x"), T.dmatrix("m")
         rows, _ = theano_ng.scan(
             lambda v, s, m: T.dot(m, T.tanh(s) + v),
@@ -82,7 +84,7 @@ class TestProfile(unittest.TestCase):
         x, _ = theano_ng.scan(
             lambda x, a: a * x * (1 - x), outputs_info=np.float64(0.5), non_sequences=a, n_steps=n, profile=True
         )
-        f = theano_ng.function([a, n], x[-1], mode=Mode("cvm", "fast_run"))
+        f = theano_ng.function([a, n], x[-1], mode=FAST)
         expected = 0.5
         for _ in range(7):
             expected = 3.7 * expected * (1 - expected)
