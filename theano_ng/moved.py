@@ -249,10 +249,10 @@ def lend_modules(package, function):
 
 
 class ServedModules:
-    """Finder and loader of the modules of the package under another name.
+    """Finder and loader of the modules of packages under another name.
 
     ``sys.modules["theano"] = theano_ng`` is enough for programs and pickles that say `theano`: importing ``theano.tensor`` gives
-    the module ``theano_ng.tensor``, not a second copy of it.
+    the module ``theano_ng.tensor``, not a second copy of it. So it is with the modules of a package that has a row in `MOVED`.
     """
 
     @staticmethod
@@ -260,6 +260,12 @@ class ServedModules:
         package, dot, inner = fullname.partition(".")
         if dot and package != __package__ and sys.modules.get(package) is sys.modules.get(__package__):
             return ModuleSpec(fullname, ServedModules, origin="%s.%s" % (__package__, inner))
+        parent, _, name = fullname.rpartition(".")
+        above = sys.modules.get(parent) if package == __package__ and inner not in MOVED else None
+        if above is not None and above.__name__ != parent:
+            home = "%s.%s" % (above.__name__, name)
+            if importlib.util.find_spec(home) is not None:
+                return ModuleSpec(fullname, ServedModules, origin=home)
         return None
 
     @staticmethod
