@@ -16,7 +16,7 @@
 /* Bytes of frames of images that go together. */
 #define BATCH_BYTES (1 << 21)
 /* What copying a register for a tile costs, in products of registers. */
-#define PACKING 3.0
+#define PACKING 4.0
 /* Pixels that the gradient of the weights goes through before the next taps. */
 #define PIXELS_AT_ONCE 128
 
@@ -45,34 +45,43 @@ struct TYPED(job) {
     struct TYPED(pass) *passes;
 };
 
+/* Pixels 0 ... q - 1 of a line of the frame: those from *first to *end - 1 are in the image, which has `length` pixels. */
+static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q, int64_t *first, int64_t *end)
+{
+    *first = start >= 0 ? 0 : (-start + step - 1) / step;
+    *end = length <= start ? 0 : (length - start + step - 1) / step;
+    *first = *first > q ? q : *first;
+    *end = *end > q ? q : *end < *first ? *first : *end;
+}
+
 /* Copies an image into its frame. */
 static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct frame *frame, const REAL *from, REAL *to)
 {
-    const int64_t *len = frame->length, *q = frame->pitch;
+    const int64_t *len = frame->length, *q = frame->pitch, *step = frame->stride, *start = frame->start;
+    int64_t slice = q[1] * q[2];
     for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
         for (int64_t s1 = 0; s1 < frame->phases[1]; ++s1)
-            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2)
-                for (int64_t p0 = 0; p0 < q[0]; ++p0) {
-                    int64_t x0 = frame->start[0] + frame->phase[0][s0] + p0 * frame->stride[0];
-                    for (int64_t p1 = 0; p1 < q[1]; ++p1, to += q[2]) {
-                        int64_t x1 = frame->start[1] + frame->phase[1][s1] + p1 * frame->stride[1];
-                        int64_t x2 = frame->start[2] + frame->phase[2][s2], step = frame->stride[2];
-                        if (x0 < 0 || x0 >= len[0] || x1 < 0 || x1 >= len[1]) {
-                            memset(to, 0, q[2] * sizeof(REAL));
-                            continue;
-                        }
-                        const REAL *line = from + (x0 * len[1] + x1) * len[2];
-                        int64_t first = x2 >= 0 ? 0 : (-x2 + step - 1) / step, end = len[2] <= x2 ? 0 : (len[2] - x2 + step - 1) / step;
-                        first = first > q[2] ? q[2] : first;
-                        end = end > q[2] ? q[2] : end < first ? first : end;
-                        for (int64_t i = 0; i < first; ++i)
-                            to[i] = 0;
-                        line += x2;
-                        kernels->spread(end - first, to + first, line + first * step, step);
-                        for (int64_t i = end; i < q[2]; ++i)
-                            to[i] = 0;
-                    }
+            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2) {
+                int64_t x0 = start[0] + frame->phase[0][s0], x1 = start[1] + frame->phase[1][s1], x2 = start[2] + frame->phase[2][s2];
+                int64_t first0, end0, first1, end1, first2, end2;
+                TYPED(inside)(x0, step[0], len[0], q[0], &first0, &end0);
+                TYPED(inside)(x1, step[1], len[1], q[1], &first1, &end1);
+                TYPED(inside)(x2, step[2], len[2], q[2], &first2, &end2);
+                memset(to, 0, first0 * slice * sizeof(REAL));
+                for (int64_t p0 = first0; p0 < end0; ++p0) {
+                    REAL *line = to + p0 * slice;
+                    memset(line, 0, first1 * q[2] * sizeof(REAL));
+                    if (first1 < end1 && first2 < end2)
+                        kernels->fill(end1 - first1, q[2], first2, end2, line + first1 * q[2],
+                                      from + ((x0 + p0 * step[0]) * len[1] + x1 + first1 * step[1]) * len[2] + x2 + first2 * step[2],
+                                      step[1] * len[2], step[2]);
+                    else
+                        memset(line + first1 * q[2], 0, (end1 - first1) * q[2] * sizeof(REAL));
+                    memset(line + end1 * q[2], 0, (q[1] - end1) * q[2] * sizeof(REAL));
                 }
+                memset(to + end0 * slice, 0, (q[0] - end0) * slice * sizeof(REAL));
+                to += q[0] * slice;
+            }
 }
 
 /* Weights of a group in the order in which the micro-kernel reads them. */
@@ -155,10 +164,42 @@ static void TYPED(pack_tile)(const struct TYPED(job) *job, const struct TYPED(pa
         }
 }
 
-/* So many tiles, TILES_AT_ONCE at most, of all filters of a group. */
-static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const struct tile *tiles, int64_t n_tiles, const REAL *from,
-                             const REAL *packed, REAL *to, REAL *work, const npy_intp *consecutive)
+/* Some images, and a group of their channels. */
+struct TYPED(unit) {
+    int64_t group, images;
+    const REAL *from;
+    REAL *to;
+};
+
+static struct TYPED(unit) TYPED(unit_of)(const struct TYPED(job) *job, int64_t number)
 {
+    int64_t group = number % job->groups, first = number / job->groups * job->images, channel = first * job->groups + group;
+    return (struct TYPED(unit)){group, job->units - first < job->images ? job->units - first : job->images,
+                                job->from + channel * job->channels * job->from_channel, job->to + channel * job->filters * job->to_filter};
+}
+
+static const struct tiling *TYPED(tiling_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t pass)
+{
+    return unit->images == job->images ? &job->passes[pass].whole : &job->passes[pass].rest;
+}
+
+/* Copies a channel, counted through the images of the unit, into its frame. */
+static void TYPED(fill_channel)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t c, REAL *frames)
+{
+    int64_t channel = c / job->channels * job->groups * job->channels + c % job->channels;
+    TYPED(fill_frame)(job->kernels, &job->frame, unit->from + channel * job->from_channel, frames + c * job->frame.channel);
+}
+
+/* The tiles from `begin` on, TILES_AT_ONCE at most, of all filters of a group. */
+static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t begin, const REAL *frames, REAL *work,
+                             const npy_intp *consecutive)
+{
+    const struct TYPED(pass) *pass = &job->passes[number];
+    const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
+    const struct tile *tiles = tiling->tiles + begin;
+    int64_t n_tiles = tiling->n_tiles - begin < TILES_AT_ONCE ? tiling->n_tiles - begin : TILES_AT_ONCE;
+    const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
+    REAL *to = unit->to + pass->to;
     const struct TYPED(kernels) *kernels = job->kernels;
     int64_t columns = 3 * kernels->lanes;
     REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
@@ -181,7 +222,7 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(pa
             k += n;
         } while (k < pass->summed);
         for (int t = 0; t < n_tiles; ++t)
-            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter + pass->to, job->to_filter,
+            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter, job->to_filter,
                             job->step[2]);
     }
 }
@@ -196,29 +237,36 @@ static int64_t TYPED(work_size)(const struct TYPED(job) *job)
 static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *frames, int64_t frame_size, REAL *work, const npy_intp *consecutive)
 {
     const struct frame *frame = &job->frame;
-    const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t blocks = (job->units + job->images - 1) / job->images, units = blocks * job->groups, channels = job->channels;
-    int64_t work_size = TYPED(work_size)(job), image_channels = job->groups * channels;
-    int apart = threads == 1 || units >= threads;       /* each thread has its own images */
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1 && apart)
-    for (int64_t unit = 0; unit < units; ++unit) {
-        int64_t group = unit % job->groups, first = unit / job->groups * job->images;
-        int64_t images = job->units - first < job->images ? job->units - first : job->images;
-        const REAL *image = job->from + (first * job->groups + group) * channels * job->from_channel;
-        REAL *own = frames + (apart ? thread_number() : 0) * frame_size, *to = job->to + (first * job->groups + group) * job->filters * job->to_filter;
-        if (!frame->borrowed) {
-#pragma omp parallel for num_threads(threads) if (threads > 1 && !apart)
-            for (int64_t c = 0; c < images * channels; ++c)
-                TYPED(fill_frame)(kernels, frame, image + (c / channels * image_channels + c % channels) * job->from_channel, own + c * frame->channel);
+    int64_t units = (job->units + job->images - 1) / job->images * job->groups, work_size = TYPED(work_size)(job);
+    if (threads == 1 || units >= threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
+        for (int64_t unit = 0; unit < units; ++unit) {
+            struct TYPED(unit) u = TYPED(unit_of)(job, unit);
+            REAL *own = frames + thread_number() * frame_size;
+            if (!frame->borrowed)
+                for (int64_t c = 0; c < u.images * job->channels; ++c)
+                    TYPED(fill_channel)(job, &u, c, own);
+            for (int64_t p = 0; p < job->n_passes; ++p)
+                for (int64_t begin = 0; begin < TYPED(tiling_of)(job, &u, p)->n_tiles; begin += TILES_AT_ONCE)
+                    TYPED(run_tiles)(job, &u, p, begin, own, work + thread_number() * work_size, consecutive);
         }
-        for (int64_t p = 0; p < job->n_passes; ++p) {
-            const struct TYPED(pass) *pass = &job->passes[p];
-            const struct tiling *tiling = images == job->images ? &pass->whole : &pass->rest;
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1 && !apart)
-            for (int64_t begin = 0; begin < tiling->n_tiles; begin += TILES_AT_ONCE)
-                TYPED(run_tiles)(job, pass, tiling->tiles + begin,
-                                 tiling->n_tiles - begin < TILES_AT_ONCE ? tiling->n_tiles - begin : TILES_AT_ONCE, frame->borrowed ? image : own, pass->packed + group * job->filters * pass->summed, to,
-                                 work + thread_number() * work_size, consecutive);
+        return;
+    }
+    /* Fewer images than threads: they share each. */
+    for (int64_t unit = 0; unit < units; ++unit) {
+        struct TYPED(unit) u = TYPED(unit_of)(job, unit);
+#pragma omp parallel num_threads(threads)
+        {
+            if (!frame->borrowed) {
+#pragma omp for
+                for (int64_t c = 0; c < u.images * job->channels; ++c)
+                    TYPED(fill_channel)(job, &u, c, frames);
+            }
+            for (int64_t p = 0; p < job->n_passes; ++p) {
+#pragma omp for schedule(dynamic) nowait
+                for (int64_t begin = 0; begin < TYPED(tiling_of)(job, &u, p)->n_tiles; begin += TILES_AT_ONCE)
+                    TYPED(run_tiles)(job, &u, p, begin, frames, work + thread_number() * work_size, consecutive);
+            }
         }
     }
 }

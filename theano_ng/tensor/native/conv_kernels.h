@@ -4,6 +4,7 @@
  * Each keeps a tile of ROWS x COLUMNS sums in registers. Sizes and offsets are in elements.
  */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(vec)
 #define LANES ((int)(WIDTH / sizeof(REAL)))
@@ -153,6 +154,11 @@ INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
     if (i < n) {
         if (i > 0)
             *(VEC *)(to + n - LANES) = *(const VEC *)(from + n - LANES);
+        else if (n >= LANES / 2) {
+            NAME(half) first = *(const NAME(half) *)from, last = *(const NAME(half) *)(from + n - LANES / 2);
+            *(NAME(half) *)to = first;
+            *(NAME(half) *)(to + n - LANES / 2) = last;
+        }
         else
             for (; i < n; ++i)
                 to[i] = from[i];
@@ -174,23 +180,37 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
         }
 }
 
-/* to[i] = from[step i] for n elements. */
-static void NAME(spread)(npy_intp n, REAL *to, const REAL *from, npy_intp step)
+/* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
+static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
-    npy_intp i = 0;
-    if (step == 1) {
-        NAME(copy)(to, from, n);
-        return;
+    NAME(mask) even, odd;
+    for (int k = 0; k < LANES; ++k) {
+        even[k] = 2 * k;
+        odd[k] = 2 * k + 1;
     }
-    if (step == 2) {
-        NAME(mask) even;
-        for (int k = 0; k < LANES; ++k)
-            even[k] = 2 * k;
-        for (; i + LANES < n; i += LANES)
-            *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
+    npy_intp n = end - first;
+    for (; lines > 0; --lines, to += width, from += pitch) {
+        REAL *out = to + first;
+        npy_intp i = 0;
+        for (npy_intp k = 0; k < first; ++k)
+            to[k] = 0;
+        if (step == 1)
+            NAME(copy)(out, from, n);
+        else {
+            if (step == 2 && n > LANES) {
+                for (; i + LANES < n; i += LANES)
+                    *(VEC *)(out + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
+                /* The last ones without reading behind the line. */
+                const REAL *last = from + 2 * (n - LANES) - 1;
+                *(VEC *)(out + n - LANES) = __builtin_shuffle(*(const VEC *)last, *(const VEC *)(last + LANES), odd);
+                i = n;
+            }
+            for (; i < n; ++i)
+                out[i] = from[i * step];
+        }
+        for (npy_intp k = end; k < width; ++k)
+            to[k] = 0;
     }
-    for (; i < n; ++i)
-        to[i] = from[i * step];
 }
 
 /* The sum of products of two lines. */
@@ -267,7 +287,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
     .pack = NAME(pack),
     .unpack = NAME(unpack),
-    .spread = NAME(spread),
+    .fill = NAME(fill),
     .dot = NAME(dot),
     .add_scaled = NAME(add_scaled),
 };

@@ -8,7 +8,7 @@ struct TYPED(kernels) {
     void (*along[8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
     void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
     void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
-    void (*spread)(npy_intp, REAL *, const REAL *, npy_intp);
+    void (*fill)(npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp, npy_intp);
     REAL (*dot)(npy_intp, const REAL *, const REAL *);
     void (*add_scaled)(npy_intp, REAL, const REAL *, REAL *);
 };
