@@ -5,6 +5,7 @@
  */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
+typedef MASK NAME(half_mask) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(vec)
 #define LANES ((int)(WIDTH / sizeof(REAL)))
@@ -180,14 +181,30 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
         }
 }
 
+/* Copies every second of 2 n - 1 elements, for n > LANES / 2, and returns n. */
+INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
+{
+    NAME(mask) even;
+    NAME(half_mask) even_half;
+    for (int k = 0; k < LANES; ++k)
+        even[k] = 2 * k;
+    for (int k = 0; k < LANES / 2; ++k)
+        even_half[k] = 2 * k;
+    npy_intp i = 0, last = n - LANES / 2;
+    for (; i + LANES < n; i += LANES)
+        *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
+    if (i < last)
+        *(NAME(half) *)(to + i) =
+            __builtin_shuffle(*(const NAME(half) *)(from + 2 * i), *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
+    /* The last ones from an element earlier on: nothing behind the line is read. */
+    const REAL *end = from + 2 * last - 1;
+    *(NAME(half) *)(to + last) = __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
+    return n;
+}
+
 /* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
-    NAME(mask) even, odd;
-    for (int k = 0; k < LANES; ++k) {
-        even[k] = 2 * k;
-        odd[k] = 2 * k + 1;
-    }
     npy_intp n = end - first;
     for (; lines > 0; --lines, to += width, from += pitch) {
         REAL *out = to + first;
@@ -197,14 +214,8 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
         if (step == 1)
             NAME(copy)(out, from, n);
         else {
-            if (step == 2 && n > LANES) {
-                for (; i + LANES < n; i += LANES)
-                    *(VEC *)(out + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
-                /* The last ones without reading behind the line. */
-                const REAL *last = from + 2 * (n - LANES) - 1;
-                *(VEC *)(out + n - LANES) = __builtin_shuffle(*(const VEC *)last, *(const VEC *)(last + LANES), odd);
-                i = n;
-            }
+            if (step == 2 && n > LANES / 2)
+                i = NAME(every_second)(out, from, n);
             for (; i < n; ++i)
                 out[i] = from[i * step];
         }

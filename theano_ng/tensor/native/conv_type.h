@@ -139,8 +139,12 @@ static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED
     if (few)
         job.frame.borrowed = 0;
     int64_t all = job.channels * job.taps, lanes = kernels->lanes, padded = TYPED(padded_filters)(&job);
-    int64_t pixels = g->top[0] * g->top[1] * g->top[2], room = few ? pixels + lanes : 2 * PIXELS_AT_ONCE * padded;
-    int64_t frame_size = job.frame.borrowed ? 0 : job.channels * job.frame.channel + job.frame.slack;
+    int64_t pixels = g->top[0] * g->top[1] * g->top[2], room = few ? pixels + lanes : PIXELS_ROOM * padded;
+    job.images = 1;
+    while (!few && job.images < job.units && job.images * pixels < PIXELS_ROOM
+           && (job.images + 1) * job.channels * job.frame.channel * (int64_t)sizeof(REAL) <= BATCH_BYTES)
+        ++job.images;
+    int64_t frame_size = job.frame.borrowed ? 0 : job.images * job.channels * job.frame.channel + job.frame.slack;
     int64_t sums = g->groups * all * (few ? g->filters * lanes : padded);
     job.off = take(arena, all, sizeof *job.off);
     int64_t *weight = take(arena, job.taps, sizeof *weight);
