@@ -104,7 +104,7 @@ class TestTable(UsesInstructionSets):
 
     def check(self, image, kernel, modes, strides, dilations, **more):
         rng, turn = np.random.RandomState(5), itertools.count()
-        for mode, stride, dilation, groups in itertools.product(modes, strides, dilations, (1, 2, 3)):
+        for mode, stride, dilation, groups in itertools.product(modes, strides, dilations, (1, 3)):
             case = Case(
                 rng,
                 image,
