@@ -14,7 +14,7 @@ import time
 import measure
 import numpy as np
 
-ROUNDS = 3
+ROUNDS = 1
 
 
 def layers():
