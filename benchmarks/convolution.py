@@ -14,7 +14,7 @@ import time
 import measure
 import numpy as np
 
-ROUNDS = 1
+ROUNDS = 3
 
 
 def layers():
