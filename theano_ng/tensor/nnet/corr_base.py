@@ -37,7 +37,7 @@ def _whole(value, name):
 
 
 class CorrBase(NativeOp, OpenMPOp):
-    """An Op of the family; subclasses say for how many axes, and which of the three it is.
+    """An Op of the family; subclasses say for how many axes, which of the three it is, and check border modes (`_border_mode`).
 
     Attributes
     ----------
@@ -68,10 +68,6 @@ class CorrBase(NativeOp, OpenMPOp):
         if num_groups < 1:
             raise ValueError("Number of groups should be greater than 0")
         self.num_groups = int(num_groups)
-
-    def _border_mode(self, mode):
-        """The border mode as it is kept; ValueError where it is none."""
-        raise NotImplementedError
 
     def _twin(self, op):
         """Another Op of the family with the parameters of this one."""
