@@ -169,11 +169,25 @@ class CorrBase(NativeOp, OpenMPOp):
         )
 
     def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = self.value(inputs, node.outputs[0].dtype)
+
+    def value(self, inputs, dtype):
+        """What the Op makes of arrays, in NumPy.
+
+        Parameters
+        ----------
+        inputs : list of ndarray
+            Those of a node.
+        dtype : dtype
+
+        Returns
+        -------
+        ndarray of that dtype
+        """
         shapes = self._fitting([inputs[0].shape, inputs[1].shape, *inputs[2:]])
-        dtype = node.outputs[0].dtype
         wide = "float32" if dtype == "float16" else dtype
         a, b = (np.asarray(x, dtype=wide) for x in inputs[:2])
-        output_storage[0][0] = np.asarray(self._correlate(a, b, shapes, wide), dtype=dtype, order="C")
+        return np.asarray(self._correlate(a, b, shapes, wide), dtype=dtype, order="C")
 
     def _correlate(self, a, b, shapes, dtype):
         """The sum over the taps of the kernel: each is a product of the part of the image that it meets."""
