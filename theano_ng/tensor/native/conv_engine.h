@@ -1,0 +1,373 @@
+/* Correlation for one floating-point type; conv.c includes this once per type, with REAL, TYPED(f) and KERNELS (of the type, by instruction
+ * set) defined.
+ *
+ * The forward pass and the gradient with respect to the images are the same: sums over channels and taps of weights times an image that was
+ * moved. An image is copied into a frame, with its padding, and so that pixels a stride apart are neighbours (struct frame). There every
+ * tap is an offset, and the outputs of a line lie side by side. The micro-kernel multiplies packed weights with lines of the frame
+ * (`shifted`), or with a block of it that was packed for the tile, which costs a little for each tile, and saves the columns between the lines.
+ *
+ * The gradient with respect to the weights reads the frame too: a tile is channels and taps by filters, summed over pixels.
+ */
+
+/* Filters that a tile goes through before the next one, and channels and taps that it sums up before the next filters. */
+#define FILTERS_AT_ONCE 512
+#define SUMMED_AT_ONCE 256
+/* Pixels that the gradient of the weights goes through before the next taps. */
+#define PIXELS_AT_ONCE 128
+
+/* One grid of outputs: all of them, or those of one phase of the stride of a gradient. */
+struct TYPED(pass) {
+    int64_t grid[3];          /* outputs along each axis */
+    int64_t to;               /* the first of them, in the image of a filter */
+    int64_t taps, summed;     /* of the kernel; channels times taps */
+    npy_intp *off;            /* [summed] where the first output finds its pixel */
+    const int64_t *weight;    /* [taps] where the tap lies in the kernel */
+    REAL *packed;             /* [group][filters of a panel][summed] */
+    int shifted;
+    int64_t linear, tiles;
+};
+
+struct TYPED(job) {
+    const struct TYPED(kernels) *kernels;
+    struct frame frame;
+    int64_t units, groups, filters, channels;       /* images, groups; of a group */
+    const REAL *from;
+    REAL *to;
+    int64_t from_channel, to_filter, step[3];       /* elements of an image of `from` and of `to`; between outputs */
+    int64_t n_passes;
+    struct TYPED(pass) *passes;
+};
+
+/* Copies an image into its frame. */
+static void TYPED(fill_frame)(const struct frame *frame, const REAL *from, REAL *to)
+{
+    const int64_t *len = frame->length, *q = frame->pitch;
+    for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
+        for (int64_t s1 = 0; s1 < frame->phases[1]; ++s1)
+            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2)
+                for (int64_t p0 = 0; p0 < q[0]; ++p0) {
+                    int64_t x0 = frame->start[0] + frame->phase[0][s0] + p0 * frame->stride[0];
+                    for (int64_t p1 = 0; p1 < q[1]; ++p1, to += q[2]) {
+                        int64_t x1 = frame->start[1] + frame->phase[1][s1] + p1 * frame->stride[1];
+                        int64_t x2 = frame->start[2] + frame->phase[2][s2], step = frame->stride[2];
+                        if (x0 < 0 || x0 >= len[0] || x1 < 0 || x1 >= len[1]) {
+                            memset(to, 0, q[2] * sizeof(REAL));
+                            continue;
+                        }
+                        const REAL *line = from + (x0 * len[1] + x1) * len[2];
+                        int64_t first = x2 >= 0 ? 0 : (-x2 + step - 1) / step, end = len[2] <= x2 ? 0 : (len[2] - x2 + step - 1) / step;
+                        first = first > q[2] ? q[2] : first;
+                        end = end > q[2] ? q[2] : end < first ? first : end;
+                        for (int64_t i = 0; i < first; ++i)
+                            to[i] = 0;
+                        line += x2;
+                        if (step == 1)
+                            memcpy(to + first, line + first, (end - first) * sizeof(REAL));
+                        else
+                            for (int64_t i = first; i < end; ++i)
+                                to[i] = line[i * step];
+                        for (int64_t i = end; i < q[2]; ++i)
+                            to[i] = 0;
+                    }
+                }
+}
+
+/* Weights of a group in the order in which the micro-kernel reads them. */
+static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const REAL *weights, int64_t by_filter,
+                                int64_t by_channel, REAL *to)
+{
+    int rows = job->kernels->rows;
+    for (int64_t f = 0; f < job->filters; f += rows) {
+        int64_t count = job->filters - f < rows ? job->filters - f : rows;
+        for (int64_t c = 0; c < job->channels; ++c)
+            for (int64_t t = 0; t < pass->taps; ++t) {
+                const REAL *w = weights + f * by_filter + c * by_channel + pass->weight[t];
+                for (int64_t i = 0; i < count; ++i)
+                    *to++ = w[i * by_filter];
+            }
+    }
+}
+
+/* Part of a tile that lies in one line of the output. */
+struct TYPED(piece) {
+    int64_t column, n, from, to;
+};
+
+static int TYPED(pieces_of)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t begin, int64_t end,
+                            struct TYPED(piece) *pieces)
+{
+    const int64_t *q = job->frame.pitch, *grid = pass->grid;
+    int64_t width = pass->shifted ? q[2] : grid[2], height = pass->shifted ? q[1] : grid[1];
+    int n = 0;
+    for (int64_t at = begin; at < end;) {
+        int64_t column = at % width, line = at / width, g0 = line / height, g1 = line % height;
+        int64_t count = end - at < width - column ? end - at : width - column;
+        int64_t useful = column + count <= grid[2] ? count : grid[2] - column;
+        if (useful > 0 && g1 < grid[1])
+            pieces[n++] = (struct TYPED(piece)){at - begin, useful, (g0 * q[1] + g1) * q[2] + column,
+                                                g0 * job->step[0] + g1 * job->step[1] + column * job->step[2]};
+        at += count;
+    }
+    return n;
+}
+
+/* One tile of outputs, of all filters of a group. */
+static void TYPED(run_tile)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t tile, const REAL *from, int borrowed,
+                            const REAL *packed, REAL *to, REAL *work, const npy_intp *consecutive)
+{
+    const struct TYPED(kernels) *kernels = job->kernels;
+    int64_t lanes = kernels->lanes, columns = 3 * lanes, begin = tile * columns;
+    int64_t all = pass->shifted ? pass->linear : pass->grid[0] * pass->grid[1] * pass->grid[2];
+    int64_t end = begin + columns < all ? begin + columns : all, count = end - begin;
+    int64_t wide = (count + lanes - 1) / lanes;
+    struct TYPED(piece) pieces[64];
+    int n_pieces = TYPED(pieces_of)(job, pass, begin, end, pieces), exact = 0;
+    /* Nothing behind the last pixel of a borrowed image may be read. */
+    if (borrowed && pass->shifted)
+        exact = begin + wide * lanes > pass->linear;
+    else if (borrowed)
+        for (int p = 0; p < n_pieces; ++p)
+            exact |= pieces[p].from + (pieces[p].n + lanes - 1) / lanes * lanes > pass->linear;
+    int pack = !pass->shifted || exact;
+    REAL *sums = work, *block = work + FILTERS_AT_ONCE * columns;
+    for (int64_t f0 = 0; f0 < job->filters; f0 += FILTERS_AT_ONCE) {
+        int64_t f1 = f0 + FILTERS_AT_ONCE < job->filters ? f0 + FILTERS_AT_ONCE : job->filters;
+        int64_t k = 0;
+        do {
+            int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
+            if (pack) {
+                REAL *line = block;
+                for (int64_t i = 0; i < n; ++i, line += columns) {
+                    const REAL *source = from + pass->off[k + i];
+                    if (pass->shifted)
+                        memcpy(line, source + begin, count * sizeof(REAL));
+                    else if (exact)
+                        for (int p = 0; p < n_pieces; ++p)
+                            memcpy(line + pieces[p].column, source + pieces[p].from, pieces[p].n * sizeof(REAL));
+                    else if (n_pieces == 1)
+                        kernels->copy_wide(line, source + pieces[0].from, count);
+                    else
+                        for (int p = 0; p < n_pieces; ++p)
+                            kernels->copy_wide(line + pieces[p].column, source + pieces[p].from, pieces[p].n);
+                }
+            }
+            const REAL *lines = pack ? block : from + begin;
+            const npy_intp *off = pack ? consecutive : pass->off + k;
+            for (int64_t f = f0; f < f1; f += kernels->rows) {
+                int64_t rows = job->filters - f < kernels->rows ? job->filters - f : kernels->rows;
+                kernels->tile[wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, sums + (f - f0) * columns, k == 0);
+            }
+            k += n;
+        } while (k < pass->summed);
+        for (int64_t f = f0; f < f1; ++f) {
+            const REAL *line = sums + (f - f0) * columns;
+            REAL *image = to + f * job->to_filter + pass->to;
+            for (int p = 0; p < n_pieces; ++p) {
+                const REAL *sum = line + pieces[p].column;
+                REAL *out = image + pieces[p].to;
+                if (job->step[2] == 1)
+                    memcpy(out, sum, pieces[p].n * sizeof(REAL));
+                else
+                    for (int64_t i = 0; i < pieces[p].n; ++i)
+                        out[i * job->step[2]] = sum[i];
+            }
+        }
+    }
+}
+
+/* Elements of scratch memory that a thread needs beside its frame. */
+static int64_t TYPED(work_size)(const struct TYPED(job) *job)
+{
+    return (FILTERS_AT_ONCE + SUMMED_AT_ONCE + 8) * 3 * job->kernels->lanes;
+}
+
+/* All outputs; `frames` has room for one frame of a group for each thread, `work` for its tiles. */
+static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *frames, REAL *work, const npy_intp *consecutive)
+{
+    const struct frame *frame = &job->frame;
+    int64_t units = job->units * job->groups, channels = job->channels, frame_size = channels * frame->channel + frame->slack;
+    int64_t work_size = TYPED(work_size)(job);
+    if (threads == 1 || units >= threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
+        for (int64_t unit = 0; unit < units; ++unit) {
+            int64_t group = unit % job->groups, me = thread_number();
+            const REAL *image = job->from + unit * channels * job->from_channel;
+            REAL *own = frames + me * frame_size, *to = job->to + unit * job->filters * job->to_filter;
+            if (!frame->borrowed)
+                for (int64_t c = 0; c < channels; ++c)
+                    TYPED(fill_frame)(frame, image + c * job->from_channel, own + c * frame->channel);
+            for (int64_t p = 0; p < job->n_passes; ++p) {
+                const struct TYPED(pass) *pass = &job->passes[p];
+                for (int64_t tile = 0; tile < pass->tiles; ++tile)
+                    TYPED(run_tile)(job, pass, tile, frame->borrowed ? image : own, frame->borrowed, pass->packed + group * job->filters * pass->summed, to,
+                                    work + me * work_size, consecutive);
+            }
+        }
+        return;
+    }
+    for (int64_t unit = 0; unit < units; ++unit) {
+        int64_t group = unit % job->groups;
+        const REAL *image = job->from + unit * channels * job->from_channel;
+        REAL *to = job->to + unit * job->filters * job->to_filter;
+#pragma omp parallel num_threads(threads)
+        {
+            if (!frame->borrowed) {
+#pragma omp for
+                for (int64_t c = 0; c < channels; ++c)
+                    TYPED(fill_frame)(frame, image + c * job->from_channel, frames + c * frame->channel);
+            }
+            for (int64_t p = 0; p < job->n_passes; ++p) {
+                const struct TYPED(pass) *pass = &job->passes[p];
+#pragma omp for schedule(dynamic) nowait
+                for (int64_t tile = 0; tile < pass->tiles; ++tile)
+                    TYPED(run_tile)(job, pass, tile, frame->borrowed ? image : frames, frame->borrowed, pass->packed + group * job->filters * pass->summed, to,
+                                    work + thread_number() * work_size, consecutive);
+            }
+        }
+    }
+}
+
+/* Whether tiles are better packed: what is computed in vain between lines is compared with what copying costs. */
+static void TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
+{
+    const int64_t *q = job->frame.pitch, *grid = pass->grid;
+    int64_t lanes = job->kernels->lanes, real = grid[0] * grid[1] * grid[2];
+    pass->linear = real == 0 ? 0 : ((grid[0] - 1) * q[1] + grid[1] - 1) * q[2] + grid[2];
+    double shifted = (double)((pass->linear + lanes - 1) / lanes), packed = (double)((real + lanes - 1) / lanes);
+    double pieces = packed + (double)(grid[0] * grid[1]);
+    pass->shifted = shifted * job->filters <= packed * job->filters + 2 * pieces;
+    pass->tiles = ((pass->shifted ? pass->linear : real) + 3 * lanes - 1) / (3 * lanes);
+}
+
+/* ---- Gradient with respect to the weights ---- */
+
+struct TYPED(sums) {
+    const struct TYPED(kernels) *kernels;
+    struct frame frame;
+    int64_t units, groups, filters, channels, taps, grid[3];
+    const REAL *image, *top;
+    int64_t from_channel;
+    npy_intp *off;            /* [channels of a group times taps] */
+    REAL *sums;               /* [group][...] */
+};
+
+/* out[column][row] of in[row][column] for `rows` lines that are `pitch` apart; out has `step` elements for each column, those behind the
+ * last row are zero. */
+static void TYPED(transpose)(int64_t rows, int64_t columns, const REAL *in, int64_t pitch, REAL *out, int64_t step)
+{
+    for (int64_t r = 0; r < step; r += 16) {
+        int64_t end = r + 16 < rows ? r + 16 : rows, last = r + 16 < step ? r + 16 : step;
+        for (int64_t c = 0; c < columns; ++c) {
+            int64_t i = r;
+            for (; i < end; ++i)
+                out[c * step + i] = in[i * pitch + c];
+            for (; i < last; ++i)
+                out[c * step + i] = 0;
+        }
+    }
+}
+
+/* Where the sums of a group begin: [chunk of filters][channels and taps][filters of the chunk]. */
+static int64_t TYPED(padded_filters)(const struct TYPED(sums) *job)
+{
+    return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes * job->kernels->lanes;
+}
+
+/* Adds what the images and gradients of a group give for the channels and taps [k0, k1). */
+static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *block)
+{
+    const struct frame *frame = &job->frame;
+    const struct TYPED(kernels) *kernels = job->kernels;
+    int64_t all = job->channels * job->taps, padded = TYPED(padded_filters)(job), registers = padded / kernels->lanes;
+    int64_t chunks = (registers + kernels->widest - 1) / kernels->widest, pixels = job->grid[0] * job->grid[1] * job->grid[2];
+    int64_t columns_at_once = job->grid[2] < 2 * PIXELS_AT_ONCE ? job->grid[2] : PIXELS_AT_ONCE;
+    int64_t lines_at_once = columns_at_once == 0 ? 1 : PIXELS_AT_ONCE / columns_at_once;
+    lines_at_once = lines_at_once < 1 ? 1 : lines_at_once;
+    REAL *sums = job->sums + group * all * padded;
+    int64_t c0 = k0 / job->taps, c1 = (k1 + job->taps - 1) / job->taps;
+    for (int64_t n = 0; n < job->units; ++n) {
+        const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel;
+        const REAL *top = job->top + (n * job->groups + group) * job->filters * pixels;
+        const REAL *from = image;
+        if (!frame->borrowed) {
+            for (int64_t c = c0; c < c1; ++c)
+                TYPED(fill_frame)(frame, image + c * job->from_channel, frame_memory + (c - c0) * frame->channel);
+            from = frame_memory - c0 * frame->channel;
+        }
+        for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
+            for (int64_t g1 = 0; g1 < job->grid[1]; g1 += lines_at_once) {
+                int64_t lines = job->grid[1] - g1 < lines_at_once ? job->grid[1] - g1 : lines_at_once;
+                for (int64_t g2 = 0; g2 < job->grid[2]; g2 += columns_at_once) {
+                    int64_t columns = job->grid[2] - g2 < columns_at_once ? job->grid[2] - g2 : columns_at_once;
+                    /* Where columns are cut, lines is 1: the pixels of the block always lie side by side. */
+                    TYPED(transpose)(job->filters, lines * columns, top + (g0 * job->grid[1] + g1) * job->grid[2] + g2, pixels, block, padded);
+                    const REAL *x = from + (g0 * frame->pitch[1] + g1) * frame->pitch[2] + g2;
+                    REAL *chunk_sums = sums;
+                    for (int64_t chunk = 0, first = 0; chunk < chunks; ++chunk) {
+                        int64_t wide = (registers - first + chunks - chunk - 1) / (chunks - chunk), most = kernels->outer_rows[wide - 1];
+                        for (int64_t k = k0; k < k1; k += most) {
+                            int64_t rows = k1 - k < most ? k1 - k : most;
+                            kernels->outer[wide - 1][rows - 1](lines, columns, x, frame->pitch[2], job->off + k, block + first * kernels->lanes, padded,
+                                                               chunk_sums + k * wide * kernels->lanes);
+                        }
+                        chunk_sums += all * wide * kernels->lanes;
+                        first += wide;
+                    }
+                }
+            }
+    }
+}
+
+/* Where the sum of a filter and a channel and tap is. */
+static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
+{
+    int64_t lanes = job->kernels->lanes, all = job->channels * job->taps, padded = TYPED(padded_filters)(job), registers = padded / lanes;
+    int64_t chunks = (registers + job->kernels->widest - 1) / job->kernels->widest;
+    const REAL *sums = job->sums + group * all * padded;
+    for (int64_t chunk = 0, first = 0; chunk < chunks; ++chunk) {
+        int64_t wide = (registers - first + chunks - chunk - 1) / (chunks - chunk), width = wide * lanes;
+        for (int64_t f = first * lanes; f < (first + wide) * lanes && f < job->filters; ++f)
+            for (int64_t c = 0; c < job->channels; ++c)
+                for (int64_t t = 0; t < job->taps; ++t)
+                    to[f * by_filter + c * by_channel + weight[t]] = sums[(c * job->taps + t) * width + f - first * lanes];
+        sums += all * width;
+        first += wide;
+    }
+}
+
+/* The same where a group has few filters: sums along the pixels. `sums` has a register for each filter, channel and tap. */
+static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL *frame_memory, REAL *lines)
+{
+    const struct frame *frame = &job->frame;
+    const struct TYPED(kernels) *kernels = job->kernels;
+    int64_t all = job->channels * job->taps, pixels = job->grid[0] * job->grid[1] * job->grid[2], slice = job->grid[1] * job->grid[2];
+    REAL *sums = job->sums + group * job->filters * all * kernels->lanes;
+    for (int64_t n = 0; n < job->units; ++n) {
+        const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel;
+        for (int64_t c = 0; c < job->channels; ++c)
+            TYPED(fill_frame)(frame, image + c * job->from_channel, frame_memory + c * frame->channel);
+        for (int64_t f = 0; f < job->filters; ++f) {
+            memcpy(lines, job->top + ((n * job->groups + group) * job->filters + f) * pixels, pixels * sizeof(REAL));
+            for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
+                for (int64_t k = 0; k < all; k += 8) {
+                    int64_t rows = all - k < 8 ? all - k : 8;
+                    kernels->along[rows - 1](job->grid[1], job->grid[2], frame_memory + g0 * frame->pitch[1] * frame->pitch[2], frame->pitch[2],
+                                             job->off + k, lines + g0 * slice, job->grid[2], sums + (f * all + k) * kernels->lanes);
+                }
+        }
+    }
+}
+
+static void TYPED(gather_along)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
+{
+    int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
+    const REAL *sums = job->sums + group * job->filters * all * lanes;
+    for (int64_t f = 0; f < job->filters; ++f)
+        for (int64_t c = 0; c < job->channels; ++c)
+            for (int64_t t = 0; t < job->taps; ++t, sums += lanes) {
+                REAL total = 0;
+                for (int64_t i = 0; i < lanes; ++i)
+                    total += sums[i];
+                to[f * by_filter + c * by_channel + weight[t]] = total;
+            }
+}
