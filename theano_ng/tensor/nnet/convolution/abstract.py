@@ -23,6 +23,14 @@ from theano_ng.tensor.nnet.convolution.shapes import (
     get_conv_output_shape,
     is_int,
 )
+from theano_ng.tensor.nnet.convolution.convmm import (
+    Conv3dMM,
+    Conv3dMM_gradInputs,
+    Conv3dMM_gradWeights,
+    ConvMM,
+    ConvMM_gradInputs,
+    ConvMM_gradWeights,
+)
 from theano_ng.tensor.nnet.corr import CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
 from theano_ng.tensor.nnet.corr3d import Corr3dMM, Corr3dMM_gradInputs, Corr3dMM_gradWeights
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -42,13 +50,12 @@ __all__ = [
 ]
 
 _DIRECTIONS = ("forward", "backprop weights", "backprop inputs")
-_CORRELATIONS = {
-    (2, "forward"): CorrMM,
-    (2, "backprop weights"): CorrMM_gradWeights,
-    (2, "backprop inputs"): CorrMM_gradInputs,
-    (3, "forward"): Corr3dMM,
-    (3, "backprop weights"): Corr3dMM_gradWeights,
-    (3, "backprop inputs"): Corr3dMM_gradInputs,
+# By number of dimensions and whether kernels are flipped, in the order of directions.
+_IMPLEMENTATIONS = {
+    (2, False): (CorrMM, CorrMM_gradWeights, CorrMM_gradInputs),
+    (3, False): (Corr3dMM, Corr3dMM_gradWeights, Corr3dMM_gradInputs),
+    (2, True): (ConvMM, ConvMM_gradWeights, ConvMM_gradInputs),
+    (3, True): (Conv3dMM, Conv3dMM_gradWeights, Conv3dMM_gradInputs),
 }
 
 
@@ -89,17 +96,6 @@ def _constant_shape(shape, name, lengths):
         result.append(None if length is None else int(length))
     # Kernels for each position of the output may be described by the four lengths of one.
     return (*result[:1], *[None] * (lengths[-1] - len(result)), *result[1:])
-
-
-def flip(kern, convdim):
-    """Kernels with the order of rows and columns (and slices) reversed; a view.
-
-    Parameters
-    ----------
-    kern : tensor variable or ndarray
-    convdim : int
-    """
-    return kern[(slice(None),) * (kern.ndim - convdim) + (slice(None, None, -1),) * convdim]
 
 
 class BaseAbstractConv(Op):
@@ -203,7 +199,7 @@ class BaseAbstractConv(Op):
         inp, outp : lists of tuples of int
             Shapes of the inputs and of the output.
         """
-        return self.correlation().flops(inp, outp)
+        return self.implementation().flops(inp, outp)
 
     # The three of a family --------------------------------------------------------------------------------------------------
 
@@ -218,15 +214,9 @@ class BaseAbstractConv(Op):
         op.__dict__.update(self._props_dict())
         return op
 
-    def correlation(self, direction=None):
-        """The Op of `corr` or `corr3d` that computes this one, for kernels that are not to be flipped.
-
-        Parameters
-        ----------
-        direction : {'forward', 'backprop weights', 'backprop inputs'}, optional
-            That of this Op by default.
-        """
-        cls = _CORRELATIONS[self.convdim, direction or self.direction]
+    def implementation(self):
+        """The Op of `corr`, `corr3d` or `convmm` that computes this one. Lengths are inputs of their own there."""
+        cls = _IMPLEMENTATIONS[self.convdim, self.filter_flip][_DIRECTIONS.index(self.direction)]
         extra = {"unshared": self.unshared} if self.convdim == 2 else {}
         return cls(
             border_mode=self.border_mode,
@@ -235,9 +225,6 @@ class BaseAbstractConv(Op):
             num_groups=self.num_groups,
             **extra,
         )
-
-    def _flipped(self, kern):
-        return flip(kern, self.convdim) if self.filter_flip else kern
 
     # Nodes ------------------------------------------------------------------------------------------------------------------
 
@@ -365,12 +352,7 @@ class BaseAbstractConv(Op):
             raise ValueError(
                 "shape must hold %d lengths, got an array of shape %s" % (self.convdim, np.shape(lengths[0]))
             )
-        if self.direction == "forward":
-            second = self._flipped(second)
-        elif self.direction == "backprop inputs":
-            first = self._flipped(first)
-        result = self.correlation().value([first, second, *(lengths[0] if lengths else ())], dtype)
-        return np.ascontiguousarray(self._flipped(result)) if self.direction == "backprop weights" else result
+        return self.implementation().value([first, second, *(lengths[0] if lengths else ())], dtype)
 
     def perform(self, node, inp, out_):
         out_[0][0] = self.value(inp, node.outputs[0].dtype)

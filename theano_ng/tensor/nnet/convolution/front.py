@@ -212,7 +212,7 @@ def _grad_wrt_inputs(op, convdim, output_grad, filters, input_shape, filter_shap
         if max(gradient.subsample) == 1:
             # Without strides the shape follows.
             output_grad, filters = as_tensor_variable(output_grad), as_tensor_variable(filters)
-            axes = zip(gradient.correlation().axes, filters.shape[-convdim:], output_grad.shape[2:])
+            axes = zip(gradient.implementation().axes, filters.shape[-convdim:], output_grad.shape[2:])
             return gradient(filters, output_grad, stack([axis.image(k, o) for axis, k, o in axes]))
     lengths, imshp = _lengths_of(input_shape, "input_shape", (2 + convdim,))
     return op(imshp, filter_shape, *parameters)(filters, output_grad, lengths)
