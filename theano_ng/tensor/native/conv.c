@@ -23,10 +23,13 @@ NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups
 /* ---- Memory of a call ---- */
 
 struct arena {
-    int n;
     PyArrayObject *blocks[8];
-    void *small[64];
-    int n_small;
+    int n_blocks;
+    struct small *small;
+};
+
+struct small {
+    struct small *next;
 };
 
 /* Room for count elements of some bytes, aligned to a register; NULL with MemoryError. It lives as long as the arena. */
@@ -36,17 +39,20 @@ static void *take(struct arena *arena, int64_t count, int64_t item)
     void *memory = NULL;
     if (!__builtin_mul_overflow(count, item, &size) && size < NPY_MAX_INTP / 4) {
         npy_intp length = size + 128;
-        if (length >= NATIVE_BIG && arena->n < 8) {
+        if (length >= NATIVE_BIG && arena->n_blocks < 8) {
             PyArrayObject *block = native_new(1, &length, NPY_UINT8, 0);
             if (block == NULL)
                 return NULL;
-            arena->blocks[arena->n++] = block;
+            arena->blocks[arena->n_blocks++] = block;
             memory = PyArray_DATA(block);
         }
-        else if (arena->n_small < 64) {
-            memory = PyMem_RawMalloc(length);
-            if (memory != NULL)
-                arena->small[arena->n_small++] = memory;
+        else {
+            struct small *block = PyMem_RawMalloc(length);
+            if (block != NULL) {
+                block->next = arena->small;
+                arena->small = block;
+                memory = block + 1;
+            }
         }
     }
     if (memory == NULL) {
@@ -58,10 +64,13 @@ static void *take(struct arena *arena, int64_t count, int64_t item)
 
 static void release(struct arena *arena)
 {
-    while (arena->n > 0)
-        Py_DECREF(arena->blocks[--arena->n]);
-    while (arena->n_small > 0)
-        PyMem_RawFree(arena->small[--arena->n_small]);
+    while (arena->n_blocks > 0)
+        Py_DECREF(arena->blocks[--arena->n_blocks]);
+    while (arena->small != NULL) {
+        struct small *next = arena->small->next;
+        PyMem_RawFree(arena->small);
+        arena->small = next;
+    }
 }
 
 /* ---- Shapes ---- */
@@ -80,6 +89,25 @@ struct frame {
     int64_t channel;          /* elements from a channel to the next */
     int64_t slack;            /* elements behind the last channel that may be read */
     int borrowed;             /* it is the image itself */
+};
+
+/* Part of a tile of outputs that lies in one line: first column and length, where its pixels begin in the frame, and where it belongs. */
+struct piece {
+    int64_t column, n, from, to;
+};
+
+/* Outputs that are computed together: `wide` registers. Its columns lie side by side in the frame from `begin` on, or are packed; `exact`:
+ * nothing behind them may be read. */
+struct tile {
+    int64_t begin, count, wide, n_pieces;
+    int pack, exact;
+    const struct piece *pieces;
+};
+
+struct tiling {
+    int64_t n_tiles, n_pieces;
+    struct tile *tiles;
+    struct piece *pieces;
 };
 
 struct shape {

@@ -9,9 +9,14 @@
  * The gradient with respect to the weights reads the frame too: a tile is channels and taps by filters, summed over pixels.
  */
 
-/* Filters that a tile goes through before the next one, and channels and taps that it sums up before the next filters. */
-#define FILTERS_AT_ONCE 512
+/* A block of packed weights, and how many tiles go through it before the next one: both stay in the second cache. */
+#define FILTERS_AT_ONCE 256
 #define SUMMED_AT_ONCE 256
+#define TILES_AT_ONCE 6
+/* Bytes of frames of images that go together. */
+#define BATCH_BYTES (1 << 21)
+/* What copying a register for a tile costs, in products of registers. */
+#define PACKING 3.0
 /* Pixels that the gradient of the weights goes through before the next taps. */
 #define PIXELS_AT_ONCE 128
 
@@ -24,13 +29,15 @@ struct TYPED(pass) {
     const int64_t *weight;    /* [taps] where the tap lies in the kernel */
     REAL *packed;             /* [group][filters of a panel][summed] */
     int shifted;
-    int64_t linear, tiles;
+    int64_t linear;           /* pixels of the frame from the first output to the last */
+    struct tiling whole, rest;      /* of as many images as go together, and of those that remain */
 };
 
 struct TYPED(job) {
     const struct TYPED(kernels) *kernels;
     struct frame frame;
     int64_t units, groups, filters, channels;       /* images, groups; of a group */
+    int64_t images;                                 /* that are computed together: tiles go on from one to the next */
     const REAL *from;
     REAL *to;
     int64_t from_channel, to_filter, step[3];       /* elements of an image of `from` and of `to`; between outputs */
@@ -39,7 +46,7 @@ struct TYPED(job) {
 };
 
 /* Copies an image into its frame. */
-static void TYPED(fill_frame)(const struct frame *frame, const REAL *from, REAL *to)
+static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct frame *frame, const REAL *from, REAL *to)
 {
     const int64_t *len = frame->length, *q = frame->pitch;
     for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
@@ -61,11 +68,7 @@ static void TYPED(fill_frame)(const struct frame *frame, const REAL *from, REAL 
                         for (int64_t i = 0; i < first; ++i)
                             to[i] = 0;
                         line += x2;
-                        if (step == 1)
-                            memcpy(to + first, line + first, (end - first) * sizeof(REAL));
-                        else
-                            for (int64_t i = first; i < end; ++i)
-                                to[i] = line[i * step];
+                        kernels->spread(end - first, to + first, line + first * step, step);
                         for (int64_t i = end; i < q[2]; ++i)
                             to[i] = 0;
                     }
@@ -88,141 +91,134 @@ static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED
     }
 }
 
-/* Part of a tile that lies in one line of the output. */
-struct TYPED(piece) {
-    int64_t column, n, from, to;
-};
-
-static int TYPED(pieces_of)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t begin, int64_t end,
-                            struct TYPED(piece) *pieces)
+/* Appends the pieces of the outputs begin ... end - 1, which are counted through all images at once (shifted: those of one, and the columns
+ * between their lines). */
+static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t begin, int64_t end, struct tiling *tiling)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
     int64_t width = pass->shifted ? q[2] : grid[2], height = pass->shifted ? q[1] : grid[1];
-    int n = 0;
+    int64_t from_image = job->groups * job->channels * job->from_channel, to_image = job->groups * job->filters * job->to_filter;
+    if (!job->frame.borrowed)
+        from_image = job->channels * job->frame.channel;
     for (int64_t at = begin; at < end;) {
-        int64_t column = at % width, line = at / width, g0 = line / height, g1 = line % height;
+        int64_t column = at % width, line = at / width, slice = line / height, g1 = line % height, image = 0;
+        if (!pass->shifted) {
+            image = slice / grid[0];
+            slice %= grid[0];
+        }
         int64_t count = end - at < width - column ? end - at : width - column;
         int64_t useful = column + count <= grid[2] ? count : grid[2] - column;
         if (useful > 0 && g1 < grid[1])
-            pieces[n++] = (struct TYPED(piece)){at - begin, useful, (g0 * q[1] + g1) * q[2] + column,
-                                                g0 * job->step[0] + g1 * job->step[1] + column * job->step[2]};
+            tiling->pieces[tiling->n_pieces++] =
+                (struct piece){at - begin, useful, image * from_image + (slice * q[1] + g1) * q[2] + column,
+                               image * to_image + slice * job->step[0] + g1 * job->step[1] + column * job->step[2]};
         at += count;
     }
-    return n;
 }
 
-/* One tile of outputs, of all filters of a group. */
-static void TYPED(run_tile)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t tile, const REAL *from, int borrowed,
-                            const REAL *packed, REAL *to, REAL *work, const npy_intp *consecutive)
+/* Cuts the outputs of some images into tiles. -1 with MemoryError. */
+static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t images, struct tiling *tiling, struct arena *arena)
+{
+    int64_t lanes = job->kernels->lanes, columns = 3 * lanes, lines = pass->grid[0] * pass->grid[1] * images;
+    int64_t all = pass->shifted ? pass->linear : lines * pass->grid[2], n = (all + columns - 1) / columns;
+    tiling->tiles = take(arena, n, sizeof *tiling->tiles);
+    tiling->pieces = take(arena, n + lines, sizeof *tiling->pieces);
+    if (tiling->tiles == NULL || tiling->pieces == NULL)
+        return -1;
+    for (int64_t begin = 0; begin < all; begin += columns) {
+        struct tile *tile = &tiling->tiles[tiling->n_tiles++];
+        int64_t count = all - begin < columns ? all - begin : columns, first = tiling->n_pieces;
+        *tile = (struct tile){.begin = begin, .count = count, .wide = (count + lanes - 1) / lanes, .pieces = tiling->pieces + first};
+        TYPED(add_pieces)(job, pass, begin, begin + count, tiling);
+        tile->n_pieces = tiling->n_pieces - first;
+        /* Nothing behind the last pixel of a borrowed image may be read. */
+        if (job->frame.borrowed)
+            tile->exact = pass->shifted ? begin + tile->wide * lanes > pass->linear : begin + count > all - 2 * lanes;
+        tile->pack = !pass->shifted || tile->exact;
+    }
+    return 0;
+}
+
+/* A block of channels and taps of a tile, side by side. */
+static void TYPED(pack_tile)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const struct tile *tile, int64_t n, const npy_intp *off,
+                             const REAL *from, REAL *block)
+{
+    if (!tile->exact)
+        job->kernels->pack(n, off, from, tile->pieces, tile->n_pieces, block);
+    else
+        for (int64_t i = 0; i < n; ++i, block += 3 * job->kernels->lanes) {
+            if (pass->shifted)
+                memcpy(block, from + off[i] + tile->begin, tile->count * sizeof(REAL));
+            else
+                for (int p = 0; p < tile->n_pieces; ++p)
+                    memcpy(block + tile->pieces[p].column, from + off[i] + tile->pieces[p].from, tile->pieces[p].n * sizeof(REAL));
+        }
+}
+
+/* So many tiles, TILES_AT_ONCE at most, of all filters of a group. */
+static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const struct tile *tiles, int64_t n_tiles, const REAL *from,
+                             const REAL *packed, REAL *to, REAL *work, const npy_intp *consecutive)
 {
     const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t lanes = kernels->lanes, columns = 3 * lanes, begin = tile * columns;
-    int64_t all = pass->shifted ? pass->linear : pass->grid[0] * pass->grid[1] * pass->grid[2];
-    int64_t end = begin + columns < all ? begin + columns : all, count = end - begin;
-    int64_t wide = (count + lanes - 1) / lanes;
-    struct TYPED(piece) pieces[64];
-    int n_pieces = TYPED(pieces_of)(job, pass, begin, end, pieces), exact = 0;
-    /* Nothing behind the last pixel of a borrowed image may be read. */
-    if (borrowed && pass->shifted)
-        exact = begin + wide * lanes > pass->linear;
-    else if (borrowed)
-        for (int p = 0; p < n_pieces; ++p)
-            exact |= pieces[p].from + (pieces[p].n + lanes - 1) / lanes * lanes > pass->linear;
-    int pack = !pass->shifted || exact;
-    REAL *sums = work, *block = work + FILTERS_AT_ONCE * columns;
+    int64_t columns = 3 * kernels->lanes;
+    REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
     for (int64_t f0 = 0; f0 < job->filters; f0 += FILTERS_AT_ONCE) {
-        int64_t f1 = f0 + FILTERS_AT_ONCE < job->filters ? f0 + FILTERS_AT_ONCE : job->filters;
-        int64_t k = 0;
+        int64_t f1 = f0 + FILTERS_AT_ONCE < job->filters ? f0 + FILTERS_AT_ONCE : job->filters, k = 0;
         do {
             int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
-            if (pack) {
-                REAL *line = block;
-                for (int64_t i = 0; i < n; ++i, line += columns) {
-                    const REAL *source = from + pass->off[k + i];
-                    if (pass->shifted)
-                        memcpy(line, source + begin, count * sizeof(REAL));
-                    else if (exact)
-                        for (int p = 0; p < n_pieces; ++p)
-                            memcpy(line + pieces[p].column, source + pieces[p].from, pieces[p].n * sizeof(REAL));
-                    else if (n_pieces == 1)
-                        kernels->copy_wide(line, source + pieces[0].from, count);
-                    else
-                        for (int p = 0; p < n_pieces; ++p)
-                            kernels->copy_wide(line + pieces[p].column, source + pieces[p].from, pieces[p].n);
+            for (int t = 0; t < n_tiles; ++t) {
+                const struct tile *tile = &tiles[t];
+                if (tile->pack)
+                    TYPED(pack_tile)(job, pass, tile, n, pass->off + k, from, block);
+                const REAL *lines = tile->pack ? block : from + tile->begin;
+                const npy_intp *off = tile->pack ? consecutive : pass->off + k;
+                for (int64_t f = f0; f < f1; f += kernels->rows) {
+                    int64_t rows = job->filters - f < kernels->rows ? job->filters - f : kernels->rows;
+                    kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, work + (t * FILTERS_AT_ONCE + f - f0) * columns,
+                                                            k == 0);
                 }
-            }
-            const REAL *lines = pack ? block : from + begin;
-            const npy_intp *off = pack ? consecutive : pass->off + k;
-            for (int64_t f = f0; f < f1; f += kernels->rows) {
-                int64_t rows = job->filters - f < kernels->rows ? job->filters - f : kernels->rows;
-                kernels->tile[wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, sums + (f - f0) * columns, k == 0);
             }
             k += n;
         } while (k < pass->summed);
-        for (int64_t f = f0; f < f1; ++f) {
-            const REAL *line = sums + (f - f0) * columns;
-            REAL *image = to + f * job->to_filter + pass->to;
-            for (int p = 0; p < n_pieces; ++p) {
-                const REAL *sum = line + pieces[p].column;
-                REAL *out = image + pieces[p].to;
-                if (job->step[2] == 1)
-                    memcpy(out, sum, pieces[p].n * sizeof(REAL));
-                else
-                    for (int64_t i = 0; i < pieces[p].n; ++i)
-                        out[i * job->step[2]] = sum[i];
-            }
-        }
+        for (int t = 0; t < n_tiles; ++t)
+            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter + pass->to, job->to_filter,
+                            job->step[2]);
     }
 }
 
 /* Elements of scratch memory that a thread needs beside its frame. */
 static int64_t TYPED(work_size)(const struct TYPED(job) *job)
 {
-    return (FILTERS_AT_ONCE + SUMMED_AT_ONCE + 8) * 3 * job->kernels->lanes;
+    return (TILES_AT_ONCE * FILTERS_AT_ONCE + SUMMED_AT_ONCE + 8) * 3 * job->kernels->lanes;
 }
 
-/* All outputs; `frames` has room for one frame of a group for each thread, `work` for its tiles. */
-static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *frames, REAL *work, const npy_intp *consecutive)
+/* All outputs; `frames` has room for the frames of a group of images for each thread, `work` for its tiles. */
+static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *frames, int64_t frame_size, REAL *work, const npy_intp *consecutive)
 {
     const struct frame *frame = &job->frame;
-    int64_t units = job->units * job->groups, channels = job->channels, frame_size = channels * frame->channel + frame->slack;
-    int64_t work_size = TYPED(work_size)(job);
-    if (threads == 1 || units >= threads) {
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
-        for (int64_t unit = 0; unit < units; ++unit) {
-            int64_t group = unit % job->groups, me = thread_number();
-            const REAL *image = job->from + unit * channels * job->from_channel;
-            REAL *own = frames + me * frame_size, *to = job->to + unit * job->filters * job->to_filter;
-            if (!frame->borrowed)
-                for (int64_t c = 0; c < channels; ++c)
-                    TYPED(fill_frame)(frame, image + c * job->from_channel, own + c * frame->channel);
-            for (int64_t p = 0; p < job->n_passes; ++p) {
-                const struct TYPED(pass) *pass = &job->passes[p];
-                for (int64_t tile = 0; tile < pass->tiles; ++tile)
-                    TYPED(run_tile)(job, pass, tile, frame->borrowed ? image : own, frame->borrowed, pass->packed + group * job->filters * pass->summed, to,
-                                    work + me * work_size, consecutive);
-            }
-        }
-        return;
-    }
+    const struct TYPED(kernels) *kernels = job->kernels;
+    int64_t blocks = (job->units + job->images - 1) / job->images, units = blocks * job->groups, channels = job->channels;
+    int64_t work_size = TYPED(work_size)(job), image_channels = job->groups * channels;
+    int apart = threads == 1 || units >= threads;       /* each thread has its own images */
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1 && apart)
     for (int64_t unit = 0; unit < units; ++unit) {
-        int64_t group = unit % job->groups;
-        const REAL *image = job->from + unit * channels * job->from_channel;
-        REAL *to = job->to + unit * job->filters * job->to_filter;
-#pragma omp parallel num_threads(threads)
-        {
-            if (!frame->borrowed) {
-#pragma omp for
-                for (int64_t c = 0; c < channels; ++c)
-                    TYPED(fill_frame)(frame, image + c * job->from_channel, frames + c * frame->channel);
-            }
-            for (int64_t p = 0; p < job->n_passes; ++p) {
-                const struct TYPED(pass) *pass = &job->passes[p];
-#pragma omp for schedule(dynamic) nowait
-                for (int64_t tile = 0; tile < pass->tiles; ++tile)
-                    TYPED(run_tile)(job, pass, tile, frame->borrowed ? image : frames, frame->borrowed, pass->packed + group * job->filters * pass->summed, to,
-                                    work + thread_number() * work_size, consecutive);
-            }
+        int64_t group = unit % job->groups, first = unit / job->groups * job->images;
+        int64_t images = job->units - first < job->images ? job->units - first : job->images;
+        const REAL *image = job->from + (first * job->groups + group) * channels * job->from_channel;
+        REAL *own = frames + (apart ? thread_number() : 0) * frame_size, *to = job->to + (first * job->groups + group) * job->filters * job->to_filter;
+        if (!frame->borrowed) {
+#pragma omp parallel for num_threads(threads) if (threads > 1 && !apart)
+            for (int64_t c = 0; c < images * channels; ++c)
+                TYPED(fill_frame)(kernels, frame, image + (c / channels * image_channels + c % channels) * job->from_channel, own + c * frame->channel);
+        }
+        for (int64_t p = 0; p < job->n_passes; ++p) {
+            const struct TYPED(pass) *pass = &job->passes[p];
+            const struct tiling *tiling = images == job->images ? &pass->whole : &pass->rest;
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1 && !apart)
+            for (int64_t begin = 0; begin < tiling->n_tiles; begin += TILES_AT_ONCE)
+                TYPED(run_tiles)(job, pass, tiling->tiles + begin,
+                                 tiling->n_tiles - begin < TILES_AT_ONCE ? tiling->n_tiles - begin : TILES_AT_ONCE, frame->borrowed ? image : own, pass->packed + group * job->filters * pass->summed, to,
+                                 work + thread_number() * work_size, consecutive);
         }
     }
 }
@@ -231,12 +227,28 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *fram
 static void TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
-    int64_t lanes = job->kernels->lanes, real = grid[0] * grid[1] * grid[2];
+    double lanes = job->kernels->lanes, real = (double)grid[0] * grid[1] * grid[2];
     pass->linear = real == 0 ? 0 : ((grid[0] - 1) * q[1] + grid[1] - 1) * q[2] + grid[2];
-    double shifted = (double)((pass->linear + lanes - 1) / lanes), packed = (double)((real + lanes - 1) / lanes);
-    double pieces = packed + (double)(grid[0] * grid[1]);
-    pass->shifted = shifted * job->filters <= packed * job->filters + 2 * pieces;
-    pass->tiles = ((pass->shifted ? pass->linear : real) + 3 * lanes - 1) / (3 * lanes);
+    double pieces = real / lanes + (double)(grid[0] * grid[1]);
+    pass->shifted = (pass->linear / lanes + 0.5) * job->filters <= real / lanes * job->filters + PACKING * pieces;
+}
+
+/* How many images go together: small ones do where all tiles are packed, so that weights are read for more than a few pixels. */
+static void TYPED(choose_images)(struct TYPED(job) *job, int threads)
+{
+    int64_t least = NPY_MAX_INTP, size = job->channels * job->frame.channel, fair = (job->units + threads - 1) / threads;
+    for (int64_t p = 0; p < job->n_passes; ++p) {
+        int64_t outputs = job->passes[p].grid[0] * job->passes[p].grid[1] * job->passes[p].grid[2];
+        least = job->passes[p].shifted ? NPY_MAX_INTP : outputs < least ? outputs : least;
+        if (job->passes[p].shifted)
+            break;
+    }
+    job->images = 1;
+    if (least == 0 || least == NPY_MAX_INTP)
+        return;
+    int64_t wanted = (2 * TILES_AT_ONCE * 3 * job->kernels->lanes + least - 1) / least;
+    while (job->images < wanted && job->images < fair && (job->images + 1) * size * (int64_t)sizeof(REAL) <= BATCH_BYTES)
+        ++job->images;
 }
 
 /* ---- Gradient with respect to the weights ---- */
@@ -291,7 +303,7 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
         const REAL *from = image;
         if (!frame->borrowed) {
             for (int64_t c = c0; c < c1; ++c)
-                TYPED(fill_frame)(frame, image + c * job->from_channel, frame_memory + (c - c0) * frame->channel);
+                TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, frame_memory + (c - c0) * frame->channel);
             from = frame_memory - c0 * frame->channel;
         }
         for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
@@ -345,7 +357,7 @@ static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL 
     for (int64_t n = 0; n < job->units; ++n) {
         const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel;
         for (int64_t c = 0; c < job->channels; ++c)
-            TYPED(fill_frame)(frame, image + c * job->from_channel, frame_memory + c * frame->channel);
+            TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, frame_memory + c * frame->channel);
         for (int64_t f = 0; f < job->filters; ++f) {
             memcpy(lines, job->top + ((n * job->groups + group) * job->filters + f) * pixels, pixels * sizeof(REAL));
             for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)

@@ -119,11 +119,78 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
         *(VEC *)(sums + i * LANES) = total[i];
 }
 
-/* Copies n elements where at most a register behind them may be read and written. */
-static void NAME(copy_wide)(REAL *to, const REAL *from, npy_intp n)
+/* Copies the pieces of n lines side by side, into lines of 3 registers. Up to a register behind a piece may be read, and behind all lines
+ * written. */
+static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces, REAL *to)
 {
-    for (npy_intp i = 0; i < n; i += LANES)
+    for (int p = 0; p < n_pieces; ++p) {
+        const REAL *source = from + pieces[p].from;
+        REAL *line = to + pieces[p].column;
+        npy_intp whole = pieces[p].n / LANES * LANES;
+        if (whole < pieces[p].n && pieces[p].column + whole + LANES <= 3 * LANES)
+            whole += LANES;     /* the next pieces lie there */
+        for (npy_intp i = 0; i < whole; i += LANES)
+            for (npy_intp k = 0; k < n; ++k)
+                *(VEC *)(line + k * 3 * LANES + i) = *(const VEC *)(source + off[k] + i);
+        if (whole < pieces[p].n) {
+            NAME(mask) inside = {0};
+            for (int i = 0; i < LANES; ++i)
+                inside[i] = i < pieces[p].n - whole ? -1 : 0;
+            for (npy_intp k = 0; k < n; ++k) {
+                NAME(mask) *end = (NAME(mask) *)(line + k * 3 * LANES + whole);
+                *end = (*end & ~inside) | (*(const NAME(mask) *)(source + off[k] + whole) & inside);
+            }
+        }
+    }
+}
+
+/* Copies n elements. */
+INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
+{
+    npy_intp i = 0;
+    for (; i + LANES <= n; i += LANES)
         *(VEC *)(to + i) = *(const VEC *)(from + i);
+    if (i < n) {
+        if (i > 0)
+            *(VEC *)(to + n - LANES) = *(const VEC *)(from + n - LANES);
+        else
+            for (; i < n; ++i)
+                to[i] = from[i];
+    }
+}
+
+/* Puts the sums of a tile where they belong, for so many filters. */
+static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter, npy_intp step)
+{
+    for (npy_intp f = 0; f < filters; ++f, sums += 3 * LANES, to += to_filter)
+        for (int p = 0; p < n_pieces; ++p) {
+            const REAL *sum = sums + pieces[p].column;
+            REAL *out = to + pieces[p].to;
+            if (step == 1)
+                NAME(copy)(out, sum, pieces[p].n);
+            else
+                for (npy_intp i = 0; i < pieces[p].n; ++i)
+                    out[i * step] = sum[i];
+        }
+}
+
+/* to[i] = from[step i] for n elements. */
+static void NAME(spread)(npy_intp n, REAL *to, const REAL *from, npy_intp step)
+{
+    npy_intp i = 0;
+    if (step == 1) {
+        NAME(copy)(to, from, n);
+        return;
+    }
+    if (step == 2) {
+        NAME(mask) even;
+        for (int k = 0; k < LANES; ++k)
+            even[k] = 2 * k;
+        for (; i + LANES < n; i += LANES)
+            *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
+    }
+    for (; i < n; ++i)
+        to[i] = from[i * step];
 }
 
 /* The sum of products of two lines. */
@@ -198,7 +265,9 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3)},
 #endif
     .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
-    .copy_wide = NAME(copy_wide),
+    .pack = NAME(pack),
+    .unpack = NAME(unpack),
+    .spread = NAME(spread),
     .dot = NAME(dot),
     .add_scaled = NAME(add_scaled),
 };

@@ -6,7 +6,9 @@ struct TYPED(kernels) {
     void (*tile[3][8])(npy_intp, const REAL *, const REAL *, const npy_intp *, REAL *, int);
     void (*outer[4][8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
     void (*along[8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
-    void (*copy_wide)(REAL *, const REAL *, npy_intp);
+    void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
+    void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
+    void (*spread)(npy_intp, REAL *, const REAL *, npy_intp);
     REAL (*dot)(npy_intp, const REAL *, const REAL *);
     void (*add_scaled)(npy_intp, REAL, const REAL *, REAL *);
 };
@@ -84,10 +86,8 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
     npy_intp *off = take(arena, job.channels * taps, sizeof *off), *consecutive = take(arena, SUMMED_AT_ONCE, sizeof *consecutive);
     int64_t *weight = take(arena, taps, sizeof *weight);
     REAL *packed = take(arena, g->groups * job.filters * job.channels * taps, sizeof *packed);
-    int64_t frame_size = job.frame.borrowed ? 0 : job.channels * job.frame.channel + job.frame.slack;
-    REAL *frames = take(arena, frame_size, threads * (int64_t)sizeof *frames);
     REAL *work = take(arena, TYPED(work_size)(&job), threads * (int64_t)sizeof *work);
-    if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL || packed == NULL || frames == NULL || work == NULL)
+    if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL || packed == NULL || work == NULL)
         return -1;
     for (int64_t k = 0; k < SUMMED_AT_ONCE; ++k)
         consecutive[k] = k * 3 * kernels->lanes;
@@ -108,9 +108,18 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
         packed += g->groups * job.filters * pass->summed;
         TYPED(choose)(&job, pass);
     }
+    TYPED(choose_images)(&job, threads);
+    for (int64_t p = 0; p < job.n_passes; ++p)
+        if (TYPED(plan)(&job, &passes[p], job.images, &passes[p].whole, arena) < 0
+            || (job.units % job.images != 0 && TYPED(plan)(&job, &passes[p], job.units % job.images, &passes[p].rest, arena) < 0))
+            return -1;
+    int64_t frame_size = job.frame.borrowed ? 0 : job.images * (job.channels * job.frame.channel) + job.frame.slack;
+    REAL *frames = take(arena, frame_size, threads * (int64_t)sizeof *frames);
+    if (frames == NULL)
+        return -1;
     if (!covered)
         memset(to, 0, g->batch * g->groups * job.filters * job.to_filter * sizeof(REAL));
-    TYPED(run_job)(&job, threads, frames, work, consecutive);
+    TYPED(run_job)(&job, threads, frames, frame_size, work, consecutive);
     return 0;
 }
 
