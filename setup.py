@@ -34,7 +34,7 @@ def native_extensions():
     for name in sorted(os.listdir(NATIVE)):
         if name.endswith(".c"):
             native = extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
-            if name in ("conv.c", "elemwise.c", "reduce.c") and sys.platform.startswith("linux"):
+            if name in ("conv.c", "elemwise.c", "pool.c", "reduce.c") and sys.platform.startswith("linux"):
                 # config.openmp; without OpenMP the loops stay sequential.
                 native.extra_compile_args.append("-fopenmp")
                 native.extra_link_args.append("-fopenmp")

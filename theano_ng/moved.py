@@ -29,6 +29,13 @@ MOVED = {
     "gof.cc": "gof.codegen.clinker",
     "gof.destroyhandler": "gof.destroy.handler",
     "compile.function_module": "compile.functions.maker",
+    "tensor.nnet.abstract_conv": (
+        "tensor.nnet.convolution.classic tensor.nnet.convolution.shapes tensor.nnet.convolution.abstract"
+        " tensor.nnet.convolution.upsampling tensor.nnet.convolution.front"
+    ),
+    "tensor.nnet.conv": "tensor.nnet.convolution.legacy",
+    "tensor.nnet.conv3d2d": "tensor.nnet.convolution.conv3d2d",
+    "tensor.nnet.opt": "tensor.nnet.convolution.opt",
     "scan_module": "scan",
     "scan_module.scan": "scan.front",
     "scan_module.scan_op": "scan.op",
@@ -93,11 +100,6 @@ MOVED = {
 MISSING = {
     "sparse matrices": "sparse",
     "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
-    "convolution and pooling": (
-        "tensor.signal tensor.nnet.abstract_conv tensor.nnet.conv tensor.nnet.conv3d2d"
-        " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
-        " tensor.nnet.conv2d_transpose tensor.nnet.conv3d tensor.nnet.separable_conv2d"
-    ),
     "neighbouring pixels": "tensor.nnet.neighbours sandbox.neighbours",
     "batch normalization": "tensor.nnet.bn tensor.nnet.batch_normalization",
     "products of blocks": "tensor.nnet.blocksparse sandbox.blocksparse",

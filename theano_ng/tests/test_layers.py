@@ -60,7 +60,7 @@ FLOORS = (
     ),
     ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),
-    ("networks", "tensor.nnet"),
+    ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan"),
     ("the package", " "),
     ("tools", "audit misc tests"),

@@ -13,6 +13,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
+from theano_ng.gof.optdb import register_loader
 from theano_ng.scalar.types import as_common_dtype
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
@@ -555,3 +556,5 @@ for _family in (
 ):
     for _op in _family:
         _op.family = _family
+
+register_loader("theano_ng.tensor.nnet.convolution.opt")
