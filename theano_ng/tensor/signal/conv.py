@@ -18,9 +18,7 @@ def _with_channel(x, shape, name):
     return x.dimshuffle(*(("x", "x", 0, 1) if x.ndim == 2 else (0, "x", 1, 2))), shape, x.ndim
 
 
-def conv2d(
-    input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs
-):
+def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
     """Convolve each image with each filter.
 
     Parameters

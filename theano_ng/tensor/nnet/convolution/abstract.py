@@ -383,11 +383,7 @@ class BaseAbstractConv(Op):
             wanted = ("backprop weights", "forward")
         arguments = {
             "forward": lambda: (bottom, weights),
-            "backprop weights": lambda: (
-                bottom,
-                top,
-                self._spatial(second if self.direction == "forward" else first),
-            ),
+            "backprop weights": lambda: (bottom, top, self._spatial(second if self.direction == "forward" else first)),
             "backprop inputs": lambda: (weights, top, self._spatial(first)),
         }
         results = []
@@ -504,9 +500,7 @@ class _In2d:
         num_groups=1,
         unshared=False,
     ):
-        super().__init__(
-            2, imshp, kshp, border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
-        )
+        super().__init__(2, imshp, kshp, border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared)
 
 
 class _In3d:

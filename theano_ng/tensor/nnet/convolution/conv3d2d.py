@@ -135,7 +135,9 @@ class IncDiagonalSubtensor(_Diagonal):
         result = x if self.inplace else x.copy()
         view = get_diagonal_subtensor_view(result, i0, i1)
         if view.shape != amt.shape:
-            raise ValueError("diagonals of shape %s cannot be increased by an array of shape %s" % (view.shape, amt.shape))
+            raise ValueError(
+                "diagonals of shape %s cannot be increased by an array of shape %s" % (view.shape, amt.shape)
+            )
         view += amt
         output_storage[0][0] = result
 

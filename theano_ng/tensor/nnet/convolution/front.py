@@ -118,7 +118,8 @@ def conv2d(
         )
     if kwargs:
         warnings.warn(
-            "%s are now deprecated in `tensor.nnet.abstract_conv.conv2d` interface and will be ignored." % sorted(kwargs),
+            "%s are now deprecated in `tensor.nnet.abstract_conv.conv2d` interface and will be ignored."
+            % sorted(kwargs),
             stacklevel=2,
         )
     if image_shape is not None:
@@ -171,9 +172,7 @@ def conv3d(
     -------
     (batch, output channels, output depth, output rows, output columns) tensor
     """
-    op = AbstractConv3d(
-        input_shape, filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups
-    )
+    op = AbstractConv3d(input_shape, filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups)
     return op(input, filters)
 
 
@@ -388,9 +387,7 @@ def conv3d_grad_wrt_weights(
     (output channels, input channels, depth, rows, columns) tensor
     """
     lengths, kshp = _lengths_of(filter_shape, "filter_shape", (5,))
-    op = AbstractConv3d_gradWeights(
-        input_shape, kshp, border_mode, subsample, filter_flip, filter_dilation, num_groups
-    )
+    op = AbstractConv3d_gradWeights(input_shape, kshp, border_mode, subsample, filter_flip, filter_dilation, num_groups)
     return op(input, output_grad, lengths)
 
 
@@ -615,8 +612,8 @@ def causal_conv1d(
     kshp = [known(n) for n in filter_shape]
     kshp[-1:] = [1, length]
     if unshared:
-        filters = filters.dimshuffle(0, 1, "x", 2, "x", 3)
-        kshp[2:2] = [1]
+        filters = filters.dimshuffle(0, "x", 1, 2, "x", 3)
+        kshp[1:1] = [1]
     else:
         filters = filters.dimshuffle(0, 1, "x", 2)
     imshp = None if input_shape is None else (*input_shape[:2], 1, input_shape[2])

@@ -203,9 +203,7 @@ class ConvOp(NativeOp, OpenMPOp):
         -------
         (rows, columns)
         """
-        warnings.warn(
-            "The method `getOutputShape` is deprecated use`get_conv_output_shape` instead.", stacklevel=2
-        )
+        warnings.warn("The method `getOutputShape` is deprecated use`get_conv_output_shape` instead.", stacklevel=2)
         return get_conv_output_shape((None, None, *inshp), (None, None, *kshp), mode, stride)[2:]
 
     def use_blas(self):
@@ -247,7 +245,10 @@ class ConvOp(NativeOp, OpenMPOp):
         checks = [eq(x.shape[i], length) for i, length in enumerate(lengths) if length is not None]
         if not checks:
             return x
-        message = "The %s shape provided at build time is different from the one passed at run time: %s" % (what, lengths)
+        message = "The %s shape provided at build time is different from the one passed at run time: %s" % (
+            what,
+            lengths,
+        )
         return AssertShape(message)(x, *checks)
 
     def infer_shape(self, node, input_shapes):
@@ -340,15 +341,7 @@ def _known_shape(shape, n, name):
     return result
 
 
-def conv2d(
-    input,
-    filters,
-    image_shape=None,
-    filter_shape=None,
-    border_mode="valid",
-    subsample=(1, 1),
-    **kargs,
-):
+def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
     """Convolve images with kernels by `ConvOp`; ``theano.tensor.nnet.conv2d`` is the function to be used.
 
     Parameters
@@ -372,9 +365,7 @@ def conv2d(
     ValueError, TypeError
         For parameters that are none of these, and shapes that do not fit.
     """
-    warnings.warn(
-        "theano.tensor.nnet.conv.conv2d is deprecated. Use theano.tensor.nnet.conv2d instead.", stacklevel=2
-    )
+    warnings.warn("theano.tensor.nnet.conv.conv2d is deprecated. Use theano.tensor.nnet.conv2d instead.", stacklevel=2)
     return convolved(input, filters, image_shape, filter_shape, border_mode, subsample, **kargs)
 
 

@@ -8,7 +8,12 @@ convolutions that `legacy.ConvOp` can do are made of that. What is left then is 
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.optdb import LocalGroupDB
-from theano_ng.gof.rewriting import LocalMetaOptimizerSkipAssertionError, TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import (
+    LocalMetaOptimizerSkipAssertionError,
+    TopoOptimizer,
+    copy_stack_trace,
+    local_optimizer,
+)
 from theano_ng.tensor.nnet.convolution.abstract import (
     AbstractConv,
     AbstractConv2d,
@@ -86,8 +91,8 @@ def local_abstractconv_gradweight_gemm(node):
 def local_abstractconv_gradinputs_gemm(node):
     """The gradient of a convolution in two dimensions with respect to images.
 
-    AbstractConv2d_gradInputs(border_mode=(1, 0))(kernels, maps, [6, 5])  ->
-        ConvMM_gradInputs(border_mode=(1, 0))(kernels, maps, [6, 5])          [conv_gemm, conv_opts, fast_compile, fast_run]
+    AbstractConv2d_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])  ->
+        ConvMM_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])          [conv_gemm, conv_opts, fast_compile, fast_run]
     """
     return _implemented(node, 2)
 
@@ -116,8 +121,8 @@ def local_abstractconv3d_gradweight_gemm(node):
 def local_abstractconv3d_gradinputs_gemm(node):
     """The gradient of a convolution in three dimensions with respect to images.
 
-    AbstractConv3d_gradInputs()(cubes, films, [4, 5, 6])  ->
-        Conv3dMM_gradInputs()(cubes, films, [4, 5, 6])          [conv_gemm, conv_opts, fast_compile, fast_run]
+    AbstractConv3d_gradInputs()(cubes, films, [4, 5, 5])  ->
+        Conv3dMM_gradInputs()(cubes, films, [4, 5, 5])          [conv_gemm, conv_opts, fast_compile, fast_run]
     """
     return _implemented(node, 3)
 
@@ -153,7 +158,7 @@ def local_conv2d_cpu(node):
 def local_conv2d_gradweight_cpu(node):
     """Where no correlation is wanted, kernels are what images make of gradients, with the roles of batch and channels exchanged.
 
-    AbstractConv2d_gradWeights()(images, maps, [2, 3])  ->
+    AbstractConv2d_gradWeights()(images, maps, [2, 2])  ->
         ConvOp()(images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]).dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]
         [conv_opts, fast_compile, fast_run]
 
@@ -176,7 +181,7 @@ def local_conv2d_gradweight_cpu(node):
 def local_conv2d_gradinputs_cpu(node):
     """Where no correlation is wanted, images are what gradients make of flipped kernels, padded where the convolution was not.
 
-    AbstractConv2d_gradInputs()(kernels, maps, lengths)  ->
+    AbstractConv2d_gradInputs()(kernels, maps, [5, 4])  ->
         ConvOp(output_mode='full')(maps, kernels.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1])          [conv_opts, fast_compile, fast_run]
     """
     op = node.op

@@ -298,9 +298,7 @@ def get_conv_gradinputs_shape(kernel_shape, top_shape, border_mode, subsample, f
     return (top_shape[0], None if channels is None else channels * num_groups, *lengths)
 
 
-def check_conv_gradinputs_shape(
-    image_shape, kernel_shape, output_shape, border_mode, subsample, filter_dilation=None
-):
+def check_conv_gradinputs_shape(image_shape, kernel_shape, output_shape, border_mode, subsample, filter_dilation=None):
     """Whether a convolution can have an output of this shape, as far as can be seen.
 
     Parameters

@@ -197,6 +197,4 @@ def bilinear_upsampling(
         ratios = [(_checked_ratio(ratio), 1)] * 2
     output = _interpolated(input, ratios, use_1D_kernel)
     lengths = (known(batch_size), known(num_input_channels))
-    return patternbroadcast(
-        output, [flag or length == 1 for flag, length in zip(output.broadcastable, lengths)]
-    )
+    return patternbroadcast(output, [flag or length == 1 for flag, length in zip(output.broadcastable, lengths)])
