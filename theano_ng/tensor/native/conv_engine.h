@@ -16,9 +16,11 @@
 /* Bytes of frames of images that go together. */
 #define BATCH_BYTES (1 << 21)
 /* What copying a register for a tile costs, in products of registers. */
-#define PACKING 3.0
-/* Pixels that the gradient of the weights goes through before the next taps. */
+#define PACKING 4.0
+/* Pixels that the gradient of the weights goes through before the next taps: as many blocks of lines as have room. */
 #define PIXELS_AT_ONCE 128
+#define PIXELS_ROOM 384
+#define BLOCKS_AT_ONCE 32
 
 /* One grid of outputs: all of them, or those of one phase of the stride of a gradient. */
 struct TYPED(pass) {
@@ -45,34 +47,43 @@ struct TYPED(job) {
     struct TYPED(pass) *passes;
 };
 
+/* Pixels 0 ... q - 1 of a line of the frame: those from *first to *end - 1 are in the image, which has `length` pixels. */
+static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q, int64_t *first, int64_t *end)
+{
+    *first = start >= 0 ? 0 : (-start + step - 1) / step;
+    *end = length <= start ? 0 : (length - start + step - 1) / step;
+    *first = *first > q ? q : *first;
+    *end = *end > q ? q : *end < *first ? *first : *end;
+}
+
 /* Copies an image into its frame. */
 static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct frame *frame, const REAL *from, REAL *to)
 {
-    const int64_t *len = frame->length, *q = frame->pitch;
+    const int64_t *len = frame->length, *q = frame->pitch, *step = frame->stride, *start = frame->start;
+    int64_t slice = q[1] * q[2];
     for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
         for (int64_t s1 = 0; s1 < frame->phases[1]; ++s1)
-            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2)
-                for (int64_t p0 = 0; p0 < q[0]; ++p0) {
-                    int64_t x0 = frame->start[0] + frame->phase[0][s0] + p0 * frame->stride[0];
-                    for (int64_t p1 = 0; p1 < q[1]; ++p1, to += q[2]) {
-                        int64_t x1 = frame->start[1] + frame->phase[1][s1] + p1 * frame->stride[1];
-                        int64_t x2 = frame->start[2] + frame->phase[2][s2], step = frame->stride[2];
-                        if (x0 < 0 || x0 >= len[0] || x1 < 0 || x1 >= len[1]) {
-                            memset(to, 0, q[2] * sizeof(REAL));
-                            continue;
-                        }
-                        const REAL *line = from + (x0 * len[1] + x1) * len[2];
-                        int64_t first = x2 >= 0 ? 0 : (-x2 + step - 1) / step, end = len[2] <= x2 ? 0 : (len[2] - x2 + step - 1) / step;
-                        first = first > q[2] ? q[2] : first;
-                        end = end > q[2] ? q[2] : end < first ? first : end;
-                        for (int64_t i = 0; i < first; ++i)
-                            to[i] = 0;
-                        line += x2;
-                        kernels->spread(end - first, to + first, line + first * step, step);
-                        for (int64_t i = end; i < q[2]; ++i)
-                            to[i] = 0;
-                    }
+            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2) {
+                int64_t x0 = start[0] + frame->phase[0][s0], x1 = start[1] + frame->phase[1][s1], x2 = start[2] + frame->phase[2][s2];
+                int64_t first0, end0, first1, end1, first2, end2;
+                TYPED(inside)(x0, step[0], len[0], q[0], &first0, &end0);
+                TYPED(inside)(x1, step[1], len[1], q[1], &first1, &end1);
+                TYPED(inside)(x2, step[2], len[2], q[2], &first2, &end2);
+                memset(to, 0, first0 * slice * sizeof(REAL));
+                for (int64_t p0 = first0; p0 < end0; ++p0) {
+                    REAL *line = to + p0 * slice;
+                    memset(line, 0, first1 * q[2] * sizeof(REAL));
+                    if (first1 < end1 && first2 < end2)
+                        kernels->fill(end1 - first1, q[2], first2, end2, line + first1 * q[2],
+                                      from + ((x0 + p0 * step[0]) * len[1] + x1 + first1 * step[1]) * len[2] + x2 + first2 * step[2],
+                                      step[1] * len[2], step[2]);
+                    else
+                        memset(line + first1 * q[2], 0, (end1 - first1) * q[2] * sizeof(REAL));
+                    memset(line + end1 * q[2], 0, (q[1] - end1) * q[2] * sizeof(REAL));
                 }
+                memset(to + end0 * slice, 0, (q[0] - end0) * slice * sizeof(REAL));
+                to += q[0] * slice;
+            }
 }
 
 /* Weights of a group in the order in which the micro-kernel reads them. */
@@ -82,11 +93,11 @@ static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED
     int rows = job->kernels->rows;
     for (int64_t f = 0; f < job->filters; f += rows) {
         int64_t count = job->filters - f < rows ? job->filters - f : rows;
-        for (int64_t c = 0; c < job->channels; ++c)
-            for (int64_t t = 0; t < pass->taps; ++t) {
-                const REAL *w = weights + f * by_filter + c * by_channel + pass->weight[t];
-                for (int64_t i = 0; i < count; ++i)
-                    *to++ = w[i * by_filter];
+        for (int64_t c = 0; c < job->channels; ++c, to += count * pass->taps)
+            for (int64_t i = 0; i < count; ++i) {
+                const REAL *w = weights + (f + i) * by_filter + c * by_channel;
+                for (int64_t t = 0; t < pass->taps; ++t)
+                    to[t * count + i] = w[pass->weight[t]];
             }
     }
 }
@@ -155,10 +166,42 @@ static void TYPED(pack_tile)(const struct TYPED(job) *job, const struct TYPED(pa
         }
 }
 
-/* So many tiles, TILES_AT_ONCE at most, of all filters of a group. */
-static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const struct tile *tiles, int64_t n_tiles, const REAL *from,
-                             const REAL *packed, REAL *to, REAL *work, const npy_intp *consecutive)
+/* Some images, and a group of their channels. */
+struct TYPED(unit) {
+    int64_t group, images;
+    const REAL *from;
+    REAL *to;
+};
+
+static struct TYPED(unit) TYPED(unit_of)(const struct TYPED(job) *job, int64_t number)
 {
+    int64_t group = number % job->groups, first = number / job->groups * job->images, channel = first * job->groups + group;
+    return (struct TYPED(unit)){group, job->units - first < job->images ? job->units - first : job->images,
+                                job->from + channel * job->channels * job->from_channel, job->to + channel * job->filters * job->to_filter};
+}
+
+static const struct tiling *TYPED(tiling_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t pass)
+{
+    return unit->images == job->images ? &job->passes[pass].whole : &job->passes[pass].rest;
+}
+
+/* Copies a channel, counted through the images of the unit, into its frame. */
+static void TYPED(fill_channel)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t c, REAL *frames)
+{
+    int64_t channel = c / job->channels * job->groups * job->channels + c % job->channels;
+    TYPED(fill_frame)(job->kernels, &job->frame, unit->from + channel * job->from_channel, frames + c * job->frame.channel);
+}
+
+/* The tiles from `begin` on, TILES_AT_ONCE at most, of all filters of a group. */
+static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t begin, const REAL *frames, REAL *work,
+                             const npy_intp *consecutive)
+{
+    const struct TYPED(pass) *pass = &job->passes[number];
+    const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
+    const struct tile *tiles = tiling->tiles + begin;
+    int64_t n_tiles = tiling->n_tiles - begin < TILES_AT_ONCE ? tiling->n_tiles - begin : TILES_AT_ONCE;
+    const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
+    REAL *to = unit->to + pass->to;
     const struct TYPED(kernels) *kernels = job->kernels;
     int64_t columns = 3 * kernels->lanes;
     REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
@@ -181,7 +224,7 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(pa
             k += n;
         } while (k < pass->summed);
         for (int t = 0; t < n_tiles; ++t)
-            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter + pass->to, job->to_filter,
+            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter, job->to_filter,
                             job->step[2]);
     }
 }
@@ -196,29 +239,36 @@ static int64_t TYPED(work_size)(const struct TYPED(job) *job)
 static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *frames, int64_t frame_size, REAL *work, const npy_intp *consecutive)
 {
     const struct frame *frame = &job->frame;
-    const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t blocks = (job->units + job->images - 1) / job->images, units = blocks * job->groups, channels = job->channels;
-    int64_t work_size = TYPED(work_size)(job), image_channels = job->groups * channels;
-    int apart = threads == 1 || units >= threads;       /* each thread has its own images */
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1 && apart)
-    for (int64_t unit = 0; unit < units; ++unit) {
-        int64_t group = unit % job->groups, first = unit / job->groups * job->images;
-        int64_t images = job->units - first < job->images ? job->units - first : job->images;
-        const REAL *image = job->from + (first * job->groups + group) * channels * job->from_channel;
-        REAL *own = frames + (apart ? thread_number() : 0) * frame_size, *to = job->to + (first * job->groups + group) * job->filters * job->to_filter;
-        if (!frame->borrowed) {
-#pragma omp parallel for num_threads(threads) if (threads > 1 && !apart)
-            for (int64_t c = 0; c < images * channels; ++c)
-                TYPED(fill_frame)(kernels, frame, image + (c / channels * image_channels + c % channels) * job->from_channel, own + c * frame->channel);
+    int64_t units = (job->units + job->images - 1) / job->images * job->groups, work_size = TYPED(work_size)(job);
+    if (threads == 1 || units >= threads) {
+#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
+        for (int64_t unit = 0; unit < units; ++unit) {
+            struct TYPED(unit) u = TYPED(unit_of)(job, unit);
+            REAL *own = frames + thread_number() * frame_size;
+            if (!frame->borrowed)
+                for (int64_t c = 0; c < u.images * job->channels; ++c)
+                    TYPED(fill_channel)(job, &u, c, own);
+            for (int64_t p = 0; p < job->n_passes; ++p)
+                for (int64_t begin = 0; begin < TYPED(tiling_of)(job, &u, p)->n_tiles; begin += TILES_AT_ONCE)
+                    TYPED(run_tiles)(job, &u, p, begin, own, work + thread_number() * work_size, consecutive);
         }
-        for (int64_t p = 0; p < job->n_passes; ++p) {
-            const struct TYPED(pass) *pass = &job->passes[p];
-            const struct tiling *tiling = images == job->images ? &pass->whole : &pass->rest;
-#pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1 && !apart)
-            for (int64_t begin = 0; begin < tiling->n_tiles; begin += TILES_AT_ONCE)
-                TYPED(run_tiles)(job, pass, tiling->tiles + begin,
-                                 tiling->n_tiles - begin < TILES_AT_ONCE ? tiling->n_tiles - begin : TILES_AT_ONCE, frame->borrowed ? image : own, pass->packed + group * job->filters * pass->summed, to,
-                                 work + thread_number() * work_size, consecutive);
+        return;
+    }
+    /* Fewer images than threads: they share each. */
+    for (int64_t unit = 0; unit < units; ++unit) {
+        struct TYPED(unit) u = TYPED(unit_of)(job, unit);
+#pragma omp parallel num_threads(threads)
+        {
+            if (!frame->borrowed) {
+#pragma omp for
+                for (int64_t c = 0; c < u.images * job->channels; ++c)
+                    TYPED(fill_channel)(job, &u, c, frames);
+            }
+            for (int64_t p = 0; p < job->n_passes; ++p) {
+#pragma omp for schedule(dynamic) nowait
+                for (int64_t begin = 0; begin < TYPED(tiling_of)(job, &u, p)->n_tiles; begin += TILES_AT_ONCE)
+                    TYPED(run_tiles)(job, &u, p, begin, frames, work + thread_number() * work_size, consecutive);
+            }
         }
     }
 }
@@ -257,6 +307,7 @@ struct TYPED(sums) {
     const struct TYPED(kernels) *kernels;
     struct frame frame;
     int64_t units, groups, filters, channels, taps, grid[3];
+    int64_t images;           /* whose frames are there at once */
     const REAL *image, *top;
     int64_t from_channel;
     npy_intp *off;            /* [channels of a group times taps] */
@@ -279,71 +330,113 @@ static void TYPED(transpose)(int64_t rows, int64_t columns, const REAL *in, int6
     }
 }
 
-/* Where the sums of a group begin: [chunk of filters][channels and taps][filters of the chunk]. */
 static int64_t TYPED(padded_filters)(const struct TYPED(sums) *job)
 {
     return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes * job->kernels->lanes;
 }
 
+/* Filters in chunks of up to `widest` registers, of about equal size. */
+struct TYPED(chunk) {
+    int64_t number, first, wide;      /* registers */
+};
+
+static int TYPED(next_chunk)(const struct TYPED(sums) *job, struct TYPED(chunk) *chunk)
+{
+    int64_t registers = TYPED(padded_filters)(job) / job->kernels->lanes, chunks = (registers + job->kernels->widest - 1) / job->kernels->widest;
+    chunk->first += chunk->wide;
+    if (++chunk->number >= chunks)
+        return 0;
+    chunk->wide = (registers - chunk->first + chunks - chunk->number - 1) / (chunks - chunk->number);
+    return 1;
+}
+#define FIRST_CHUNK {-1, 0, 0}
+
+/* Pixels of some lines of an image: where the first output finds its first pixel in the frame, and the first of its gradients in `y`. */
+struct TYPED(lines) {
+    const REAL *x;
+    int64_t lines, columns, pixels_before;
+};
+
+/* Adds what so many blocks of lines give for the channels and taps [k0, k1). `y` has the gradients of each chunk of filters. */
+static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, const struct TYPED(lines) *blocks, int n_blocks,
+                              const REAL *y)
+{
+    const struct TYPED(kernels) *kernels = job->kernels;
+    int64_t all = job->channels * job->taps, pitch = job->frame.pitch[2];
+    struct TYPED(chunk) chunk = FIRST_CHUNK;
+    while (TYPED(next_chunk)(job, &chunk)) {
+        int64_t width = chunk.wide * kernels->lanes, most = kernels->outer_rows[chunk.wide - 1];
+        REAL *sums = job->sums + (group * TYPED(padded_filters)(job) + chunk.first * kernels->lanes) * all;
+        const REAL *gradients = y + chunk.first * kernels->lanes * PIXELS_ROOM;
+        for (int64_t k = k0; k < k1; k += most) {
+            int64_t rows = k1 - k < most ? k1 - k : most;
+            for (int b = 0; b < n_blocks; ++b)
+                kernels->outer[chunk.wide - 1][rows - 1](blocks[b].lines, blocks[b].columns, blocks[b].x, pitch, job->off + k,
+                                                         gradients + blocks[b].pixels_before * width, width, sums + k * width);
+        }
+    }
+}
+
 /* Adds what the images and gradients of a group give for the channels and taps [k0, k1). */
-static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *block)
+static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *y)
 {
     const struct frame *frame = &job->frame;
     const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t all = job->channels * job->taps, padded = TYPED(padded_filters)(job), registers = padded / kernels->lanes;
-    int64_t chunks = (registers + kernels->widest - 1) / kernels->widest, pixels = job->grid[0] * job->grid[1] * job->grid[2];
-    int64_t columns_at_once = job->grid[2] < 2 * PIXELS_AT_ONCE ? job->grid[2] : PIXELS_AT_ONCE;
-    int64_t lines_at_once = columns_at_once == 0 ? 1 : PIXELS_AT_ONCE / columns_at_once;
-    lines_at_once = lines_at_once < 1 ? 1 : lines_at_once;
-    REAL *sums = job->sums + group * all * padded;
+    const int64_t *grid = job->grid;
+    int64_t pixels = grid[0] * grid[1] * grid[2], columns_at_once = grid[2] < PIXELS_AT_ONCE ? grid[2] : PIXELS_AT_ONCE;
+    int64_t lines_at_once = columns_at_once == 0 ? 1 : PIXELS_AT_ONCE / columns_at_once, in_y = 0;
     int64_t c0 = k0 / job->taps, c1 = (k1 + job->taps - 1) / job->taps;
+    struct TYPED(lines) blocks[BLOCKS_AT_ONCE];
+    int n_blocks = 0;
     for (int64_t n = 0; n < job->units; ++n) {
-        const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel;
+        const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel, *from = image;
         const REAL *top = job->top + (n * job->groups + group) * job->filters * pixels;
-        const REAL *from = image;
-        if (!frame->borrowed) {
-            for (int64_t c = c0; c < c1; ++c)
-                TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, frame_memory + (c - c0) * frame->channel);
-            from = frame_memory - c0 * frame->channel;
+        if (n % job->images == 0) {     /* the frames are about to be overwritten */
+            TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
+            n_blocks = in_y = 0;
         }
-        for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
-            for (int64_t g1 = 0; g1 < job->grid[1]; g1 += lines_at_once) {
-                int64_t lines = job->grid[1] - g1 < lines_at_once ? job->grid[1] - g1 : lines_at_once;
-                for (int64_t g2 = 0; g2 < job->grid[2]; g2 += columns_at_once) {
-                    int64_t columns = job->grid[2] - g2 < columns_at_once ? job->grid[2] - g2 : columns_at_once;
-                    /* Where columns are cut, lines is 1: the pixels of the block always lie side by side. */
-                    TYPED(transpose)(job->filters, lines * columns, top + (g0 * job->grid[1] + g1) * job->grid[2] + g2, pixels, block, padded);
-                    const REAL *x = from + (g0 * frame->pitch[1] + g1) * frame->pitch[2] + g2;
-                    REAL *chunk_sums = sums;
-                    for (int64_t chunk = 0, first = 0; chunk < chunks; ++chunk) {
-                        int64_t wide = (registers - first + chunks - chunk - 1) / (chunks - chunk), most = kernels->outer_rows[wide - 1];
-                        for (int64_t k = k0; k < k1; k += most) {
-                            int64_t rows = k1 - k < most ? k1 - k : most;
-                            kernels->outer[wide - 1][rows - 1](lines, columns, x, frame->pitch[2], job->off + k, block + first * kernels->lanes, padded,
-                                                               chunk_sums + k * wide * kernels->lanes);
-                        }
-                        chunk_sums += all * wide * kernels->lanes;
-                        first += wide;
+        if (!frame->borrowed) {
+            REAL *own = frame_memory + n % job->images * job->channels * frame->channel;
+            for (int64_t c = c0; c < c1; ++c)
+                TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, own + c * frame->channel);
+            from = own;
+        }
+        for (int64_t g0 = 0; g0 < grid[0]; ++g0)
+            for (int64_t g1 = 0; g1 < grid[1]; g1 += lines_at_once)
+                for (int64_t g2 = 0; g2 < grid[2]; g2 += columns_at_once) {
+                    /* Where columns are cut, there is one line: the gradients of a block always lie side by side. */
+                    int64_t lines = grid[1] - g1 < lines_at_once ? grid[1] - g1 : lines_at_once;
+                    int64_t columns = grid[2] - g2 < columns_at_once ? grid[2] - g2 : columns_at_once, count = lines * columns;
+                    if (n_blocks == BLOCKS_AT_ONCE || in_y + count > PIXELS_ROOM) {
+                        TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
+                        n_blocks = in_y = 0;
                     }
+                    struct TYPED(chunk) chunk = FIRST_CHUNK;
+                    while (TYPED(next_chunk)(job, &chunk)) {
+                        int64_t width = chunk.wide * kernels->lanes, first = chunk.first * kernels->lanes;
+                        TYPED(transpose)(job->filters - first < width ? job->filters - first : width, count,
+                                         top + first * pixels + (g0 * grid[1] + g1) * grid[2] + g2, pixels, y + first * PIXELS_ROOM + in_y * width,
+                                         width);
+                    }
+                    blocks[n_blocks++] = (struct TYPED(lines)){from + (g0 * frame->pitch[1] + g1) * frame->pitch[2] + g2, lines, columns, in_y};
+                    in_y += count;
                 }
-            }
     }
+    TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
 }
 
 /* Where the sum of a filter and a channel and tap is. */
 static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
 {
-    int64_t lanes = job->kernels->lanes, all = job->channels * job->taps, padded = TYPED(padded_filters)(job), registers = padded / lanes;
-    int64_t chunks = (registers + job->kernels->widest - 1) / job->kernels->widest;
-    const REAL *sums = job->sums + group * all * padded;
-    for (int64_t chunk = 0, first = 0; chunk < chunks; ++chunk) {
-        int64_t wide = (registers - first + chunks - chunk - 1) / (chunks - chunk), width = wide * lanes;
-        for (int64_t f = first * lanes; f < (first + wide) * lanes && f < job->filters; ++f)
+    int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
+    struct TYPED(chunk) chunk = FIRST_CHUNK;
+    while (TYPED(next_chunk)(job, &chunk)) {
+        int64_t width = chunk.wide * lanes, first = chunk.first * lanes;
+        const REAL *sums = job->sums + (group * TYPED(padded_filters)(job) + first) * all;
+        for (int64_t f = first; f < first + width && f < job->filters; ++f)
             for (int64_t c = 0; c < job->channels; ++c)
                 for (int64_t t = 0; t < job->taps; ++t)
-                    to[f * by_filter + c * by_channel + weight[t]] = sums[(c * job->taps + t) * width + f - first * lanes];
-        sums += all * width;
-        first += wide;
+                    to[f * by_filter + c * by_channel + weight[t]] = sums[(c * job->taps + t) * width + f - first];
     }
 }
 

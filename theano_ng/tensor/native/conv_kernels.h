@@ -4,6 +4,8 @@
  * Each keeps a tile of ROWS x COLUMNS sums in registers. Sizes and offsets are in elements.
  */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
+typedef MASK NAME(half_mask) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(vec)
 #define LANES ((int)(WIDTH / sizeof(REAL)))
@@ -153,6 +155,11 @@ INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
     if (i < n) {
         if (i > 0)
             *(VEC *)(to + n - LANES) = *(const VEC *)(from + n - LANES);
+        else if (n >= LANES / 2) {
+            NAME(half) first = *(const NAME(half) *)from, last = *(const NAME(half) *)(from + n - LANES / 2);
+            *(NAME(half) *)to = first;
+            *(NAME(half) *)(to + n - LANES / 2) = last;
+        }
         else
             for (; i < n; ++i)
                 to[i] = from[i];
@@ -174,23 +181,47 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
         }
 }
 
-/* to[i] = from[step i] for n elements. */
-static void NAME(spread)(npy_intp n, REAL *to, const REAL *from, npy_intp step)
+/* Copies every second of 2 n - 1 elements, for n > LANES / 2, and returns n. */
+INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
 {
-    npy_intp i = 0;
-    if (step == 1) {
-        NAME(copy)(to, from, n);
-        return;
+    NAME(mask) even;
+    NAME(half_mask) even_half;
+    for (int k = 0; k < LANES; ++k)
+        even[k] = 2 * k;
+    for (int k = 0; k < LANES / 2; ++k)
+        even_half[k] = 2 * k;
+    npy_intp i = 0, last = n - LANES / 2;
+    for (; i + LANES < n; i += LANES)
+        *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
+    if (i < last)
+        *(NAME(half) *)(to + i) =
+            __builtin_shuffle(*(const NAME(half) *)(from + 2 * i), *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
+    /* The last ones from an element earlier on: nothing behind the line is read. */
+    const REAL *end = from + 2 * last - 1;
+    *(NAME(half) *)(to + last) = __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
+    return n;
+}
+
+/* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
+static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
+{
+    npy_intp n = end - first;
+    for (; lines > 0; --lines, to += width, from += pitch) {
+        REAL *out = to + first;
+        npy_intp i = 0;
+        for (npy_intp k = 0; k < first; ++k)
+            to[k] = 0;
+        if (step == 1)
+            NAME(copy)(out, from, n);
+        else {
+            if (step == 2 && n > LANES / 2)
+                i = NAME(every_second)(out, from, n);
+            for (; i < n; ++i)
+                out[i] = from[i * step];
+        }
+        for (npy_intp k = end; k < width; ++k)
+            to[k] = 0;
     }
-    if (step == 2) {
-        NAME(mask) even;
-        for (int k = 0; k < LANES; ++k)
-            even[k] = 2 * k;
-        for (; i + LANES < n; i += LANES)
-            *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
-    }
-    for (; i < n; ++i)
-        to[i] = from[i * step];
 }
 
 /* The sum of products of two lines. */
@@ -267,7 +298,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
     .pack = NAME(pack),
     .unpack = NAME(unpack),
-    .spread = NAME(spread),
+    .fill = NAME(fill),
     .dot = NAME(dot),
     .add_scaled = NAME(add_scaled),
 };

@@ -8,7 +8,7 @@ struct TYPED(kernels) {
     void (*along[8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
     void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
     void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
-    void (*spread)(npy_intp, REAL *, const REAL *, npy_intp);
+    void (*fill)(npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp, npy_intp);
     REAL (*dot)(npy_intp, const REAL *, const REAL *);
     void (*add_scaled)(npy_intp, REAL, const REAL *, REAL *);
 };
@@ -139,8 +139,12 @@ static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED
     if (few)
         job.frame.borrowed = 0;
     int64_t all = job.channels * job.taps, lanes = kernels->lanes, padded = TYPED(padded_filters)(&job);
-    int64_t pixels = g->top[0] * g->top[1] * g->top[2], room = few ? pixels + lanes : 2 * PIXELS_AT_ONCE * padded;
-    int64_t frame_size = job.frame.borrowed ? 0 : job.channels * job.frame.channel + job.frame.slack;
+    int64_t pixels = g->top[0] * g->top[1] * g->top[2], room = few ? pixels + lanes : PIXELS_ROOM * padded;
+    job.images = 1;
+    while (!few && job.images < job.units && job.images * pixels < PIXELS_ROOM
+           && (job.images + 1) * job.channels * job.frame.channel * (int64_t)sizeof(REAL) <= BATCH_BYTES)
+        ++job.images;
+    int64_t frame_size = job.frame.borrowed ? 0 : job.images * job.channels * job.frame.channel + job.frame.slack;
     int64_t sums = g->groups * all * (few ? g->filters * lanes : padded);
     job.off = take(arena, all, sizeof *job.off);
     int64_t *weight = take(arena, job.taps, sizeof *weight);
