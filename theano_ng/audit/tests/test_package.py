@@ -17,6 +17,7 @@ from theano_ng.gof.type import Type
 MODULES = (
     "theano_ng.scalar.tests.audit_cases",
     "theano_ng.tensor.tests.audit_cases",
+    "theano_ng.tensor.signal.tests.audit_cases",
     "theano_ng.typed_list.tests.audit_cases",
     "theano_ng.scan.tests.audit_cases",
     "theano_ng.tests.audit_cases",

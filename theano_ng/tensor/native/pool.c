@@ -36,16 +36,28 @@ static inline npy_intp layer_length(const Windows *w)
 #define REAL npy_float32
 #define ACC npy_float32
 #define NAME(f) f##_f32
+#define WORD npy_int32
+#define PAIRS_LOW {0, 0, 1, 1, 2, 2, 3, 3}
+#define PAIRS_HIGH {4, 4, 5, 5, 6, 6, 7, 7}
 #include "pool_planes.h"
 #include "pool_gradients.h"
+#undef WORD
+#undef PAIRS_LOW
+#undef PAIRS_HIGH
 #undef REAL
 #undef ACC
 #undef NAME
 #define REAL npy_float64
 #define ACC npy_float64
 #define NAME(f) f##_f64
+#define WORD npy_int64
+#define PAIRS_LOW {0, 0, 1, 1}
+#define PAIRS_HIGH {2, 2, 3, 3}
 #include "pool_planes.h"
 #include "pool_gradients.h"
+#undef WORD
+#undef PAIRS_LOW
+#undef PAIRS_HIGH
 #undef REAL
 #undef ACC
 #undef NAME

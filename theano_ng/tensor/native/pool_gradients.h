@@ -79,12 +79,43 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
         }
 }
 
+typedef REAL NAME(eight) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
+typedef WORD NAME(eight_words) __attribute__((vector_size(32)));
+
+/* The gradients of a line whose elements belong to one window each, by twos: `count` windows, at least as many as fit a register. What is
+ * left over at the end is computed again together with what is before it. */
+INLINE void NAME(gradient_by_twos)(npy_intp count, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
+{
+    const npy_intp lanes = (npy_intp)(32 / sizeof(REAL));
+    const NAME(eight_words) low = PAIRS_LOW, high = PAIRS_HIGH;
+    for (npy_intp o = 0; o < count; o += lanes) {
+        if (o > count - lanes)
+            o = count - lanes;
+        NAME(eight) zo = *(const NAME(eight) *)(z + o), go = *(const NAME(eight) *)(g + o);
+        NAME(eight) left = *(const NAME(eight) *)(x + 2 * o), right = *(const NAME(eight) *)(x + 2 * o + lanes);
+        NAME(eight_words) at_left = (NAME(eight_words))(left == __builtin_shuffle(zo, low));
+        NAME(eight_words) at_right = (NAME(eight_words))(right == __builtin_shuffle(zo, high));
+        *(NAME(eight) *)(gx + 2 * o) = (NAME(eight))(at_left & (NAME(eight_words))__builtin_shuffle(go, low));
+        *(NAME(eight) *)(gx + 2 * o + lanes) = (NAME(eight))(at_right & (NAME(eight_words))__builtin_shuffle(go, high));
+    }
+}
+
+/* Windows of two columns that lie side by side; the last may be cut. */
+INLINE void NAME(gradient_of_pairs)(const Axis *a, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
+{
+    npy_intp whole = a->whole_end;
+    NAME(gradient_by_twos)(whole, x, z, g, gx);
+    for (npy_intp i = 2 * whole; i < a->n; ++i)
+        gx[i] = whole < a->out && x[i] == z[whole] ? g[whole] : 0;
+}
+
 /* scratch: three lines of layer_length numbers. */
 VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp out = a->out, length = layer_length(w);
     REAL *maxima = (REAL *)scratch, *g = maxima + length, *g_rest = w->rest == a->stride ? g : g + length;
+    int pairs = w->all_rows_once && a->window == 2 && a->stride == 2 && a->pad == 0 && a->whole_end >= (npy_intp)(32 / sizeof(REAL));
     memset(scratch, 0, 3 * (size_t)length * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
@@ -100,6 +131,11 @@ VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays
                     for (npy_intp k = 0; k < count; ++k)
                         for (npy_intp i = a->first[o]; i < a->last[o]; ++i)
                             gx[rows[k] + i] += x[rows[k] + i] == z[o] ? gz[o] : 0;
+                continue;
+            }
+            if (pairs) {
+                for (npy_intp k = 0; k < count; ++k)
+                    NAME(gradient_of_pairs)(a, x + rows[k], z, gz, gx + rows[k]);
                 continue;
             }
             NAME(spread)(w, z, maxima);
