@@ -11,7 +11,7 @@
 
 /* A block of packed weights, and how many tiles go through it before the next one: both stay in the second cache. */
 #define FILTERS_AT_ONCE 256
-#define SUMMED_AT_ONCE 256
+#define SUMMED_AT_ONCE 192
 #define TILES_AT_ONCE 6
 /* Bytes of frames of images that go together. */
 #define BATCH_BYTES (1 << 21)
