@@ -26,7 +26,7 @@ MODULES = (
 BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryMath BinaryBitOp UnaryBitOp LogicalComparison FixedLogicalComparison
 _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial ScalarActivation BaseAdvancedSubtensor
 BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduce CAReduceDtype _Logical _ArgmaxBase _IntegerParametrized
-RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp _RealTransform ConditionalOp RealDivision""".split()
+RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp _RealTransform ConditionalOp RealDivision _Pooling PoolGrad""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",

@@ -287,6 +287,9 @@ static int make_tables(Windows *w)
     if (w->direct)
         w->layers = 1;
     w->before = w->layers * a->stride;
+    w->kept = 1;
+    if (w->nd == 2 && !w->direct && !w->all_rows_once && w->axes[0].window <= MOST_LAYERS * w->axes[0].stride)
+        w->kept = (w->axes[0].window + w->axes[0].stride - 1) / w->axes[0].stride;
     return 0;
 }
 
@@ -412,7 +415,7 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         break;
     case MAX_GRAD:
         loops = single ? max_grad_f32 : max_grad_f64;
-        numbers = 3 * length;
+        numbers = (size_t)w.kept * 3 * length;
         break;
     case AVERAGE_GRAD:
         loops = single ? average_grad_f32 : average_grad_f64;

@@ -82,9 +82,9 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
 typedef REAL NAME(eight) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
 typedef WORD NAME(eight_words) __attribute__((vector_size(32)));
 
-/* The gradients of a line whose elements belong to one window each, by twos: `count` windows, at least as many as fit a register. What is
- * left over at the end is computed again together with what is before it. */
-INLINE void NAME(gradient_by_twos)(npy_intp count, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
+/* The gradients of `lines` lines whose elements belong to one window each, by twos: `count` windows, at least as many as fit a register. What
+ * is left over at the end is computed again together with what is before it. */
+INLINE void NAME(gradient_by_twos)(npy_intp count, const int lines, const npy_intp *rows, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
 {
     const npy_intp lanes = (npy_intp)(32 / sizeof(REAL));
     const NAME(eight_words) low = PAIRS_LOW, high = PAIRS_HIGH;
@@ -92,36 +92,113 @@ INLINE void NAME(gradient_by_twos)(npy_intp count, const REAL *x, const REAL *z,
         if (o > count - lanes)
             o = count - lanes;
         NAME(eight) zo = *(const NAME(eight) *)(z + o), go = *(const NAME(eight) *)(g + o);
-        NAME(eight) left = *(const NAME(eight) *)(x + 2 * o), right = *(const NAME(eight) *)(x + 2 * o + lanes);
-        NAME(eight_words) at_left = (NAME(eight_words))(left == __builtin_shuffle(zo, low));
-        NAME(eight_words) at_right = (NAME(eight_words))(right == __builtin_shuffle(zo, high));
-        *(NAME(eight) *)(gx + 2 * o) = (NAME(eight))(at_left & (NAME(eight_words))__builtin_shuffle(go, low));
-        *(NAME(eight) *)(gx + 2 * o + lanes) = (NAME(eight))(at_right & (NAME(eight_words))__builtin_shuffle(go, high));
+        NAME(eight) z_left = __builtin_shuffle(zo, low), z_right = __builtin_shuffle(zo, high);
+        NAME(eight_words) g_left = (NAME(eight_words))__builtin_shuffle(go, low), g_right = (NAME(eight_words))__builtin_shuffle(go, high);
+        for (int k = 0; k < lines; ++k) {
+            const NAME(eight) *from = (const NAME(eight) *)(x + rows[k] + 2 * o);
+            NAME(eight) *to = (NAME(eight) *)(gx + rows[k] + 2 * o);
+            to[0] = (NAME(eight))((NAME(eight_words))(from[0] == z_left) & g_left);
+            to[1] = (NAME(eight))((NAME(eight_words))(from[1] == z_right) & g_right);
+        }
     }
 }
 
 /* Windows of two columns that lie side by side; the last may be cut. */
-INLINE void NAME(gradient_of_pairs)(const Axis *a, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
+INLINE void NAME(gradient_of_pairs)(const Axis *a, npy_intp count, const npy_intp *rows, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
 {
-    npy_intp whole = a->whole_end;
-    NAME(gradient_by_twos)(whole, x, z, g, gx);
-    for (npy_intp i = 2 * whole; i < a->n; ++i)
-        gx[i] = whole < a->out && x[i] == z[whole] ? g[whole] : 0;
+    npy_intp whole = a->whole_end, k = 0;
+    for (; k + 2 <= count; k += 2)
+        NAME(gradient_by_twos)(whole, 2, rows + k, x, z, g, gx);
+    if (k < count)
+        NAME(gradient_by_twos)(whole, 1, rows + k, x, z, g, gx);
+    if (a->n > 2 * whole)
+        for (k = 0; k < count; ++k)
+            for (npy_intp i = rows[k] + 2 * whole; i < rows[k] + a->n; ++i)
+                gx[i] = whole < a->out && x[i] == z[whole] ? g[whole] : 0;
 }
 
-/* scratch: three lines of layer_length numbers. */
+/* A line of the output, spread: three lines of layer_length numbers. */
+typedef struct {
+    REAL *maxima, *g, *g_rest;
+} NAME(Spread);
+
+INLINE NAME(Spread) NAME(spread_in)(const Windows *w, REAL *memory)
+{
+    npy_intp length = layer_length(w);
+    REAL *g = memory + length;
+    return (NAME(Spread)){memory, g, w->rest == last_axis(w)->stride ? g : g + length};
+}
+
+INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, const NAME(Spread) *s)
+{
+    NAME(spread)(w, z, s->maxima);
+    if (s->g != s->g_rest)
+        NAME(spread_rest)(w, gz, s->g_rest);
+    if (w->layers > 1 || s->g == s->g_rest)
+        NAME(spread)(w, gz, s->g);
+}
+
+/* The gradients of a line of which every element belongs to windows of two lines of the output, and in each of these to two or one. */
+INLINE void NAME(gradient_at_two_maxima)(const Windows *w, const REAL *restrict x, const NAME(Spread) *one, const NAME(Spread) *two,
+                                         REAL *restrict gx)
+{
+    npy_intp n = last_axis(w)->n, here = w->before, back = here - last_axis(w)->stride;
+    const REAL *z1 = one->maxima + here, *y1 = one->maxima + back, *g1 = one->g + here, *h1 = one->g_rest + back;
+    const REAL *z2 = two->maxima + here, *y2 = two->maxima + back, *g2 = two->g + here, *h2 = two->g_rest + back;
+    for (npy_intp i = 0; i < n; ++i)
+        gx[i] = ((x[i] == z1[i] ? g1[i] : 0) + (x[i] == y1[i] ? h1[i] : 0)) + ((x[i] == z2[i] ? g2[i] : 0) + (x[i] == y2[i] ? h2[i] : 0));
+}
+
+/* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread. */
+INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
+{
+    const Axis *a = &w->axes[0];
+    npy_intp n = last_axis(w)->n, out = last_axis(w)->out, length = layer_length(w), ready = 0, low = 0, high = 0;
+    for (npy_intp y = 0; y < a->n; ++y, x += n, gx += n) {
+        while (high < a->out && a->first[high] <= y)
+            ++high;
+        while (low < high && a->last[low] <= y)
+            ++low;
+        for (; ready < high; ++ready) {
+            NAME(Spread) line = NAME(spread_in)(w, memory + ready % w->kept * 3 * length);
+            NAME(spread_all)(w, z + ready * out, gz + ready * out, &line);
+        }
+        if (low == high)
+            memset(gx, 0, (size_t)n * sizeof(REAL));
+        NAME(Spread) one = NAME(spread_in)(w, memory + low % w->kept * 3 * length);
+        if (high - low == 2 && w->layers == 2) {
+            NAME(Spread) two = NAME(spread_in)(w, memory + (low + 1) % w->kept * 3 * length);
+            NAME(gradient_at_two_maxima)(w, x, &one, &two, gx);
+            continue;
+        }
+        for (npy_intp o = low; o < high; ++o) {
+            one = NAME(spread_in)(w, memory + o % w->kept * 3 * length);
+            if (o == low)
+                NAME(gradient_at_maxima)(w, 0, x, one.maxima, one.g, one.g_rest, gx);
+            else
+                NAME(gradient_at_maxima)(w, 1, x, one.maxima, one.g, one.g_rest, gx);
+        }
+    }
+}
+
+/* scratch: three lines of layer_length numbers, for each line that is kept. */
 VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
-    npy_intp out = a->out, length = layer_length(w);
-    REAL *maxima = (REAL *)scratch, *g = maxima + length, *g_rest = w->rest == a->stride ? g : g + length;
+    npy_intp out = a->out;
+    REAL *memory = (REAL *)scratch;
+    NAME(Spread) line = NAME(spread_in)(w, memory);
     int pairs = w->all_rows_once && a->window == 2 && a->stride == 2 && a->pad == 0 && a->whole_end >= (npy_intp)(32 / sizeof(REAL));
-    memset(scratch, 0, 3 * (size_t)length * sizeof(REAL));
+    memset(scratch, 0, (size_t)w->kept * 3 * (size_t)layer_length(w) * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
         const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
         REAL *gx = (REAL *)arrays->result + plane * w->in_size;
         npy_intp index[NPY_MAXDIMS] = {0};
+        if (w->kept > 1) {
+            NAME(max_grad_by_lines)(w, x, z, gz, gx, memory);
+            continue;
+        }
         if (!w->all_rows_once || w->direct)
             memset(gx, 0, (size_t)w->in_size * sizeof(REAL));
         for (npy_intp r = 0; r < w->out_rows; ++r, z += out, gz += out, next_row(w, index)) {
@@ -134,21 +211,16 @@ VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays
                 continue;
             }
             if (pairs) {
-                for (npy_intp k = 0; k < count; ++k)
-                    NAME(gradient_of_pairs)(a, x + rows[k], z, gz, gx + rows[k]);
+                NAME(gradient_of_pairs)(a, count, rows, x, z, gz, gx);
                 continue;
             }
-            NAME(spread)(w, z, maxima);
-            if (g != g_rest)
-                NAME(spread_rest)(w, gz, g_rest);
-            if (w->layers > 1 || g == g_rest)
-                NAME(spread)(w, gz, g);
+            NAME(spread_all)(w, z, gz, &line);
             if (w->all_rows_once)
                 for (npy_intp k = 0; k < count; ++k)
-                    NAME(gradient_at_maxima)(w, 0, x + rows[k], maxima, g, g_rest, gx + rows[k]);
+                    NAME(gradient_at_maxima)(w, 0, x + rows[k], line.maxima, line.g, line.g_rest, gx + rows[k]);
             else
                 for (npy_intp k = 0; k < count; ++k)
-                    NAME(gradient_at_maxima)(w, 1, x + rows[k], maxima, g, g_rest, gx + rows[k]);
+                    NAME(gradient_at_maxima)(w, 1, x + rows[k], line.maxima, line.g, line.g_rest, gx + rows[k]);
         }
     }
 }
