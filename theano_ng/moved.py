@@ -29,10 +29,7 @@ MOVED = {
     "gof.cc": "gof.codegen.clinker",
     "gof.destroyhandler": "gof.destroy.handler",
     "compile.function_module": "compile.functions.maker",
-    "tensor.nnet.abstract_conv": (
-        "tensor.nnet.convolution.classic tensor.nnet.convolution.shapes tensor.nnet.convolution.abstract"
-        " tensor.nnet.convolution.upsampling tensor.nnet.convolution.front"
-    ),
+    "tensor.nnet.abstract_conv": "tensor.nnet.convolution.classic",
     "tensor.nnet.conv": "tensor.nnet.convolution.legacy",
     "tensor.nnet.conv3d2d": "tensor.nnet.convolution.conv3d2d",
     "tensor.nnet.opt": "tensor.nnet.convolution.opt",

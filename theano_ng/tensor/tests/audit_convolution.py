@@ -36,7 +36,14 @@ def audit_cases():
     """Each of the Ops, in both numbers of dimensions."""
     cases = []
     for plain, image, kernel, output, lengths, parameters in (
-        (AbstractConv2d, (2, 2, 4, 5), (4, 1, 2, 3), (2, 4, 5, 2), 2, dict(border_mode=((1, 1), 0), num_groups=2, subsample=(1, 2))),
+        (
+            AbstractConv2d,
+            (2, 2, 4, 5),
+            (4, 1, 2, 3),
+            (2, 4, 5, 2),
+            2,
+            dict(border_mode=((1, 1), 0), num_groups=2, subsample=(1, 2)),
+        ),
         (AbstractConv3d, (1, 2, 3, 4, 3), (2, 2, 2, 2, 2), (1, 2, 2, 3, 2), 3, {}),
     ):
         op = plain(**parameters)
