@@ -183,7 +183,6 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
             if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
                 return -1;
             top.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], words->stride[i]) + 1;
-            impossible |= top.dims[2 + i] < 1;
         }
         top.dims[0] = bottom.dims[0];
         top.dims[1] = weights.dims[0];
@@ -219,7 +218,7 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
                 return -1;
             }
             bottom.dims[2 + i] = known ? lengths[i] : span + extent[i] - before[i] - after[i];
-            impossible |= bottom.dims[2 + i] < 1;
+            impossible |= bottom.dims[2 + i] < 0;
         }
         bottom.dims[0] = top.dims[0];
         if (__builtin_mul_overflow(*channels, groups, &bottom.dims[1])) {
@@ -229,7 +228,7 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
         *result = bottom;
     }
     for (int i = 0; i < n; ++i)
-        impossible |= kernel[i] < 1;
+        impossible |= kernel[i] < 1 || top.dims[2 + i] < 1;
     if (bottom.dims[1] % groups != 0 || bottom.dims[1] / groups != *channels) {
         PyErr_Format(PyExc_ValueError, "%s images and kernel must have the same stack size\n  bottom shape: %s\n  weight shape: %s\n  groups: %lld",
                      family, TEXT(&bottom, " "), TEXT(&weights, " "), (long long)groups);

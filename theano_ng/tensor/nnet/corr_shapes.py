@@ -107,11 +107,11 @@ def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, l
         Where the result would have more elements than can be counted.
     """
     n = len(axes)
-    task, result = "", top
+    task, ok = "", True
     if top is None:
         kernel = weights[-n:]
         top = (bottom[0], weights[0], *(a.output(i, k) for a, i, k in zip(axes, bottom[2:], kernel)))
-        ok, result = min(top[2:]) > 0, top
+        result = top
     elif weights is None:
         task = " backprop wrt. weights"
         if lengths is None:
@@ -125,7 +125,7 @@ def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, l
         if lengths is None:
             lengths = [a.image(k, o) for a, k, o in zip(axes, kernel, top[2:])]
         bottom = result = (top[0], weights[-n - 1] * groups, *lengths)
-        ok = min(lengths) > 0
+        ok = min(lengths) >= 0
     if bottom[1] != weights[-n - 1] * groups:
         raise ValueError(
             "%s images and kernel must have the same stack size\n  bottom shape: %s\n  weight shape: %s\n  groups: %d"
@@ -136,7 +136,7 @@ def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, l
             "%s the number of filters must be divisible by the number of groups\n  weight shape: %s\n  groups: %d"
             % (name, _plain(weights), groups)
         )
-    if not ok or min(kernel) < 1:
+    if not ok or min(kernel) < 1 or min(top[2:]) < 1:
         raise ValueError(
             "%s%s: impossible output shape\n  bottom shape: %s\n  weights shape: %s\n  top shape: %s"
             % (name, task, _times(bottom), _times(weights), _times(top))

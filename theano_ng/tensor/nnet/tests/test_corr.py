@@ -286,6 +286,30 @@ class TestOddArrays(unittest.TestCase):
                     for kind in range(3):
                         case.check(kind, mode)
 
+    def test_an_image_of_nothing_but_padding(self):
+        case = Case(np.random.RandomState(1), (0, 3), (2, 2), border_mode=2, dtype="float32")
+        for mode in (IN_C, IN_PYTHON):
+            for kind in range(3):
+                case.check(kind, mode)
+
+    def test_debug_mode(self):
+        # C beside Python, with every kind of memory for outputs.
+        for parameters in (
+            dict(
+                image=(7, 8),
+                kernel=(3, 2),
+                border_mode=((1, 0), 2),
+                subsample=(2, 1),
+                filter_dilation=(1, 2),
+                num_groups=2,
+            ),
+            dict(image=(5, 6), kernel=(2, 2), unshared=True, border_mode="half"),
+            dict(image=(3, 4, 5), kernel=(2, 3, 1), border_mode="full", filters=9),
+        ):
+            case = Case(np.random.RandomState(1), dtype="float32", **parameters)
+            for kind in range(3):
+                case.check(kind, theano.compile.DebugMode(optimizer=None, check_c_code=True, check_py_code=True))
+
     def test_integers_in_python(self):
         a, b = T.itensor4s(2)
         out = CorrMM()(a, b)
