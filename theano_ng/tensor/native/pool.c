@@ -289,7 +289,7 @@ static int make_tables(Windows *w)
     w->before = w->layers * a->stride;
     w->kept = 1;
     if (w->nd == 2 && !w->direct && !w->all_rows_once && w->axes[0].window <= MOST_LAYERS * w->axes[0].stride)
-        w->kept = (w->axes[0].window + w->axes[0].stride - 1) / w->axes[0].stride;
+        w->kept = (w->axes[0].window + w->axes[0].stride - 1) / w->axes[0].stride + 1;
     return 0;
 }
 

@@ -3,6 +3,12 @@
  * Numbers of windows (maxima, gradients) are spread over the elements that the windows begin at: windows of stride s become blocks of s equal
  * numbers. Shifted by l blocks, that line holds what the elements need of their windows in layer l (pool_windows.h), and all columns can be
  * computed side by side. `before` numbers stand in front of element 0, zeros where no window is. */
+/* The gradient of an element: a value, not a condition for reading it, so that nothing is in the way of vectors. */
+INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
+{
+    return x == maximum ? g : 0;
+}
+
 INLINE void NAME(spread_by)(npy_intp count, const npy_intp stride, const REAL *restrict from, REAL *restrict to)
 {
     for (npy_intp o = 0; o < count; ++o)
@@ -50,20 +56,20 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
     g += w->before, g_rest += w->before;
     if (w->layers == 1)
         for (npy_intp i = 0; i < n; ++i) {
-            REAL total = x[i] == z[i] ? g_rest[i] : 0;
+            REAL total = NAME(at)(x[i], z[i], g_rest[i]);
             gx[i] = add ? gx[i] + total : total;
         }
     else if (w->layers == 2) {
         const REAL *z2 = z - s, *g2 = g_rest - s;
         for (npy_intp i = 0; i < n; ++i) {
-            REAL total = (x[i] == z[i] ? g[i] : 0) + (x[i] == z2[i] ? g2[i] : 0);
+            REAL total = NAME(at)(x[i], z[i], g[i]) + NAME(at)(x[i], z2[i], g2[i]);
             gx[i] = add ? gx[i] + total : total;
         }
     }
     else if (w->layers == 3) {
         const REAL *z2 = z - s, *g2 = g - s, *z3 = z2 - s, *g3 = g_rest - 2 * s;
         for (npy_intp i = 0; i < n; ++i) {
-            REAL total = (x[i] == z[i] ? g[i] : 0) + (x[i] == z2[i] ? g2[i] : 0) + (x[i] == z3[i] ? g3[i] : 0);
+            REAL total = NAME(at)(x[i], z[i], g[i]) + NAME(at)(x[i], z2[i], g2[i]) + NAME(at)(x[i], z3[i], g3[i]);
             gx[i] = add ? gx[i] + total : total;
         }
     }
@@ -72,10 +78,10 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
             const REAL *zl = z - l * s, *gl = (l == w->layers - 1 ? g_rest : g) - l * s;
             if (l == 0 && !add)
                 for (npy_intp i = 0; i < n; ++i)
-                    gx[i] = x[i] == zl[i] ? gl[i] : 0;
+                    gx[i] = NAME(at)(x[i], zl[i], gl[i]);
             else
                 for (npy_intp i = 0; i < n; ++i)
-                    gx[i] += x[i] == zl[i] ? gl[i] : 0;
+                    gx[i] += NAME(at)(x[i], zl[i], gl[i]);
         }
 }
 
@@ -146,10 +152,11 @@ INLINE void NAME(gradient_at_two_maxima)(const Windows *w, const REAL *restrict 
     const REAL *z1 = one->maxima + here, *y1 = one->maxima + back, *g1 = one->g + here, *h1 = one->g_rest + back;
     const REAL *z2 = two->maxima + here, *y2 = two->maxima + back, *g2 = two->g + here, *h2 = two->g_rest + back;
     for (npy_intp i = 0; i < n; ++i)
-        gx[i] = ((x[i] == z1[i] ? g1[i] : 0) + (x[i] == y1[i] ? h1[i] : 0)) + ((x[i] == z2[i] ? g2[i] : 0) + (x[i] == y2[i] ? h2[i] : 0));
+        gx[i] = (NAME(at)(x[i], z1[i], g1[i]) + NAME(at)(x[i], y1[i], h1[i])) + (NAME(at)(x[i], z2[i], g2[i]) + NAME(at)(x[i], y2[i], h2[i]));
 }
 
-/* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread. */
+/* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread, and the next one, so that
+ * nothing is read again right after it was written in other pieces. */
 INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
 {
     const Axis *a = &w->axes[0];
@@ -159,7 +166,7 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
             ++high;
         while (low < high && a->last[low] <= y)
             ++low;
-        for (; ready < high; ++ready) {
+        for (; ready <= high && ready < a->out; ++ready) {
             NAME(Spread) line = NAME(spread_in)(w, memory + ready % w->kept * 3 * length);
             NAME(spread_all)(w, z + ready * out, gz + ready * out, &line);
         }
@@ -331,7 +338,7 @@ VECTORISED static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *
                 for (npy_intp k = 0; k < count; ++k) {
                     const REAL *restrict xk = x + rows[k], *restrict ek = e + rows[k];
                     for (npy_intp i = 0; i < n; ++i)
-                        to[i] += xk[i] == m[i] ? ek[i] : 0;
+                        to[i] += NAME(at)(xk[i], m[i], ek[i]);
                 }
             }
             for (npy_intp o = 0; o < out; ++o) {

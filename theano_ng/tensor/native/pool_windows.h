@@ -20,7 +20,7 @@ typedef struct {
     int all_rows_once;       /* each line of the image belongs to exactly one window */
     int direct;
     npy_intp layers, rest, before;
-    npy_intp kept;           /* lines of the output that a line of an image with two axes needs at a time; 1 when lines are taken in other orders */
+    npy_intp kept;           /* lines of the output that are kept while an image is taken line by line; 1 when it is not */
     Axis *axes;
 } Windows;
 

@@ -5,6 +5,8 @@ Along each axis the windows begin at ``i * stride - pad``. With `ignore_border` 
 'average_inc_pad' divides by. NaN in a window makes its maximum NaN; all elements that equal the maximum get its gradient.
 """
 
+import math
+import sys
 import warnings
 
 import numpy as np
@@ -247,7 +249,7 @@ class _Pooling(NativeOp, OpenMPOp):
         pad = [0] * ndim if pad is None else [pad[i] for i in range(ndim)]
         return shape_of_output(list(imgshape), ws, stride, pad, ignore_border)
 
-    def _node_inputs(self, tensors, ws, stride, pad):
+    def _node_inputs(self, tensors, ws, stride, pad, differentiable=False):
         """Inputs of a node; refuses what does not fit.
 
         Parameters
@@ -255,8 +257,12 @@ class _Pooling(NativeOp, OpenMPOp):
         tensors : list
         ws, stride, pad
             As the functions have them.
+        differentiable : bool
+            Whether integers are refused. The tensors are cast to the dtype of the first then.
         """
         tensors = [as_tensor_variable(t) for t in tensors]
+        if differentiable and tensors[0].dtype in DISCRETE:
+            raise TypeError("%s: integers have no gradient, got %s" % (self, tensors[0].type))
         for t in tensors:
             if t.ndim != tensors[0].ndim or t.ndim < self.ndim:
                 raise TypeError(
@@ -265,6 +271,8 @@ class _Pooling(NativeOp, OpenMPOp):
                 )
             if t.dtype.startswith("complex"):
                 raise TypeError("%s: complex numbers cannot be pooled, got %s" % (self, t.type))
+        if differentiable:
+            tensors[1:] = [t.astype(tensors[0].dtype) for t in tensors[1:]]
         ws = as_window(ws, self.ndim, "ws")
         stride = ws if stride is None else as_window(stride, self.ndim, "stride")
         pad = as_window((0,) * self.ndim if pad is None else pad, self.ndim, "pad")
@@ -337,6 +345,13 @@ class _Pooling(NativeOp, OpenMPOp):
         return [DisconnectedType()() for _ in range(3)]
 
 
+def _empty(shape, dtype):
+    """As `numpy.empty`; MemoryError for sizes that no address reaches, too."""
+    if math.prod(shape) > sys.maxsize // np.dtype(dtype).itemsize:
+        raise MemoryError("Pool: an output of shape %s is too large" % (tuple(shape),))
+    return np.empty(shape, dtype)
+
+
 def _count(mode, region, room):
     """What the sum over a window is divided by.
 
@@ -398,7 +413,7 @@ class Pool(_Pooling):
     def perform(self, node, inputs, output_storage, params=None):
         x, *vectors = inputs
         numbers = self._windows(vectors)
-        z = np.empty(self._expected(x, numbers, ()), x.dtype)
+        z = _empty(self._expected(x, numbers, ()), x.dtype)
         axes = tuple(range(-self.ndim, 0))
         for position, region, room in windows(x.shape[x.ndim - self.ndim :], *numbers, self.ignore_border):
             if self.mode == "max":
@@ -425,7 +440,7 @@ class Pool(_Pooling):
     def R_op(self, inputs, eval_points):
         x, ws, stride, pad = inputs
         point = eval_points[0]
-        if point is None:
+        if point is None or x.dtype in DISCRETE:
             return [None]
         if self.mode == "max":
             return [MaxPoolRop(self.ignore_border, self.mode, self.ndim, self.openmp)(x, point, ws, stride, pad)]
@@ -439,11 +454,7 @@ class PoolGrad(_Pooling):
         return [shapes[0]]
 
     def _image(self, tensors, ws, stride, pad):
-        inputs = self._node_inputs(tensors, ws, stride, pad)
-        dtype = inputs[0].dtype
-        if dtype in DISCRETE:
-            raise TypeError("%s: integers have no gradient, got %s" % (self, inputs[0].type))
-        inputs[1:-3] = [t.astype(dtype) for t in inputs[1:-3]]
+        inputs = self._node_inputs(tensors, ws, stride, pad, differentiable=True)
         return Apply(self, inputs, [inputs[0].type()])
 
 
@@ -537,7 +548,7 @@ class AveragePoolGrad(PoolGrad):
 
 def _sums_at_maxima(op, x, maxout, direction, numbers):
     """Of each window, the sum of `direction` where `x` equals the maximum (of x itself if `maxout` is None)."""
-    result = np.empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
+    result = _empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
     axes, spread = tuple(range(-op.ndim, 0)), (Ellipsis, *[None] * op.ndim)
     for position, region, _ in windows(x.shape[x.ndim - op.ndim :], *numbers, op.ignore_border):
         top = x[region].max(axes) if maxout is None else maxout[position]
@@ -568,9 +579,7 @@ class DownsampleFactorMaxGradGrad(_Pooling):
     function = "max_sums"
 
     def make_node(self, x, maxout, gz, ws, stride=None, pad=None):
-        inputs = self._node_inputs([x, maxout, gz], ws, stride, pad)
-        dtype = inputs[0].dtype
-        inputs[1:3] = [t.astype(dtype) for t in inputs[1:3]]
+        inputs = self._node_inputs([x, maxout, gz], ws, stride, pad, differentiable=True)
         return Apply(self, inputs, [inputs[1].type()])
 
     def perform(self, node, inputs, output_storage):
@@ -615,8 +624,7 @@ class MaxPoolRop(_Pooling):
         super().__init__(ignore_border, mode, ndim, openmp)
 
     def make_node(self, x, eval_point, ws, stride=None, pad=None):
-        inputs = self._node_inputs([x, eval_point], ws, stride, pad)
-        inputs[1] = inputs[1].astype(inputs[0].dtype)
+        inputs = self._node_inputs([x, eval_point], ws, stride, pad, differentiable=True)
         flags = inputs[0].broadcastable[: inputs[0].ndim - self.ndim] + (False,) * self.ndim
         return Apply(self, inputs, [TensorType(inputs[0].dtype, flags)()])
 
