@@ -3,11 +3,13 @@
 import numpy as np
 
 from theano_ng.compile import optdb
+from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.nnet.convolution.abstract import AbstractConv3d
 from theano_ng.tensor.nnet.convolution.shapes import axis_modes
@@ -99,7 +101,10 @@ class DiagonalSubtensor(_Diagonal):
 
     def grad(self, inputs, g_outputs):
         x, i0, i1 = inputs
-        gradient = inc_diagonal_subtensor(x.zeros_like(), i0, i1, g_outputs[0])
+        if x.dtype in DISCRETE:
+            gradient = x.zeros_like(dtype=config.floatX)
+        else:
+            gradient = inc_diagonal_subtensor(x.zeros_like(), i0, i1, g_outputs[0])
         return [gradient, DisconnectedType()(), DisconnectedType()()]
 
     def R_op(self, inputs, eval_points):
@@ -145,9 +150,13 @@ class IncDiagonalSubtensor(_Diagonal):
         return [input_shapes[0]]
 
     def grad(self, inputs, g_outputs):
-        _, i0, i1, _ = inputs
+        x, i0, i1, amt = inputs
         (g,) = g_outputs
-        return [g, DisconnectedType()(), DisconnectedType()(), diagonal_subtensor(g, i0, i1)]
+        if x.dtype in DISCRETE:
+            gradients = [v.zeros_like(dtype=config.floatX) for v in (x, amt)]
+        else:
+            gradients = [g, diagonal_subtensor(g, i0, i1)]
+        return [gradients[0], DisconnectedType()(), DisconnectedType()(), gradients[1]]
 
     def R_op(self, inputs, eval_points):
         x, i0, i1, amt = inputs
