@@ -7,10 +7,12 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
-from theano_ng.tensor.elemwise.functions import abs_, cast, clip
+from theano_ng.tensor.elemwise.functions import abs_, add, cast
 from theano_ng.tensor.nnet.convolution.shapes import is_int, known
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import arange
+from theano_ng.tensor.shaping.joining import join
+from theano_ng.tensor.shaping.reshaping import reshape
 
 __all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "frac_bilinear_upsampling"]
 
@@ -73,34 +75,40 @@ def bilinear_kernel_2D(ratio, normalize=True):
     return kernel.dimshuffle(0, "x") * kernel.dimshuffle("x", 0)
 
 
-def _places(length, numerator, denominator, dtype):
-    """Between which elements those of the longer axis lie: (indices before, indices after, weights of those after).
+def _neighbours(x, axis):
+    """What lies before and behind each gap of an axis, the ends of which go on beyond it."""
+    along = lambda *limits: (slice(None),) * axis + (slice(*limits),)  # noqa: E731
+    longer = join(axis, x[along(0, 1)], x, x[along(-1, None)])
+    return longer[along(0, -1)], longer[along(1, None)]
 
-    Element j is at ``(denominator * j - (numerator - 1) // 2) / numerator`` of the axis, which ends hold beyond.
-    """
-    fine = arange(0, length * numerator, denominator) - (numerator - 1) // 2
-    before = fine // numerator
-    weights = cast(fine - before * numerator, dtype) / cast(numerator, dtype)
-    return clip(before, 0, length - 1), clip(before + 1, 0, length - 1), weights
+
+def _cut(length, numerator, denominator):
+    """The slice of what lies in the gaps of an axis: the place of its first element is ``(numerator - 1) // 2``."""
+    start = numerator - (numerator - 1) // 2
+    return slice(start, start + length * numerator, denominator)
 
 
 def _interpolated(x, ratios, separately):
     """The last two axes of images, made longer by ratios (numerator, denominator)."""
-    rows = _places(x.shape[2], *ratios[0], x.dtype)
-    columns = _places(x.shape[3], *ratios[1], x.dtype)
-    above, below, w_rows = rows
-    left, right, w_columns = columns
-    w_rows = w_rows.dimshuffle("x", "x", 0, "x")
-    w_columns = w_columns.dimshuffle("x", "x", "x", 0)
+    batch, channels, rows, columns = (x.shape[i] for i in range(4))
+    (n, _), (m, _) = ratios
+    # For each gap, how far its places are from what lies before.
+    far_rows, far_columns = (cast(arange(k), x.dtype) / cast(k, x.dtype) for k in (n, m))
+    cut_rows, cut_columns = (_cut(length, *ratio) for length, ratio in zip((rows, columns), ratios))
+    above, below = _neighbours(x, 2)
     if separately:
-        top, bottom = x[:, :, above], x[:, :, below]
-        x = top + (bottom - top) * w_rows
-        left, right = x[:, :, :, left], x[:, :, :, right]
-        return left + (right - left) * w_columns
-    top, bottom = x[:, :, above], x[:, :, below]
-    return (1 - w_rows) * ((1 - w_columns) * top[:, :, :, left] + w_columns * top[:, :, :, right]) + w_rows * (
-        (1 - w_columns) * bottom[:, :, :, left] + w_columns * bottom[:, :, :, right]
-    )
+        above, below = (v.dimshuffle(0, 1, 2, "x", 3) for v in (above, below))
+        x = above + (below - above) * far_rows.dimshuffle("x", "x", "x", 0, "x")
+        x = reshape(x, (batch, channels, x.shape[2] * n, columns))[:, :, cut_rows]
+        left, right = (v.dimshuffle(0, 1, 2, 3, "x") for v in _neighbours(x, 3))
+        x = left + (right - left) * far_columns.dimshuffle("x", "x", "x", "x", 0)
+        return reshape(x, (batch, channels, x.shape[2], x.shape[3] * m))[:, :, :, cut_columns]
+    corners = [v.dimshuffle(0, 1, 2, "x", 3, "x") for side in (above, below) for v in _neighbours(side, 3)]
+    r, c = far_rows.dimshuffle("x", "x", "x", 0, "x", "x"), far_columns.dimshuffle("x", "x", "x", "x", "x", 0)
+    shares = [(1 - r) * (1 - c), (1 - r) * c, r * (1 - c), r * c]
+    x = add(*[share * corner for share, corner in zip(shares, corners)])
+    x = reshape(x, (batch, channels, x.shape[2] * n, x.shape[4] * m))
+    return x[:, :, cut_rows, cut_columns]
 
 
 def _fractions(frac_ratio):
