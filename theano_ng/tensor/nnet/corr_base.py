@@ -37,7 +37,7 @@ def _whole(value, name):
 
 
 class CorrBase(NativeOp, OpenMPOp):
-    """An Op of the family; subclasses say for how many axes, and which of the three it is.
+    """An Op of the family; subclasses say for how many axes, which of the three it is, and check border modes (`_border_mode`).
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class CorrBase(NativeOp, OpenMPOp):
             raise ValueError("Number of groups should be greater than 0")
         self.num_groups = int(num_groups)
 
-    def _border_mode(self, mode):
-        """The border mode as it is kept; ValueError where it is none."""
-        raise NotImplementedError
-
     def _twin(self, op):
         """Another Op of the family with the parameters of this one."""
         return op(openmp=self.openmp, **self._props_dict())
+
+    def describe_for_cache(self, key, depth):
+        # Threads are no property, for they change no result; a function that was asked for them gets them all the same.
+        return key.text((self._props(), bool(self.openmp)), depth)
 
     @property
     def axes(self):
@@ -117,8 +117,10 @@ class CorrBase(NativeOp, OpenMPOp):
             result.append(value)
         return as_common_dtype(*result)
 
-    def _lengths(self, shape):
-        """The lengths of the axes of the result as int64 scalars; [] for None."""
+    def _lengths(self, shape, more):
+        """The lengths of the axes of the result as int64 scalars, of a sequence or given one by one; [] for None."""
+        if more:
+            shape = (shape, *more)
         if shape is None:
             half = self.kind == WEIGHTS and self.border_mode == "half"
             if set(self.subsample) != {1} or half:
@@ -300,11 +302,13 @@ class GradWeights:
 
     kind = WEIGHTS
 
-    def make_node(self, img, topgrad, shape=None):
+    def make_node(self, img, topgrad, shape=None, *lengths):
         img, topgrad = self._operands(img=img, topgrad=topgrad)
         channels = img.broadcastable[1] if self.num_groups == 1 else False
         regions = [False] * self.convdim if self.unshared else []
-        return self._apply([img, topgrad, *self._lengths(shape)], [topgrad.broadcastable[1], *regions, channels])
+        return self._apply(
+            [img, topgrad, *self._lengths(shape, lengths)], [topgrad.broadcastable[1], *regions, channels]
+        )
 
     def infer_shape(self, node, input_shapes):
         bottom, top = input_shapes[:2]
@@ -319,10 +323,10 @@ class GradInputs:
 
     kind = INPUTS
 
-    def make_node(self, kern, topgrad, shape=None):
+    def make_node(self, kern, topgrad, shape=None, *lengths):
         kern, topgrad = self._operands(kern=kern, topgrad=topgrad)
         channels = kern.broadcastable[-self.convdim - 1] if self.num_groups == 1 else False
-        return self._apply([kern, topgrad, *self._lengths(shape)], [topgrad.broadcastable[0], channels])
+        return self._apply([kern, topgrad, *self._lengths(shape, lengths)], [topgrad.broadcastable[0], channels])
 
     def infer_shape(self, node, input_shapes):
         weights, top = input_shapes[:2]

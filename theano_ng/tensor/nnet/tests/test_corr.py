@@ -468,6 +468,7 @@ class TestNodes(unittest.TestCase):
         node = CorrMM_gradWeights(unshared=True)(y, y, [T.iscalar(), 3]).owner
         self.assertEqual([i.dtype for i in node.inputs], ["float32", "float32", "int64", "int64"])
         self.assertEqual(node.outputs[0].ndim, 6)
+        self.assertEqual(node.op.make_node(*node.inputs).inputs, node.inputs)
         self.assertEqual(node.op.connection_pattern(node), [[True], [True], [False], [False]])
 
     def test_flops(self):
