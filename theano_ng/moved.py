@@ -21,7 +21,6 @@ MOVED = {
     "tensor.blas_c": "tensor.blas.c_variants",
     "tensor.blas_scipy": "tensor.blas.scipy_ger",
     "tensor.blas_headers": "tensor.blas.headers",
-    "tensor.nnet.opt": "tensor.nnet.opt_blocksparse",
     "gof.opt": "gof.rewriting",
     "gof.cmodule": "gof.compiler",
     "gof.compiledir": "gof.compiler.compiledir",
@@ -30,6 +29,10 @@ MOVED = {
     "gof.cc": "gof.codegen.clinker",
     "gof.destroyhandler": "gof.destroy.handler",
     "compile.function_module": "compile.functions.maker",
+    "tensor.nnet.abstract_conv": "tensor.nnet.convolution.classic",
+    "tensor.nnet.conv": "tensor.nnet.convolution.legacy",
+    "tensor.nnet.conv3d2d": "tensor.nnet.convolution.conv3d2d",
+    "tensor.nnet.opt": "tensor.nnet.convolution.opt tensor.nnet.opt_blocksparse",
     "scan_module": "scan",
     "scan_module.scan": "scan.front",
     "scan_module.scan_op": "scan.op",
@@ -94,11 +97,6 @@ MOVED = {
 MISSING = {
     "sparse matrices": "sparse",
     "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
-    "convolution and pooling": (
-        "tensor.nnet.abstract_conv tensor.nnet.conv tensor.nnet.conv3d2d"
-        " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
-        " tensor.nnet.conv2d_transpose tensor.nnet.conv3d tensor.nnet.separable_conv2d"
-    ),
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
     "interactive pictures of graphs": "d3viz",
 }

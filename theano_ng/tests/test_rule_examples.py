@@ -16,6 +16,8 @@ import theano_ng
 import theano_ng.ifelse
 import theano_ng.sandbox.linalg
 import theano_ng.scan.opt
+import theano_ng.tensor.nnet.conv3d2d
+import theano_ng.tensor.nnet.convolution.opt
 import theano_ng.tensor as T
 from theano_ng import gof, scalar
 from theano_ng.compile.builders import OpFromGraph
@@ -63,6 +65,7 @@ NOT_EXECUTED = {
     "local_elemwise_reduction_fusion": "makes a function of the reduction in C, which has no name for an expression",
     "inplace_elemwise_opt": "the op that works in place has no name for an expression",
     "scanOp_make_inplace": "see inplace_elemwise_opt",
+    "local_abstractconv_check": "raises an error",
     "use_c_ger": "the result exists in C only, and examples run without a compiler",
     "use_c_gemv": "see use_c_ger",
     "make_c_ger_destructive": "see use_c_ger",
@@ -120,6 +123,13 @@ _TABLE = [
     ("places", "int64", np.array([[0, 1, 1], [1, 0, 1]])),
     ("signs", "int64", np.array([[1], [2], [-1]])),
     ("ends", "int64", np.array([2, 2, 1])),
+    ("images", "float64", (2, 2, 5, 4)),
+    ("kernels", "float64", (3, 2, 2, 2)),
+    ("maps", "float64", (2, 3, 4, 3)),  # what images and kernels make
+    ("lengths", "int64", np.array([2, 2])),
+    ("films", "float64", (2, 2, 3, 4, 4)),
+    ("cubes", "float64", (2, 2, 2, 2, 2)),
+    ("increments", "float64", (2, 2, 4)),
 ]
 
 # name -> (variable, value)
@@ -155,6 +165,9 @@ def _namespace():
         bn,
         ctc,
         theano_ng.sandbox.linalg.ops,
+        nnet.convolution.opt,
+        nnet.convolution.convmm,
+        nnet.convolution.conv3d2d,
         T,
         theano_ng.ifelse,
     ):

@@ -16,8 +16,9 @@ static inline int thread_number(void)
 #endif
 }
 
-/* kind: which of the three. pads: HALF or FULL twice, or numbers, for each axis. isa: the widest registers that may be used (0: any). */
-NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, threaded, isa)
+/* kind: which of the three. pads: HALF or FULL twice, or numbers, for each axis. isa: the widest registers that may be used (0: any).
+ * flip: the kernels are reversed along all axes, which makes a convolution. */
+NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, threaded, isa, flip)
 
 /* ---- Memory of a call ---- */
 
@@ -78,6 +79,7 @@ struct geometry {
     int64_t batch, groups, filters, channels;       /* of a group */
     int64_t image[3], kernel[3], top[3];
     int64_t pad[3], stride[3], dilation[3];         /* pad: before the first pixel */
+    int flip;
 };
 
 /* An image that was copied so that every tap is an offset (conv_engine.h). Along each axis, pixel start + phase[slot] + stride * p lies at p. */
@@ -271,7 +273,8 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
             PyErr_Format(PyExc_MemoryError, "%s%s: a result of shape %s is too large", family, tasks[kind], TEXT(result, " x "));
             return -1;
         }
-    *g = (struct geometry){.batch = bottom.dims[0], .groups = groups, .filters = weights.dims[0] / groups, .channels = *channels};
+    *g = (struct geometry){.batch = bottom.dims[0], .groups = groups, .filters = weights.dims[0] / groups, .channels = *channels,
+                          .flip = words->flip != 0};
     for (int i = 0; i < 3; ++i) {
         int axis = i - (3 - n);
         g->image[i] = axis < 0 ? 1 : bottom.dims[2 + axis];
@@ -403,15 +406,17 @@ static int64_t place(const struct frame *frame, const int64_t *source)
     return slots * frame->pitch[0] * frame->pitch[1] * frame->pitch[2] + pixel;
 }
 
-/* Offsets in the frame for channels and taps (off), and in the kernel for taps (weight). */
+/* Offsets in the frame for channels and taps (off), and in the kernel for taps (weight): those of a reversed kernel count from its end. */
 static void tabulate(const struct geometry *g, const struct frame *frame, const struct axis_taps *a, const struct axis_taps *b,
                      const struct axis_taps *c, int64_t channels, npy_intp *off, int64_t *weight)
 {
-    int64_t n = 0;
+    int64_t n = 0, last = g->kernel[0] * g->kernel[1] * g->kernel[2] - 1;
     for (int64_t i = 0; i < a->n; ++i)
         for (int64_t j = 0; j < b->n; ++j)
             for (int64_t k = 0; k < c->n; ++k, ++n) {
                 weight[n] = (a->tap[i] * g->kernel[1] + b->tap[j]) * g->kernel[2] + c->tap[k];
+                if (g->flip)
+                    weight[n] = last - weight[n];
                 if (channels > 0)
                     off[n] = place(frame, (int64_t[]){a->source[i], b->source[j], c->source[k]});
             }

@@ -79,9 +79,15 @@ static void TYPED(unshared_image)(const struct geometry *g, const struct TYPED(k
         }
 }
 
-static int TYPED(run_unshared)(const struct geometry *g, const struct TYPED(kernels) *kernels, int kind, int threads, REAL *bottom, REAL *weights,
+static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(kernels) *kernels, int kind, int threads, REAL *bottom, REAL *weights,
                                REAL *top, struct arena *arena)
 {
+    struct geometry geometry = *given, *g = &geometry;
+    /* A reversed kernel meets, from its first tap on, the pixels from the last to the first. */
+    for (int i = 0; given->flip && i < 3; ++i) {
+        geometry.pad[i] -= (given->kernel[i] - 1) * given->dilation[i];
+        geometry.dilation[i] = -given->dilation[i];
+    }
     int64_t length = g->channels * g->kernel[0] * g->kernel[1] * g->kernel[2], positions = g->top[0] * g->top[1] * g->top[2];
     REAL *lines = take(arena, (int64_t)threads * IMAGES_AT_ONCE, length * (int64_t)sizeof(REAL));
     if (lines == NULL)

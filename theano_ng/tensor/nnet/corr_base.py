@@ -57,6 +57,8 @@ class CorrBase(NativeOp, OpenMPOp):
     unshared = False
     # The widest instruction set that native code may use: 0 for any, 1 for none beyond what every machine has, 2 for AVX2. For tests.
     isa = 0
+    # Whether kernels are reversed along the axes on which they move.
+    flip = False
 
     def __init__(self, border_mode, subsample, filter_dilation, num_groups, openmp):
         super().__init__(openmp=openmp)
@@ -170,14 +172,34 @@ class CorrBase(NativeOp, OpenMPOp):
             unshared=self.unshared,
             threaded=bool(self.openmp),
             isa=self.isa,
+            flip=self.flip,
         )
 
     def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = self.value(inputs, node.outputs[0].dtype)
+
+    def value(self, inputs, dtype):
+        """What the Op makes of arrays, in NumPy.
+
+        Parameters
+        ----------
+        inputs : list of ndarray
+            Those of a node.
+        dtype : dtype
+
+        Returns
+        -------
+        ndarray of that dtype
+        """
         shapes = self._fitting([inputs[0].shape, inputs[1].shape, *inputs[2:]])
-        dtype = node.outputs[0].dtype
         wide = "float32" if dtype == "float16" else dtype
         a, b = (np.asarray(x, dtype=wide) for x in inputs[:2])
-        output_storage[0][0] = np.asarray(self._correlate(a, b, shapes, wide), dtype=dtype, order="C")
+        reverse = (Ellipsis, *[slice(None, None, -1 if self.flip else 1)] * self.convdim)
+        if self.kind == WEIGHTS:
+            result = self._correlate(a, b, shapes, wide)[reverse]
+        else:
+            result = self._correlate(*((a, b[reverse]) if self.kind == FORWARD else (a[reverse], b)), shapes, wide)
+        return np.asarray(result, dtype=dtype, order="C")
 
     def _correlate(self, a, b, shapes, dtype):
         """The sum over the taps of the kernel: each is a product of the part of the image that it meets."""

@@ -1,1 +1,1 @@
-"""Signal processing: pooling (`pool`)."""
+"""Signal processing: pooling (`pool`) and convolution (`conv`)."""
