@@ -14,9 +14,9 @@ import time
 import digits
 import numpy as np
 
-BATCH, RATE, MOMENTUM, L2 = 100, 0.05, 0.9, 1e-4
+BATCH, RATE, MOMENTUM, L2 = 100, 0.05, 0.9, 1e-3
 SIDE = 8  # pixels of an image, up and across
-FEATURES, HIDDEN = (16, 32), 64
+FEATURES, HIDDEN = (32, 64), 128
 UNSHIFTED = 0.2  # part of the epochs, the last ones
 MIN_ACCURACY = 0.985
 
@@ -90,7 +90,7 @@ def draw(curves, filters, folder):
     curves_path = os.path.join(folder, "lenet_curves.png")
     digits.draw_curves({"convolutional network": curves}, curves_path)
     filters_path = os.path.join(folder, "lenet_filters.png")
-    figure, axes = plt.subplots(2, len(filters) // 2, figsize=(8, 2.6))
+    figure, axes = plt.subplots(4, len(filters) // 4, figsize=(7, 4.4))
     limit = np.abs(filters).max()
     for i, (axis, image) in enumerate(zip(axes.flat, filters[:, 0])):
         shown = axis.imshow(image, cmap="RdBu_r", vmin=-limit, vmax=limit)
