@@ -249,10 +249,11 @@ class BaseAbstractConv(Op):
         if not config.conv.assert_shape:
             return x
         hint, what = ("imshp", "image") if name == "img" else ("kshp", "filters")
+        shape = getattr(self, hint)
         return assert_shape(
             x,
-            getattr(self, hint),
-            "%s shape mismatch: shape of %s does not match given %s." % (self._generic_name, what, hint),
+            shape,
+            "%s shape mismatch: shape of %s does not match given %s: %s" % (self._generic_name, what, hint, shape),
         )
 
     def _lengths(self, shape):
