@@ -92,7 +92,6 @@ MOVED = {
 
 MISSING = {
     "sparse matrices": "sparse",
-    "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
     "convolution and pooling": (
         "tensor.signal tensor.nnet.abstract_conv tensor.nnet.conv tensor.nnet.conv3d2d tensor.nnet.corr tensor.nnet.corr3d"
         " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
