@@ -26,8 +26,8 @@ NORM = 2.0**-31
 
 # The same for float32: the float below 2^-31, so that the largest integer, which rounds to 2^31, does not give 1.
 NORM_FLOAT32 = np.float32(4.6566126e-10)
-# float16: the least number that its subnormals have for 2^-15; 2^15 times it is less than 1.
-NORM_FLOAT16 = np.float32(3.0458e-05)
+# float16: the subnormal number below 2^-15, of which 2^15 are less than 1. The products, of integers below 2^24, are exact in float32.
+NORM_FLOAT16 = np.float32(511 / 2**24)
 
 
 def _power_of(companion, exponent, modulus):

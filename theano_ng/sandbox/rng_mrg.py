@@ -11,7 +11,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.compile.sharedvalue import shared
 from theano_ng.configdefaults import config
-from theano_ng.gof.derivative import grad_undefined
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -41,12 +41,12 @@ from theano_ng.sandbox.mrg31k3p import (  # noqa: F401  (names of this module)
     numbers,
     substreams,
 )
-from theano_ng.tensor.constant import as_tensor_variable, get_vector_length
+from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise.functions import bitwise_or, cast, cos, gt, invert, log, lt, sin, sqrt
 from theano_ng.tensor.random_shapes import infer_ndim_bcast
 from theano_ng.tensor.reductions.sums import prod
-from theano_ng.tensor.shaping.joining import join, stack
+from theano_ng.tensor.shaping.joining import join
 from theano_ng.tensor.shaping.reshaping import reshape
 from theano_ng.tensor.type import TensorType
 
@@ -153,7 +153,8 @@ class mrg_uniform_base(Op):
         return [[True, True], [False, False]]
 
     def grad(self, inputs, ograd):
-        return [grad_undefined(self, k, x, "No gradient defined through random sampling op") for k, x in enumerate(inputs)]
+        rstate, _ = inputs
+        return [grad_undefined(self, 0, rstate, "No gradient defined through random sampling op"), DisconnectedType()()]
 
     def R_op(self, inputs, eval_points):
         return [None, None]
@@ -174,11 +175,7 @@ class mrg_uniform(NativeOp, mrg_uniform_base):
         dtype : {'float16', 'float32', 'float64'}
         size : sequence of int and integer scalars, or integer vector
         """
-        if isinstance(size, (tuple, list)):
-            ndim, size, bcast = infer_ndim_bcast(ndim, size)
-        else:
-            size = as_tensor_variable(size)
-            bcast = [False] * (get_vector_length(size) if ndim is None else ndim)
+        _, size, bcast = _shape(ndim, size)
         return cls(TensorType(dtype, bcast))(rstate, size)
 
     def make_node(self, rstate, size):
@@ -220,8 +217,7 @@ class mrg_uniform(NativeOp, mrg_uniform_base):
         for first in range(0, total, n):
             count = min(n, total - first)
             new, z = next_states([x[:count] for x in states])
-            for whole, part in zip(states, new):
-                whole[:count] = part
+            states = new if count == n else [np.concatenate([part, whole[count:]]) for part, whole in zip(new, states)]
             sample[first : first + count] = numbers(z, self.output_type.dtype)
         rstate[...] = np.stack(states, axis=1)
         outputs[0][0] = rstate
@@ -266,6 +262,14 @@ def _check_size(size):
     raise TypeError(
         "size must be a tuple of int or a Theano Variable with 1 dimension, got %s of type %s" % (size, type(size))
     )
+
+
+def _shape(ndim, size):
+    """What `infer_ndim_bcast` says of a size; a shape that is known is a constant."""
+    ndim, shape, bcast = infer_ndim_bcast(ndim, size)
+    if isinstance(size, (tuple, list)) and not any(isinstance(length, Variable) for length in size):
+        shape = as_tensor_variable(np.array(size, "int64"))
+    return ndim, shape, bcast
 
 
 def _at_least_floatx(dtype, *parameters):
@@ -465,7 +469,7 @@ class MRG_RandomStreams:
             return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams, **kwargs), p), dtype)
         # The trials are the first axis.
         size = _check_size(size)
-        trials = (int(n),) + size if isinstance(size, tuple) else join(0, as_tensor_variable([int(n)], dtype="int64"), cast(size, "int64"))
+        trials = (int(n),) + size if isinstance(size, tuple) else join(0, as_tensor_variable(np.array([n], "int64")), cast(size, "int64"))
         if n == 0:
             _refuse("binomial", kwargs)
             return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams), -1.0), dtype)
@@ -587,11 +591,8 @@ class MRG_RandomStreams:
         avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))
         dtype = _at_least_floatx(dtype, avg, std)
         avg, std = cast(avg, dtype), cast(std, dtype)
-        if isinstance(size, tuple):
-            # Refuses what size and ndim do not say together, before anything is drawn.
-            ndim, shape, bcast = infer_ndim_bcast(ndim, size)
-        else:
-            ndim, shape, bcast = infer_ndim_bcast(ndim, size)
+        # Refuses what size and ndim do not say together, before anything is drawn.
+        ndim, shape, _ = _shape(ndim, size)
         for x in (avg, std):
             if x.ndim > ndim:
                 raise ValueError("size must say all dimensions: it has %d, a parameter of type %s more" % (ndim, x.type))
@@ -600,7 +601,7 @@ class MRG_RandomStreams:
         u = self.uniform(size=(pairs,), low=0.0, high=1.0, ndim=1, dtype=dtype, nstreams=nstreams, **kwargs)
         half = pairs // 2
         radius = sqrt(-2.0 * log(u[:half]))
-        angle = np.array(2.0 * np.pi, dtype=dtype) * u[half:]
+        angle = as_tensor_variable(np.asarray(2.0 * np.pi, dtype)) * u[half:]
         cosine, sine = cos(angle), sin(angle)
         if truncate:
             parts = self._truncated(radius, cosine, sine, dtype, nstreams, kwargs)

@@ -87,7 +87,7 @@ def infer_ndim_bcast(ndim, shape, *args):
             bcast.append(ones)
         if all(isinstance(length, int) for length in lengths):
             # As the classic graphs are printed: a vector of the least type, and a cast.
-            vector = stack([as_tensor_variable(length) for length in lengths]) if lengths else as_tensor_variable([], dtype="int8")
+            vector = stack([as_tensor_variable(length) for length in lengths]) if lengths else as_tensor_variable(np.zeros(0, "int8"))
         else:
             vector = stack([cast(as_tensor_variable(length), "int64") for length in lengths])
         vector = cast(vector, "int64")

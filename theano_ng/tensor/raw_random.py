@@ -13,7 +13,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.configdefaults import config
-from theano_ng.gof.derivative import grad_undefined
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
@@ -21,6 +21,7 @@ from theano_ng.gof.type import Type
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.random_shapes import broadcasting_indices, infer_ndim_bcast
 from theano_ng.tensor.shaping.joining import permute_row_elements
@@ -201,8 +202,10 @@ class RandomFunction(Op):
         return [[True, True], [False, False]] + [[True, True] for _ in node.inputs[2:]]
 
     def grad(self, inputs, outputs):
+        # Nothing depends on the numbers of the shape but how many there are.
         return [
-            grad_undefined(self, k, x, "No gradient defined through raw random numbers op") for k, x in enumerate(inputs)
+            DisconnectedType()() if k == 1 else grad_undefined(self, k, x, "No gradient defined through raw random numbers op")
+            for k, x in enumerate(inputs)
         ]
 
     def R_op(self, inputs, eval_points):

@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) uint16_t half_of(float value)
 /* One step of `count` streams. The arrays have values of both recurrences: of the first the second latest (a2) and the oldest of three (a3), of
  * the second the latest (b1) and the oldest (b3). The new ones replace the oldest. Each number is z / 2^31 of an integer z from 1 to
  * 2^31 - 1; float32 numbers are z, rounded, times the float below 2^-31, so that none is 1. For float16 the lowest 15 bits k suffice, and
- * the number is (k + 1) * 3.0458e-05.
+ * the number is (k + 1) * 511 / 2^24, rounded: a little less than (k + 1) / 2^15, so that none is 1.
  */
 static inline __attribute__((always_inline)) void step(npy_intp count, const int kind, const uint32_t *restrict a2, uint32_t *restrict a3,
                                                        const uint32_t *restrict b1, uint32_t *restrict b3, void *restrict out)
@@ -59,7 +59,7 @@ static inline __attribute__((always_inline)) void step(npy_intp count, const int
         else if (kind == AS_FLOAT32)
             ((float *)out)[k] = (float)z * 4.6566126e-10f;
         else
-            ((uint16_t *)out)[k] = half_of((float)((z & 32767) + 1) * 3.0458e-05f);
+            ((uint16_t *)out)[k] = half_of((float)((z & 32767) + 1) * (511.0f / 16777216.0f));
     }
 }
 
