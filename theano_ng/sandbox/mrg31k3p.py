@@ -112,7 +112,10 @@ def substreams(rstate, n):
     while len(states) < n:
         # Twice as many: the other half is as far behind the first one as that is long.
         states = np.concatenate([states, multMatVect(states[: n - len(states)], jump1, M1, jump2, M2)])
-        jump1, jump2 = matVecModM(jump1, jump1.T, M1).T.astype("int64"), matVecModM(jump2, jump2.T, M2).T.astype("int64")
+        jump1, jump2 = (
+            matVecModM(jump1, jump1.T, M1).T.astype("int64"),
+            matVecModM(jump2, jump2.T, M2).T.astype("int64"),
+        )
     return np.ascontiguousarray(states)
 
 

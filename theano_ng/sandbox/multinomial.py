@@ -76,7 +76,9 @@ class MultinomialFromUniform(NativeOp, Op):
         if n < 0:
             raise ValueError("the number of samples must not be negative, it is %d" % n)
         if unis.shape[0] != pvals.shape[0] * n:
-            raise ValueError("unis.shape[0] (%d) != pvals.shape[0] (%d) * n_samples (%d)" % (unis.shape[0], pvals.shape[0], n))
+            raise ValueError(
+                "unis.shape[0] (%d) != pvals.shape[0] (%d) * n_samples (%d)" % (unis.shape[0], pvals.shape[0], n)
+            )
 
     def perform(self, node, ins, outs):
         pvals, unis, n = ins[0], ins[1], int(ins[2])
@@ -153,7 +155,9 @@ class ChoiceFromUniform(MultinomialFromUniform):
 
     def native_code(self, node):
         return NativeCode(
-            "theano_ng.tensor.native.random:choice", type=np.dtype(node.outputs[0].dtype).num, replace=bool(self.replace)
+            "theano_ng.tensor.native.random:choice",
+            type=np.dtype(node.outputs[0].dtype).num,
+            replace=bool(self.replace),
         )
 
     def perform(self, node, ins, outs):

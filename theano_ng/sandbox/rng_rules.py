@@ -9,7 +9,7 @@ from theano_ng.sandbox.rng_mrg import mrg_uniform
 def mrg_random_make_inplace(node):
     """A draw without a copy of the states.
 
-    mrg_draw(rstate)  ->  mrg_draw_inplace(rstate)          [inplace, fast_run]
+    mrg_uniform(streams)  ->  mrg_uniform_inplace(streams)          [inplace, fast_run]
     """
     op = node.op
     if op.inplace:

@@ -87,7 +87,11 @@ def infer_ndim_bcast(ndim, shape, *args):
             bcast.append(ones)
         if all(isinstance(length, int) for length in lengths):
             # As the classic graphs are printed: a vector of the least type, and a cast.
-            vector = stack([as_tensor_variable(length) for length in lengths]) if lengths else as_tensor_variable(np.zeros(0, "int8"))
+            vector = (
+                stack([as_tensor_variable(length) for length in lengths])
+                if lengths
+                else as_tensor_variable(np.zeros(0, "int8"))
+            )
         else:
             vector = stack([cast(as_tensor_variable(length), "int64") for length in lengths])
         vector = cast(vector, "int64")
@@ -96,7 +100,9 @@ def infer_ndim_bcast(ndim, shape, *args):
             raise TypeError("_infer_ndim_bcast cannot infer shape without either shape or args")
         template = args[0] if len(args) == 1 else add(*args)
         if ndim is not None and ndim != template.ndim:
-            raise ValueError("ndim is %s, but the parameters have %d dimension(s) and no size is given" % (ndim, template.ndim))
+            raise ValueError(
+                "ndim is %s, but the parameters have %d dimension(s) and no size is given" % (ndim, template.ndim)
+            )
         ndim, vector, bcast = template.ndim, template.shape, template.broadcastable
     else:
         vector = as_tensor_variable(shape)

@@ -142,7 +142,9 @@ class RandomFunction(Op):
 
     def __init__(self, fn, outtype, inplace=False, ndim_added=0):
         if not callable(getattr(np.random.RandomState, fn) if isinstance(fn, str) else fn):
-            raise TypeError("fn must be the name of a method of numpy.random.RandomState, or a function, not %r" % (fn,))
+            raise TypeError(
+                "fn must be the name of a method of numpy.random.RandomState, or a function, not %r" % (fn,)
+            )
         if not isinstance(outtype, TensorType):
             raise TypeError("outtype must be a TensorType, not %r" % (outtype,))
         self.fn, self.outtype, self.inplace, self.ndim_added = fn, outtype, inplace, ndim_added
@@ -159,7 +161,9 @@ class RandomFunction(Op):
 
     def make_node(self, r, shape, *args):
         if not isinstance(getattr(r, "type", None), RandomStateType):
-            raise TypeError("the state must be a variable of type %s, not %s" % (random_state_type, getattr(r, "type", r)))
+            raise TypeError(
+                "the state must be a variable of type %s, not %s" % (random_state_type, getattr(r, "type", r))
+            )
         if isinstance(shape, (list, tuple)) and not shape:
             shape = as_tensor_variable(np.zeros(0, "int64"))
         else:
@@ -204,7 +208,9 @@ class RandomFunction(Op):
     def grad(self, inputs, outputs):
         # Nothing depends on the numbers of the shape but how many there are.
         return [
-            DisconnectedType()() if k == 1 else grad_undefined(self, k, x, "No gradient defined through raw random numbers op")
+            DisconnectedType()()
+            if k == 1
+            else grad_undefined(self, k, x, "No gradient defined through raw random numbers op")
             for k, x in enumerate(inputs)
         ]
 
@@ -360,7 +366,9 @@ def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype=
     new_state, sample : Variable
     """
     a = as_tensor_variable(a)
-    replace = cast(as_tensor_variable(replace), "int8") if not isinstance(replace, bool) else as_tensor_variable(int(replace))
+    replace = (
+        cast(as_tensor_variable(replace), "int8") if not isinstance(replace, bool) else as_tensor_variable(int(replace))
+    )
     # There is no constant None among the inputs of RandomFunction: an empty vector stands for it.
     p = as_tensor_variable([] if p is None else p)
     ndim, size, bcast = infer_ndim_bcast(ndim, size)

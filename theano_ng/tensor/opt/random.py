@@ -9,7 +9,7 @@ from theano_ng.tensor.raw_random import RandomFunction
 def random_make_inplace(node):
     """A draw without a copy of the state.
 
-    uniform_draw(state)  ->  uniform_draw_inplace(state)          [inplace, fast_run]
+    uniform(state)  ->  uniform_inplace(state)          [inplace, fast_run]
     """
     op = node.op
     if op.inplace:
