@@ -410,6 +410,8 @@ def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
     """
     ndim, size, bcast = infer_ndim_bcast(ndim, () if size is None else size)
     n = as_tensor_variable(n)
+    if n.dtype.startswith("complex"):
+        raise TypeError("n must be an integer, not %s" % n.type)
     op = RandomFunction(permutation_helper, TensorType(dtype, bcast + (False,)), ndim_added=1)
     return op(random_state, size, n)
 
