@@ -187,7 +187,9 @@ def _namespace():
     for inplace in (False, True):
         suffix = "_inplace" if inplace else ""
         names["uniform" + suffix] = partial(_drawn, RandomFunction("uniform", T.dvector, inplace=inplace))
-        names["mrg_uniform" + suffix] = partial(_drawn, theano_ng.sandbox.rng_mrg.mrg_uniform(T.dvector, inplace=inplace))
+        names["mrg_uniform" + suffix] = partial(
+            _drawn, theano_ng.sandbox.rng_mrg.mrg_uniform(T.dvector, inplace=inplace)
+        )
     names.update(abs=abs, np=np, scalar=scalar, slice=slice, consider_constant=theano_ng.gradient.consider_constant)
     names.update({name: v for name, (v, _) in VARIABLES.items()})
     names.update(ABBREVIATIONS)

@@ -18,7 +18,12 @@ STATE = {"grad": "draws have no derivatives", "R_op": "draws have no derivatives
 
 def _streams(values):
     """The audit makes up matrices of any shape; states have six columns, and there is at least one."""
-    return values[0].ndim == 2 and values[0].shape[1] == 6 and values[0].shape[0] > 0 and (np.asarray(values[1]) < 50).all()
+    return (
+        values[0].ndim == 2
+        and values[0].shape[1] == 6
+        and values[0].shape[0] > 0
+        and (np.asarray(values[1]) < 50).all()
+    )
 
 
 def _samples(n):
@@ -27,7 +32,9 @@ def _samples(n):
 
 def _drawn(draw):
     """An Op of `raw_random` with a generator that is constant."""
-    return lambda *parameters: draw(raw_random.random_state_type.make_constant(np.random.RandomState(3)), *parameters)[1]
+    return lambda *parameters: draw(raw_random.random_state_type.make_constant(np.random.RandomState(3)), *parameters)[
+        1
+    ]
 
 
 def audit_cases():
@@ -45,7 +52,14 @@ def audit_cases():
         ],
         Case(
             DotModulo(),
-            [mrg31k3p.A1p72, STREAMS[1, :3], np.int32(mrg31k3p.M1), mrg31k3p.A2p72, STREAMS[1, 3:], np.int32(mrg31k3p.M2)],
+            [
+                mrg31k3p.A1p72,
+                STREAMS[1, :3],
+                np.int32(mrg31k3p.M1),
+                mrg31k3p.A2p72,
+                STREAMS[1, 3:],
+                np.int32(mrg31k3p.M2),
+            ],
             tied=lambda values: values[2] > 0 and values[5] > 0,
             skip=STATE,
         ),
@@ -81,7 +95,9 @@ def audit_cases():
             _drawn(lambda r, low, high: raw_random.uniform(r, (3, 4), low, high)),
             [np.array([0.5, 1.0, -2.0, 0.0]), np.float64(3)],
             name="RandomFunction uniform",
-            tied=lambda values: values[0].shape in ((4,), (1,)) and np.isfinite(values[0]).all() and np.isfinite(values[1]),
+            tied=lambda values: (
+                values[0].shape in ((4,), (1,)) and np.isfinite(values[0]).all() and np.isfinite(values[1])
+            ),
             skip=STATE,
         ),
         Case(

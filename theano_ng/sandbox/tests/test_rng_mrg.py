@@ -661,3 +661,26 @@ class TestStreams(unittest.TestCase):
         np.testing.assert_array_equal(a, c)
         np.testing.assert_allclose(a, d)
         self.assertEqual(len([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, mrg_uniform)]), 2)
+
+    def test_debug_mode(self):
+        """Each way to compute the draws gives the same, into whatever memory."""
+        r, x, size = MRG_RandomStreams(7), T.dvector(), T.lvector()
+        pvals = np.array([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]])
+        samples = [
+            r.uniform((3,), dtype="float64") * x,
+            r.normal(size, ndim=2, dtype="float32"),
+            r.truncated_normal((30,), dtype="float64"),
+            r.multinomial(pvals=pvals, n=3),
+            r.choice(p=pvals, replace=False, size=2),
+            r.uniform((5,), dtype="float16"),
+            r.binomial((4,), n=3),
+        ]
+        f = theano.function([x, size], samples, mode="DebugMode")
+        g = theano.function([x, size], samples, mode=PLAIN)
+        for _ in range(2):
+            before = [s.get_value() for s, _ in r.state_updates]
+            found = f([1, 2, 3], [3, 5])
+            for (state, _), value in zip(r.state_updates, before):
+                state.set_value(value)
+            for one, other in zip(found, g([1, 2, 3], [3, 5])):
+                np.testing.assert_allclose(one, other, rtol=2e-6)

@@ -144,6 +144,31 @@ static npy_intp read_shape(PyObject *size, int64_t ndim, npy_intp *shape)
     return total;
 }
 
+/* The states of the streams `first` and following. */
+static void take_rows(Streams *x, PyArrayObject *state, npy_intp first, npy_intp count)
+{
+    npy_intp row = PyArray_STRIDE(state, 0), column = PyArray_STRIDE(state, 1);
+    const char *at = PyArray_BYTES(state) + first * row;
+    for (npy_intp s = 0; s < count; ++s, at += row)
+        for (int i = 0; i < 3; ++i) {
+            x->a[i][s] = *(const npy_uint32 *)(at + i * column);
+            x->b[i][s] = *(const npy_uint32 *)(at + (i + 3) * column);
+        }
+}
+
+/* Gives back the streams from `from` to `to` of a chunk, which have made so many steps. */
+static void put_rows(const Streams *x, PyArrayObject *state, npy_intp first, npy_intp from, npy_intp to, npy_intp steps)
+{
+    npy_intp row = PyArray_STRIDE(state, 0), column = PyArray_STRIDE(state, 1);
+    char *at = PyArray_BYTES(state) + (first + from) * row;
+    int latest = (int)((3 - steps % 3) % 3), places[3] = {latest, (latest + 1) % 3, (latest + 2) % 3};
+    for (npy_intp s = from; s < to; ++s, at += row)
+        for (int i = 0; i < 3; ++i) {
+            *(npy_uint32 *)(at + i * column) = x->a[places[i]][s];
+            *(npy_uint32 *)(at + (i + 3) * column) = x->b[places[i]][s];
+        }
+}
+
 NATIVE_FUNCTION(mrg_uniform, inplace, kind, ndim, machine)
 static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, const struct mrg_uniform_words *words)
 {
@@ -173,22 +198,24 @@ static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, con
     npy_intp steps = total / n, more = total % n, item = PyArray_ITEMSIZE(sample);
     char *to = PyArray_BYTES(sample);
     Streams streams;
-    for (npy_intp first = 0; first < n; first += CHUNK) {
-        npy_intp count = n - first < CHUNK ? n - first : CHUNK;
+    /* Streams from which nothing is drawn stay as they are. */
+    npy_intp drawn = steps > 0 ? n : more;
+    for (npy_intp first = 0; first < drawn; first += CHUNK) {
+        npy_intp count = drawn - first < CHUNK ? drawn - first : CHUNK;
         npy_intp extra = more <= first ? 0 : more - first < count ? more - first : count;
-        for (npy_intp s = 0; s < count; ++s)
-            for (int i = 0; i < 3; ++i) {
-                streams.a[i][s] = *(const npy_uint32 *)PyArray_GETPTR2(state, first + s, i);
-                streams.b[i][s] = *(const npy_uint32 *)PyArray_GETPTR2(state, first + s, i + 3);
-            }
+        take_rows(&streams, state, first, count);
         run(&streams, count, steps, extra, to + first * item, n * item);
-        for (npy_intp s = 0; s < count; ++s) {
-            int latest = (int)((3 - (steps + (s < extra)) % 3) % 3);
-            for (int i = 0; i < 3; ++i) {
-                *(npy_uint32 *)PyArray_GETPTR2(next, first + s, i) = streams.a[(latest + i) % 3][s];
-                *(npy_uint32 *)PyArray_GETPTR2(next, first + s, i + 3) = streams.b[(latest + i) % 3][s];
-            }
-        }
+        put_rows(&streams, next, first, 0, extra, steps + 1);
+        put_rows(&streams, next, first, extra, count, steps);
+    }
+    if (next != state && drawn < n) {
+        npy_intp bytes = (n - drawn) * 6 * sizeof(npy_int32);
+        if (PyArray_IS_C_CONTIGUOUS(state))
+            memcpy(PyArray_GETPTR1(next, drawn), PyArray_GETPTR1(state, drawn), bytes);
+        else
+            for (npy_intp s = drawn; s < n; ++s)
+                for (int i = 0; i < 6; ++i)
+                    *(npy_int32 *)PyArray_GETPTR2(next, s, i) = *(const npy_int32 *)PyArray_GETPTR2(state, s, i);
     }
     return 0;
 }
