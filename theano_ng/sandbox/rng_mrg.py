@@ -329,6 +329,13 @@ class MRG_RandomStreams:
         self.default_instance_seed = seed
         self.set_rstate(seed)
 
+    def __setstate__(self, state):
+        """Pickles of Theano 1.0 hold size and number of streams beside the states, in tuples of four."""
+        self.__dict__.update(state)
+        if "_sizes" not in state:
+            self._sizes = [tuple(update[2:4]) for update in self.state_updates]
+            self.state_updates = [tuple(update[:2]) for update in self.state_updates]
+
     def set_rstate(self, seed):
         """Begin anew from a seed; what has been drawn from before goes on."""
         if isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_)):

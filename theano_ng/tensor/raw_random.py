@@ -473,7 +473,7 @@ def multinomial_helper(random_state, n, pvals, size):
     return out
 
 
-def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64"):
+def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64", p_vals=None):
     """Sample how often each of several categories comes in `n` trials.
 
     Parameters
@@ -487,13 +487,21 @@ def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype
     ndim : int, optional
         The length of `size`.
     dtype : str
+    p_vals : tensor_like, optional
+        Another name of `pvals`, which the documentation uses.
 
     Returns
     -------
     new_state, sample : Variable
         The sample has one dimension more than `size` says.
     """
+    if p_vals is not None:
+        pvals = p_vals
     n, pvals = as_tensor_variable(n), as_tensor_variable(pvals)
+    if pvals.ndim == 0:
+        raise TypeError(
+            "pvals must have at least one dimension, along which the probabilities are, got %s" % pvals.type
+        )
     # The shape that the parameters have together is that of n and one category.
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
     outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))

@@ -584,8 +584,16 @@ class TestStreams(unittest.TestCase):
             for a, b in zip(wanted, other):
                 np.testing.assert_array_equal(a, b)
         again = pickle.loads(pickle.dumps(r))
-        again.seed(5)
-        self.assertEqual(again.state_updates[0][0].get_value()[0].tolist(), [5] * 6)
+        # As Theano 1.0 pickled them.
+        old = MRG_RandomStreams.__new__(MRG_RandomStreams)
+        updates = [update + size for update, size in zip(r.state_updates, [((3,), None), ((T.lscalar(),), 7)])]
+        old.__setstate__({"state_updates": updates, "default_instance_seed": 5, "rstate": r.rstate})
+        self.assertEqual(old.updates(), r.updates())
+        for streams, lengths in ((again, [3, 15360]), (old, [3, 7])):
+            streams.seed(5)
+            states = [state.get_value() for state, _ in streams.state_updates]
+            self.assertEqual(states[0][0].tolist(), [5] * 6)
+            self.assertEqual([len(state) for state in states], lengths)
 
     def test_in_scan(self):
         """Each step draws anew, also in the gradient's second pass over the steps, and in loops in loops."""

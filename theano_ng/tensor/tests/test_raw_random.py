@@ -106,6 +106,7 @@ class TestDistributions(unittest.TestCase):
         pvals = [0.2, 0.3, 0.5]
         self.check(drawn(raw_random.multinomial), state().multinomial(1, [0.5, 0.5]), "int64")
         self.check(drawn(raw_random.multinomial, (3,), 10, pvals), [[1, 6, 3], [1, 5, 4], [1, 3, 6]], "int64")
+        self.check(drawn(raw_random.multinomial, (3,), 10, p_vals=pvals), [[1, 6, 3], [1, 5, 4], [1, 3, 6]], "int64")
         self.check(drawn(raw_random.multinomial, (2, 3), 10, pvals), state().multinomial(10, pvals, (2, 3)), "int64")
         self.check(drawn(raw_random.multinomial, None, [10, 20], pvals), [[1, 6, 3], [2, 9, 9]], "int64")
         rows = [pvals, [0.1, 0.1, 0.8]]
@@ -195,6 +196,8 @@ class TestDistributions(unittest.TestCase):
             (lambda: raw_random.uniform(r, T.lvector()), ValueError, "length"),
             (lambda: raw_random.uniform(r, (2,), low=T.dmatrix()), ValueError, "ndim should be at least as big"),
             (lambda: raw_random.uniform(r, None, low=T.dvector(), ndim=2), ValueError, "ndim is 2"),
+            (lambda: raw_random.multinomial(r, (2,), 1, 0.5), TypeError, "pvals must have at least one dimension"),
+            (lambda: raw_random.permutation(r, (2,), 1j), TypeError, "n must be an integer"),
             (lambda: raw_random.choice(r), TypeError, "cannot infer shape without either shape or args"),
             (lambda: RandomFunction("unif", T.dvector), AttributeError, "unif"),
             (lambda: RandomFunction("uniform", "float64"), TypeError, "outtype must be a TensorType"),
