@@ -132,6 +132,25 @@ def named_ops():
     return f, f([3.0])
 
 
+def random_numbers():
+    """Of every kind of Op that draws, alone and in a loop."""
+    from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
+    from theano_ng.tensor.shared_randomstreams import RandomStreams
+
+    numpy, mrg, x = RandomStreams(7), MRG_RandomStreams(7), tt.dvector("x")
+    steps, updates = theano.scan(lambda v: v * numpy.uniform((2,)) + mrg.uniform((2,)), sequences=x)
+    pvals = np.array([[0.5, 0.5]])
+    samples = [
+        numpy.normal((3,)),
+        numpy.permutation(n=4),
+        numpy.choice((2,), a=5),
+        mrg.uniform((3,)),
+        mrg.multinomial(pvals=pvals),
+    ]
+    f = theano.function([x], samples + [steps], updates=updates)
+    return f, [f([1.0, 2.0]), f([1.0, 2.0])]
+
+
 def error_names_the_line():
     x, y = tt.vector("x"), tt.vector("y")
     bad = tt.exp(x) + tt.sqrt(y)  # HERE
@@ -156,6 +175,7 @@ FUNCTIONS = [
     printing_op,
     lazily,
     float32,
+    random_numbers,
     second_order,
     givens,
     named_ops,

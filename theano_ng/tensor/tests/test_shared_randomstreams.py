@@ -14,6 +14,9 @@ import theano_ng as theano
 from theano_ng import function
 from theano_ng import tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.compile.monitormode import MonitorMode, detect_nan
+from theano_ng.compile.nanguardmode import NanGuardMode
+from theano_ng.configparser import change_flags
 from theano_ng.misc import pkl_utils
 from theano_ng.tensor import raw_random
 from theano_ng.tensor.raw_random import RandomFunction, random_state_type
@@ -321,6 +324,31 @@ class TestStreams(unittest.TestCase):
         r = next(generators(7))
         for one in (f, g, f):
             np.testing.assert_array_equal(one()[0], r.uniform(size=3))
+
+    def test_modes(self):
+        """Every linker draws the same, test values are drawn from copies, and `eval` draws anew."""
+        srng, x = RandomStreams(7), T.dvector()
+        u = srng.uniform((3,))
+        for mode in (
+            "FAST_COMPILE",
+            "FAST_RUN",
+            Mode("py"),
+            Mode("vm"),
+            Mode("c|py"),
+            Mode("c|py_nogc"),
+            NanGuardMode(True, True, True),
+        ):
+            srng.seed(7)
+            f = function([x], [u * x, u.sum()], mode=mode)
+            r = next(generators(7))
+            for _ in range(2):
+                np.testing.assert_array_equal(f([1, 1, 1])[0], r.uniform(size=3))
+        f = function([x], u * x, mode=MonitorMode(post_func=detect_nan))
+        np.testing.assert_array_equal(f([1, 1, 1]), r.uniform(size=3))
+        np.testing.assert_array_equal(u.eval(), r.uniform(size=3))
+        with change_flags(compute_test_value="raise"):
+            v = RandomStreams(7).uniform((3,))
+        np.testing.assert_array_equal(v.tag.test_value, function([], v, mode=PLAIN)())
 
     def test_debug_mode(self):
         srng, x = RandomStreams(7), T.dvector()
