@@ -31,6 +31,7 @@ class MultinomialFromUniform(NativeOp, Op):
 
     __props__ = ("odtype",)
     _automatic = None
+    _f16_ok = True
 
     def __init__(self, odtype):
         self.odtype = odtype

@@ -17,7 +17,7 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
 from theano_ng.gradient_ops import undefined_grad
-from theano_ng.lazy import lazy_names
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.sandbox import multinomial
 from theano_ng.sandbox.mrg31k3p import (  # noqa: F401  (names of this module)
     M1,
@@ -64,7 +64,15 @@ __all__ = [
 ]
 
 register_loader("theano_ng.sandbox.rng_rules")
-__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.sandbox.rng_rules": "mrg_random_make_inplace"})
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "theano_ng.compat.six": "integer_types string_types",
+        "theano_ng.compile.mode": "optdb",
+        "theano_ng.sandbox.rng_rules": "mrg_random_make_inplace",
+    },
+)
 
 MAX_STREAMS = 60 * 256
 """How many streams there are where nothing is known of the size."""
@@ -168,6 +176,8 @@ class mrg_uniform_base(Op):
 
 class mrg_uniform(NativeOp, mrg_uniform_base):
     """Numbers in (0, 1); see `mrg_uniform_base`."""
+
+    _f16_ok = True
 
     @classmethod
     def new(cls, rstate, ndim, dtype, size):

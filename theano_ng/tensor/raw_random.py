@@ -18,7 +18,7 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.type import Type
-from theano_ng.lazy import lazy_names
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.exceptions import ShapeError
@@ -47,7 +47,15 @@ _infer_ndim_bcast = infer_ndim_bcast
 _generate_broadcasting_indices = broadcasting_indices
 
 register_loader("theano_ng.tensor.opt.random")
-__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.opt.random": "random_make_inplace"})
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "theano_ng.compat.six": "string_types",
+        "theano_ng.compile.mode": "optdb",
+        "theano_ng.tensor.opt.random": "random_make_inplace",
+    },
+)
 
 
 class RandomStateType(Type):
