@@ -4,6 +4,7 @@
 its sources, is in `mrg31k3p`; the native code is `tensor/native/random.c`.
 """
 
+import operator
 import warnings
 
 import numpy as np
@@ -270,15 +271,22 @@ def _check_size(size):
         if size.ndim == 1:
             return size
     elif isinstance(size, (tuple, list)):
+        lengths = []
         for length in size:
             if isinstance(length, Variable):
-                if length.ndim != 0:
+                if getattr(length.type, "ndim", 0):
                     raise TypeError("size must be a tuple of int or a Theano variable, it holds %s" % length.type)
-            elif isinstance(length, (bool, np.bool_)) or not isinstance(length, (int, np.integer)):
-                raise TypeError("size must be a tuple of int or a Theano variable, it holds %r" % (length,))
-            elif length <= 0:
-                raise ValueError("The specified size contains a dimension with value <= 0", size)
-        return tuple(int(length) if isinstance(length, np.integer) else length for length in size)
+            else:
+                try:
+                    length = operator.index(length)
+                except TypeError:
+                    raise TypeError(
+                        "size must be a tuple of int or a Theano variable, it holds %r" % (length,)
+                    ) from None
+                if length <= 0:
+                    raise ValueError("The specified size contains a dimension with value <= 0", size)
+            lengths.append(length)
+        return tuple(lengths)
     raise TypeError(
         "size must be a tuple of int or a Theano Variable with 1 dimension, got %s of type %s" % (size, type(size))
     )
@@ -616,9 +624,11 @@ class MRG_RandomStreams:
         -----
         Pairs of uniform numbers become pairs of normal ones by the transform of Box and Muller ("A Note on the Generation of Random Normal
         Deviates", Annals of Mathematical Statistics 29 (1958), 610-611): the radius is that of the first half of the numbers, the angle that
-        of the second. One more is drawn where the sample is odd. What is drawn again for a truncated sample keeps its angle and gets another
-        radius; the standard deviation is 1.3 % greater for it than that of a normal distribution cut at 2. The numbers are those of the functions log, cos and sin at hand: they differ
-        between implementations by some units in the last place.
+        of the second. One more is drawn where the sample is odd. The numbers are those of the functions log, cos and sin at hand: they differ
+        between implementations by some units in the last place (less than 1e-12 in float64, 1e-5 in float32, relative to 1).
+
+        What is drawn again for a truncated sample keeps its angle and gets another radius; the standard deviation is 1.3 % greater for it than
+        that of a normal distribution that is cut at 2.
         """
         size = _check_size(size)
         avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))

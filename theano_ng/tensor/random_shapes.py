@@ -1,5 +1,7 @@
 """The shapes of samples: what `size`, `ndim` and the parameters of a distribution say together."""
 
+import operator
+
 import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
@@ -16,13 +18,17 @@ def _element(size, i):
     if isinstance(size, Variable):
         if size.type.dtype not in INTEGERS:
             raise TypeError("shape must be an integer vector or list", size.type.dtype)
+        if getattr(size.type, "ndim", 0):
+            raise TypeError("shape must be an integer vector or list", "element %d is %s" % (i, size.type))
         value = extract_constant(size)
         return size if isinstance(value, Variable) else int(value)
-    if isinstance(size, (bool, np.bool_)) or not isinstance(size, (int, np.integer)):
-        raise TypeError("shape must be an integer vector or list", "%r of %s" % (size, type(size).__name__))
+    try:
+        size = operator.index(size)
+    except TypeError:
+        raise TypeError("shape must be an integer vector or list", "%r of %s" % (size, type(size).__name__)) from None
     if size < -1:
         raise ValueError("Negative shape", "element %d is %d" % (i, size))
-    return int(size)
+    return size
 
 
 def _taken_from(args, axis):

@@ -243,6 +243,9 @@ class TestUniform(unittest.TestCase):
         self.assertEqual(r.uniform([1, 3]).broadcastable, (True, False))
         self.assertEqual(r.uniform(T.lvector(), ndim=3).ndim, 3)
         self.assertEqual(r.uniform((T.lscalar(), 2)).ndim, 2)
+        self.assertEqual(
+            r.uniform((T.scalar_from_tensor(T.lscalar()), np.array(2), np.int8(1))).broadcastable, (False, False, True)
+        )
         self.assertEqual(r.normal((1,)).broadcastable, (True,))
 
     def test_size_at_run_time(self):

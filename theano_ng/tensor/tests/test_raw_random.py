@@ -180,6 +180,7 @@ class TestDistributions(unittest.TestCase):
             (lambda: raw_random.uniform(r, (2.5,)), TypeError, "shape must be an integer vector or list"),
             (lambda: raw_random.uniform(r, T.fvector(), ndim=2), TypeError, "shape must be an integer vector or list"),
             (lambda: raw_random.uniform(r, (T.fscalar(),)), TypeError, "shape must be an integer vector or list"),
+            (lambda: raw_random.uniform(r, (T.lvector(), 2)), TypeError, "shape must be an integer vector or list"),
             (lambda: raw_random.uniform(r, (-1,)), ValueError, "Auto-shape of -1"),
             (lambda: raw_random.uniform(r, (-2,)), ValueError, "Negative shape"),
             (lambda: raw_random.uniform(r, (2, 2), ndim=3), ValueError, "ndim should be equal to len\\(shape\\)"),
@@ -355,6 +356,7 @@ class TestShapes(unittest.TestCase):
             ((None, None, T.dmatrix(), T.drow(), T.dcol()), 2, (False, False)),
             ((None, (-1, 2), T.drow()), 2, (True, False)),
             ((0, ()), 0, ()),
+            ((None, (np.array(2), np.int8(1), T.scalar_from_tensor(n), T.constant(1))), 4, (False, True, False, True)),
         ):
             found = infer(*args)
             self.assertEqual((found[0], found[2]), (ndim, bcast))
