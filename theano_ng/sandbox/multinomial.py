@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theano_ng.gof.derivative import DisconnectedType, grad_undefined
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op

@@ -137,7 +137,13 @@ def named_ops():
 def random_numbers():
     """Of every kind of Op that draws."""
     numpy, mrg, pvals = RandomStreams(7), MRG_RandomStreams(7), np.array([[0.5, 0.5]])
-    samples = [numpy.normal((3,)), numpy.permutation(n=4), numpy.choice((2,), a=5), mrg.uniform((3,)), mrg.multinomial(pvals=pvals)]
+    samples = [
+        numpy.normal((3,)),
+        numpy.permutation(n=4),
+        numpy.choice((2,), a=5),
+        mrg.uniform((3,)),
+        mrg.multinomial(pvals=pvals),
+    ]
     f = theano.function([], samples)
     return f, [f(), f()]
 
