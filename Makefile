@@ -1,4 +1,4 @@
-# make demo: train on handwritten digits.  make test: run the tests.  make test-debug: run them in DebugMode, with every kind of memory for
+# make demo: train on handwritten digits, dense networks and a convolutional one.  make test: run the tests.  make test-debug: run them in DebugMode, with every kind of memory for
 # outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.  make audit: look for everything that can be
 # wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.  make sanitize: run the tests that feed odd
 # arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
@@ -13,6 +13,7 @@ SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name 
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
+	$(VENV)/bin/python examples/lenet.py
 
 test: $(STAMP)
 	$(VENV)/bin/theano_ng-nose --theano

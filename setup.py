@@ -34,11 +34,17 @@ def native_extensions():
     for name in sorted(os.listdir(NATIVE)):
         if name.endswith(".c"):
             native = extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
-            if name in ("elemwise.c", "reduce.c") and sys.platform.startswith("linux"):
+            if sys.platform.startswith("linux") and uses_threads(native.sources[0]):
                 # config.openmp; without OpenMP the loops stay sequential.
                 native.extra_compile_args.append("-fopenmp")
                 native.extra_link_args.append("-fopenmp")
             yield native
+
+
+def uses_threads(path):
+    """Whether a C file has loops that OpenMP may split."""
+    with open(path, encoding="utf-8") as file:
+        return '#include "threads.h"' in file.read()
 
 
 def extension(name, path):

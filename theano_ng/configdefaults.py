@@ -493,7 +493,7 @@ AddConfigVar(
     BoolParam(True),
     in_c_key=False,
 )
-AddConfigVar("scan.debug", "Print more about what scan does.", BoolParam(False), in_c_key=False)
+AddConfigVar("scan.debug", "Print what rewrites make of loops.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "experimental.local_alloc_elemwise",
     "Deprecated, only True is accepted. optimizer_excluding=local_alloc_elemwise switches the rewrite off.",

@@ -29,6 +29,10 @@ MOVED = {
     "gof.cc": "gof.codegen.clinker",
     "gof.destroyhandler": "gof.destroy.handler",
     "compile.function_module": "compile.functions.maker",
+    "tensor.nnet.abstract_conv": "tensor.nnet.convolution.classic",
+    "tensor.nnet.conv": "tensor.nnet.convolution.legacy",
+    "tensor.nnet.conv3d2d": "tensor.nnet.convolution.conv3d2d",
+    "tensor.nnet.opt": "tensor.nnet.convolution.opt tensor.nnet.opt_blocksparse",
     "scan_module": "scan",
     "scan_module.scan": "scan.front",
     "scan_module.scan_op": "scan.op",
@@ -92,15 +96,6 @@ MOVED = {
 
 MISSING = {
     "sparse matrices": "sparse",
-    "convolution and pooling": (
-        "tensor.signal tensor.nnet.abstract_conv tensor.nnet.conv tensor.nnet.conv3d2d tensor.nnet.corr tensor.nnet.corr3d"
-        " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
-        " tensor.nnet.conv2d_transpose tensor.nnet.conv3d tensor.nnet.separable_conv2d"
-    ),
-    "neighbouring pixels": "tensor.nnet.neighbours sandbox.neighbours",
-    "batch normalization": "tensor.nnet.bn tensor.nnet.batch_normalization",
-    "products of blocks": "tensor.nnet.blocksparse sandbox.blocksparse",
-    "connectionist temporal classification": "tensor.nnet.ctc",
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
     "interactive pictures of graphs": "d3viz",
 }
@@ -251,10 +246,10 @@ def lend_modules(package, function):
 
 
 class ServedModules:
-    """Finder and loader of the modules of the package under another name.
+    """Finder and loader of the modules of packages under another name.
 
     ``sys.modules["theano"] = theano_ng`` is enough for programs and pickles that say `theano`: importing ``theano.tensor`` gives
-    the module ``theano_ng.tensor``, not a second copy of it.
+    the module ``theano_ng.tensor``, not a second copy of it. So it is with the modules of a package that has a row in `MOVED`.
     """
 
     @staticmethod
@@ -262,6 +257,12 @@ class ServedModules:
         package, dot, inner = fullname.partition(".")
         if dot and package != __package__ and sys.modules.get(package) is sys.modules.get(__package__):
             return ModuleSpec(fullname, ServedModules, origin="%s.%s" % (__package__, inner))
+        parent, _, name = fullname.rpartition(".")
+        above = sys.modules.get(parent) if package == __package__ and inner not in MOVED else None
+        if above is not None and above.__name__ != parent:
+            home = "%s.%s" % (above.__name__, name)
+            if importlib.util.find_spec(home) is not None:
+                return ModuleSpec(fullname, ServedModules, origin=home)
         return None
 
     @staticmethod

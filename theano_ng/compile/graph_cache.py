@@ -216,6 +216,7 @@ def _checked_environment(mode, features):
         or config.compute_test_value_opt != "off"
         or config.check_stack_trace != "off"
         or config.optimizer_verbose
+        or config.scan.debug
         or config.profile_optimizer
         or config.metaopt.verbose
     ):

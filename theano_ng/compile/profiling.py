@@ -83,8 +83,8 @@ def _atexit_print_fn():
     """At exit: the profile of each function, and their sum; what took the time in all, also when config.print_global_stats asks for it."""
     to_sum = []
     if config.profile:
-        to_sum = [p for p in _atexit_print_list if p.show_sum and (p.fct_callcount > 0 or p.compile_time > 0)]
-    profiles = [p for p in _atexit_print_list if p.fct_callcount > 0 or p.compile_time > 0]
+        to_sum = [p for p in _atexit_print_list if p.show_sum and p.is_used()]
+    profiles = [p for p in _atexit_print_list if p.is_used()]
     if not profiles:
         if config.print_global_stats:
             print_global_stats()
@@ -397,16 +397,16 @@ class ProfileStats:
         print("==================", file=file)
         print("  Message: %s" % self.message, file=file)
         print("  Time in %i calls to Function.__call__: %es" % (self.fct_callcount, self.fct_call_time), file=file)
-        self._summary_run(file, self.fct_call_time, "Function.fn.__call__")
-        self._summary_compile(file)
-        print(file=file)
-
-    def _summary_run(self, file, whole, name):
-        if whole > 0 and self.fct_callcount > 0:
-            local = sum(self.apply_time.values())
-            print("  Time in %s: %es (%.3f%%)" % (name, self.vm_call_time, 100 * self.vm_call_time / whole), file=file)
+        if self.fct_call_time > 0 and self.fct_callcount > 0:
+            whole, local = self.fct_call_time, sum(self.apply_time.values())
+            print(
+                "  Time in Function.fn.__call__: %es (%.3f%%)" % (self.vm_call_time, 100 * self.vm_call_time / whole),
+                file=file,
+            )
             if local > 0:
                 print("  Time in thunks: %es (%.3f%%)" % (local, 100 * local / whole), file=file)
+        self._summary_compile(file)
+        print(file=file)
 
     def _summary_compile(self, file):
         print("  Total compile time: %es" % self.compile_time, file=file)
@@ -417,6 +417,10 @@ class ProfileStats:
         print("    Theano Linker time (includes C, CUDA code generation/compiling): %es" % self.linker_time, file=file)
         print("       Import time %es" % self.import_time, file=file)
         print("       Node make_thunk time %es" % self.linker_node_make_thunks, file=file)
+
+    def is_used(self):
+        """Whether there is something to tell."""
+        return self.fct_callcount > 0 or self.compile_time > 0
 
     def summary_globals(self, file):
         """Print times that belong to no function."""
@@ -613,6 +617,7 @@ class ScanProfileStats(ProfileStats):
     callcount, nbsteps : int
         Number of calls of the Scan, and of its steps.
     call_time : float
+        Of all calls. `vm_call_time` is that of the steps alone.
     """
 
     callcount = 0
@@ -623,6 +628,21 @@ class ScanProfileStats(ProfileStats):
     def __init__(self, atexit_print=True, name=None, **kwargs):
         super().__init__(atexit_print, **kwargs)
         self.name = name
+
+    def count_loop(self, steps, seconds):
+        """Add one call of the Scan.
+
+        Parameters
+        ----------
+        steps : int
+        seconds : float
+        """
+        self.callcount += 1
+        self.nbsteps += steps
+        self.call_time += seconds
+
+    def is_used(self):
+        return self.callcount > 0
 
     def summary_globals(self, file):
         """Nothing: global times belong to the outer function's profile."""
@@ -639,6 +659,10 @@ class ScanProfileStats(ProfileStats):
             file=file,
         )
         print(file=file)
-        self._summary_run(file, self.call_time, "calling the VM")
-        self._summary_compile(file)
+        if self.call_time > 0:
+            steps, rest = self.vm_call_time, self.call_time - self.vm_call_time
+            print(
+                "  Total time spent in calling the VM %es (%.3f%%)" % (steps, 100 * steps / self.call_time), file=file
+            )
+            print("  Total overhead (computing slices..) %es (%.3f%%)" % (rest, 100 * rest / self.call_time), file=file)
         print(file=file)

@@ -407,6 +407,11 @@ class ReplaceValidate(History, Validator):
                     )
                 raise ReplacementDidntRemovedError()
         self._nodes_removed.update(remove)
+        if config.scan.debug:  # who removes nodes by name are the rewrites of loops
+            print(
+                "Scan: %s removed %s: %s"
+                % (reason, ", ".join(map(str, remove)), ", ".join("%s -> %s" % pair for pair in replacements))
+            )
         return chk
 
     def on_import(self, fgraph, node, reason):

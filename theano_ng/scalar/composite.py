@@ -402,6 +402,11 @@ class Composite(ScalarOp):
         return "\n".join(dict.fromkeys(t for t in texts if t))
 
     @property
+    def c_code_is_own(self):
+        """Whether the `c_code` of all inner ops is."""
+        return all(getattr(op, "c_code_is_own", False) for op in self._inner_ops())
+
+    @property
     def c_support_is_c(self):
         """Whether the support code of all inner ops is plain C."""
         return all(getattr(op, "c_support_is_c", False) for op in self._inner_ops())

@@ -1,5 +1,6 @@
 """Base classes of the scalar ops."""
 
+import functools
 import os
 from copy import copy
 
@@ -7,20 +8,14 @@ import numpy as np
 
 from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
+from theano_ng.gof.compiler.kernelcache import c_include_text
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
+from theano_ng.gof.own import is_own
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.out_types import upgrade_to_float
-from theano_ng.scalar.types import (
-    COMPLEX_SUPPORT,
-    as_scalar,
-    c_type,
-    complex_types,
-    discrete_types,
-    get_scalar_type,
-    upcast,
-)
+from theano_ng.scalar.types import as_scalar, c_type, complex_types, discrete_types, get_scalar_type, upcast
 
 _C_CODE_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_code")
 _support_texts = {}
@@ -35,6 +30,12 @@ def support_text(name):
     return text
 
 
+@functools.cache
+def _complex_numbers():
+    """What C needs to compute with complex numbers; in C++ the prologue has had it."""
+    return c_include_text("complex_numbers.h")
+
+
 def c_cast(arg, dtype, to):
     """Return C for `arg`, of type `dtype`, converted to the type `to` (no float16)."""
     if dtype == to:
@@ -42,7 +43,7 @@ def c_cast(arg, dtype, to):
     if to == "bool":
         return "((npy_bool)((%s) != 0))" % arg
     if dtype.startswith("complex") and not to.startswith("complex"):
-        arg = "__real__ (%s)" % arg
+        arg = "TNG_RE(%s)" % arg
     return "((%s)(%s))" % (c_type(to), arg)
 
 
@@ -386,7 +387,7 @@ class ScalarOp(Op):
         dtypes = [v.type.dtype for v in node.inputs] + [v.type.dtype for v in node.outputs]
         code = support_text("half.h") if "float16" in dtypes else ""
         if any(d[0] == "c" for d in dtypes):
-            code += COMPLEX_SUPPORT + support_text("complex.h")
+            code += _complex_numbers()
         computed = self._c_dtype(dtypes[: len(node.inputs)], node.outputs[0].type.dtype)
         if self.c_float_helpers and is_float(computed):
             kind = "TNG_FOR_" + _wide(computed)
@@ -395,6 +396,11 @@ class ScalarOp(Op):
 
     def c_headers(self):
         return []
+
+    @property
+    def c_code_is_own(self):
+        """Whether `c_code` is the package's: C, whereas an author's expects the classes of complex_numbers.h for complex numbers."""
+        return is_own(type(self).c_code)
 
     @property
     def c_support_is_c(self):

@@ -59,7 +59,7 @@ def compare_complex(operator, x, y):
     """Return C that compares two complex numbers in NumPy's order: false where a part that decides is NaN."""
     if operator in (">", ">="):
         operator, x, y = _MIRRORED[operator], y, x
-    parts = {"xr": "__real__ (%s)" % x, "xi": "__imag__ (%s)" % x, "yr": "__real__ (%s)" % y, "yi": "__imag__ (%s)" % y}
+    parts = {"xr": "TNG_RE(%s)" % x, "xi": "TNG_IM(%s)" % x, "yr": "TNG_RE(%s)" % y, "yi": "TNG_IM(%s)" % y}
     return "(({xr} < {yr} && {xi} == {xi} && {yi} == {yi}) || ({xr} == {yr} && {xi} {operator} {yi}))".format(
         operator=operator, **parts
     )
@@ -145,7 +145,7 @@ def _float_predicate(function, arg, dtype):
     if is_discrete(dtype):
         return "0"
     if is_complex(dtype):
-        return "(%s(__real__ (%s)) || %s(__imag__ (%s)))" % (function, arg, function, arg)
+        return "(%s(TNG_RE(%s)) || %s(TNG_IM(%s)))" % (function, arg, function, arg)
     return "(%s(%s) != 0)" % (function, arg)
 
 

@@ -40,7 +40,7 @@ class Real(UnaryScalarOp):
         return np.real(x)
 
     def c_expression(self, args, dtypes, out):
-        return "(__real__ (%s))" % args[0] if is_complex(dtypes[0]) else c_cast(args[0], dtypes[0], out)
+        return "TNG_RE(%s)" % args[0] if is_complex(dtypes[0]) else c_cast(args[0], dtypes[0], out)
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout
@@ -59,7 +59,7 @@ class Imag(UnaryScalarOp):
         return np.imag(x)
 
     def c_expression(self, args, dtypes, out):
-        return "(__imag__ (%s))" % args[0] if is_complex(dtypes[0]) else "0"
+        return "TNG_IM(%s)" % args[0] if is_complex(dtypes[0]) else "0"
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout
@@ -81,7 +81,7 @@ class Angle(UnaryScalarOp):
     def c_expression(self, args, dtypes, out):
         (x,), (dtype,) = args, dtypes
         if is_complex(dtype):
-            return "atan2(__imag__ (%s), __real__ (%s))" % (x, x)
+            return "atan2(TNG_IM(%s), TNG_RE(%s))" % (x, x)
         if is_discrete(dtype):
             return "((%s) < 0 ? %r : 0.0)" % (c_cast(x, dtype, "float64" if dtype[0] != "i" else dtype), np.pi)
         return "atan2(0.0, (npy_float64)(%s))" % x
@@ -127,7 +127,7 @@ class Complex(BinaryScalarOp):
         (x, y), (z,) = inputs, outputs
         dtypes = [i.type.dtype for i in node.inputs]
         # The result is put together in a variable of its own, since the output may be written as a dereferenced pointer.
-        return "{ %s %s_z; __real__ %s_z = %s; __imag__ %s_z = %s; %s = %s_z; }" % (
+        return "{ %s %s_z; TNG_RE(%s_z) = %s; TNG_IM(%s_z) = %s; %s = %s_z; }" % (
             c_type(node.outputs[0].type.dtype),
             name,
             name,
@@ -186,7 +186,7 @@ class ComplexFromPolar(BinaryScalarOp):
         suffix = "f" if part == "float32" else ""
         dtypes = [i.type.dtype for i in node.inputs]
         r, theta = c_cast(r, dtypes[0], part), c_cast(theta, dtypes[1], part)
-        return "{ %s %s_z; __real__ %s_z = %s * cos%s(%s); __imag__ %s_z = %s * sin%s(%s); %s = %s_z; }" % (
+        return "{ %s %s_z; TNG_RE(%s_z) = %s * cos%s(%s); TNG_IM(%s_z) = %s * sin%s(%s); %s = %s_z; }" % (
             c_type(node.outputs[0].type.dtype),
             name,
             name,

@@ -38,15 +38,6 @@ DTYPE_SPECS = {
     "int64": (np.int64, "npy_int64", "Int64"),
 }
 
-# NumPy declares its complex C types as structs for C++; the generated code computes with the compiler's own.
-COMPLEX_SUPPORT = """
-#ifndef THEANO_COMPLEX_TYPES
-#define THEANO_COMPLEX_TYPES
-typedef __complex__ float theano_complex64;
-typedef __complex__ double theano_complex128;
-#endif
-"""
-
 
 def c_type(dtype):
     """Return the C type that holds one element of `dtype`.
@@ -282,9 +273,6 @@ class Scalar(Type):
     def c_cleanup(self, name, sub):
         return ""
 
-    def c_support_code(self):
-        return COMPLEX_SUPPORT if self.dtype.startswith("complex") else ""
-
     def c_init_code(self):
         return ["import_array();"]
 
@@ -306,9 +294,8 @@ def c_literal(dtype, data):
     if dtype.startswith("complex"):
         part = {"complex64": "float32", "complex128": "float64"}[dtype]
         re, im = c_literal(part, data.real), c_literal(part, data.imag)
-        if not np.isfinite(data):  # inf * 1.0i has a real part, NaN
-            return "__extension__ ({ %s tng_z; __real__ tng_z = %s; __imag__ tng_z = %s; tng_z; })" % (ctype, re, im)
-        return "((%s)(%s) + (%s)(%s) * 1.0i)" % (ctype, re, ctype, im)
+        # Not as a sum: inf * 1.0i has a real part, NaN.
+        return "__extension__ ({ %s tng_z; TNG_RE(tng_z) = %s; TNG_IM(tng_z) = %s; tng_z; })" % (ctype, re, im)
     if dtype.startswith("float"):
         value = float(data)
         if value != value:

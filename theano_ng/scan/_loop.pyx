@@ -4,6 +4,8 @@ A step is one run of the machine of the inner graph (`gof._cvm`). Its input cell
 moved on from step to step; its output cells hold views of the rows that are to be written, so that most nodes compute right into them.
 Nothing else is made in a step, unless the inner graph makes it.
 """
+import time
+
 from libc.string cimport memmove
 from libc.stdint cimport int64_t
 from cpython.object cimport PyObject, PyObject_IsTrue
@@ -84,8 +86,10 @@ cdef class LoopThunk(CThunk):
         What does all steps at once, for arrays that it can take.
     address : int
         Of the kernel.
+    profile : ScanProfileStats, optional
+        Gets the times of the steps and of their nodes.
     """
-    cdef object op, linker
+    cdef object op, linker, profile
     cdef CLazyLinker machine
     cdef Arena arena
     cdef list kept              # the cells that pointers lead to
@@ -111,9 +115,9 @@ cdef class LoopThunk(CThunk):
     cdef char *numbers
     cdef int *type_numbers
 
-    def __init__(self, op, linker, inputs, outputs, kernel=None, size_t address=0):
+    def __init__(self, op, linker, inputs, outputs, kernel=None, size_t address=0, profile=None):
         cdef int i, k
-        self.op, self.linker = op, linker
+        self.op, self.linker, self.profile = op, linker, profile
         self.inputs, self.outputs = inputs, outputs
         self.n_seqs, self.n_states, self.n_results = op.n_seqs, op.n_states, op.n_nit_sot
         self.n_mit_mot, self.n_shared, self.n_others = op.n_mit_mot, op.n_shared_outs, op.n_others
@@ -192,6 +196,7 @@ cdef class LoopThunk(CThunk):
         self.n_temporaries = len(computed)
         self.temporaries = self.cells(computed)
         self.kept.append(computed)
+        machine.time_thunks = self.profile is not None and self.profile.flag_time_thunks
         self.machine = machine
         return 0
 
@@ -579,6 +584,9 @@ cdef inline bint fits_row(Array *buffer, PyObject *value) noexcept:
 cdef int run_loop(void *data) except -1:
     cdef LoopThunk self = <LoopThunk>data
     cdef long long t = 0, n_steps
+    cdef double start = 0, before = 0, in_steps = 0
+    if self.profile is not None:
+        start = time.perf_counter()
     try:
         n_steps = (<object>peek(self.in_cells[0])).__index__()
         self.start(n_steps)
@@ -590,10 +598,14 @@ cdef int run_loop(void *data) except -1:
             self.share()
             while t < n_steps:
                 self.lay_out(t)
+                if self.profile is not None:
+                    before = time.perf_counter()
                 try:
                     self.machine.run(None)
                 except BaseException as failure:
                     loop.raise_in_step(self.op, t, failure, self.machine)
+                if self.profile is not None:
+                    in_steps += time.perf_counter() - before
                 self.collect(t)
                 if self.n_shared:
                     self.pass_on()
@@ -603,4 +615,8 @@ cdef int run_loop(void *data) except -1:
         self.finish(t)
     finally:
         self.clean()
+    if self.profile is not None:
+        self.profile.vm_call_time += in_steps
+        self.machine.update_profile(self.profile)
+        self.profile.count_loop(t, time.perf_counter() - start)
     return 0

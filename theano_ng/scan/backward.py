@@ -34,7 +34,7 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.reshaping import shape_padleft
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["Backward", "fitting", "is_continuous", "set_bits", "zero_gradient"]
+__all__ = ["CHEAP", "Backward", "fitting", "is_continuous", "set_bits", "zero_gradient"]
 
 
 def is_continuous(v):
@@ -381,7 +381,7 @@ class Backward:
             if isinstance(op, Elemwise) and isinstance(op.scalar_op, Second):
                 todo.append(v.owner.inputs[1])
             elif (
-                isinstance(op, (DimShuffle, Subtensor)) or isinstance(op, Elemwise) and isinstance(op.scalar_op, _CHEAP)
+                isinstance(op, (DimShuffle, Subtensor)) or isinstance(op, Elemwise) and isinstance(op.scalar_op, CHEAP)
             ):
                 todo.extend(v.owner.inputs)
             elif isinstance(v.type, TensorType):
@@ -632,7 +632,7 @@ _MitMotPart = namedtuple("_MitMotPart", "taps reads writes outs")
 _MOVING, _GRADIENT, _CARRIED, _MISSING, _STATE, _PRODUCT = 1, 2, 4, 8, 16, 32
 
 # Scalar Ops that take no longer than keeping their results does.
-_CHEAP = (Abs, Add, Cast, Identity, LogicalComparison, Maximum, Minimum, Mul, Neg, Sqr, Sub, Switch, TrueDiv)
+CHEAP = (Abs, Add, Cast, Identity, LogicalComparison, Maximum, Minimum, Mul, Neg, Sqr, Sub, Switch, TrueDiv)
 
 
 def _sum(variables):

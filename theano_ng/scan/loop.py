@@ -5,6 +5,7 @@ import copy
 import numpy as np
 
 from theano_ng.gof.link_errors import raise_with_op, with_text
+from theano_ng.tensor.native.alloc import empty
 
 
 def check_lengths(op, n_steps, arguments):
@@ -49,13 +50,18 @@ def in_order(buffer, rows):
     Parameters
     ----------
     buffer : ndarray
+        Its rows are put in order where they are: who announced that it is overwritten finds the result in it.
     rows : int
         How many rows were written since the buffer was empty.
     """
     if rows < len(buffer) or not len(buffer):
         return buffer[:rows]
     start = rows % len(buffer)
-    return np.concatenate([buffer[start:], buffer[:start]]) if start else buffer
+    if start:
+        first = buffer[:start].copy()
+        buffer[:-start] = buffer[start:]
+        buffer[-start:] = first
+    return buffer
 
 
 def run(op, step, arguments, cells):
@@ -70,6 +76,11 @@ def run(op, step, arguments, cells):
         The values of the outer inputs.
     cells : list of cells
         Get the values of the outer outputs.
+
+    Returns
+    -------
+    int
+        How many steps were done.
     """
     n_steps = int(arguments[0])
     check_lengths(op, n_steps, arguments)
@@ -113,6 +124,7 @@ def run(op, step, arguments, cells):
         cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
     for cell, value in zip(cells[op.n_outs :], shared):
         cell[0] = value if done else own(value)
+    return done
 
 
 def overwritten(op, state, tap, length):
@@ -135,12 +147,14 @@ def own(value):
 
 def empty_row(buffer):
     """An array for a row of a buffer."""
-    return np.empty(buffer.shape[1:], buffer.dtype)
+    return empty(buffer.shape[1:], buffer.dtype)
 
 
 def plain(value):
     """A copy of an array, C-contiguous and of NumPy's own class."""
-    return np.array(value, order="C", copy=True, subok=False)
+    copied = empty(np.shape(value), value.dtype)
+    copied[...] = value
+    return copied
 
 
 def no_rows(op, i, arguments):
@@ -183,7 +197,7 @@ def result_buffer(rows, shape, dtype, old=None):
     shape = (int(rows), *shape)
     if type(old) is np.ndarray and old.shape == shape and old.dtype == dtype and old.flags.carray and old.flags.owndata:
         return old
-    return np.empty(shape, dtype)
+    return empty(shape, dtype)
 
 
 def assign(op, buffer, place, value, number):

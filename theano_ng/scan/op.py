@@ -1,5 +1,6 @@
 """`Scan`: the Op of a loop, with the graph of a step inside."""
 
+import time
 from collections import OrderedDict
 from itertools import accumulate
 
@@ -43,7 +44,7 @@ class StepGraph(InnerGraph):
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
             if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
                 mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
-            name, profile = self.arguments["name"], self.arguments["profile"]
+            name, profile = self.arguments["name"], self.arguments["profile"] or config.profile
             if profile:
                 profile = ScanProfileStats(name=profile if isinstance(profile, str) else name)
             make = getattr(mode, "function_maker", FunctionMaker)
@@ -83,7 +84,7 @@ class StepGraph(InnerGraph):
         return tuple(int(length) for length in self.shape_functions[k](*values))
 
     def kernel(self, op):
-        """What does all steps of a loop at once, or None.
+        """What does all steps of a loop at once, or None. Steps whose nodes are to be measured are run one by one.
 
         Parameters
         ----------
@@ -91,7 +92,7 @@ class StepGraph(InnerGraph):
         """
         maker = self.maker()
         if maker not in self.kernels:
-            self.kernels[maker] = loop_kernel(op, maker.fgraph) if config.cxx else None
+            self.kernels[maker] = loop_kernel(op, maker.fgraph) if config.cxx and not maker.profile else None
         return self.kernels[maker]
 
 
@@ -107,7 +108,7 @@ class Scan(Derivatives, Groups, Op):
     info : dict
         ``n_seqs``, ``n_mit_mot``, ``n_mit_mot_outs``, ``n_mit_sot``, ``n_sit_sot``, ``n_shared_outs``, ``n_nit_sot``, ``tap_array``,
         ``mit_mot_out_slices`` and ``as_while``: see `Groups`. Further ``truncate_gradient`` (int; -1: all steps), ``name`` (str or None),
-        ``mode``, ``profile`` (bool or str), ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool), and ``destroy_map`` (dict: outer output
+        ``mode``, ``profile`` (bool or str; `config.profile` asks for it too), ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool), and ``destroy_map`` (dict: outer output
         -> outer inputs that it overwrites).
     typeConstructor : callable, optional
         ``typeConstructor(broadcastable=, dtype=)``: the type of outer outputs; of tensors by default.
@@ -233,13 +234,31 @@ class Scan(Derivatives, Groups, Op):
                 (address,) = load_kernels((kernel.kernel,))
             except MissingGXX:
                 kernel = None
-        thunk = LoopThunk(self, self.inner_graph.maker().linker, inputs, outputs, kernel, address)
+        maker = self.inner_graph.maker()
+        thunk = LoopThunk(self, maker.linker, inputs, outputs, kernel, address, maker.profile or None)
         if compute_map is not None:
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk
 
     def perform(self, node, inputs, outputs):
-        loop.run(self, lambda values: self.inner_graph(*values), inputs, outputs)
+        start = time.perf_counter()
+        steps = loop.run(self, lambda values: self.inner_graph(*values), inputs, outputs)
+        profile = self.inner_graph.maker().profile
+        if profile:
+            profile.count_loop(steps, time.perf_counter() - start)
+
+    def execute(self, node, args, outs):
+        """Run the loop; the classic name of `perform`.
+
+        Parameters
+        ----------
+        node : Apply
+        args : list
+            The values of the outer inputs.
+        outs : list of cells
+            Get the values of the outer outputs.
+        """
+        self.perform(node, args, outs)
 
 
 ops_with_inner_function[Scan] = "fn"

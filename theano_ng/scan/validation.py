@@ -160,8 +160,10 @@ def _compare(op, number, initial, row, out):
             "previous time-step, then the initial state in scan should be a matrix of shape (1, d). The first dimension of this matrix "
             "corresponds to the number of previous time-steps that scan uses in each of its iterations. In order to solve this issue if the "
             "two variables currently have the same dimensionality, you can increase the dimensionality of the variable in the initial state "
-            "of scan by using dimshuffle or shape_padleft. In the loop %s this is the state %s."
-            % (initial, number, wanted.ndim + 1, kind.ndim, op.name, _described(row))
+            "of scan by using dimshuffle or shape_padleft. In the loop %s this is the state %s: its row before step 0 has %d dimension(s), "
+            "what a step returns for it has %d; with the tap -1 alone that row is what `outputs_info` has, and the dimension of steps above is "
+            "added by scan."
+            % (initial, number, wanted.ndim + 1, kind.ndim, op.name, _described(row), wanted.ndim, kind.ndim)
         )
     # A step that is known to give a 1 where the state may be longer is told at run time, as in any other dimension.
     if any(mine and not theirs for mine, theirs in zip(wanted.broadcastable, kind.broadcastable)):

@@ -61,10 +61,10 @@ FLOORS = (
     ),
     ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),
-    ("networks", "tensor.nnet"),
+    ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan"),
     ("the package", " "),
-    ("tools", "audit misc tests"),
+    ("tools", "audit legacy misc tests"),
 )
 
 
@@ -201,6 +201,7 @@ def circles(imports):
 LATE = {
     " > tests.runner": "test() alone needs the test runner",
     "compile.function > misc.pkl_utils": "function_dump alone needs zipfile",
+    "legacy.port > legacy.porting": "it is made of LibCST, which need not be installed",
     "tensor.reductions.careduce > tensor.native.reduce": "an extension module that is loaded when something is reduced",
 }
 

@@ -139,11 +139,21 @@ class TestMoved(unittest.TestCase):
             print(theano.scan_checkpoints is scan_checkpoints is checkpoints.scan_checkpoints)
             print(scan_op.Scan is Scan is theano_ng.scan_module.scan_op.Scan, scan_utils.until is until)
             print(theano.map is scan_views.map is theano.scan_module.map, theano.foldr is scan_views.foldr)
+            import theano_ng.scan_module.op, theano_ng.scan_module.scan_opt.merge as merge
+            print(theano_ng.scan_module.op.Scan is Scan, merge.__name__, [name for name in sys.modules if name.endswith("scan_module.op")])
+            try:
+                import theano_ng.scan_module.nothing
+            except ModuleNotFoundError as error:
+                print(error)
             """
         text = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True
         ).stdout
-        self.assertEqual(text, "[]\nTrue True scan\nTrue\nTrue True\nTrue True\n")
+        self.assertEqual(
+            text,
+            "[]\nTrue True scan\nTrue\nTrue True\nTrue True\nTrue theano_ng.scan.opt.merge ['theano_ng.scan_module.op']\n"
+            "No module named 'theano_ng.scan_module.nothing'\n",
+        )
 
     def test_documented_paths_of_classes(self):
         for cls, module in (

@@ -18,6 +18,8 @@ import theano_ng.ifelse
 import theano_ng.sandbox.linalg
 import theano_ng.sandbox.rng_mrg
 import theano_ng.scan.opt
+import theano_ng.tensor.nnet.conv3d2d
+import theano_ng.tensor.nnet.convolution.opt
 import theano_ng.tensor as T
 from theano_ng import gof, scalar
 from theano_ng.compile.builders import OpFromGraph
@@ -38,7 +40,7 @@ from theano_ng.gof.optdb import DB
 from theano_ng.tensor import basic, nlinalg, nnet, opt, slinalg
 from theano_ng.tensor.blas import ops as blas_ops
 from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace
-from theano_ng.tensor.nnet import crossentropy, opt_sigm
+from theano_ng.tensor.nnet import blocksparse, bn, crossentropy, ctc, opt_sigm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.raw_random import RandomFunction, random_state_type
@@ -66,6 +68,7 @@ NOT_EXECUTED = {
     "local_elemwise_reduction_fusion": "makes a function of the reduction in C, which has no name for an expression",
     "inplace_elemwise_opt": "the op that works in place has no name for an expression",
     "scanOp_make_inplace": "see inplace_elemwise_opt",
+    "local_abstractconv_check": "raises an error",
     "use_c_ger": "the result exists in C only, and examples run without a compiler",
     "use_c_gemv": "see use_c_ger",
     "make_c_ger_destructive": "see use_c_ger",
@@ -120,6 +123,17 @@ _TABLE = [
     ("j", "int64", np.array(2)),
     ("n", "int64", np.array(3)),
     ("streams", "int32", np.arange(1, 13).reshape(2, 6)),
+    ("blocks", "float64", (2, 2, 4, 4)),
+    ("places", "int64", np.array([[0, 1, 1], [1, 0, 1]])),
+    ("signs", "int64", np.array([[1], [2], [-1]])),
+    ("ends", "int64", np.array([2, 2, 1])),
+    ("images", "float64", (2, 2, 5, 4)),
+    ("kernels", "float64", (3, 2, 2, 2)),
+    ("maps", "float64", (2, 3, 4, 3)),  # what images and kernels make
+    ("lengths", "int64", np.array([2, 2])),
+    ("films", "float64", (2, 2, 3, 4, 4)),
+    ("cubes", "float64", (2, 2, 2, 2, 2)),
+    ("increments", "float64", (2, 2, 4)),
 ]
 
 # name -> (variable, value)
@@ -157,7 +171,13 @@ def _namespace():
         nlinalg,
         nnet,
         crossentropy,
+        blocksparse,
+        bn,
+        ctc,
         theano_ng.sandbox.linalg.ops,
+        nnet.convolution.opt,
+        nnet.convolution.convmm,
+        nnet.convolution.conv3d2d,
         T,
         theano_ng.ifelse,
     ):

@@ -35,8 +35,13 @@ typedef float npy_float;
 typedef float npy_float32;
 typedef double npy_double;
 typedef double npy_float64;
+#ifdef __cplusplus
+typedef struct { npy_float32 real, imag; } npy_complex64;
+typedef struct { npy_float64 real, imag; } npy_complex128;
+#else
 typedef float _Complex npy_complex64;
 typedef double _Complex npy_complex128;
+#endif
 #define NPY_FALSE 0
 #define NPY_TRUE 1
 #define NPY_INLINE inline
@@ -54,11 +59,14 @@ typedef double _Complex npy_complex128;
 #define NPY_MAX_UINT64 18446744073709551615ULL
 #endif
 
-/* Complex numbers that scalar ops compute with; NumPy's own are structs in C++. */
-#ifndef THEANO_COMPLEX_TYPES
-#define THEANO_COMPLEX_TYPES
+/* Complex numbers that scalar ops compute with. */
+#ifdef __cplusplus
+#include "complex_numbers.h"
+#else
 typedef float _Complex theano_complex64;
 typedef double _Complex theano_complex128;
+#define TNG_RE(z) (__real__ (z))
+#define TNG_IM(z) (__imag__ (z))
 #endif
 
 /* <stdint.h> and <stddef.h> names. Repeating an identical typedef is allowed. */

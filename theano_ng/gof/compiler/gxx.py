@@ -15,7 +15,7 @@ from theano_ng.gof.compiler.toolchain import (
     run_program,
     shared_library_argument,
 )
-from theano_ng.gof.compiler.kernelcache import UnitLock, _unlink, kernel_prologue
+from theano_ng.gof.compiler.kernelcache import UnitLock, _unlink, c_include_text, kernel_prologue
 
 import_time = 0.0  # seconds spent loading compiled modules
 
@@ -226,11 +226,6 @@ def standard_include_dirs():
 _PROLOGUE_HEADERS = ("module_prologue.h", "numpy_1.h", "numpy/npy_interrupt.h", "numpy/old_defines.h")
 
 
-def _header_text(name):
-    with open(os.path.join(_GOF, "c_include", name)) as file:
-        return file.read()
-
-
 def precompiled_prologue(toolchain, arguments):
     """The directory with module_prologue.h precompiled for these arguments, made if need be.
 
@@ -252,7 +247,7 @@ def precompiled_prologue(toolchain, arguments):
     digest = blake2b(
         "\0".join(
             [
-                *map(_header_text, _PROLOGUE_HEADERS),
+                *map(c_include_text, _PROLOGUE_HEADERS),
                 kernel_prologue(),
                 toolchain.identity,
                 sys.version,

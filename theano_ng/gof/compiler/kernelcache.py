@@ -31,17 +31,22 @@ FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0  # seconds after which leftovers of killed processes are swept
 
 use_locks = True  # compilelock.set_lock_status
+_C_INCLUDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include")
 _prologue = None
 
 
+def c_include_text(name):
+    """The text of a header of ``gof/c_include``."""
+    with open(os.path.join(_C_INCLUDE, name)) as file:
+        return file.read()
+
+
 def kernel_prologue():
-    """The text of kernel_prologue.h."""
+    """The text of kernel_prologue.h, with what it includes: kernels are compiled without a path to either."""
     global _prologue
     if _prologue is None:
-        with open(
-            os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include", "kernel_prologue.h")
-        ) as file:
-            _prologue = file.read()
+        included = "complex_numbers.h"
+        _prologue = c_include_text("kernel_prologue.h").replace('#include "%s"\n' % included, c_include_text(included))
     return _prologue
 
 

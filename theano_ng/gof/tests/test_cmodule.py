@@ -347,7 +347,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
     npy_uint16 *h = (npy_uint16 *)ptr[1], *g = (npy_uint16 *)ptr[2];
     float *back = (float *)ptr[3];
     npy_bool *flags = (npy_bool *)ptr[4];
-    npy_complex128 *c = (npy_complex128 *)ptr[5];
+    theano_complex128 *c = (theano_complex128 *)ptr[5];
     for (int64_t i = 0; i < n; ++i) {
         h[i] = tng_double_to_half(x[i]);
         g[i] = tng_float_to_half((float)x[i]);

@@ -8,12 +8,16 @@ from theano_ng.compile.inner_graph import substitute
 from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.graph import Constant
 from theano_ng.ifelse import ifelse
+from theano_ng.scalar import Add, Sub
 from theano_ng.scan.args import scan_args
+from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, number, replace_loop, same_number
 from theano_ng.scan.opt.outside import Outside, checked
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.basic import alloc, gt
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -153,7 +157,9 @@ class PushOutSeqScan(LoopOptimizer):
             elif fails_on_values(inner):
                 outside.same.difference_update(inner.outputs)
         results = _results_of_rows(args, outside)
-        found = frontier(_without_results(step, args, results), moved)
+        step = _without_results(step, args, results)
+        _leave_factors(step, moved)
+        found = frontier(step, moved)
         if not found and not any(results):
             return
         others = [
@@ -166,6 +172,38 @@ class PushOutSeqScan(LoopOptimizer):
         if not args.outer_outputs:
             others = [(old, checked(new, args)) for old, new in others]
         replace_loop(fgraph, node, args, others, self.name)
+
+
+def _leave_factors(step, moved):
+    """Leave in the step what is as cheap to compute there as to read.
+
+    A cheap operation whose only reader is a factor of an elementwise product becomes part of that one's loop: outside it would be a pass over memory
+    for all steps, and another sequence. Terms of sums are better computed outside: a product of matrices is added to what they come to.
+
+    Parameters
+    ----------
+    step : Step
+    moved : dict of Apply
+        The nodes that can be computed outside, inputs first; those that stay are taken away.
+    """
+    left = set()
+    for node in reversed(list(moved)):
+        if not (isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, CHEAP)) or any(
+            isinstance(v.owner.op, Dot) for v in node.inputs if v.owner is not None
+        ):
+            continue
+        (v,) = node.outputs
+        client, *others = step.clients.get(v, (None,))
+        if (
+            not others
+            and client is not None
+            and client not in moved
+            and isinstance(client.op, Elemwise)
+            and (client in left or not isinstance(client.op.scalar_op, (Add, Sub)))
+            and client.outputs[0].broadcastable == v.broadcastable
+        ):
+            del moved[node]
+            left.add(node)
 
 
 def _results_of_rows(args, outside):

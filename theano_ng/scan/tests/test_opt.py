@@ -263,6 +263,24 @@ class PushOut(Case):
                     self.assertLessEqual(len(ops), 3, ops)
                 self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
 
+    def test_cheap_factors_stay(self):
+        """They become part of a product's loop in the step; terms of sums leave, as a product of matrices may be added to what they come to."""
+        x, w, h0 = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h0")
+        values = [self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
+        for step, last in [
+            (lambda a, h: h * (a * (1 - a)), None),
+            (lambda a, h: h * (1 - T.sqr(T.tanh(a))), "tanh"),
+            (lambda a, h: h + (a * (1 - a)), "mul"),
+            (lambda a, h: T.dot(h, w) + (1 - a), "sub"),
+            (lambda a, h: h * T.exp(a), "exp"),
+            (lambda a, h: h * (2 * T.tanh(T.dot(a, w))), "tanh"),
+        ]:
+            (out,) = self.loop(step, [x], h0)
+            fn = self.check([x, w, h0], [out], values)
+            node = self.only_loop(fn)
+            (sequence,) = node.op.outer_seqs(node.inputs)
+            self.assertEqual(sequence.owner and type(sequence.owner.op.scalar_op).__name__.lower(), last)
+
     def test_stacks_of_matrices(self):
         x, w, v = T.dtensor3("x"), T.dmatrix("w"), T.dvector("v")
         (out,) = self.loop(lambda a, h: h + T.dot(a, w) + T.dot(a, v).dimshuffle(0, "x") + a.T, x, w)

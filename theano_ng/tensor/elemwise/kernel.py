@@ -7,7 +7,7 @@ from theano_ng.gof.native import Kernel, meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
-from theano_ng.scalar.op import support_text
+from theano_ng.scalar.op import is_complex, support_text
 from theano_ng.scalar.types import c_type, discrete_dtypes
 from theano_ng.tensor.elemwise.divisors import OPERATIONS
 
@@ -74,6 +74,9 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
     compile_args += ["-L" + d for d in _optional(op.c_lib_dirs) or ()]
     libraries = [*(_optional(op.c_libraries) or ())]
     plain_c = not headers and (not support or getattr(op, "c_support_is_c", False))
+    if plain_c and not getattr(op, "c_code_is_own", False):
+        dtypes = [v.type.dtype for v in (*node.inputs, *node.outputs)]
+        plain_c = "theano_complex" not in body and not any(map(is_complex, dtypes))
     environment = dict(
         language="c" if plain_c else "c++",
         headers=tuple(h if h[0] in '<"' else "<%s>" % h for h in headers),

@@ -28,6 +28,7 @@ from theano_ng.tensor.elemwise.perform import (
     array_function_for,
     broadcast_shape,
     call_nfunc,
+    computed_dtypes,
     check_divisor,
     evaluate_scalar_op,
 )
@@ -556,13 +557,14 @@ class Elemwise(NativeOp, OpenMPOp):
         inputs = [np.asarray(x) for x in inputs]
         shape = broadcast_shape(node, inputs)
         dtypes = [o.type.dtype for o in node.outputs]
+        computed = computed_dtypes(self.scalar_op, [v.type.dtype for v in node.inputs], dtypes)
         with np.errstate(all="ignore"):
             function = self._array_function(node)
             if function is not None:
                 check_divisor(self.scalar_op, inputs, shape, "input[1]")
-                results = call_nfunc(function, self.nfunc_spec[1], inputs, dtypes)
+                results = call_nfunc(function, self.nfunc_spec[1], inputs, computed)
             else:
-                results = evaluate_scalar_op(self.scalar_op, inputs, dtypes, shape)
+                results = evaluate_scalar_op(self.scalar_op, inputs, computed, shape)
             for j, (storage, result, dtype) in enumerate(zip(output_storage, results, dtypes)):
                 if j in self.inplace_pattern and inputs[self.inplace_pattern[j]].flags.writeable:
                     target = inputs[self.inplace_pattern[j]]

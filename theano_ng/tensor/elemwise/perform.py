@@ -81,6 +81,23 @@ def array_function_for(spec, node, op):
     return array_function(spec[0])
 
 
+def computed_dtypes(op, inputs, outputs):
+    """The dtypes that the outputs of a node are computed in: as in C, those that the op has where it overwrites nothing, for instance floats of
+    the exponential of integers that it is to overwrite.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    inputs, outputs : list of str
+        The dtypes of the node.
+
+    Returns
+    -------
+    list of str
+    """
+    return [op._c_dtype(inputs, outputs[0])] if len(outputs) == 1 else outputs
+
+
 def call_nfunc(function, nin, inputs, dtypes):
     """Call a NumPy function.
 
@@ -189,15 +206,16 @@ def _evaluate_composite(fgraph, inputs, shape):
         arguments = [values[i] if i in values else np.asarray(i.data, dtype=i.type.dtype) for i in node.inputs]
         inner_shape = np.broadcast_shapes(*[a.shape for a in arguments]) if arguments else ()
         dtypes = [o.type.dtype for o in node.outputs]
+        computed = computed_dtypes(node.op, [i.type.dtype for i in node.inputs], dtypes)
         spec = getattr(node.op, "nfunc_spec", None)
         function = array_function_for(spec, node, node.op)
         if function is not None:
             divisor = node.inputs[-1]
             place = "input[%d]" % fgraph.inputs.index(divisor) if divisor in fgraph.inputs else None
             check_divisor(node.op, arguments, shape, place)
-            results = call_nfunc(function, spec[1], arguments, dtypes)
+            results = call_nfunc(function, spec[1], arguments, computed)
         else:
-            results = evaluate_scalar_op(node.op, arguments, dtypes, inner_shape)
+            results = evaluate_scalar_op(node.op, arguments, computed, inner_shape)
         for variable, result, dtype in zip(node.outputs, results, dtypes):
             result = np.asarray(result)
             values[variable] = result if result.dtype == dtype else result.astype(dtype)

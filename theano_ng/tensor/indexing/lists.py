@@ -407,7 +407,8 @@ def within(indices, count, mode):
     wide = "uint64" if indices.dtype == "uint64" else "int64"
     indices, count = cast(indices, wide), cast(count, wide)
     if mode == "wrap":
-        return indices % count
+        # Of nothing there is no index: whoever reads finds that 0 is out of bounds.
+        return indices % maximum(count, constant(1, dtype=wide))
     last = count - constant(1, dtype=wide)
     return minimum(indices, last) if wide == "uint64" else minimum(maximum(indices, constant(0, dtype=wide)), last)
 

@@ -234,6 +234,28 @@ static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran
 
 static const NativeAllocApi api = {new_big};
 
+static PyObject *empty(PyObject *self, PyObject *args)
+{
+    (void)self;
+    PyArray_Dims shape = {NULL, 0};
+    PyArray_Descr *dtype = NULL;
+    if (!PyArg_ParseTuple(args, "O&O&", PyArray_IntpConverter, &shape, PyArray_DescrConverter, &dtype)) {
+        PyDimMem_FREE(shape.ptr);
+        return NULL;
+    }
+    npy_intp size = PyArray_OverflowMultiplyList(shape.ptr, shape.len);
+    npy_intp item = PyDataType_ELSIZE(dtype);
+    PyObject *array;
+    if (size >= 0 && item > 0 && size >= NATIVE_BIG / item && PyArray_ISNBO(dtype->byteorder) && PyTypeNum_ISNUMBER(dtype->type_num)) {
+        array = new_big(shape.len, shape.ptr, dtype->type_num, 0);
+        Py_DECREF(dtype);
+    }
+    else /* It takes the reference, and refuses what has too many elements. */
+        array = PyArray_Empty(shape.len, shape.ptr, dtype, 0);
+    PyDimMem_FREE(shape.ptr);
+    return array;
+}
+
 static PyObject *trim(PyObject *self, PyObject *args)
 {
     (void)self;
@@ -287,6 +309,7 @@ static PyObject *restore(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
+    {"empty", empty, METH_VARARGS, "empty(shape, dtype): as `numpy.empty`; memory of large arrays of numbers is recycled."},
     {"fill", fill, METH_O, "fill(byte): fill the memory of new arrays with a byte; returns what `restore` wants."},
     {"restore", restore, METH_VARARGS, "restore(previous): end what `fill` began."},
     {"trim", trim, METH_NOARGS, "Give the kept blocks back to the system."},

@@ -1,4 +1,4 @@
-"""Operations of neural networks: activations, softmax, cross-entropies."""
+"""Operations of neural networks: convolutions, activations, softmax, cross-entropies."""
 
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.nnet.nnet import (
@@ -57,7 +57,17 @@ __getattr__, __dir__, _ = lazy_names(
         "theano_ng.tensor.nnet.opt_crossentropy": (
             "crossentropy_to_crossentropy_with_softmax crossentropy_to_crossentropy_with_softmax_with_bias "
             "graph_merge_softmax_with_crossentropy_softmax softmax_simplifier"
-        )
+        ),
+        "theano_ng.tensor.nnet.bn": "batch_normalization",
+        "theano_ng.tensor.nnet.convolution.front": (
+            "abstract_conv2d causal_conv1d conv2d conv2d_grad_wrt_inputs conv2d_grad_wrt_weights conv2d_transpose conv3d "
+            "conv3d_grad_wrt_inputs conv3d_grad_wrt_weights separable_conv2d separable_conv3d"
+        ),
+        "theano_ng.tensor.nnet.convolution.legacy": "ConvOp",
+        "theano_ng.tensor.nnet.convolution.upsampling": "bilinear_upsampling frac_bilinear_upsampling",
     },
-    modules="sigm opt_sigm opt_crossentropy",
+    modules=(
+        "abstract_conv conv conv3d2d corr corr3d opt sigm opt_sigm opt_crossentropy bn opt_bn blocksparse opt_blocksparse ctc opt_ctc "
+        "neighbours"
+    ),
 )

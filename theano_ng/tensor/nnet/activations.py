@@ -5,12 +5,13 @@ import numpy as np
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
+from theano_ng.scalar.basic import upcast
 from theano_ng.scalar.op import float_function
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
-from theano_ng.tensor.linalg.batches import batched_dot
 from theano_ng.tensor.linalg.products import dot, tensordot
+from theano_ng.tensor.nnet.blocksparse import sparse_block_dot
 from theano_ng.tensor.nnet.sigmoids import ScalarActivation
 from theano_ng.tensor.nnet.softmax import softmax
 from theano_ng.tensor.shaping.creation import arange
@@ -164,6 +165,11 @@ class Prepend_scalar_to_each_row(Op):
         (g,) = grads
         return g[:, 0].sum(), g[:, 1:]
 
+    def R_op(self, inputs, eval_points):
+        if all(point is None for point in eval_points):
+            return [None]
+        return [self(*[i.zeros_like() if point is None else point for i, point in zip(inputs, eval_points)])]
+
 
 prepend_scalar_to_each_row = Prepend_scalar_to_each_row()
 prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.0)
@@ -195,7 +201,7 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
     ----------
     J. Goodman, Classes for Fast Maximum Entropy Training, 2001, arXiv:cs/0108006.
     """
-    W1, b1, W2, b2 = [as_tensor_variable(v) for v in (W1, b1, W2, b2)]
+    x, W1, b1, W2, b2 = [as_tensor_variable(v) for v in (x, W1, b1, W2, b2)]
     class_probs = softmax(dot(x, W1) + b1)
     if target is None:
         activations = tensordot(x, W2, (1, 1)) + b2
@@ -205,7 +211,16 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
         return output_probs.reshape((batch_size, -1))[:, :n_outputs]
     target = as_tensor_variable(target).flatten()
     target_class, target_in_class = int_div(target, n_outputs_per_class), mod(target, n_outputs_per_class)
-    activations = batched_dot(x.dimshuffle(0, "x", 1), W2[target_class])[:, 0, :] + b2[target_class]
+    # One block of W2 for each example; nothing is gathered.
+    dtype = upcast(x.dtype, W2.dtype, b2.dtype)
+    block = target_class.dimshuffle(0, "x")
+    activations = sparse_block_dot(
+        cast(W2, dtype).dimshuffle("x", 0, 1, 2),
+        cast(x, dtype).dimshuffle(0, "x", 1),
+        block.zeros_like(),
+        cast(b2, dtype),
+        block,
+    )[:, 0, :]
     target_probs = softmax(activations)
     rows = arange(batch_size)
     return class_probs[rows, target_class] * target_probs[rows, target_in_class]

@@ -1,5 +1,7 @@
 """Writing into a part of a tensor: increments of zeros, of everything and by nothing, sums of increments, and work in place."""
 
+import math
+
 import numpy as np
 
 from theano_ng.compile import optdb
@@ -15,7 +17,7 @@ from theano_ng.tensor.indexing.advanced import (
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
-from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
@@ -56,11 +58,12 @@ def local_incsubtensor_of_zeros(node):
 @register_specialize
 @local_optimizer([IncSubtensor])
 def local_incsubtensor_of_zeros_to_setsubtensor(node):
-    """In zeros, the part is set instead of incremented.
+    """In zeros, the part is set instead of incremented; so are parts that lie beside it.
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
+    inc_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)  ->  set_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)
     """
-    if node.op.set_instead_of_inc or not is_constant(node.inputs[0], 0):
+    if node.op.set_instead_of_inc or not _is_zero_at(node.inputs[0], node_index(node, first=2)):
         return False
     op = node.op
     new = IncSubtensor(
@@ -71,6 +74,44 @@ def local_incsubtensor_of_zeros_to_setsubtensor(node):
     )(*node.inputs)
     copy_stack_trace(node.outputs[0], new)
     return [new]
+
+
+def _is_zero_at(x, index):
+    """Whether a part of a tensor is known to be zeros: all of it is, but for parts beside this one that were written since.
+
+    Parameters
+    ----------
+    x : Variable
+    index : list of slice, int or Variable
+        See `node_index`.
+    """
+    for _ in range(MAX_SHARED):
+        node = x.owner
+        if node is None or not isinstance(node.op, IncSubtensor):
+            break
+        if not any(map(_lie_apart, index, node_index(node, first=2))):
+            return False
+        x = node.inputs[0]
+    return is_constant(x, 0)
+
+
+def _lie_apart(a, b):
+    """Whether two indices of one dimension, ints and slices that count from its start, have no element in common."""
+    ranges = []
+    for entry in (a, b):
+        if not isinstance(entry, slice):
+            entry = slice(entry, entry + 1, None) if isinstance(entry, int) else slice(-1, None, None)
+        start, stop = entry.start or 0, math.inf if entry.stop is None else entry.stop
+        if (
+            entry.step is not None
+            or not isinstance(start, int)
+            or not isinstance(stop, (int, float))
+            or min(start, stop) < 0
+        ):
+            return False
+        ranges.append((start, stop))
+    (a_start, a_stop), (b_start, b_stop) = ranges
+    return a_stop <= b_start or b_stop <= a_start
 
 
 @register_canonicalize("local_setsubtensor_of_allocs")

@@ -128,11 +128,15 @@ def local_sum_prod_div_dimshuffle(node):
     if inputs is None:
         return False
     numerator, denominator = inputs
-    if denominator.owner is None or not isinstance(denominator.owner.op, DimShuffle) or numerator.dtype != x.dtype:
+    # A DimShuffle is lifted through what is elementwise: the length of the batch, as a float, is a Cast of one.
+    if (
+        denominator.owner is None
+        or not isinstance(denominator.owner.op, (DimShuffle, Elemwise))
+        or numerator.dtype != x.dtype
+    ):
         return False
-    order = denominator.owner.op.new_order
     axes = _axes(node)
-    same = [a for a in axes if order[a] == "x"]
+    same = [a for a in axes if denominator.broadcastable[a]]
     if not same or out.dtype[0] not in "fc":
         return False
     left = [d for d in range(x.ndim) if d not in same]

@@ -10,7 +10,7 @@ from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
 from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
-from theano_ng.tensor.tests import audit_nlinalg, audit_slinalg
+from theano_ng.tensor.tests import audit_conv, audit_convolution, audit_nlinalg, audit_nnet, audit_slinalg
 from theano_ng.tensor.reductions import cumulative
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 from theano_ng.tensor.shaping.allocation import SumToShape, sum_to_shape
@@ -261,4 +261,7 @@ def audit_cases():
         + [Case(op, inputs, name=name, **more) for name, op, inputs, more in _elsewhere()]
         + audit_nlinalg.audit_cases()
         + audit_slinalg.audit_cases()
+        + audit_nnet.audit_cases()
+        + audit_conv.audit_cases()
+        + audit_convolution.audit_cases()
     )

@@ -412,6 +412,32 @@ class TestMemory(unittest.TestCase):
         alloc.trim()
         self.assertEqual(alloc.stats()["kept_bytes"], 0)
 
+    def test_empty(self):
+        """As that of NumPy, small arrays and what is no number too; the memory of large ones is recycled."""
+        from theano_ng.tensor.native import alloc
+
+        for shape, dtype in [
+            ((), "int8"),
+            (3, "float32"),
+            ((0, 4), "bool"),
+            ((600, 700), "float64"),
+            ((600, 700), ">f8"),
+            ((2,), object),
+        ]:
+            made = alloc.empty(shape, np.dtype(dtype))
+            like = np.empty(shape, dtype)
+            self.assertEqual((made.dtype, made.shape, made.strides), (like.dtype, like.shape, like.strides))
+            self.assertTrue(made.flags.carray or not made.dtype.isnative)
+        alloc.trim()
+        hits = alloc.stats()["hits"]
+        for _ in range(3):
+            alloc.empty((600, 700), "float64")[:] = 1
+        self.assertEqual(alloc.stats()["hits"] - hits, 2)
+        self.assertRaises(ValueError, alloc.empty, (-1,), "float64")
+        self.assertRaises(ValueError, alloc.empty, (2**62, 2**62), "float64")
+        self.assertRaises(TypeError, alloc.empty, "a", "float64")
+        self.assertRaises(TypeError, alloc.empty, 3, "no dtype")
+
 
 class TestDimShuffle(unittest.TestCase):
     def test_values_views_and_copies(self):

@@ -77,6 +77,110 @@ class TestOldNames(unittest.TestCase):
             self.assertIn("PyArray_EMPTY(1, dims, %s, 0)" % number, make_alloc([(0,)], spelling, sub))
 
 
+class ComplexScalar(scalar.ScalarOp):
+    """C for complex numbers as authors wrote it: by parts, operators and numbers of the classes."""
+
+    __props__ = ("code",)
+    nin = 2
+
+    def __init__(self, code):
+        self.code = code
+        super().__init__(name="ComplexScalar")
+
+    def output_types(self, types):
+        return [scalar.complex128 if scalar.complex128 in types else scalar.complex64]
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return self.code % dict(x=inputs[0], y=inputs[1], z=outputs[0])
+
+
+class ComplexParts(Op):
+    """A tensor Op whose C code goes through elements of complex arrays."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [T.as_tensor_variable(x)], [x.type()])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return """
+        Py_XDECREF(%(z)s);
+        %(z)s = (PyArrayObject*) PyArray_NewCopy(%(x)s, NPY_CORDER);
+        if (!%(z)s) { %(fail)s }
+        for (npy_intp i = 0; i < PyArray_SIZE(%(z)s); ++i) {
+            dtype_%(x)s a = *(dtype_%(x)s*) PyArray_GETPTR1(%(x)s, i);
+            dtype_%(z)s *zd = (dtype_%(z)s*) PyArray_GETPTR1(%(z)s, i);
+            zd->real = -a.imag;
+            zd->imag = 2 * (a + 1).real;
+        }
+        """ % dict(x=inputs[0], z=outputs[0], fail=sub["fail"])
+
+
+COMPLEX_CODE = {
+    "%(z)s = %(x)s * %(y)s + 2.0 * %(x)s - %(y)s / 4;": lambda x, y: x * y + 2 * x - y / 4,
+    "%(z)s = -%(x)s / (%(y)s + 3); %(z)s += 1;": lambda x, y: -x / (y + 3) + 1,
+    "%(z)s.real = %(x)s.imag; %(z)s.imag = (%(x)s * %(y)s).real;": lambda x, y: x.imag + 1j * (x * y).real,
+    "%(z)s = theano_complex128(1, 2); if (%(x)s == %(y)s || %(x)s != %(x)s) %(z)s = 7;": lambda x, y: 1 + 2j + 0 * x,
+    "theano_complex64 a = %(x)s.real; npy_complex128 b = theano_complex128(%(y)s); %(z)s = a; %(z)s *= b.imag;": lambda x, y: (
+        x.real * y.imag + 0j
+    ),
+}
+
+
+class TestComplexNumbers(unittest.TestCase):
+    """In C++ complex numbers are classes with parts and operators, as they were."""
+
+    values = np.array([1 + 2j, -3.5 + 0.25j, 0.5, -2j, 2.0**-10 - 4j])
+    others = np.array([0.5 - 1j, 2 + 3j, -1, 1 + 1j, 6 - 0.5j])
+
+    def test_scalar_ops_alone_and_fused(self):
+        for dtype, rtol in (("complex64", 2e-6), ("complex128", 1e-14)):
+            x, y = T.TensorType(dtype, (False,))("x"), T.TensorType(dtype, (False,))("y")
+            values, others = self.values.astype(dtype), self.others.astype(dtype)
+            alone = [T.Elemwise(ComplexScalar(code))(x, y) for code in COMPLEX_CODE]
+            # With the package's own operations in one kernel, which is compiled as C++ then.
+            around = [T.exp(out / 8) * T.conj(x) + T.real(out) * abs(y) + T.sqrt(out) ** 2 for out in alone]
+            fused = theano.function([x, y], around, mode=theano.Mode("cvm", "fast_run"))
+            composites = [node.op.scalar_op for node in fused.maker.fgraph.toposort() if len(node.inputs) > 2]
+            self.assertEqual(["ComplexScalar" in str(op) for op in composites], [True] * len(COMPLEX_CODE))
+            functions = [
+                theano.function([x, y], alone + around, mode=theano.Mode(linker, None)) for linker in ("cvm", "c")
+            ]
+            results = [f(values, others) for f in functions] + [[None] * len(COMPLEX_CODE) + fused(values, others)]
+            for k, (code, expected) in enumerate(COMPLEX_CODE.items()):
+                e = expected(self.values, self.others)
+                for result in results:
+                    if result[k] is not None:
+                        np.testing.assert_allclose(result[k], e, rtol=rtol, err_msg=code)
+                    e_around = np.exp(e / 8) * self.values.conj() + e.real * abs(self.others) + e
+                    np.testing.assert_allclose(result[len(COMPLEX_CODE) + k], e_around, rtol=20 * rtol, err_msg=code)
+
+    def test_real_operands(self):
+        code = "%(z)s = %(x)s * %(y)s; %(z)s = %(z)s / %(y)s + %(y)s; %(z)s = %(y)s - %(z)s;"
+        for other in ("float64", "float32", "int8", "uint16", "int64", "bool"):
+            x, y = T.zvector("x"), T.TensorType(other, (False,))("y")
+            f = theano.function([x, y], T.Elemwise(ComplexScalar(code))(x, y), mode=IN_C)
+            got = f([1 + 2j, complex(np.inf, -1)], np.array([1, 1], other))
+            self.assertEqual([str(v) for v in got], [str(v) for v in np.array([-1 - 2j, complex(-np.inf, 1)])], other)
+
+    def test_quotients_far_from_one(self):
+        x, y = T.zvector("x"), T.zvector("y")
+        f = theano.function([x, y], T.Elemwise(ComplexScalar("%(z)s = %(x)s / %(y)s;"))(x, y), mode=IN_C)
+        x = np.array([1e200 + 1e200j, 1e-200 + 1e-200j, 1e300, 1 + 1j])
+        y = np.array([2e200 + 2e200j, 4e-200 + 4e-200j, 1e-3 + 1e-3j, 0])
+        got = f(x, y)
+        np.testing.assert_allclose(got[:3], [0.5, 0.25, 5e302 - 5e302j], rtol=1e-14)
+        self.assertTrue(np.isinf(got[3]))
+
+    def test_elements_of_arrays(self):
+        for linker in ("cvm", "c"):
+            for dtype in ("complex64", "complex128"):
+                x = T.TensorType(dtype, (False,))("x")
+                f = theano.function([x], ComplexParts()(x), mode=theano.Mode(linker, None))
+                expected = -self.values.imag + 2j * (self.values.real + 1)
+                np.testing.assert_allclose(f(self.values.astype(dtype)), expected, rtol=1e-6)
+
+
 BLAS_CODE = {
     "gemm": "%(p)sgemm_(&n, &n, &two, &two, &two, &a, xd, &two, xd, &two, &b, zd, &two);",
     "gemv": "%(p)sgemv_(&t, &two, &two, &a, xd, &two, xd, &one, &b, zd, &one);",
@@ -312,17 +416,19 @@ class TestInplace(unittest.TestCase):
                     assert_allclose(right, got)
 
     def test_functions_of_integers(self):
-        x = T.lvector("x")
-        for name, right in (("exp", np.exp), ("sqrt", np.sqrt), ("rad2deg", np.rad2deg), ("inv", np.reciprocal)):
-            f = theano.function(
-                [theano.In(x, mutable=True)],
-                getattr(inplace, name + "_inplace")(x),
-                mode=theano.Mode("cvm", None),
-                accept_inplace=True,
-            )
-            self.assertEqual(
-                f(np.array([1, 2, 9])).tolist(), right(np.array([1.0, 2, 9])).astype("int64").tolist(), name
-            )
+        """A float, of the dtype that it has without overwriting, is cut to an integer; erf(5) is 1 in float32 only."""
+        functions = dict(
+            exp=np.exp, sqrt=np.sqrt, rad2deg=np.rad2deg, inv=np.reciprocal, erf=scipy.special.erf, arctan=np.arctan
+        )
+        for dtype, computed in (("int8", "float32"), ("uint16", "float32"), ("int64", "float64")):
+            x = T.TensorType(dtype, (False,))("x")
+            values = np.array([1, 2, 5], dtype)
+            for name, right in functions.items():
+                expected = right(values.astype(computed)).astype(dtype).tolist()
+                for mode in (theano.Mode("cvm", None), IN_PYTHON):
+                    op = getattr(inplace, name + "_inplace")
+                    f = theano.function([theano.In(x, mutable=True)], op(x), mode=mode, accept_inplace=True)
+                    self.assertEqual(f(values.copy()).tolist(), expected, (name, dtype, mode.linker))
 
     def test_division_of_integers_by_small_floats(self):
         """It killed the process: the divisor became an integer, zero."""

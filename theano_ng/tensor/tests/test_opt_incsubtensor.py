@@ -39,6 +39,30 @@ class TestUseless(RewriteCase):
         f = self.check(T.inc_subtensor(T.zeros((4, n))[1:2], s), None, {"n": 3})
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
+    def test_parts_of_zeros(self):
+        """Parts of zeros that lie beside one another are set, others are added to."""
+        v, n = T.dvector("v"), T.lscalar("n")
+        values = {"v": np.array([1.0, 2.0]), "n": 1}
+        zeros = T.zeros(6)
+        for first, second, kind in [
+            (slice(0, 2), slice(2, 4), "Set"),
+            (slice(2, 4), slice(0, 2), "Set"),
+            (slice(4, None), slice(2, 4), "Set"),
+            (slice(0, 2), slice(1, 3), "Inc"),
+            (slice(-2, None), slice(0, 2), "Inc"),  # may be the same in a shorter vector
+            (slice(0, 4, 2), slice(4, 6), "Inc"),
+            (slice(n, n + 2), slice(4, 6), "Inc"),
+        ]:
+            with self.subTest(first=first, second=second):
+                out = T.inc_subtensor(T.inc_subtensor(zeros[first], v)[second], 3 * v)
+                f = self.check(out, None, values)
+                self.assertIn("IncSubtensor{%s;" % kind, str(f.maker.fgraph.outputs[0].owner))
+        out = T.zeros((3, 4))
+        for k in range(4):
+            out = T.inc_subtensor(out[:2, k], v * k)
+        f = self.check(out, None, values)
+        self.assertNotIn("Inc;", shown(f.maker.fgraph))
+
     def test_alloc(self):
         x, s, v, n = T.dmatrix("x"), T.dscalar("s"), T.dvector("v"), T.lscalar("n")
         values = {"x": np.ones((3, 2)), "v": np.ones(2), "n": 2}

@@ -8,7 +8,7 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
-from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros
+from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros, Sum
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
 
@@ -62,6 +62,16 @@ class TestFactors(RewriteCase):
         self.check(T.sum(t / v.dimshuffle("x", 0, "x"), axis=[0, 1]), None)
         f = self.check(T.sum(m / v.dimshuffle(0, "x"), axis=1), None)
         self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.true_div)
+
+    def test_divisor_that_is_the_length_of_the_batch(self):
+        """The length is an integer, cast to a float; what divides the matrix has another client, the derivative of a mean for instance."""
+        m = T.dmatrix("m")
+        scaled = -m / m.shape[0]
+        f = theano_ng.function([m], [scaled.sum(axis=1), scaled])
+        sums = [node for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Sum)]
+        self.assertEqual([node.inputs[0] for node in sums], f.maker.fgraph.inputs)
+        value = np.arange(6.0).reshape(3, 2)
+        np.testing.assert_allclose(f(value)[0], -value.sum(axis=1) / 3)
 
     def test_narrow_integers(self):
         b, s = T.bvector("b"), T.bscalar("s")

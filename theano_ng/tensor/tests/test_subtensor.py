@@ -435,6 +435,16 @@ class TestGraphs(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
         self.assertRaises(ValueError, T.take, x, i, 0, "bounce")
 
+    def test_wrapped_indices_of_nothing(self):
+        """There is no index into nothing, and no division by its length either."""
+        x, i = T.dmatrix(), T.lvector()
+        taken = theano.function([x, i], T.take(x, i, 0, "wrap"), mode="FAST_COMPILE")
+        one = T.TensorType("int64", (True,))()
+        chosen = theano.function([x, one], T.grad(T.choose(one, x, mode="wrap").sum(), x), mode="FAST_COMPILE")
+        self.assertEqual(taken(np.zeros((0, 3)), []).shape, (0, 3))
+        self.assertRaises(IndexError, taken, np.zeros((0, 3)), [2])
+        self.assertEqual(chosen(np.zeros((0, 0)), [2]).shape, (0, 0))
+
     def test_gradients(self):
         v, y = np.random.RandomState(2).rand(4, 5), np.random.RandomState(3).rand(2, 5)
         i, mask = np.array([1, 1]), MASK[:, :5]

@@ -6,6 +6,7 @@ import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as T
+from theano_ng.compile.mode import Mode
 from theano_ng.tensor import nnet
 from theano_ng.tensor.nnet.nnet import (
     Prepend_scalar_constant_to_each_row,
@@ -75,6 +76,35 @@ class TestElementwise(unittest.TestCase):
         # as good as the maximum for slopes below one
         np.testing.assert_allclose(nnet.relu(x, slope).eval({x: v}), np.maximum(v, slope.get_value() * v))
 
+    def test_relu_slope_is_never_less_finite(self):
+        # Theano 1.0 computed (1 + alpha) / 2 * x + (1 - alpha) / 2 * abs(x): where that is a number, so is this, and the same one.
+        x, alpha = T.dvector(), T.dscalar()
+        out = nnet.relu(x, alpha)
+        f = theano.function(
+            [x, alpha], [out, *T.grad(out.sum(), [x, alpha])], mode=Mode(linker="cvm", optimizer="fast_run")
+        )
+        v = np.array([-np.inf, np.inf, np.nan, -0.0, 0.0, 1.0, -1.0, 1.7e308, -1.7e308, 1e-300])
+        for slope in (0.0, 1.0, -1.0, 0.25, 2.0, np.inf, np.nan):
+            with np.errstate(all="ignore"):
+                old = 0.5 * (1 + slope) * v + 0.5 * (1 - slope) * abs(v)
+                old_slopes = 0.5 * (1 + slope) + 0.5 * (1 - slope) * np.sign(v)
+                new, slopes, _ = f(v, slope)
+            known = np.isfinite(old)
+            np.testing.assert_allclose(new[known], old[known], rtol=1e-15)
+            self.assertFalse((np.isnan(new) & ~np.isnan(old)).any())
+            known = np.isfinite(old_slopes)
+            np.testing.assert_allclose(slopes[known], old_slopes[known], rtol=1e-15)
+        for value, slope in (
+            (-2.0, 0.25),
+            (3.0, 0.25),
+            (np.inf, 0.25),
+            (-np.inf, 0.25),
+            (-np.inf, 1.0),
+            (1.7e308, 2.0),
+        ):
+            # as documented: switch(x > 0, x, alpha * x)
+            np.testing.assert_array_equal(f([value], slope)[0], [value if value > 0 else slope * value])
+
     def test_gradients(self):
         rng = np.random.RandomState(2)
         x = np.array([[-3.0, -0.7, -0.1], [0.2, 1.4, 6.0]])
@@ -126,6 +156,13 @@ class TestPrepend(utt.InferShapeTester):
             theano.function([x, v], T.Rop(prepend_1_to_each_row(x), x, v), on_unused_input="ignore")(m, m),
             np.hstack([np.zeros((3, 1)), m]),
         )
+        out = prepend_scalar_to_each_row(s, x)
+        f = theano.function(
+            [s, x, v], [T.Rop(out, s, s), T.Rop(out, x, v), T.Rop(out, [s, x], [s, v])], on_unused_input="ignore"
+        )
+        column, zeros = np.full((3, 1), 2.0), np.zeros((3, 1))
+        for got, want in zip(f(2.0, m, m), ([column, 0 * m], [zeros, m], [column, m])):
+            np.testing.assert_array_equal(got, np.hstack(want))
         self._compile_and_check([x], [prepend_1_to_each_row(x)], [m], Prepend_scalar_constant_to_each_row)
         self._compile_and_check([s, x], [prepend_scalar_to_each_row(s, x)], [2.0, m], Prepend_scalar_to_each_row)
 
@@ -157,6 +194,27 @@ class TestHierarchicalSoftmax(unittest.TestCase):
             x, out = self.build(target)
             got = theano.function([x, target], out)(self.x, values)
             np.testing.assert_allclose(got, self.full[np.arange(6), self.target])
+
+    def test_gradients(self):
+        batch, outputs, _, classes, per_class = self.sizes
+
+        def cost(target):
+            return lambda *v: T.log(
+                nnet.h_softmax(v[0], batch, outputs, classes, per_class, *v[1:], target=target)
+            ).sum()
+
+        values = [self.x, *self.weights]
+        for target in (None, self.target):
+            utt.verify_grad(cost(target), values, rng=np.random.RandomState(6), n_tests=1)
+        # Both ways to the same cost have the same gradient.
+        x, weights, target = T.matrix(), [T.matrix(), T.vector(), T.tensor3(), T.matrix()], T.lvector()
+        few = cost(target)(x, *weights)
+        all_ = nnet.h_softmax(x, batch, outputs, classes, per_class, *weights)
+        all_ = T.log(all_[T.arange(batch), target]).sum()
+        names = [x, *weights]
+        a, b = (theano.function([*names, target], T.grad(c, names))(*values, self.target) for c in (few, all_))
+        for left, right in zip(a, b):
+            np.testing.assert_allclose(left, right, rtol=1e-9, atol=1e-12)
 
     def test_rows_sum_to_one_when_nothing_is_dropped(self):
         batch, _, _, classes, per_class = self.sizes

@@ -1,0 +1,145 @@
+"""Programs that say ``import theano``, unchanged.
+
+>>> import theano_ng.legacy
+>>> with theano_ng.legacy.installed():
+...     import theano.tensor as T
+>>> T is theano_ng.tensor
+True
+
+`install` does it for the rest of the process. ``theano_ng-run program.py`` runs a program so (`run`), and gives it back the names that NumPy
+and Python have lost since, if asked to (`removed`).
+"""
+
+import contextlib
+import importlib.machinery
+import logging
+import sys
+
+import theano_ng
+
+__all__ = ["install", "installed", "uninstall"]
+
+SERVED = "theano"
+
+_former = None
+"""What stood in ``sys.modules`` under the name that is served now, and the loggers; None while nothing is installed."""
+
+
+class Loggers(dict):
+    """The table of a `logging.Manager`, in which loggers of `theano` are those of this package."""
+
+    @staticmethod
+    def _own(name):
+        return __package__.partition(".")[0] + name[len(SERVED) :] if _is_served(name) else name
+
+    def __contains__(self, name):
+        return super().__contains__(self._own(name))
+
+    def __getitem__(self, name):
+        return super().__getitem__(self._own(name))
+
+    def __setitem__(self, name, logger):
+        super().__setitem__(self._own(name), logger)
+
+    def get(self, name, default=None):
+        return super().get(self._own(name), default)
+
+
+class Finder:
+    """Finds `theano` itself, should a program have taken it out of ``sys.modules``; modules below it are found by `moved.ServedModules`."""
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        if fullname == SERVED:
+            return importlib.machinery.ModuleSpec(fullname, Finder, is_package=True)
+        return None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        # The import system returns what stands here afterwards.
+        sys.modules[SERVED] = theano_ng
+
+
+def _is_served(name):
+    return name == SERVED or name.startswith(SERVED + ".")
+
+
+def install(force=False):
+    """Let ``import theano``, and all modules below it, give those of this package: the same objects.
+
+    Imports of any kind find them, and so do pickles. Loggers of `theano` are this package's. Nothing happens when it is installed already.
+
+    Parameters
+    ----------
+    force : bool
+        Also where Theano itself is installed or has been imported.
+
+    Raises
+    ------
+    ImportError
+        Where Theano itself is installed or has been imported, without `force`: a program must not get the one instead of the other unawares.
+    """
+    global _former
+    if _former is not None:
+        return
+    modules = {name: module for name, module in sys.modules.items() if _is_served(name)}
+    foreign = [name for name, module in modules.items() if not _is_ours(module)]
+    if not force:
+        found = importlib.machinery.PathFinder.find_spec(SERVED)
+        if foreign or found is not None:
+            where = getattr(sys.modules.get(SERVED), "__file__", None) or found and found.origin or "already imported"
+            raise ImportError(
+                "Theano itself is there (%s), and would be hidden by theano_ng; force=True (theano_ng-run --force) does so"
+                % where,
+                name=SERVED,
+            )
+    manager = logging.Logger.manager
+    _former = modules, manager.loggerDict
+    for name in modules:
+        del sys.modules[name]
+    sys.modules[SERVED] = theano_ng
+    sys.meta_path.insert(0, Finder)
+    manager.loggerDict = Loggers(manager.loggerDict)
+
+
+def uninstall():
+    """Undo `install`: ``import theano`` finds what it found before. Nothing happens when it is not installed."""
+    global _former
+    if _former is None:
+        return
+    modules, loggers = _former
+    _former = None
+    for name in [name for name in sys.modules if _is_served(name)]:
+        del sys.modules[name]
+    sys.modules.update(modules)
+    sys.meta_path.remove(Finder)
+    manager = logging.Logger.manager
+    loggers.update(manager.loggerDict)
+    manager.loggerDict = loggers
+
+
+@contextlib.contextmanager
+def installed(force=False):
+    """`install` for a ``with`` block; what had been installed before stays so.
+
+    Parameters
+    ----------
+    force : bool
+        As for `install`.
+    """
+    if _former is not None:
+        yield
+        return
+    install(force)
+    try:
+        yield
+    finally:
+        uninstall()
+
+
+def _is_ours(module):
+    return getattr(module, "__name__", "").partition(".")[0] == __package__.partition(".")[0]

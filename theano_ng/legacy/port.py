@@ -1,0 +1,123 @@
+"""``theano_ng-port``: says what programs for Theano need, and makes the changes."""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+
+EXTRA = "theano_ng-port needs LibCST: pip install 'theano_ng[port]'"
+
+
+def main(argv=None):
+    """Look at files and folders.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        0 when nothing has to change, 1 when something has, 2 when a file could not be read as Python 3, or something else failed.
+    """
+    parser = argparse.ArgumentParser(
+        prog="theano_ng-port",
+        description="Say, file by file, what Python programs written for Theano need to run on theano_ng: imports, names that NumPy, SciPy and "
+        "Python have lost, Python 2 syntax, flags. Programs can also run unchanged: see theano_ng-run.",
+        epilog="Exit status: 0 when nothing has to change, 1 when something has, 2 when a file cannot be read.",
+    )
+    parser.add_argument(
+        "paths", nargs="+", metavar="PATH", help="file, or folder whose .py and .theanorc files are looked at"
+    )
+    parser.add_argument("--diff", action="store_true", help="show the changes as a diff")
+    parser.add_argument("--write", action="store_true", help="make the changes; formatting and comments stay")
+    parser.add_argument("--json", action="store_true", help="print the findings for programs")
+    options = parser.parse_args(argv)
+    try:
+        from theano_ng.legacy import porting
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "libcst":
+            raise
+        print(EXTRA, file=sys.stderr)
+        return 2
+    reports, status = [], 0
+    for path in files(options.paths):
+        try:
+            with open(path, "rb") as f:
+                text = f.read()
+        except OSError as error:
+            print("theano_ng-port: %s" % error, file=sys.stderr)
+            status = 2
+            continue
+        is_flags = not path.endswith(".py") and os.path.basename(path).lstrip(".").startswith("theanorc")
+        reports.append((porting.look_at_flags if is_flags else porting.look_at)(path, text))
+    for report in reports:
+        if report.text is None:
+            status = 2
+        elif any(finding.needed for finding in report.findings):
+            status = max(status, 1)
+    show(reports, options)
+    if options.write:
+        for report in reports:
+            if report.changed != report.text:
+                write(report.file, report.changed)
+    return status
+
+
+def files(paths):
+    """The files to look at, each once: those given, and those below folders that are, in order."""
+    seen = {}
+    for path in paths:
+        if not os.path.isdir(path):
+            seen[path] = None
+            continue
+        for folder, folders, names in os.walk(path):
+            folders[:] = sorted(f for f in folders if not f.startswith(".") and f != "__pycache__")
+            for name in sorted(names):
+                if name.endswith(".py") or name in (".theanorc", ".theanorc.txt"):
+                    seen[os.path.join(folder, name)] = None
+    return list(seen)
+
+
+def show(reports, options):
+    """Print what was found."""
+    if options.json:
+        json.dump(
+            [dataclasses.asdict(finding) for report in reports for finding in report.findings], sys.stdout, indent=1
+        )
+        print()
+        return
+    if options.diff:
+        for report in reports:
+            sys.stdout.write(report.diff())
+        unseen = [f for report in reports for f in report.findings if f.needed and not f.changes]
+    else:
+        unseen = [finding for report in reports for finding in report.findings]
+    for finding in unseen:
+        print(finding, file=sys.stderr if options.diff else sys.stdout)
+    if not options.diff:
+        needed = [f for report in reports for f in report.findings if f.needed]
+        by_itself = sum(f.changes for f in needed)
+        done = "made" if options.write else "can be made by --write"
+        print("%d files, %d things to change, of which %d %s" % (len(reports), len(needed), by_itself, done))
+
+
+def write(path, text):
+    """Replace a file at once, keeping its mode; links stay links."""
+    path = os.path.realpath(path)
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".theano_ng-port-")
+    try:
+        with os.fdopen(descriptor, "wb") as f:
+            f.write(text)
+        os.chmod(temporary, os.stat(path).st_mode & 0o7777)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+if __name__ == "__main__":
+    sys.exit(main())

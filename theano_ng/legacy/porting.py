@@ -1,0 +1,357 @@
+"""What a program for Theano needs to run on this package, and the changes that give it that.
+
+`look_at` finds it in the text of one file. It reads Python by LibCST, which keeps formatting and comments: ``pip install 'theano_ng[port]'``.
+"""
+
+import ast
+import configparser
+import dataclasses
+import difflib
+import re
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, ScopeProvider
+
+from theano_ng.configparser import _config_var_list
+from theano_ng.legacy.removed import NAMES
+
+__all__ = ["Finding", "Report", "look_at", "look_at_flags"]
+
+MOVED = {
+    "theano.sandbox.cuda": "theano.gpuarray",
+    "theano.sandbox.gpuarray": "theano.gpuarray",
+    "theano.sandbox.linalg": "theano.tensor.nlinalg, theano.tensor.slinalg",
+    "theano.sandbox.neighbours": "theano.tensor.nnet.neighbours",
+    "theano.sandbox.neighbors": "theano.tensor.nnet.neighbours",
+    "theano.sandbox.softsign": "theano.tensor.nnet.nnet",
+    "theano.sandbox.blocksparse": "theano.tensor.nnet.blocksparse",
+    "theano.sandbox.fourier": "theano.tensor.fourier",
+    "theano.tensor.signal.downsample": "theano.tensor.signal.pool",
+    "theano.tensor.nnet.conv": "theano.tensor.nnet.abstract_conv",
+    "theano.sparse.sandbox.sp": "theano.sparse",
+    "theano.compat.six": "six",
+}
+"""Old home of what works there still -> its home."""
+
+PYTHON_2 = (
+    (r"^\s*print\s+[^\s(=]", "print is a statement"),
+    (r"^\s*except\s+[\w., ()]+,\s*\w+\s*:", "except X, name"),
+    (r"^\s*raise\s+[\w.]+\s*,", "raise X, value"),
+    (r"^\s*exec\s+[^\s(=]", "exec is a statement"),
+    (r"\b0[0-7]+[lL]?\b(?!\.)", "octal number without 0o"),
+    (r"\b\d+[lL]\b", "long number"),
+    (r"<>", "<> for !="),
+    (r"`[^`]+`", "`x` for repr(x)"),
+    (r"\b[uU][rR]['\"]", "ur'' text"),
+    (r"^\s*def\s+\w+\s*\([^)]*\(\s*\w+\s*,", "tuple as parameter"),
+    (r"^\s*\S.*\blambda\s*\(\s*\w+\s*,", "tuple as parameter"),
+)
+"""Pattern of a line that Python 2 alone reads -> what it is. They are only asked about files that Python 3 does not read."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that a program needs, or that is worth knowing.
+
+    Attributes
+    ----------
+    file : str
+    line, column : int
+        From 1.
+    kind : {'import', 'removed name', 'moved', 'flag', 'Python 2', 'unreadable'}
+    what : str
+        As the program has it.
+    advice : str
+        What to write, or what to know.
+    changes : bool
+        Whether `Report.changed` does it.
+    needed : bool
+        Whether the program does not run without.
+    """
+
+    file: str
+    line: int
+    column: int
+    kind: str
+    what: str
+    advice: str
+    changes: bool = False
+    needed: bool = True
+
+    def __str__(self):
+        return "%s:%d:%d: %s: %s -> %s" % (self.file, self.line, self.column, self.kind, self.what, self.advice)
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What was found in a file.
+
+    Attributes
+    ----------
+    file : str
+    findings : tuple of Finding
+        In the order of the file.
+    text, changed : bytes or None
+        The file, and the file with all changes made; None for one that cannot be read.
+    """
+
+    file: str
+    findings: tuple
+    text: bytes = None
+    changed: bytes = None
+
+    def diff(self):
+        """The changes as a unified diff."""
+        if self.text == self.changed:
+            return ""
+        before, after = (
+            text.decode("utf-8", "replace").splitlines(keepends=True) for text in (self.text, self.changed)
+        )
+        return "".join(difflib.unified_diff(before, after, self.file, self.file))
+
+
+def look_at(file, text):
+    """What a Python file needs.
+
+    Parameters
+    ----------
+    file : str
+        Name, for the findings.
+    text : bytes
+
+    Returns
+    -------
+    Report
+    """
+    try:
+        ast.parse(text)
+        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+    except (SyntaxError, ValueError, cst.ParserSyntaxError) as error:
+        return Report(file, tuple(_why_unreadable(file, text, error)))
+    porter = _Porter(file)
+    changed = wrapper.visit(porter)
+    return Report(file, tuple(sorted(porter.findings, key=lambda f: (f.line, f.column))), text, changed.bytes)
+
+
+def look_at_flags(file, text):
+    """What a file of flags (``.theanorc``) says that is not understood here.
+
+    Parameters
+    ----------
+    file : str
+    text : bytes
+
+    Returns
+    -------
+    Report
+    """
+    parser = configparser.RawConfigParser()
+    parser.optionxform = str
+    try:
+        parser.read_string(text.decode())
+    except (configparser.Error, UnicodeDecodeError) as error:
+        return Report(file, (Finding(file, getattr(error, "lineno", None) or 1, 1, "unreadable", "flags", str(error)),))
+    known = {variable.fullname for variable in _config_var_list}
+    places, section = {}, None
+    for i, line in enumerate(text.decode().splitlines(), 1):
+        found = re.match(r"\[([^]]+)\]|([^\s#;=:][^=:]*?)\s*[=:]", line)
+        if found and found[1]:
+            section = found[1]
+        elif found:
+            places[section, found[2]] = i
+    findings = []
+    for section in parser.sections():
+        for option in parser.options(section):
+            flag = option if section == "global" else "%s.%s" % (section, option)
+            value, line = parser.get(section, option), places[section, option]
+            if flag not in known:
+                findings.append(
+                    Finding(file, line, 1, "flag", flag, "is not a flag here, and is ignored", needed=False)
+                )
+            elif flag in ("device", "init_gpu_device", "force_device") and value.startswith("gpu"):
+                findings.append(Finding(file, line, 1, "flag", "%s = %s" % (flag, value), "%s = cuda" % flag))
+    return Report(file, tuple(findings), text, text)
+
+
+def _why_unreadable(file, text, error):
+    lines = text.decode("utf-8", "replace").splitlines()
+    found = [
+        Finding(file, i, 1, "Python 2", line.strip(), "%s: port the file to Python 3 first" % what)
+        for i, line in enumerate(lines, 1)
+        for pattern, what in PYTHON_2
+        if re.search(pattern, line) and not line.lstrip().startswith("#")
+    ]
+    if found:
+        return found
+    line = getattr(error, "lineno", None) or getattr(error, "raw_line", None) or 1
+    return [Finding(file, line, 1, "unreadable", "no Python 3", str(error).splitlines()[0])]
+
+
+class _Porter(cst.CSTTransformer):
+    """Makes the changes, and keeps a list of what it sees."""
+
+    METADATA_DEPENDENCIES = (PositionProvider, QualifiedNameProvider, ScopeProvider)
+
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+        self.findings = []
+
+    def found(self, node, kind, what, advice, changes=True, needed=True):
+        start = self.get_metadata(PositionProvider, node).start
+        self.findings.append(Finding(self.file, start.line, start.column + 1, kind, what, advice, changes, needed))
+
+    # imports
+
+    def leave_Import(self, original, updated):
+        names = []
+        for alias in updated.names:
+            name = _dotted(alias.name)
+            self.moved(original, name)
+            if not _is_theano(name):
+                names.append(alias.with_changes(comma=cst.MaybeSentinel.DEFAULT))
+                continue
+            new = "theano_ng" + name[len("theano") :]
+            if alias.asname is not None or name == "theano":
+                bound = alias.asname or cst.AsName(cst.Name("theano"))
+                names.append(alias.with_changes(name=_expression(new), asname=bound, comma=cst.MaybeSentinel.DEFAULT))
+            else:
+                # The statement binds `theano`, and loads the module.
+                names.append(cst.ImportAlias(cst.Name("theano_ng"), cst.AsName(cst.Name("theano"))))
+                names.append(cst.ImportAlias(_expression(new)))
+        if all(not _is_theano(_dotted(alias.name)) for alias in updated.names):
+            return updated
+        result = updated.with_changes(names=names)
+        self.found(original, "import", _line(original), _line(result))
+        return result
+
+    def leave_ImportFrom(self, original, updated):
+        if updated.module is None or updated.relative:
+            return updated
+        module = _dotted(updated.module)
+        self.moved(original, module, updated.names)
+        if _is_theano(module):
+            result = updated.with_changes(module=_expression("theano_ng" + module[len("theano") :]))
+            self.found(original, "import", _line(original), _line(result))
+            return result
+        if module not in NAMES or isinstance(updated.names, cst.ImportStar):
+            return updated
+        return self.from_that_lost(original, updated, module)
+
+    def from_that_lost(self, original, updated, module):
+        """``from collections import Iterable`` takes it from where it is."""
+        lost = [alias for alias in updated.names if alias.name.value in NAMES[module]]
+        homes = {}
+        for alias in lost:
+            home = _home(NAMES[module][alias.name.value])
+            if home is None:
+                self.by_hand(original, module, alias.name.value)
+            else:
+                homes[alias.name.value] = home
+        if not homes:
+            return updated
+        lines = {}
+        for alias in updated.names:
+            home, name = homes.get(alias.name.value, (module, alias.name.value))
+            known_as = alias.asname or (None if name == alias.name.value else cst.AsName(cst.Name(alias.name.value)))
+            lines.setdefault(home, []).append(cst.ImportAlias(cst.Name(name), known_as))
+        statements = [
+            updated.with_changes(module=_expression(home), names=names, lpar=None, rpar=None)
+            for home, names in lines.items()
+        ]
+        self.found(original, "removed name", _line(original), "; ".join(map(_line, statements)))
+        return cst.FlattenSentinel(statements)
+
+    # what Python 3 reads, but not as it was meant
+
+    def visit_BinaryOperation(self, node):
+        if isinstance(node.operator, cst.RightShift) and isinstance(node.left, cst.Name) and node.left.value == "print":
+            self.found(node, "Python 2", _line(node), "print is a function: print(..., file=...)", changes=False)
+
+    # names
+
+    def leave_Attribute(self, original, updated):
+        names = {q.name for q in self.get_metadata(QualifiedNameProvider, original, ()) if q.source.name == "IMPORT"}
+        for name in sorted(names):
+            module, _, attribute = name.rpartition(".")
+            expression = NAMES.get(module, {}).get(attribute)
+            if expression is None:
+                continue
+            new = self.replacement(original, updated, expression)
+            if new is None:
+                self.by_hand(original, module, attribute)
+                return updated
+            self.found(original, "removed name", name, _code(new))
+            return new
+        return updated
+
+    def replacement(self, original, updated, expression):
+        """What stands for an attribute of a module that was removed; None where nothing simple does."""
+        owner = _code(updated.value)
+        if re.fullmatch(r"-?np\.[\w.]+", expression):
+            text = expression.replace("np", owner, 1)
+            return cst.parse_expression("(%s)" % text if text.startswith("-") else text)
+        if expression.startswith("importlib.import_module('collections.abc')"):
+            return cst.parse_expression("%s.abc.%s" % (owner, expression.rpartition(".")[2]))
+        if expression == "importlib.import_module('time').process_time":
+            return cst.parse_expression("%s.process_time" % owner)
+        if re.fullmatch(r"[a-z]+", expression):
+            scope = self.get_metadata(ScopeProvider, original, None)
+            hidden = scope is not None and any(
+                not isinstance(a, cst.metadata.BuiltinAssignment) for a in scope[expression]
+            )
+            return None if hidden else cst.Name(expression)
+        if re.fullmatch(r"-?\d\.\d", expression):
+            return cst.parse_expression("(%s)" % expression if expression.startswith("-") else expression)
+        return None
+
+    def by_hand(self, node, module, name):
+        self.found(
+            node,
+            "removed name",
+            "%s.%s" % (module, name),
+            "write it otherwise, or run the program by theano_ng-run --numpy-names",
+            changes=False,
+        )
+
+    def moved(self, node, module, names=()):
+        """Note an import of what has another home."""
+        paths = [module]
+        if not isinstance(names, cst.ImportStar):
+            paths += ["%s.%s" % (module, alias.name.value) for alias in names]
+        for old, new in MOVED.items():
+            if any(path == old or path.startswith(old + ".") for path in paths):
+                self.found(node, "moved", old, "%s; the old path works" % new, changes=False, needed=False)
+
+
+def _is_theano(name):
+    return name == "theano" or name.startswith("theano.")
+
+
+def _home(expression):
+    """(module, name) of an expression of `removed.NAMES`; None where it is none."""
+    found = re.fullmatch(r"importlib\.import_module\('([\w.]+)'\)\.(\w+)|(np|sp)\.([\w.]+)", expression)
+    if found is None:
+        return ("builtins", expression) if re.fullmatch(r"[a-z]+", expression) else None
+    if found[1]:
+        return found[1], found[2]
+    path = {"np": "numpy", "sp": "scipy.special"}[found[3]] + "." + found[4]
+    module, _, name = path.rpartition(".")
+    return module, name
+
+
+def _dotted(node):
+    return _code(node).replace(" ", "")
+
+
+def _expression(text):
+    return cst.parse_expression(text)
+
+
+def _code(node):
+    return cst.Module([]).code_for_node(node)
+
+
+def _line(node):
+    """The code of a node in one line, without comments."""
+    return " ".join(re.sub(r"#.*", "", _code(node)).split())

@@ -1,0 +1,369 @@
+"""Names that NumPy, SciPy and Python had when programs for Theano were written, and have lost since.
+
+`give_back` gives them back to a program. Each row of `NAMES` says what a name was: an expression in which ``np`` is NumPy and ``sp`` is
+SciPy's `special`, or the path of a function of this file.
+"""
+
+import collections
+import functools
+import importlib
+import re
+import sys
+import types
+
+__all__ = ["NAMES", "give_back", "hint", "take_back"]
+
+NAMES = {
+    "numpy": {
+        "float": "float",
+        "int": "int",
+        "object": "object",
+        "str": "str",
+        "unicode": "str",
+        "complex": "complex",
+        "float_": "np.float64",
+        "longfloat": "np.longdouble",
+        "complex_": "np.complex128",
+        "cfloat": "np.complex128",
+        "singlecomplex": "np.complex64",
+        "longcomplex": "np.clongdouble",
+        "clongfloat": "np.clongdouble",
+        "string_": "np.bytes_",
+        "unicode_": "np.str_",
+        "Inf": "np.inf",
+        "Infinity": "np.inf",
+        "infty": "np.inf",
+        "PINF": "np.inf",
+        "NINF": "-np.inf",
+        "PZERO": "0.0",
+        "NZERO": "-0.0",
+        "NaN": "np.nan",
+        "NAN": "np.nan",
+        "product": "np.prod",
+        "cumproduct": "np.cumprod",
+        "sometrue": "np.any",
+        "alltrue": "np.all",
+        "in1d": "_in1d",
+        "row_stack": "np.vstack",
+        "trapz": "np.trapezoid",
+        "round_": "np.round",
+        "mat": "np.asmatrix",
+        "asfarray": "_asfarray",
+        "asscalar": "_asscalar",
+        "alen": "_alen",
+        "rank": "np.ndim",
+        "msort": "_msort",
+        "find_common_type": "_find_common_type",
+        "issctype": "_issctype",
+        "issubclass_": "_issubclass",
+        "obj2sctype": "_obj2sctype",
+        "sctype2char": "_sctype2char",
+        "maximum_sctype": "_maximum_sctype",
+        "sctypes": "_sctypes()",
+        "typeDict": "np.sctypeDict",
+        "cast": "_Casts()",
+        "nbytes": "_Sizes()",
+        "byte_bounds": "np.lib.array_utils.byte_bounds",
+        "safe_eval": "_safe_eval",
+        "fastCopyAndTranspose": "_transposed_copy",
+        "disp": "_disp",
+        "loads": "_loads",
+    },
+    "collections": {
+        name: "importlib.import_module('collections.abc').%s" % name
+        for name in (
+            "Awaitable Coroutine AsyncIterable AsyncIterator AsyncGenerator Hashable Iterable Iterator Generator Reversible Sized Container"
+            " Callable Collection Set MutableSet Mapping MutableMapping MappingView KeysView ItemsView ValuesView Sequence MutableSequence"
+            " ByteString"
+        ).split()
+    },
+    "inspect": {"getargspec": "_getargspec", "ArgSpec": "_ArgSpec"},
+    "time": {"clock": "importlib.import_module('time').process_time"},
+    "fractions": {"gcd": "importlib.import_module('math').gcd"},
+    "scipy.misc": {
+        "logsumexp": "sp.logsumexp",
+        "comb": "sp.comb",
+        "factorial": "sp.factorial",
+        "factorial2": "sp.factorial2",
+        "factorialk": "sp.factorialk",
+        "derivative": "_derivative",
+    },
+}
+"""Module -> name -> what it was, as an expression."""
+
+
+def give_back(report=None):
+    """Give modules the names back that they lost; those that a module has are left alone.
+
+    Parameters
+    ----------
+    report : callable, optional
+        Is told once for each name and line that uses it: the name with its module, what stands in for it, file, and line. Default: a line on
+        standard error.
+    """
+    for module in NAMES:
+        try:
+            target = importlib.import_module(module)
+        except ImportError:
+            continue
+        former = vars(target).get("__getattr__")
+        if not isinstance(former, _Lost):
+            target.__getattr__ = _Lost(module, former, report or _print)
+
+
+def take_back():
+    """Undo `give_back`."""
+    for module in NAMES:
+        lost = vars(sys.modules.get(module, types)).get("__getattr__")
+        if isinstance(lost, _Lost):
+            if lost.former is None:
+                del sys.modules[module].__getattr__
+            else:
+                sys.modules[module].__getattr__ = lost.former
+
+
+def hint(error):
+    """What to say beside an exception that a lost name has caused; None for any other.
+
+    Parameters
+    ----------
+    error : BaseException
+    """
+    while error is not None:
+        for pattern in _COMPLAINTS if isinstance(error, (AttributeError, ImportError)) else ():
+            found = pattern.search(str(error))
+            if found is not None:
+                module, name = found["module"], found["name"]
+                module = "numpy" if module == "np" else module
+                if name in NAMES.get(module, ()):
+                    return "%s.%s was removed: theano_ng-run --numpy-names gives it back, as %s" % (
+                        module,
+                        name,
+                        _shown(NAMES[module][name]),
+                    )
+        error = error.__cause__ or error.__context__
+    return None
+
+
+# How Python and NumPy say that a module lacks a name.
+_COMPLAINTS = (
+    re.compile(r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'"),
+    re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'"),
+    re.compile(r"`(?P<module>np)\.(?P<name>\w+)` was removed"),
+)
+
+
+class _Lost:
+    """The function ``__getattr__`` of a module that has lost names."""
+
+    def __init__(self, module, former, report):
+        self.module, self.former, self.report = module, former, report
+        self.reported = set()
+
+    def __call__(self, name):
+        expression = NAMES[self.module].get(name)
+        if expression is None:
+            if self.former is not None:
+                return self.former(name)
+            raise AttributeError("module %r has no attribute %r" % (self.module, name))
+        value = _value(expression)
+        # Imports of names enter by way of the import system.
+        frame = sys._getframe(1)
+        while frame is not None and "importlib" in frame.f_code.co_filename:
+            frame = frame.f_back
+        place = (name, frame.f_code.co_filename, frame.f_lineno)
+        if place not in self.reported:
+            self.reported.add(place)
+            self.report("%s.%s" % (self.module, name), _shown(expression), *place[1:])
+        return value
+
+
+def _print(name, replacement, file, line):
+    print("%s:%d: %s is gone; it is %s here" % (file, line, name, replacement), file=sys.stderr)
+
+
+def _shown(expression):
+    if expression.startswith("_"):
+        return "emulated"
+    return (
+        expression.replace("np.", "numpy.")
+        .replace("sp.", "scipy.special.")
+        .replace("importlib.import_module('", "")
+        .replace("')", "")
+    )
+
+
+@functools.cache
+def _value(expression):
+    import numpy as np
+
+    scope = dict(globals(), np=np)
+    if expression.startswith("sp."):
+        scope["sp"] = importlib.import_module("scipy.special")
+    return eval(expression, scope)
+
+
+# What no name of today stands for.
+
+_ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
+
+
+def _getargspec(function):
+    """Names and defaults of the parameters of a Python function; ValueError where it has others than getargspec knew."""
+    import inspect
+
+    spec = inspect.getfullargspec(function)
+    if spec.kwonlyargs or spec.annotations:
+        raise ValueError(
+            "Function has keyword-only parameters or annotations, use inspect.signature() API which can support them"
+        )
+    return _ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
+
+
+def _in1d(ar1, ar2, assume_unique=False, invert=False):
+    import numpy as np
+
+    return np.isin(np.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert)
+
+
+def _asfarray(a, dtype=float):
+    import numpy as np
+
+    dtype = np.dtype(dtype)
+    return np.asarray(a, dtype if dtype.kind in "fc" else float)
+
+
+def _asscalar(a):
+    return a.item()
+
+
+def _alen(a):
+    import numpy as np
+
+    return len(np.atleast_1d(a))
+
+
+def _msort(a):
+    import numpy as np
+
+    return np.sort(a, axis=0)
+
+
+def _find_common_type(array_types, scalar_types):
+    """The dtype of arrays among numbers, which count only where they are of another kind."""
+    import numpy as np
+
+    arrays, scalars = ([np.dtype(t) for t in types] for types in (array_types, scalar_types))
+    of_arrays, of_scalars = (np.result_type(*types) if types else None for types in (arrays, scalars))
+    if of_arrays is None or of_scalars is None:
+        return of_arrays or of_scalars
+    kinds = "buifcmMSUV"
+    return of_scalars if kinds.find(of_scalars.kind) > kinds.find(of_arrays.kind) else of_arrays
+
+
+def _issctype(rep):
+    import numpy as np
+
+    if not isinstance(rep, (type, np.dtype)):
+        return False
+    try:
+        return np.dtype(rep).type is not np.object_
+    except TypeError:
+        return False
+
+
+def _issubclass(a, b):
+    try:
+        return issubclass(a, b)
+    except TypeError:
+        return False
+
+
+def _obj2sctype(rep, default=None):
+    import numpy as np
+
+    try:
+        return np.asarray(rep).dtype.type if isinstance(rep, np.ndarray) else np.dtype(rep).type
+    except TypeError:
+        return default
+
+
+def _sctype2char(sctype):
+    import numpy as np
+
+    return np.dtype(sctype).char
+
+
+def _maximum_sctype(t):
+    import numpy as np
+
+    kind = np.dtype(t).kind
+    return {"i": np.int64, "u": np.uint64, "f": np.longdouble, "c": np.clongdouble}.get(kind, np.dtype(t).type)
+
+
+def _sctypes():
+    import numpy as np
+
+    return {
+        "int": [np.int8, np.int16, np.int32, np.int64],
+        "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
+        "float": [np.float16, np.float32, np.float64, np.longdouble],
+        "complex": [np.complex64, np.complex128, np.clongdouble],
+        "others": [bool, object, bytes, str, np.void],
+    }
+
+
+class _Casts(dict):
+    """Type -> function that makes arrays of that type."""
+
+    def __missing__(self, key):
+        import numpy as np
+
+        dtype = np.dtype(key)
+        return lambda x: np.asarray(x).astype(dtype)
+
+
+class _Sizes(dict):
+    """Type -> bytes of an element."""
+
+    def __missing__(self, key):
+        import numpy as np
+
+        return np.dtype(key).itemsize
+
+
+def _safe_eval(source):
+    import ast
+
+    return ast.literal_eval(source)
+
+
+def _transposed_copy(a):
+    return a.T.copy()
+
+
+def _disp(mesg, device=None, linefeed=True):
+    (device or sys.stdout).write("%s%s" % (mesg, "\n" if linefeed else ""))
+
+
+def _loads(*args, **kwargs):
+    import pickle
+
+    return pickle.loads(*args, **kwargs)
+
+
+def _derivative(func, x0, dx=1.0, n=1, args=(), order=3):
+    """The n-th derivative at a point by central differences through `order` points (SciPy 1.0's definition: Lagrange weights)."""
+    import math
+
+    import numpy as np
+
+    if order < n + 1:
+        raise ValueError(
+            "'order' (the number of points used to compute the derivative), must be at least the derivative order 'n' + 1."
+        )
+    if order % 2 == 0:
+        raise ValueError("'order' (the number of points used to compute the derivative) must be odd.")
+    points = np.arange(order) - order // 2
+    weights = np.linalg.inv(np.vander(points, increasing=True))[n] * math.factorial(n)
+    return sum(w * func(x0 + k * dx, *args) for k, w in zip(points, weights)) / np.prod((dx,) * n, axis=0)

@@ -1,0 +1,183 @@
+"""``theano_ng-port`` finds what programs need, changes that and nothing else, and leaves alone what it cannot read."""
+
+import ast
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import stat
+import sys
+import tempfile
+import textwrap
+import unittest
+import unittest.mock
+
+import theano_ng.legacy
+from theano_ng.legacy import port
+
+HAS_LIBCST = importlib.util.find_spec("libcst") is not None
+if HAS_LIBCST:
+    from theano_ng.legacy.porting import look_at, look_at_flags
+
+# Before, after; what cannot be changed stays.
+CHANGES = [
+    ("import theano   # the library", "import theano_ng as theano   # the library"),
+    ("import theano as th", "import theano_ng as th"),
+    ("import theano.tensor as T, os", "import theano_ng.tensor as T, os"),
+    ("import theano.tensor.nnet", "import theano_ng as theano, theano_ng.tensor.nnet"),
+    ("from theano import function, shared", "from theano_ng import function, shared"),
+    (
+        "from theano.gof import (Op,  # base\n                        Apply)",
+        "from theano_ng.gof import (Op,  # base\n                        Apply)",
+    ),
+    ("from theano.tensor import *", "from theano_ng.tensor import *"),
+    ("import theanor, my.theano", "import theanor, my.theano"),
+    ("from . import theano", "from . import theano"),
+    ("import numpy as np\nx = np.float( 3 )", "import numpy as np\nx = float( 3 )"),
+    ("import numpy\nx = -numpy.NINF, numpy.product", "import numpy\nx = -(-numpy.inf), numpy.prod"),
+    ("import numpy as np\ndef f(int): return np.int", "import numpy as np\ndef f(int): return np.int"),
+    ("np = object()\nnp.float", "np = object()\nnp.float"),
+    ("import time as t\nt.clock()", "import time as t\nt.process_time()"),
+    ("from time import clock", "from time import process_time as clock"),
+    ("import collections\ncollections.Mapping", "import collections\ncollections.abc.Mapping"),
+    (
+        "from collections import (OrderedDict,\n    Iterable as I, Mapping)",
+        "from collections import OrderedDict; from collections.abc import Iterable as I, Mapping",
+    ),
+    ("from numpy import float_, dot", "from numpy import float64 as float_, dot"),
+    ("from scipy.misc import comb", "from scipy.special import comb"),
+    ("import inspect\ninspect.getargspec(len)", "import inspect\ninspect.getargspec(len)"),
+]
+
+
+@unittest.skipUnless(HAS_LIBCST, "needs LibCST: pip install 'theano_ng[port]'")
+class TestChanges(unittest.TestCase):
+    def test_changes(self):
+        for before, after in CHANGES:
+            with self.subTest(before):
+                report = look_at("f.py", before.encode())
+                self.assertEqual(report.changed.decode(), after)
+                ast.parse(after)
+                self.assertEqual(bool(report.diff()), before != after)
+
+    def test_once_is_enough(self):
+        for _, after in CHANGES:
+            report = look_at("f.py", after.encode())
+            self.assertEqual(report.changed.decode(), after)
+
+    def test_bytes_stay(self):
+        before = "# -*- coding: latin-1 -*-\r\n# caf\xe9\r\nimport theano\r\n\r\nx = 1\t;y=2\r\n".encode("latin-1")
+        report = look_at("f.py", before)
+        self.assertEqual(report.changed, before.replace(b"import theano", b"import theano_ng as theano"))
+
+    def test_findings(self):
+        text = """
+            import numpy as np
+            from theano.sandbox.cuda import dnn
+            def f(x):
+                return np.asfarray(x) + np.product(x)
+        """
+        report = look_at("f.py", textwrap.dedent(text).encode())
+        self.assertEqual(
+            [(f.line, f.column, f.kind, f.what, f.changes, f.needed) for f in report.findings],
+            [
+                (3, 1, "moved", "theano.sandbox.cuda", False, False),
+                (3, 1, "import", "from theano.sandbox.cuda import dnn", True, True),
+                (5, 12, "removed name", "numpy.asfarray", False, True),
+                (5, 29, "removed name", "numpy.product", True, True),
+            ],
+        )
+
+    def test_python_2(self):
+        for line, what in [
+            ("print 'a'", "print is a statement"),
+            ("try: pass\nexcept ValueError, e: pass", "except X, name"),
+            ("raise ValueError, 'no'", "raise X, value"),
+            ("x = 0777", "octal"),
+            ("x = 10L", "long number"),
+            ("x = 1 <> 2", "<>"),
+            ("x = `y`", "repr"),
+            ("x = ur'a'", "ur''"),
+            ("def f((a, b)): pass", "tuple as parameter"),
+        ]:
+            with self.subTest(line):
+                report = look_at("f.py", ("import theano\n%s\n" % line).encode())
+                self.assertIsNone(report.changed)
+                self.assertEqual({f.kind for f in report.findings}, {"Python 2"})
+                self.assertIn(what, report.findings[0].advice)
+        report = look_at("f.py", b"print >>f, 1\n")
+        self.assertEqual([(f.kind, f.what, f.changes) for f in report.findings], [("Python 2", "print >>f", False)])
+        report = look_at("f.py", b"import theano\nx = = 1\n")
+        self.assertEqual([(f.kind, f.line) for f in report.findings], [("unreadable", 2)])
+        self.assertIsNone(report.changed)
+
+    def test_flags(self):
+        text = b"[global]\nfloatX = float32\ndevice=gpu0\nno_such = 1\n[nvcc]\nno_such = True\n[blas]\nldflags = -lopenblas\n"
+        report = look_at_flags(".theanorc", text)
+        self.assertEqual(
+            [(f.line, f.what, f.needed) for f in report.findings],
+            [(3, "device = gpu0", True), (4, "no_such", False), (6, "nvcc.no_such", False)],
+        )
+        self.assertEqual(look_at_flags(".theanorc", b"x = 1").findings[0].kind, "unreadable")
+
+
+class TestCommand(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, name, text):
+        path = os.path.join(self.folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as f:
+            f.write(text)
+        return path
+
+    def call(self, *arguments):
+        out, error = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+            status = port.main(list(arguments))
+        return status, out.getvalue(), error.getvalue()
+
+    @unittest.skipUnless(HAS_LIBCST, "needs LibCST: pip install 'theano_ng[port]'")
+    def test_folder(self):
+        one = self.write("a/one.py", "import theano\n")
+        two = self.write("two.py", "print 'theano'\n")
+        self.write("a/.hidden/three.py", "import theano\n")
+        self.write(".theanorc", "[global]\nno_such = 1\n")
+        os.chmod(one, 0o750)
+        status, out, _ = self.call(self.folder)
+        self.assertEqual(status, 2)
+        self.assertIn("%s:1:1: import: import theano -> import theano_ng as theano" % one, out)
+        self.assertIn("%s:1:1: Python 2" % two, out)
+        self.assertIn("no_such", out)
+        self.assertIn("3 files, 2 things to change, of which 1 can be made by --write", out)
+        status, out, error = self.call("--diff", os.path.dirname(one))
+        self.assertEqual((status, error), (1, ""))
+        self.assertIn("-import theano\n+import theano_ng as theano\n", out)
+        _, out, _ = self.call("--json", self.folder)
+        self.assertEqual(sorted(f["kind"] for f in json.loads(out)), ["Python 2", "flag", "import"])
+        status, out, _ = self.call("--write", self.folder)
+        self.assertEqual(status, 2)
+        with open(one) as f:
+            self.assertEqual(f.read(), "import theano_ng as theano\n")
+        with open(two) as f:
+            self.assertEqual(f.read(), "print 'theano'\n")
+        self.assertEqual(stat.S_IMODE(os.stat(one).st_mode), 0o750)
+        self.assertEqual(os.listdir(os.path.dirname(one)), [".hidden", "one.py"])
+        self.assertEqual(self.call(one)[0], 0)
+
+    @unittest.skipUnless(HAS_LIBCST, "needs LibCST: pip install 'theano_ng[port]'")
+    def test_no_file(self):
+        status, _, error = self.call(os.path.join(self.folder, "none.py"))
+        self.assertEqual(status, 2)
+        self.assertIn("none.py", error)
+
+    def test_without_libcst(self):
+        with unittest.mock.patch.dict(sys.modules, {"libcst": None}):
+            sys.modules.pop("theano_ng.legacy.porting", None)
+            if hasattr(theano_ng.legacy, "porting"):
+                del theano_ng.legacy.porting
+            self.assertEqual(self.call(self.write("one.py", "")), (2, "", port.EXTRA + "\n"))

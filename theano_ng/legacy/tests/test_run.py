@@ -1,0 +1,165 @@
+"""``theano_ng-run`` runs programs as Python does, and gives back the names that were removed."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+import numpy as np
+import scipy.special
+
+from theano_ng.legacy import removed
+
+OLD = """
+    import sys
+    import theano
+    import theano.tensor as T
+    import numpy as np
+    from collections import Iterable
+
+    x = T.vector("x", dtype=np.dtype(np.float).name)
+    for _ in range(3):
+        f = theano.function([x], x * np.product([2, 3]))
+    print(__name__, sys.argv[1:], f([1.0])[0], isinstance([], Iterable))
+"""
+
+
+class TestRun(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, text, name="program.py"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as f:
+            f.write(textwrap.dedent(text))
+        return path
+
+    def call(self, *arguments):
+        environment = dict(os.environ, PYTHONPATH=os.pathsep.join(p for p in sys.path if p))
+        return subprocess.run(
+            [sys.executable, "-m", "theano_ng.legacy.run", *arguments],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env=environment,
+            timeout=120,
+        )
+
+    def test_program(self):
+        path = self.write("import theano, helper\nprint(theano.__name__, helper.value, __name__)\n")
+        self.write("value = 7\n", "helper.py")
+        done = self.call(path)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "theano_ng 7 __main__\n", ""))
+        done = self.call("-m", "program", "-m", "x")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "theano_ng 7 __main__\n", ""))
+
+    def test_removed_names(self):
+        path = self.write(OLD)
+        done = self.call(path)
+        self.assertEqual(done.returncode, 1)
+        self.assertNotIn("runpy", done.stderr)
+        self.assertIn("hint: collections.Iterable was removed: theano_ng-run --numpy-names gives it back", done.stderr)
+        done = self.call("--numpy-names", path, "--numpy-names", "-x")
+        self.assertEqual(done.stdout, "__main__ ['--numpy-names', '-x'] 6.0 True\n")
+        self.assertEqual(done.returncode, 0)
+        # each use once, though one is in a loop
+        self.assertEqual(
+            done.stderr.splitlines(),
+            [
+                "%s:6: collections.Iterable is gone; it is collections.abc.Iterable here" % path,
+                "%s:8: numpy.float is gone; it is float here" % path,
+                "%s:10: numpy.product is gone; it is numpy.prod here" % path,
+            ],
+        )
+
+    def test_status(self):
+        self.assertEqual(self.call(self.write("raise SystemExit(5)")).returncode, 5)
+        done = self.call(self.write("1 / 0"))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(
+            done.stderr, r"^Traceback[^\n]*\n  File \"[^\n]*program.py\", line 1, in <module>\n(.*\n)*ZeroDivisionError"
+        )
+        done = self.call(self.write("print 'two'"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Python 2", done.stderr)
+        self.assertEqual(self.call("nowhere.py").returncode, 2)
+        self.assertEqual(self.call().returncode, 2)
+
+
+class TestNames(unittest.TestCase):
+    def setUp(self):
+        self.reports = []
+        removed.give_back(lambda *report: self.reports.append(report))
+        self.addCleanup(removed.take_back)
+
+    def test_all_have_a_value(self):
+        for module, names in removed.NAMES.items():
+            target = sys.modules[module]
+            for name in names:
+                with self.subTest(module=module, name=name):
+                    self.assertIsNotNone(getattr(target, name))
+
+    def test_values(self):
+        self.assertIs(np.float, float)
+        self.assertEqual(np.NINF, -np.inf)
+        self.assertEqual(np.product([2, 3], axis=0), 6)
+        np.testing.assert_array_equal(np.in1d([[1, 2], [3, 4]], [2, 3]), [False, True, True, False])
+        self.assertEqual(np.asfarray([1, 2], "int32").dtype, "float64")
+        self.assertEqual(np.asfarray([1, 2], "float32").dtype, "float32")
+        self.assertEqual(np.asscalar(np.array([3])), 3)
+        self.assertEqual(np.cast["int8"]([1.5]).dtype, "int8")
+        self.assertEqual(np.nbytes["float32"], 4)
+        # the documented examples of find_common_type
+        self.assertEqual(np.find_common_type([], [np.int64, np.float32, complex]), np.complex128)
+        self.assertEqual(np.find_common_type([np.int64, np.float32], []), np.float64)
+        self.assertEqual(np.find_common_type([np.float32], [np.int64, np.float64]), np.float32)
+        self.assertEqual(np.find_common_type([np.float32], [complex]), np.complex128)
+
+    def test_functions(self):
+        import inspect
+        import scipy.misc
+
+        spec = inspect.getargspec(lambda a, b=2, *c, **d: None)
+        self.assertEqual(spec, (["a", "b"], "c", "d", (2,)))
+        self.assertEqual(scipy.misc.comb(5, 2), scipy.special.comb(5, 2))
+        for n, order in [(1, 3), (2, 3), (1, 5), (3, 7)]:
+            exact = {1: 3 * 4.0 + 1, 2: 6 * 2.0, 3: 6.0}[n]
+            self.assertAlmostEqual(
+                scipy.misc.derivative(lambda x: x**3 + x, 2.0, dx=1e-2, n=n, order=order), exact, delta=2e-3
+            )
+
+    def test_modules_keep_what_they_have(self):
+        import collections
+        import time
+
+        self.assertIs(np.float64, np.dtype("d").type)
+        self.assertEqual(self.reports, [])
+        with self.assertRaises(AttributeError):
+            np.no_such_name
+        with self.assertRaises(AttributeError):
+            collections.no_such_name
+        self.assertGreaterEqual(time.clock(), 0)
+        self.assertEqual([report[:2] for report in self.reports], [("time.clock", "time.process_time")])
+        removed.take_back()
+        with self.assertRaises(AttributeError):
+            time.clock
+        with self.assertRaises(AttributeError):
+            np.float
+
+    def test_hint(self):
+        removed.take_back()
+        for name, replacement in [
+            ("float", "float"),
+            ("Inf", "numpy.inf"),
+            ("product", "numpy.prod"),
+            ("asscalar", "emulated"),
+        ]:
+            with self.subTest(name), self.assertRaises(AttributeError) as caught:
+                getattr(np, name)
+            self.assertIn("--numpy-names gives it back, as %s" % replacement, removed.hint(caught.exception))
+        self.assertIsNone(removed.hint(AttributeError("other")))
+        self.assertIsNone(removed.hint(ValueError("np.float")))

@@ -1,0 +1,66 @@
+"""The work of compiling loops: calls of functions are counted, not seconds."""
+
+import unittest
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.configdefaults import config
+from theano_ng.tensor.tests.test_opt_growth import calls_of
+
+MODE = Mode("cvm", "fast_run")
+
+
+def nested(depth, x):
+    """Loops within loops."""
+    if not depth:
+        return T.tanh(x)
+    rows, _ = theano_ng.scan(lambda s: nested(depth - 1, s) * 0.5, outputs_info=x, n_steps=2, mode=MODE)
+    return rows[-1]
+
+
+def one_after_another(length, x):
+    """Each loop runs over what the one before has made."""
+    rows = theano_ng.scan(lambda s: T.tanh(s), outputs_info=x, n_steps=3, mode=MODE)[0]
+    for _ in range(length - 1):
+        rows = theano_ng.scan(lambda v, s: T.tanh(v) * s.sum(), sequences=rows, outputs_info=x, mode=MODE)[0]
+    return rows[-1]
+
+
+def repeated(n_steps, x):
+    """One loop, of a number of steps that is known."""
+    return theano_ng.scan(lambda s: T.tanh(s) * s.sum(), outputs_info=x, n_steps=n_steps, mode=MODE)[0][-1]
+
+
+class TestGrowth(unittest.TestCase):
+    def work(self, make, size, gradient):
+        """How many functions are called to differentiate and compile; without the cache of rewritten graphs, whose state would count."""
+        x = T.dvector("x")
+        y = make(size, x)
+
+        def compile_all():
+            theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=MODE)
+
+        with config.change_flags(cache_graphs=False):
+            return calls_of(compile_all)
+
+    def check(self, make, gradient, few, many, loops_of):
+        self.work(make, 1, gradient)  # what is imported, compiled and remembered once
+        little, much = self.work(make, few, gradient), self.work(make, many, gradient)
+        self.assertLess(much / little, 1.2 * loops_of(many) / loops_of(few), (make.__name__, gradient, little, much))
+
+    def test_nested_loops(self):
+        """Each costs what its step costs, and that is compiled once: nesting does not multiply it."""
+        self.check(nested, False, 3, 9, lambda depth: depth)
+
+    def test_gradients_of_nested_loops(self):
+        """A step of a backward loop computes the loops inside once more, for all but the outermost: depth * (depth + 3) / 2 loops."""
+        self.check(nested, True, 2, 5, lambda depth: depth * (depth + 3) / 2)
+
+    def test_loops_one_after_another(self):
+        self.check(one_after_another, False, 3, 9, lambda length: length)
+        self.check(one_after_another, True, 2, 6, lambda length: length)
+
+    def test_numbers_of_steps(self):
+        for gradient in (False, True):
+            self.check(repeated, gradient, 100, 10000, lambda n_steps: 1)

@@ -1,0 +1,496 @@
+/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums are in conv_engine.h
+ * and conv_unshared.h, what runs in registers in conv_kernels.h. Two dimensions are three of which the first has length one. */
+#include "native.h"
+#include "threads.h"
+#include <stdio.h>
+
+enum { FORWARD, WEIGHTS, INPUTS };
+enum { HALF = -1, FULL = -2 };
+
+static inline int thread_number(void)
+{
+#ifdef _OPENMP
+    return omp_get_thread_num();
+#else
+    return 0;
+#endif
+}
+
+/* kind: which of the three. pads: HALF or FULL twice, or numbers, for each axis. isa: the widest registers that may be used (0: any).
+ * flip: the kernels are reversed along all axes, which makes a convolution. */
+NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, threaded, isa, flip)
+
+/* ---- Memory of a call ---- */
+
+struct arena {
+    PyArrayObject *blocks[8];
+    int n_blocks;
+    struct small *small;
+};
+
+struct small {
+    struct small *next;
+};
+
+/* Room for count elements of some bytes, aligned to a register; NULL with MemoryError. It lives as long as the arena. */
+static void *take(struct arena *arena, int64_t count, int64_t item)
+{
+    int64_t size;
+    void *memory = NULL;
+    if (!__builtin_mul_overflow(count, item, &size) && size < NPY_MAX_INTP / 4) {
+        npy_intp length = size + 128;
+        if (length >= NATIVE_BIG && arena->n_blocks < 8) {
+            PyArrayObject *block = native_new(1, &length, NPY_UINT8, 0);
+            if (block == NULL)
+                return NULL;
+            arena->blocks[arena->n_blocks++] = block;
+            memory = PyArray_DATA(block);
+        }
+        else {
+            struct small *block = PyMem_RawMalloc(length);
+            if (block != NULL) {
+                block->next = arena->small;
+                arena->small = block;
+                memory = block + 1;
+            }
+        }
+    }
+    if (memory == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    return (void *)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
+}
+
+static void release(struct arena *arena)
+{
+    while (arena->n_blocks > 0)
+        Py_DECREF(arena->blocks[--arena->n_blocks]);
+    while (arena->small != NULL) {
+        struct small *next = arena->small->next;
+        PyMem_RawFree(arena->small);
+        arena->small = next;
+    }
+}
+
+/* ---- Shapes ---- */
+
+struct geometry {
+    int64_t batch, groups, filters, channels;       /* of a group */
+    int64_t image[3], kernel[3], top[3];
+    int64_t pad[3], stride[3], dilation[3];         /* pad: before the first pixel */
+    int flip;
+};
+
+/* An image that was copied so that every tap is an offset (conv_engine.h). Along each axis, pixel start + phase[slot] + stride * p lies at p. */
+struct frame {
+    int64_t start[3], stride[3], length[3], pitch[3], phases[3];
+    int64_t *phase[3];
+    int64_t channel;          /* elements from a channel to the next */
+    int64_t slack;            /* elements behind the last channel that may be read */
+    int borrowed;             /* it is the image itself */
+};
+
+/* Part of a tile of outputs that lies in one line: first column and length, where its pixels begin in the frame, and where it belongs. */
+struct piece {
+    int64_t column, n, from, to;
+};
+
+/* Outputs that are computed together: `wide` registers. Its columns lie side by side in the frame from `begin` on, or are packed; `exact`:
+ * nothing behind them may be read. */
+struct tile {
+    int64_t begin, count, wide, n_pieces;
+    int pack, exact;
+    const struct piece *pieces;
+};
+
+struct tiling {
+    int64_t n_tiles, n_pieces;
+    struct tile *tiles;
+    struct piece *pieces;
+};
+
+struct shape {
+    int n;
+    int64_t dims[8];
+};
+
+static const char *print_shape(const struct shape *shape, const char *between, char *text, size_t room)
+{
+    size_t at = 0;
+    text[0] = 0;
+    for (int i = 0; i < shape->n && at < room; ++i)
+        at += snprintf(text + at, room - at, "%s%lld", i ? between : "", (long long)shape->dims[i]);
+    return text;
+}
+
+static struct shape shape_of(PyObject *value)
+{
+    struct shape shape = {PyArray_NDIM((PyArrayObject *)value), {0}};
+    for (int i = 0; i < shape.n; ++i)
+        shape.dims[i] = PyArray_DIM((PyArrayObject *)value, i);
+    return shape;
+}
+
+#define TEXT_ROOM 200
+#define TEXT(shape, between) print_shape(shape, between, (char[TEXT_ROOM]){0}, TEXT_ROOM)
+
+/* The extent of a kernel and the padding on both sides; -1 with MemoryError where they cannot be counted. */
+static int pads_of(const struct correlate_words *words, int axis, int64_t kernel, int64_t *extent, int64_t *before, int64_t *after)
+{
+    *before = words->pads[2 * axis];
+    *after = words->pads[2 * axis + 1];
+    if (__builtin_mul_overflow(kernel - 1, words->dilation[axis], extent) || *extent > NPY_MAX_INTP / 8
+        || *before > NPY_MAX_INTP / 8 || *after > NPY_MAX_INTP / 8) {
+        PyErr_SetString(PyExc_MemoryError, "a kernel or a padding of that extent has no memory");
+        return -1;
+    }
+    *extent += 1;
+    if (*before == HALF)
+        *before = *after = *extent / 2;
+    else if (*before == FULL)
+        *before = *after = *extent - 1;
+    return 0;
+}
+
+/* Division towards minus infinity. */
+static inline int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+
+/* Checks what is known, infers the rest, and fills the geometry in and the shape of the result. Returns 0, or -1 with an exception. */
+static int measure(int nin, PyObject **in, const struct correlate_words *words, struct geometry *g, struct shape *result)
+{
+    int n = (int)words->n_dims, kind = (int)words->kind, unshared = words->unshared != 0;
+    const char *family = n == 2 ? "CorrMM" : "Corr3dMM";
+    static const char *const tasks[] = {"", " backprop wrt. weights", " backprop wrt. inputs"};
+    struct shape bottom = {n + 2, {0}}, weights = {unshared ? 2 * n + 2 : n + 2, {0}}, top = {n + 2, {0}};
+    int64_t *kernel = weights.dims + weights.n - n, *channels = kernel - 1, lengths[3] = {-1, -1, -1}, groups = words->groups;
+    int64_t extent[3] = {1, 1, 1}, before[3] = {0}, after[3] = {0};
+    int known = nin > 2, impossible = 0;
+    if (nin != 2 && nin != 2 + n) {
+        PyErr_Format(PyExc_ValueError, "%s: %d inputs", family, nin);
+        return -1;
+    }
+    for (int i = 0; known && i < n; ++i)
+        if (native_as_int64(in[2 + i], &lengths[i]) < 0)
+            return -1;
+    if (kind == FORWARD) {
+        bottom = shape_of(in[0]);
+        weights = shape_of(in[1]);
+        for (int i = 0; i < n; ++i) {
+            if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
+                return -1;
+            top.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], words->stride[i]) + 1;
+        }
+        top.dims[0] = bottom.dims[0];
+        top.dims[1] = weights.dims[0];
+        *result = top;
+    }
+    else if (kind == WEIGHTS) {
+        bottom = shape_of(in[0]);
+        top = shape_of(in[1]);
+        for (int i = 0; i < n; ++i) {
+            int64_t image = bottom.dims[2 + i], output = top.dims[2 + i], full = words->pads[2 * i] == FULL;
+            kernel[i] = known  ? lengths[i]
+                        : full ? floor_div(output - image, words->dilation[i]) + 1
+                               : floor_div(image + words->pads[2 * i] + words->pads[2 * i + 1] - output, words->dilation[i]) + 1;
+            impossible |= kernel[i] < 1;
+            if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
+                return -1;
+            if (unshared)
+                weights.dims[1 + i] = output;
+        }
+        weights.dims[0] = top.dims[1];
+        *channels = bottom.dims[1] / groups;
+        *result = weights;
+    }
+    else {
+        weights = shape_of(in[0]);
+        top = shape_of(in[1]);
+        for (int i = 0; i < n; ++i) {
+            int64_t span;
+            if (pads_of(words, i, kernel[i], &extent[i], &before[i], &after[i]) < 0)
+                return -1;
+            if (__builtin_mul_overflow(top.dims[2 + i] - 1, words->stride[i], &span) || span > NPY_MAX_INTP / 8) {
+                PyErr_SetString(PyExc_MemoryError, "an image of that length has no memory");
+                return -1;
+            }
+            bottom.dims[2 + i] = known ? lengths[i] : span + extent[i] - before[i] - after[i];
+            impossible |= bottom.dims[2 + i] < 0;
+        }
+        bottom.dims[0] = top.dims[0];
+        if (__builtin_mul_overflow(*channels, groups, &bottom.dims[1])) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        *result = bottom;
+    }
+    for (int i = 0; i < n; ++i)
+        impossible |= kernel[i] < 1 || top.dims[2 + i] < 1;
+    if (bottom.dims[1] % groups != 0 || bottom.dims[1] / groups != *channels) {
+        PyErr_Format(PyExc_ValueError, "%s images and kernel must have the same stack size\n  bottom shape: %s\n  weight shape: %s\n  groups: %lld",
+                     family, TEXT(&bottom, " "), TEXT(&weights, " "), (long long)groups);
+        return -1;
+    }
+    if (weights.dims[0] % groups != 0) {
+        PyErr_Format(PyExc_ValueError, "%s the number of filters must be divisible by the number of groups\n  weight shape: %s\n  groups: %lld", family,
+                     TEXT(&weights, " "), (long long)groups);
+        return -1;
+    }
+    if (impossible) {
+        PyErr_Format(PyExc_ValueError, "%s%s: impossible output shape\n  bottom shape: %s\n  weights shape: %s\n  top shape: %s", family, tasks[kind],
+                     TEXT(&bottom, " x "), TEXT(&weights, " x "), TEXT(&top, " x "));
+        return -1;
+    }
+    struct shape expected = top, regions = weights;
+    expected.dims[0] = bottom.dims[0];
+    expected.dims[1] = weights.dims[0];
+    for (int i = 0; i < n; ++i) {
+        if (bottom.dims[2 + i] > NPY_MAX_INTP / 8) {
+            PyErr_SetString(PyExc_MemoryError, "an image of that length has no memory");
+            return -1;
+        }
+        expected.dims[2 + i] = floor_div(bottom.dims[2 + i] + before[i] + after[i] - extent[i], words->stride[i]) + 1;
+        if (unshared)
+            regions.dims[1 + i] = top.dims[2 + i];
+    }
+    if (memcmp(expected.dims, top.dims, top.n * sizeof(int64_t)) != 0) {
+        PyErr_Format(PyExc_ValueError, "%s shape inconsistency:\n  bottom shape: %s\n  weight shape: %s\n  top shape: %s (expected %s)", family,
+                     TEXT(&bottom, " "), TEXT(&weights, " "), TEXT(&top, " "), TEXT(&expected, " "));
+        return -1;
+    }
+    if (memcmp(regions.dims, weights.dims, weights.n * sizeof(int64_t)) != 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s regions in kernel must match output regions:\n  bottom shape: %s\n  weight shape: %s (expected %s)\n  top shape(calculated): %s",
+                     family, TEXT(&bottom, " "), TEXT(&weights, " "), TEXT(&regions, " "), TEXT(&top, " "));
+        return -1;
+    }
+    int64_t size = 16;
+    for (int i = 0; i < result->n; ++i)
+        if (result->dims[i] > 0 && __builtin_mul_overflow(size, result->dims[i], &size)) {
+            PyErr_Format(PyExc_MemoryError, "%s%s: a result of shape %s is too large", family, tasks[kind], TEXT(result, " x "));
+            return -1;
+        }
+    *g = (struct geometry){.batch = bottom.dims[0], .groups = groups, .filters = weights.dims[0] / groups, .channels = *channels,
+                          .flip = words->flip != 0};
+    for (int i = 0; i < 3; ++i) {
+        int axis = i - (3 - n);
+        g->image[i] = axis < 0 ? 1 : bottom.dims[2 + axis];
+        g->kernel[i] = axis < 0 ? 1 : kernel[axis];
+        g->top[i] = axis < 0 ? 1 : top.dims[2 + axis];
+        g->pad[i] = axis < 0 ? 0 : before[axis];
+        g->stride[i] = axis < 0 ? 1 : words->stride[axis];
+        g->dilation[i] = axis < 0 ? 1 : words->dilation[axis];
+    }
+    return 0;
+}
+
+/* ---- Taps ---- */
+
+/* The taps of one axis that meet in one grid of outputs. */
+struct axis_taps {
+    int64_t first, outputs;   /* in the result; the stride of a gradient apart */
+    int64_t n, *tap, *source; /* which ones, and the pixel that the first output finds there, from the start of the frame */
+};
+
+/* For each axis, its grids: one for the forward pass, one for each phase of the stride that has a tap for the gradient. Sets the frame's
+ * start, stride and pitch. Returns how many, or -1 with MemoryError. */
+static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct frame *frame, struct axis_taps **grids, struct arena *arena)
+{
+    int64_t k = g->kernel[axis], s = g->stride[axis], d = g->dilation[axis], n_grids = 0, least = 0;
+    struct axis_taps *list = take(arena, kind == INPUTS ? k : 1, sizeof *list);
+    int64_t *room = take(arena, 2 * k, sizeof(int64_t)), *phase = take(arena, k, sizeof(int64_t));
+    if (list == NULL || room == NULL || phase == NULL)
+        return -1;
+    *grids = list;
+    if (kind != INPUTS) {
+        list[0] = (struct axis_taps){0, g->top[axis], k, room, room + k};
+        for (int64_t t = 0; t < k; ++t) {
+            room[t] = t;
+            room[k + t] = t * d;
+        }
+        n_grids = 1;
+        least = 0;
+        frame->start[axis] = -g->pad[axis];
+        frame->stride[axis] = s;
+        frame->length[axis] = g->image[axis];
+    }
+    else {
+        for (int64_t t = 0; t < k; ++t) {
+            /* Image pixel first + s q meets this tap with output q + source. */
+            int64_t first = (t * d - g->pad[axis]) % s;
+            first += first < 0 ? s : 0;
+            if (first >= g->image[axis])
+                continue;
+            int64_t i = 0;
+            while (i < n_grids && list[i].first != first)
+                ++i;
+            if (i == n_grids)
+                list[n_grids++] = (struct axis_taps){first, (g->image[axis] - first + s - 1) / s, 0, NULL, NULL};
+            ++list[i].n;
+        }
+        for (int64_t i = 0, at = 0; i < n_grids; ++i) {
+            list[i].tap = room + at;
+            list[i].source = room + k + at;
+            at += list[i].n;
+            int64_t n = 0;
+            for (int64_t t = 0; t < k; ++t) {
+                int64_t first = (t * d - g->pad[axis]) % s;
+                if (first + (first < 0 ? s : 0) == list[i].first) {
+                    list[i].tap[n] = t;
+                    list[i].source[n++] = (list[i].first + g->pad[axis] - t * d) / s;
+                    least = list[i].source[n - 1] < least ? list[i].source[n - 1] : least;
+                }
+            }
+        }
+        frame->start[axis] = least;
+        frame->stride[axis] = s = 1;
+        frame->length[axis] = g->top[axis];
+    }
+    /* Phases of the frame that taps meet, in the order in which they do. */
+    frame->phase[axis] = phase;
+    frame->phases[axis] = frame->pitch[axis] = 0;
+    for (int64_t i = 0; i < n_grids; ++i)
+        for (int64_t j = 0; j < list[i].n; ++j) {
+            int64_t at = list[i].source[j] - (kind == INPUTS ? least : 0), slot = 0;
+            while (slot < frame->phases[axis] && phase[slot] != at % s)
+                ++slot;
+            if (slot == frame->phases[axis])
+                phase[frame->phases[axis]++] = at % s;
+            if (at / s + list[i].outputs > frame->pitch[axis])
+                frame->pitch[axis] = at / s + list[i].outputs;
+            list[i].source[j] = at;
+        }
+    return n_grids;
+}
+
+/* The frame's sizes, when start, stride, pitch and phases are there. -1 with MemoryError. */
+static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
+{
+    int64_t size = 1;
+    frame->borrowed = 1;
+    for (int i = 0; i < 3; ++i) {
+        if (frame->pitch[i] > 0 && frame->phases[i] > 0
+            && (__builtin_mul_overflow(size, frame->pitch[i], &size) || __builtin_mul_overflow(size, frame->phases[i], &size)))
+            size = NPY_MAX_INTP;
+        frame->borrowed &= frame->start[i] == 0 && frame->stride[i] == 1 && frame->pitch[i] == frame->length[i];
+    }
+    if (size >= NPY_MAX_INTP / 64) {
+        PyErr_SetString(PyExc_MemoryError, "the padded image has no memory");
+        return -1;
+    }
+    frame->slack = slack;
+    frame->channel = size;
+    if (!frame->borrowed) {
+        frame->channel = (size + 15) / 16 * 16;
+        /* Channels a page apart would share the sets of the first cache. */
+        if (frame->channel * item % 4096 < 128 && frame->channel * item >= 4096)
+            frame->channel += 32;
+    }
+    return 0;
+}
+
+/* Where a tap lies in the frame of a channel. */
+static int64_t place(const struct frame *frame, const int64_t *source)
+{
+    int64_t slots = 0, pixel = 0;
+    for (int i = 0; i < 3; ++i) {
+        int64_t slot = 0;
+        while (frame->phase[i][slot] != source[i] % frame->stride[i])
+            ++slot;
+        slots = slots * frame->phases[i] + slot;
+        pixel = pixel * frame->pitch[i] + source[i] / frame->stride[i];
+    }
+    return slots * frame->pitch[0] * frame->pitch[1] * frame->pitch[2] + pixel;
+}
+
+/* Offsets in the frame for channels and taps (off), and in the kernel for taps (weight): those of a reversed kernel count from its end. */
+static void tabulate(const struct geometry *g, const struct frame *frame, const struct axis_taps *a, const struct axis_taps *b,
+                     const struct axis_taps *c, int64_t channels, npy_intp *off, int64_t *weight)
+{
+    int64_t n = 0, last = g->kernel[0] * g->kernel[1] * g->kernel[2] - 1;
+    for (int64_t i = 0; i < a->n; ++i)
+        for (int64_t j = 0; j < b->n; ++j)
+            for (int64_t k = 0; k < c->n; ++k, ++n) {
+                weight[n] = (a->tap[i] * g->kernel[1] + b->tap[j]) * g->kernel[2] + c->tap[k];
+                if (g->flip)
+                    weight[n] = last - weight[n];
+                if (channels > 0)
+                    off[n] = place(frame, (int64_t[]){a->source[i], b->source[j], c->source[k]});
+            }
+    for (int64_t channel = 1; channel < channels; ++channel)
+        for (int64_t t = 0; t < n; ++t)
+            off[channel * n + t] = off[t] + channel * frame->channel;
+}
+
+/* ---- Instruction sets ---- */
+
+enum { ANY, BASELINE, AVX2, AVX512 };
+
+static int best_isa(int64_t wanted)
+{
+    int best = BASELINE;
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+        best = __builtin_cpu_supports("avx512f") ? AVX512 : AVX2;
+#endif
+    return wanted > ANY && wanted < best ? (int)wanted : best;
+}
+
+#define PASTE_TOKENS(a, b) a##_##b
+#define PASTE(a, b) PASTE_TOKENS(a, b)
+#define REAL npy_float32
+#define MASK npy_int32
+#define TYPED(f) f##_f32
+#include "conv_type.h"
+#undef REAL
+#undef MASK
+#undef TYPED
+#define REAL npy_float64
+#define MASK npy_int64
+#define TYPED(f) f##_f64
+#include "conv_type.h"
+#undef REAL
+#undef MASK
+#undef TYPED
+
+/* ---- The Op ---- */
+
+static int tng_correlate(int nin, int nout, PyObject **in, PyObject **out, const struct correlate_words *words)
+{
+    (void)nout;
+    struct geometry g;
+    struct shape shape;
+    if (measure(nin, in, words, &g, &shape) < 0)
+        return -1;
+    npy_intp dims[8];
+    for (int i = 0; i < shape.n; ++i)
+        dims[i] = shape.dims[i];
+    int type = PyArray_TYPE((PyArrayObject *)in[0]), wide = type == NPY_FLOAT16 ? NPY_FLOAT32 : type;
+    if ((wide != NPY_FLOAT32 && wide != NPY_FLOAT64) || PyArray_TYPE((PyArrayObject *)in[1]) != type) {
+        PyErr_SetString(PyExc_TypeError, "correlation: two arrays of one floating-point type are expected");
+        return -1;
+    }
+    PyArrayObject *result = native_alloc(out, shape.n, dims, type), *to = result, *a = NULL, *b = NULL;
+    int status = -1;
+    if (result == NULL)
+        return -1;
+    a = (PyArrayObject *)PyArray_FROM_OTF(in[0], wide, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    b = (PyArrayObject *)PyArray_FROM_OTF(in[1], wide, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    if (wide != type)
+        to = native_new(shape.n, dims, wide, 0);
+    if (a != NULL && b != NULL && to != NULL)
+        status = (wide == NPY_FLOAT32 ? correlate_f32 : correlate_f64)(words, &g, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(to));
+    if (status == 0 && to != result)
+        status = PyArray_CopyInto(result, to);
+    if (to != result)
+        Py_XDECREF(to);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return status;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(correlate), {NULL}};
+NATIVE_MODULE(conv, entries)

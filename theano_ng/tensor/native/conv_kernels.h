@@ -1,0 +1,315 @@
+/* The innermost loops of correlation, for one floating-point type and one instruction set; conv.c includes this for each pair, with REAL, WIDTH
+ * (bytes of a register), ROWS (accumulators down) and NAME(f) defined, and the instruction set chosen by a pragma.
+ *
+ * Each keeps a tile of ROWS x COLUMNS sums in registers. Sizes and offsets are in elements.
+ */
+typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
+typedef MASK NAME(half_mask) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
+typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
+#define VEC NAME(vec)
+#define LANES ((int)(WIDTH / sizeof(REAL)))
+#define INLINE static inline __attribute__((always_inline))
+
+/* sums[i][j] (+)= sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. Rows of sums are 3 registers apart. */
+INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, int fresh)
+{
+    VEC total[8][3];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j)
+            total[i][j] = (VEC){0};
+    for (npy_intp k = 0; k < n; ++k) {
+        const REAL *line = b + off[k];
+        VEC v[3];
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j)
+            v[j] = *(const VEC *)(line + j * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i) {
+            VEC w = a[i] - (VEC){0};
+#pragma GCC unroll 3
+            for (int j = 0; j < wide; ++j)
+                total[i][j] += w * v[j];
+        }
+        a += rows;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j) {
+            VEC *to = (VEC *)(sums + (3 * i + j) * LANES);
+            if (!fresh)
+                total[i][j] += *to;
+            *to = total[i][j];
+        }
+}
+
+/* sums[i][j] += sum over the lines and columns of a block of x[off[i] + line * pitch + column] y[line][column][j]: x is read where it
+ * lies, and broadcast. Rows of sums are `wide` registers apart, columns of y `step` elements. */
+INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,
+                        const npy_intp *off, const REAL *y, npy_intp step, REAL *sums)
+{
+    VEC total[8][4];
+    const REAL *from[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+        from[i] = x + off[i];
+#pragma GCC unroll 4
+        for (int j = 0; j < wide; ++j)
+            total[i][j] = *(const VEC *)(sums + (wide * i + j) * LANES);
+    }
+    for (npy_intp line = 0; line < lines; ++line) {
+        for (npy_intp column = 0; column < columns; ++column) {
+            VEC v[4];
+#pragma GCC unroll 4
+            for (int j = 0; j < wide; ++j)
+                v[j] = *(const VEC *)(y + j * LANES);
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; ++i) {
+                VEC w = from[i][column] - (VEC){0};
+#pragma GCC unroll 4
+                for (int j = 0; j < wide; ++j)
+                    total[i][j] += w * v[j];
+            }
+            y += step;
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i)
+            from[i] += pitch;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < wide; ++j)
+            *(VEC *)(sums + (wide * i + j) * LANES) = total[i][j];
+}
+
+/* sums[i][lane] += x[off[i] + line * pitch + column] y[line * y_pitch + column], columns a register at a time: one sum for each lane, to be added up at
+ * the end. Both may be read up to a register behind the end of a line. */
+INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,
+                        npy_intp y_pitch, REAL *sums)
+{
+    VEC total[8];
+    npy_intp whole = columns / LANES * LANES;
+    NAME(mask) inside = {0};
+    for (int i = 0; i < LANES; ++i)
+        inside[i] = i < columns - whole ? -1 : 0;
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+        total[i] = *(const VEC *)(sums + i * LANES);
+    for (npy_intp line = 0; line < lines; ++line) {
+        for (npy_intp column = 0; column < whole; column += LANES) {
+            VEC v = *(const VEC *)(y + column);
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; ++i)
+                total[i] += *(const VEC *)(x + off[i] + column) * v;
+        }
+        if (whole < columns) {
+            /* What lies behind the line may be anything, NaN for instance. */
+            VEC v = (VEC)(*(const NAME(mask) *)(y + whole) & inside);
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; ++i)
+                total[i] += (VEC)(*(const NAME(mask) *)(x + off[i] + whole) & inside) * v;
+        }
+        x += pitch;
+        y += y_pitch;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+        *(VEC *)(sums + i * LANES) = total[i];
+}
+
+/* Copies the pieces of n lines side by side, into lines of 3 registers. Up to a register behind a piece may be read, and behind all lines
+ * written. */
+static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces, REAL *to)
+{
+    for (int p = 0; p < n_pieces; ++p) {
+        const REAL *source = from + pieces[p].from;
+        REAL *line = to + pieces[p].column;
+        npy_intp whole = pieces[p].n / LANES * LANES;
+        if (whole < pieces[p].n && pieces[p].column + whole + LANES <= 3 * LANES)
+            whole += LANES;     /* the next pieces lie there */
+        for (npy_intp i = 0; i < whole; i += LANES)
+            for (npy_intp k = 0; k < n; ++k)
+                *(VEC *)(line + k * 3 * LANES + i) = *(const VEC *)(source + off[k] + i);
+        if (whole < pieces[p].n) {
+            NAME(mask) inside = {0};
+            for (int i = 0; i < LANES; ++i)
+                inside[i] = i < pieces[p].n - whole ? -1 : 0;
+            for (npy_intp k = 0; k < n; ++k) {
+                NAME(mask) *end = (NAME(mask) *)(line + k * 3 * LANES + whole);
+                *end = (*end & ~inside) | (*(const NAME(mask) *)(source + off[k] + whole) & inside);
+            }
+        }
+    }
+}
+
+/* Copies n elements. */
+INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
+{
+    npy_intp i = 0;
+    for (; i + LANES <= n; i += LANES)
+        *(VEC *)(to + i) = *(const VEC *)(from + i);
+    if (i < n) {
+        if (i > 0)
+            *(VEC *)(to + n - LANES) = *(const VEC *)(from + n - LANES);
+        else if (n >= LANES / 2) {
+            NAME(half) first = *(const NAME(half) *)from, last = *(const NAME(half) *)(from + n - LANES / 2);
+            *(NAME(half) *)to = first;
+            *(NAME(half) *)(to + n - LANES / 2) = last;
+        }
+        else
+            for (; i < n; ++i)
+                to[i] = from[i];
+    }
+}
+
+/* Puts the sums of a tile where they belong, for so many filters. */
+static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter, npy_intp step)
+{
+    for (npy_intp f = 0; f < filters; ++f, sums += 3 * LANES, to += to_filter)
+        for (int p = 0; p < n_pieces; ++p) {
+            const REAL *sum = sums + pieces[p].column;
+            REAL *out = to + pieces[p].to;
+            if (step == 1)
+                NAME(copy)(out, sum, pieces[p].n);
+            else
+                for (npy_intp i = 0; i < pieces[p].n; ++i)
+                    out[i * step] = sum[i];
+        }
+}
+
+/* Copies every second of 2 n - 1 elements, for n > LANES / 2, and returns n. */
+INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
+{
+    NAME(mask) even;
+    NAME(half_mask) even_half;
+    for (int k = 0; k < LANES; ++k)
+        even[k] = 2 * k;
+    for (int k = 0; k < LANES / 2; ++k)
+        even_half[k] = 2 * k;
+    npy_intp i = 0, last = n - LANES / 2;
+    for (; i + LANES < n; i += LANES)
+        *(VEC *)(to + i) = __builtin_shuffle(*(const VEC *)(from + 2 * i), *(const VEC *)(from + 2 * i + LANES), even);
+    if (i < last)
+        *(NAME(half) *)(to + i) =
+            __builtin_shuffle(*(const NAME(half) *)(from + 2 * i), *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
+    /* The last ones from an element earlier on: nothing behind the line is read. */
+    const REAL *end = from + 2 * last - 1;
+    *(NAME(half) *)(to + last) = __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
+    return n;
+}
+
+/* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
+static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
+{
+    npy_intp n = end - first;
+    for (; lines > 0; --lines, to += width, from += pitch) {
+        REAL *out = to + first;
+        npy_intp i = 0;
+        for (npy_intp k = 0; k < first; ++k)
+            to[k] = 0;
+        if (step == 1)
+            NAME(copy)(out, from, n);
+        else {
+            if (step == 2 && n > LANES / 2)
+                i = NAME(every_second)(out, from, n);
+            for (; i < n; ++i)
+                out[i] = from[i * step];
+        }
+        for (npy_intp k = end; k < width; ++k)
+            to[k] = 0;
+    }
+}
+
+/* The sum of products of two lines. */
+static REAL NAME(dot)(npy_intp n, const REAL *a, const REAL *b)
+{
+    VEC even = {0}, odd = {0};
+    npy_intp k = 0;
+    for (; k + 2 * LANES <= n; k += 2 * LANES) {
+        even += *(const VEC *)(a + k) * *(const VEC *)(b + k);
+        odd += *(const VEC *)(a + k + LANES) * *(const VEC *)(b + k + LANES);
+    }
+    even += odd;
+    REAL total = 0;
+    for (int i = 0; i < LANES; ++i)
+        total += even[i];
+    for (; k < n; ++k)
+        total += a[k] * b[k];
+    return total;
+}
+
+/* to += factor * from */
+static void NAME(add_scaled)(npy_intp n, REAL factor, const REAL *from, REAL *to)
+{
+    for (npy_intp k = 0; k < n; ++k)
+        to[k] += factor * from[k];
+}
+
+#define TILE(rows, wide)                                                                                                                    \
+    static void NAME(tile_##rows##_##wide)(npy_intp n, const REAL *a, const REAL *b, const npy_intp *off, REAL *sums, int fresh)             \
+    {                                                                                                                                       \
+        NAME(tile)(rows, wide, n, a, b, off, sums, fresh);                                                                                   \
+    }
+#define OUTER(rows, wide)                                                                                                                   \
+    static void NAME(outer_##rows##_##wide)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y, \
+                                            npy_intp step, REAL *sums)                                                                       \
+    {                                                                                                                                       \
+        NAME(outer)(rows, wide, lines, columns, x, pitch, off, y, step, sums);                                                               \
+    }
+#define ALONG(rows)                                                                                                                         \
+    static void NAME(along_##rows)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,      \
+                                   npy_intp y_pitch, REAL *sums)                                                                             \
+    {                                                                                                                                       \
+        NAME(along)(rows, lines, columns, x, pitch, off, y, y_pitch, sums);                                                                  \
+    }
+#define EACH_ROWS_4(f, ...) f(1, ##__VA_ARGS__) f(2, ##__VA_ARGS__) f(3, ##__VA_ARGS__) f(4, ##__VA_ARGS__)
+#define EACH_ROWS_8(f, ...) EACH_ROWS_4(f, ##__VA_ARGS__) f(5, ##__VA_ARGS__) f(6, ##__VA_ARGS__) f(7, ##__VA_ARGS__) f(8, ##__VA_ARGS__)
+#define EACH_NAME(f, wide) NAME(f##_1##wide), NAME(f##_2##wide), NAME(f##_3##wide), NAME(f##_4##wide)
+#define MORE_NAMES(f, wide) NAME(f##_5##wide), NAME(f##_6##wide), NAME(f##_7##wide), NAME(f##_8##wide)
+#if ROWS == 8
+EACH_ROWS_8(TILE, 1) EACH_ROWS_8(TILE, 2) EACH_ROWS_8(TILE, 3)
+EACH_ROWS_8(OUTER, 1) EACH_ROWS_8(OUTER, 2) EACH_ROWS_8(OUTER, 3)
+EACH_ROWS_4(OUTER, 4) OUTER(5, 4) OUTER(6, 4)
+#define ROW_OF(f, wide) {EACH_NAME(f, wide), MORE_NAMES(f, wide)}
+#else
+EACH_ROWS_4(TILE, 1) EACH_ROWS_4(TILE, 2) EACH_ROWS_4(TILE, 3)
+EACH_ROWS_4(OUTER, 1) EACH_ROWS_4(OUTER, 2) EACH_ROWS_4(OUTER, 3)
+#define ROW_OF(f, wide) {EACH_NAME(f, wide)}
+#endif
+EACH_ROWS_8(ALONG)
+
+static const struct TYPED(kernels) NAME(kernels) = {
+    .lanes = LANES,
+    .rows = ROWS,
+    .tile = {ROW_OF(tile, _1), ROW_OF(tile, _2), ROW_OF(tile, _3)},
+#if ROWS == 8
+    .widest = 4,
+    .outer_rows = {8, 8, 8, 6},
+    .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3), {EACH_NAME(outer, _4), NAME(outer_5_4), NAME(outer_6_4)}},
+#else
+    .widest = 3,
+    .outer_rows = {4, 4, 4},
+    .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3)},
+#endif
+    .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
+    .pack = NAME(pack),
+    .unpack = NAME(unpack),
+    .fill = NAME(fill),
+    .dot = NAME(dot),
+    .add_scaled = NAME(add_scaled),
+};
+#undef TILE
+#undef OUTER
+#undef ALONG
+#undef EACH_ROWS_4
+#undef EACH_ROWS_8
+#undef EACH_NAME
+#undef MORE_NAMES
+#undef ROW_OF
+#undef VEC
+#undef LANES
+#undef INLINE

@@ -1,0 +1,239 @@
+/* Connectionist temporal classification: costs and gradients by the forward-backward algorithm in the log domain.
+ *
+ * A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification, ICML 2006, section 4. The states of an example
+ * are its labels with a blank before, between and after them: state s is blank when s is even, else label s / 2. Sums are in double. */
+#include "native.h"
+#include "threads.h"
+#include <math.h>
+
+typedef struct {
+    npy_intp steps, symbols, n_labels;
+    const npy_int64 *labels;
+    const char *activations;    /* of step 0; contiguous along the symbols */
+    npy_intp step_stride;       /* in bytes */
+    char *gradient;             /* the same place in the output, with the same stride; NULL: not wanted */
+} Example;
+
+static inline double log_sum(double a, double b)
+{
+    double high = a > b ? a : b, low = a > b ? b : a;
+    return low == -INFINITY ? high : high + log1p(exp(low - high));
+}
+
+static inline npy_intp symbol_of(const Example *e, npy_intp state)
+{
+    return state % 2 ? (npy_intp)e->labels[state / 2] : 0;
+}
+
+/* Whether a path may come to a state from the one before last: not past a blank that separates equal labels. */
+static inline int skips(const Example *e, npy_intp state)
+{
+    return state % 2 && state >= 3 && e->labels[state / 2] != e->labels[state / 2 - 1];
+}
+
+#define DEFINE_READ(T)                                                                                   \
+    /* log softmax of one step */                                                                        \
+    static void log_softmax_##T(npy_intp n, const char *from, double *out)                               \
+    {                                                                                                    \
+        const T *x = (const T *)from;                                                                    \
+        double most = -INFINITY, sum = 0;                                                                \
+        for (npy_intp k = 0; k < n; ++k)                                                                 \
+            most = (double)x[k] > most ? (double)x[k] : most;                                            \
+        for (npy_intp k = 0; k < n; ++k)                                                                 \
+            sum += exp((double)x[k] - most);                                                             \
+        sum = log(sum);                                                                                  \
+        for (npy_intp k = 0; k < n; ++k)                                                                 \
+            out[k] = ((double)x[k] - most) - sum;                                                        \
+    }                                                                                                    \
+    /* softmax less what the paths spend on each symbol */                                               \
+    static void put_gradient_##T(npy_intp n, const double *log_softmax, const double *spent, char *to)   \
+    {                                                                                                    \
+        for (npy_intp k = 0; k < n; ++k)                                                                 \
+            ((T *)to)[k] = (T)(exp(log_softmax[k]) - spent[k]);                                          \
+    }                                                                                                    \
+    static void put_zeros_##T(npy_intp n, char *to)                                                      \
+    {                                                                                                    \
+        memset(to, 0, (size_t)n * sizeof(T));                                                            \
+    }
+typedef npy_float32 f32;
+typedef npy_float64 f64;
+DEFINE_READ(f32)
+DEFINE_READ(f64)
+
+/* The cost of one example; its gradient goes where the example says. -1 with no exception: no memory. */
+static int solve(const Example *e, int type, double *cost)
+{
+    npy_intp n = e->symbols, states = 2 * e->n_labels + 1, steps = e->steps;
+    size_t room = (size_t)(steps * n + steps * states + 2 * states + n);
+    double *memory = malloc((room + 1) * sizeof(double));
+    if (memory == NULL)
+        return -1;
+    double *frames = memory, *forward = frames + steps * n, *now = forward + steps * states, *next = now + states, *spent = next + states;
+    for (npy_intp t = 0; t < steps; ++t)
+        (type == NPY_FLOAT32 ? log_softmax_f32 : log_softmax_f64)(n, e->activations + t * e->step_stride, frames + t * n);
+    for (npy_intp t = 0; t < steps; ++t) {
+        double *here = forward + t * states, *before = here - states;
+        for (npy_intp s = 0; s < states; ++s) {
+            double sum;
+            if (t == 0)
+                sum = s < 2 ? 0 : -INFINITY;
+            else {
+                sum = before[s];
+                if (s > 0)
+                    sum = log_sum(sum, before[s - 1]);
+                if (skips(e, s))
+                    sum = log_sum(sum, before[s - 2]);
+            }
+            here[s] = sum + frames[t * n + symbol_of(e, s)];
+        }
+    }
+    double total;
+    if (steps == 0)
+        total = e->n_labels == 0 ? 0 : -INFINITY;
+    else {
+        const double *last = forward + (steps - 1) * states;
+        total = states > 1 ? log_sum(last[states - 1], last[states - 2]) : last[0];
+    }
+    *cost = total == 0 ? 0 : -total;
+    if (e->gradient != NULL && total == -INFINITY)
+        /* No path has these labels: a change of the activations does not help. */
+        for (npy_intp t = 0; t < steps; ++t)
+            (type == NPY_FLOAT32 ? put_zeros_f32 : put_zeros_f64)(n, e->gradient + t * e->step_stride);
+    else if (e->gradient != NULL)
+        /* `now` is the logarithm of all ways to go on from a state after step t. */
+        for (npy_intp t = steps - 1; t >= 0; --t) {
+            for (npy_intp s = 0; s < states; ++s) {
+                if (t == steps - 1) {
+                    next[s] = s >= states - 2 ? 0 : -INFINITY;
+                    continue;
+                }
+                const double *frame = frames + (t + 1) * n;
+                double sum = now[s] + frame[symbol_of(e, s)];
+                if (s + 1 < states)
+                    sum = log_sum(sum, now[s + 1] + frame[symbol_of(e, s + 1)]);
+                if (s + 2 < states && skips(e, s + 2))
+                    sum = log_sum(sum, now[s + 2] + frame[symbol_of(e, s + 2)]);
+                next[s] = sum;
+            }
+            double *other = now;
+            now = next;
+            next = other;
+            memset(spent, 0, (size_t)n * sizeof(double));
+            for (npy_intp s = 0; s < states; ++s)
+                spent[symbol_of(e, s)] += exp(forward[t * states + s] + now[s] - total);
+            (type == NPY_FLOAT32 ? put_gradient_f32 : put_gradient_f64)(n, frames + t * n, spent, e->gradient + t * e->step_stride);
+        }
+    free(memory);
+    return 0;
+}
+
+/* Labels of all examples one after the other, without the padding (new memory); counts[i] of example i. NULL with an exception set. */
+static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols, npy_intp *counts)
+{
+    npy_intp width = PyArray_DIM(a, 1);
+    const npy_int64 *given = PyArray_DATA(a);
+    npy_int64 *labels = PyMem_New(npy_int64, batch * width + 1);
+    if (labels == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    for (npy_intp i = 0; i < batch; ++i) {
+        counts[i] = 0;
+        for (npy_intp j = 0; j < width; ++j) {
+            npy_int64 label = given[i * width + j];
+            if (label < 0)
+                continue;
+            if (label == 0 || label >= symbols) {
+                PyErr_Format(PyExc_ValueError,
+                             "ctc: labels[%zd, %zd] is %lld, but labels are from 1 to %zd: 0 is the blank, negative numbers are padding",
+                             (Py_ssize_t)i, (Py_ssize_t)j, (long long)label, (Py_ssize_t)(symbols - 1));
+                PyMem_Free(labels);
+                return NULL;
+            }
+            labels[i * width + counts[i]++] = label;
+        }
+    }
+    return labels;
+}
+
+/* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch), gradients.
+ * Words: openmp. */
+NATIVE_FUNCTION(ctc, openmp)
+static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_words *words)
+{
+    PyArrayObject *given = (PyArrayObject *)in[0], *x = NULL, *label_array = NULL, *length_array = NULL;
+    npy_intp time = PyArray_DIM(given, 0), batch = PyArray_DIM(given, 1), symbols = PyArray_DIM(given, 2), *counts = NULL;
+    npy_int64 *labels = NULL;
+    int type = PyArray_TYPE(given), status = -1, lacking = 0;
+    double *costs = NULL;
+    (void)nin;
+    if (PyArray_DIM((PyArrayObject *)in[1], 0) != batch || PyArray_DIM((PyArrayObject *)in[2], 0) != batch) {
+        PyErr_Format(PyExc_ValueError, "ctc: activations are of %zd examples, labels of %zd, and there are %zd input lengths",
+                     (Py_ssize_t)batch, (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[1], 0),
+                     (Py_ssize_t)PyArray_DIM((PyArrayObject *)in[2], 0));
+        return -1;
+    }
+    if (symbols == 0) {
+        PyErr_SetString(PyExc_ValueError, "ctc: activations have no symbols, not even the blank");
+        return -1;
+    }
+    const int flags = NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST;
+    if ((x = (PyArrayObject *)PyArray_FROM_OTF(in[0], type, NPY_ARRAY_CARRAY_RO)) == NULL
+        || (label_array = (PyArrayObject *)PyArray_FROM_OTF(in[1], NPY_INT64, flags)) == NULL
+        || (length_array = (PyArrayObject *)PyArray_FROM_OTF(in[2], NPY_INT64, flags)) == NULL)
+        goto done;
+    const npy_int64 *lengths = PyArray_DATA(length_array);
+    for (npy_intp i = 0; i < batch; ++i)
+        if (lengths[i] < 0 || lengths[i] > time) {
+            PyErr_Format(PyExc_ValueError, "ctc: input_lengths[%zd] is %lld, but there are activations of %zd time steps", (Py_ssize_t)i,
+                         (long long)lengths[i], (Py_ssize_t)time);
+            goto done;
+        }
+    counts = PyMem_New(npy_intp, batch + 1);
+    costs = PyMem_New(double, batch + 1);
+    if (counts == NULL || costs == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    if ((labels = read_labels(label_array, batch, symbols, counts)) == NULL)
+        goto done;
+    npy_intp width = PyArray_DIM(label_array, 1), item = PyArray_ITEMSIZE(x);
+    PyArrayObject *cost = native_alloc(out, 1, &batch, type);
+    PyArrayObject *gradient = cost == NULL || nout < 2 ? NULL : native_alloc(out + 1, 3, PyArray_DIMS(x), type);
+    if (cost == NULL || (nout > 1 && gradient == NULL))
+        goto done;
+    if (gradient != NULL)
+        /* Steps after the end of an example have no influence. */
+        memset(PyArray_DATA(gradient), 0, (size_t)PyArray_NBYTES(gradient));
+    int threads = words->openmp ? native_threads() : 1;
+    (void)threads;
+#ifdef _OPENMP
+#pragma omp parallel for schedule(dynamic) num_threads(threads) if (threads > 1) reduction(|| : lacking)
+#endif
+    for (npy_intp i = 0; i < batch; ++i) {
+        Example e = {(npy_intp)lengths[i], symbols, counts[i], labels + i * width, PyArray_BYTES(x) + i * symbols * item,
+                     batch * symbols * item, gradient == NULL ? NULL : PyArray_BYTES(gradient) + i * symbols * item};
+        lacking = lacking || solve(&e, type, costs + i) < 0;
+    }
+    if (lacking) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (npy_intp i = 0; i < batch; ++i)
+        if (type == NPY_FLOAT32)
+            ((npy_float32 *)PyArray_DATA(cost))[i] = (npy_float32)costs[i];
+        else
+            ((npy_float64 *)PyArray_DATA(cost))[i] = costs[i];
+    status = 0;
+done:
+    PyMem_Free(labels);
+    PyMem_Free(counts);
+    PyMem_Free(costs);
+    Py_XDECREF(x);
+    Py_XDECREF(label_array);
+    Py_XDECREF(length_array);
+    return status;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(ctc), {NULL}};
+NATIVE_MODULE(ctc, entries)

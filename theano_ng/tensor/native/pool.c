@@ -1,0 +1,457 @@
+/* Pooling: maxima, sums and averages of windows that slide over the last axes, and their gradients. */
+#include "native.h"
+#include "threads.h"
+#include "pool_windows.h"
+
+/* As the modes of PoolingMode_t. */
+enum { POOL_MAX, POOL_SUM, POOL_INC_PAD, POOL_EXC_PAD };
+
+/* One binary uses the widest registers that the machine has. */
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
+#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define VECTORISED __attribute__((target_clones("avx2", "default")))
+#else
+#define VECTORISED
+#endif
+
+/* What the loops read and write; `gradient` has the shape of the output, in sums_at_maxima that of the image. */
+typedef struct {
+    const void *x, *maxima, *gradient;
+    void *result;
+    int mode;
+} PoolArrays;
+
+typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch);
+
+/* Of a line that numbers of windows are spread over: what stands before element 0, the elements or the blocks of all windows, and the windows
+ * that end behind. */
+static inline npy_intp layer_length(const Windows *w)
+{
+    const Axis *a = last_axis(w);
+    npy_intp blocks = a->out * a->stride;
+    return w->direct ? a->n : w->before + (a->n > blocks ? a->n : blocks) + w->layers * a->stride;
+}
+
+#define REAL npy_float32
+#define ACC npy_float32
+#define NAME(f) f##_f32
+#define WORD npy_int32
+#define PAIRS_LOW {0, 0, 1, 1, 2, 2, 3, 3}
+#define PAIRS_HIGH {4, 4, 5, 5, 6, 6, 7, 7}
+#include "pool_planes.h"
+#include "pool_gradients.h"
+#undef WORD
+#undef PAIRS_LOW
+#undef PAIRS_HIGH
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_float64
+#define ACC npy_float64
+#define NAME(f) f##_f64
+#define WORD npy_int64
+#define PAIRS_LOW {0, 0, 1, 1}
+#define PAIRS_HIGH {2, 2, 3, 3}
+#include "pool_planes.h"
+#include "pool_gradients.h"
+#undef WORD
+#undef PAIRS_LOW
+#undef PAIRS_HIGH
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_int8
+#define ACC npy_int64
+#define NAME(f) f##_i8
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_int16
+#define ACC npy_int64
+#define NAME(f) f##_i16
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_int32
+#define ACC npy_int64
+#define NAME(f) f##_i32
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_int64
+#define ACC npy_int64
+#define NAME(f) f##_i64
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_uint8
+#define ACC npy_uint64
+#define NAME(f) f##_u8
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_uint16
+#define ACC npy_uint64
+#define NAME(f) f##_u16
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_uint32
+#define ACC npy_uint64
+#define NAME(f) f##_u32
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+#define REAL npy_uint64
+#define ACC npy_uint64
+#define NAME(f) f##_u64
+#include "pool_planes.h"
+#undef REAL
+#undef ACC
+#undef NAME
+
+static planes_fn pool_of(int type, npy_intp item)
+{
+    static const planes_fn with_sign[] = {pool_i8, pool_i16, pool_i32, pool_i64}, without[] = {pool_u8, pool_u16, pool_u32, pool_u64};
+    if (type == NPY_FLOAT32 || type == NPY_FLOAT64)
+        return type == NPY_FLOAT32 ? pool_f32 : pool_f64;
+    if (!PyTypeNum_ISINTEGER(type))
+        return NULL;
+    return (PyTypeNum_ISSIGNED(type) ? with_sign : without)[item == 1 ? 0 : item == 2 ? 1 : item == 4 ? 2 : 3];
+}
+
+/* -- where the windows lie ---------------------------------------------------------------------------------------- */
+
+NATIVE_WORDS(pooling, ndim, ignore_border, mode, openmp);
+
+/* Reads ws, stride or pad: values[d * 3 + which]. */
+static int read_vector(PyObject *vector, const char *name, int nd, int which, int64_t *values)
+{
+    PyArrayObject *v = (PyArrayObject *)PyArray_FROMANY(vector, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    if (v == NULL)
+        return -1;
+    int status = 0;
+    if (PyArray_NDIM(v) != 1 || PyArray_DIM(v, 0) != nd) {
+        PyErr_Format(PyExc_ValueError, "%s must be a vector of size %d, got %zd elements", name, nd, (Py_ssize_t)PyArray_SIZE(v));
+        status = -1;
+    }
+    for (int d = 0; d < nd && status == 0; ++d) {
+        int64_t value = ((const int64_t *)PyArray_DATA(v))[d];
+        if (value < (which == 2 ? 0 : 1)) {
+            PyErr_Format(PyExc_ValueError, "Pool: %s must be at least %d for every axis, got %lld for axis %d", name, which == 2 ? 0 : 1,
+                         (long long)value, d);
+            status = -1;
+        }
+        values[d * 3 + which] = value;
+    }
+    Py_DECREF(v);
+    return status;
+}
+
+/* How many windows there are along an axis; -1 when no memory would hold them. See output_length in signal/pool_windows.py. */
+static npy_intp output_length(npy_intp n, int64_t window, int64_t stride, int64_t pad, int ignore_border)
+{
+    if (n == 0)
+        return 0;
+    if (!ignore_border)
+        return stride >= window ? (n - 1) / stride + 1 : (n - 1 < window - stride ? 0 : (n - 1 - window + stride) / stride) + 1;
+    __int128 room = (__int128)n + 2 * (__int128)pad - window;
+    if (room < 0)
+        return 0;
+    room = room / stride + 1;
+    return room > NPY_MAX_INTP / 64 || pad > NPY_MAX_INTP / 4 ? -1 : (npy_intp)room;
+}
+
+static void free_windows(Windows *w)
+{
+    if (w->axes != NULL && w->nd > 0)
+        PyMem_Free(w->axes[0].first);
+    PyMem_Free(w->axes);
+    w->axes = NULL;
+}
+
+/* Reads the last three inputs. Fills all but the tables, and the lengths of the output. Returns -1 with an exception set on failure. */
+static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_words *words, npy_intp *out_shape)
+{
+    static const char *const names[] = {"ws", "stride", "pad"};
+    int nd = (int)words->ndim, before = PyArray_NDIM(x) - nd;
+    int64_t values[3 * NPY_MAXDIMS];
+    *w = (Windows){.nd = nd};
+    if (nd < 1 || before < 0) {
+        PyErr_Format(PyExc_ValueError, "Pool: %d axes of an array of %d dimensions cannot be pooled", nd, PyArray_NDIM(x));
+        return -1;
+    }
+    for (int which = 0; which < 3; ++which)
+        if (read_vector(vectors[which], names[which], nd, which, values) < 0)
+            return -1;
+    if ((w->axes = PyMem_Calloc(nd, sizeof(Axis))) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    w->planes = w->in_size = w->out_size = w->out_rows = 1;
+    for (int d = 0; d < before; ++d) {
+        out_shape[d] = PyArray_DIM(x, d);
+        w->planes *= out_shape[d];
+    }
+    for (int d = nd - 1; d >= 0; --d) {
+        Axis *a = &w->axes[d];
+        int64_t window = values[3 * d], stride = values[3 * d + 1], pad = values[3 * d + 2];
+        if (pad > 0 && !words->ignore_border) {
+            PyErr_Format(PyExc_ValueError, "Pool: pad works only with ignore_border=True, got pad=%lld", (long long)pad);
+            return -1;
+        }
+        if (pad >= window) {
+            PyErr_Format(PyExc_ValueError, "Pool: pad must be smaller than ws, got pad=%lld and ws=%lld for axis %d", (long long)pad,
+                         (long long)window, d);
+            return -1;
+        }
+        a->n = PyArray_DIM(x, before + d);
+        a->out = output_length(a->n, window, stride, pad, words->ignore_border != 0);
+        if (a->out < 0 || __builtin_mul_overflow(w->out_size, a->out, &w->out_size)) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        /* Windows beyond the image and its margins, and strides to windows that do not exist, would only make numbers large. */
+        a->window = window > a->n + 2 * pad ? a->n : window;
+        a->stride = a->out <= 1 ? a->window : stride;
+        a->pad = pad;
+        a->step = w->in_size;
+        w->in_size *= a->n;
+        if (d < nd - 1)
+            w->out_rows *= a->out;
+        out_shape[before + d] = a->out;
+    }
+    npy_intp bytes;
+    if (__builtin_mul_overflow(w->out_size, w->planes, &bytes) || __builtin_mul_overflow(bytes, 16, &bytes)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
+}
+
+/* The tables, for outputs and images that are not empty. */
+static int make_tables(Windows *w)
+{
+    npy_intp total = 0;
+    for (int d = 0; d < w->nd; ++d)
+        total += w->axes[d].out;
+    npy_intp *table = PyMem_Malloc(3 * (size_t)total * sizeof(npy_intp));
+    if (table == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    w->most_rows = 1;
+    w->all_rows_once = 1;
+    for (int d = 0; d < w->nd; ++d) {
+        Axis *a = &w->axes[d];
+        npy_intp most = 0, reached = 0;
+        a->first = table, a->last = table + total, a->room = table + 2 * total;
+        table += a->out;
+        a->whole_begin = (a->pad + a->stride - 1) / a->stride;
+        if (a->whole_begin > a->out)
+            a->whole_begin = a->out;
+        a->whole_end = a->whole_begin;
+        for (npy_intp o = 0; o < a->out; ++o) {
+            npy_intp first = o * a->stride - a->pad, last = first + a->window;
+            if (last > a->n + a->pad)
+                last = a->n + a->pad;
+            if (first >= 0 && first + a->window <= a->n)
+                a->whole_end = o + 1;
+            a->room[o] = last - first;
+            a->first[o] = first < 0 ? 0 : first;
+            a->last[o] = last > a->n ? a->n : last;
+            if (a->last[o] - a->first[o] > most)
+                most = a->last[o] - a->first[o];
+            if (d < w->nd - 1 && a->first[o] != reached)
+                w->all_rows_once = 0;
+            reached = a->last[o];
+        }
+        if (d < w->nd - 1) {
+            w->most_rows *= most;
+            if (reached != a->n)
+                w->all_rows_once = 0;
+        }
+    }
+    const Axis *a = last_axis(w);
+    w->layers = (a->window + a->stride - 1) / a->stride;
+    w->rest = a->window - (w->layers - 1) * a->stride;
+    w->direct = w->layers > MOST_LAYERS || a->pad > a->n;
+    if (w->direct)
+        w->layers = 1;
+    w->before = w->layers * a->stride;
+    w->kept = 1;
+    if (w->nd == 2 && !w->direct && !w->all_rows_once && w->axes[0].window <= MOST_LAYERS * w->axes[0].stride)
+        w->kept = (w->axes[0].window + w->axes[0].stride - 1) / w->axes[0].stride + 1;
+    return 0;
+}
+
+/* Runs the loops over all planes, by several threads if wanted. A thread needs `numbers` numbers of `item` bytes of memory. */
+static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *arrays, size_t numbers, size_t item, int openmp)
+{
+    int threads = openmp && w->planes > 1 && w->planes * w->in_size >= 1 << 15 ? native_threads() : 1;
+    if (threads > w->planes)
+        threads = (int)w->planes;
+    size_t scratch = (numbers * item + 127) & ~(size_t)63, rows = ((size_t)w->most_rows * sizeof(npy_intp) + 127) & ~(size_t)63;
+    char *memory = PyMem_Malloc((size_t)threads * (scratch + rows));
+    if (memory == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+#ifdef _OPENMP
+    if (threads > 1) {
+        Py_BEGIN_ALLOW_THREADS
+#pragma omp parallel num_threads(threads)
+        {
+            npy_intp count = omp_get_num_threads(), me = omp_get_thread_num();
+            char *own = memory + (size_t)me * (scratch + rows);
+            loops(w, arrays, w->planes * me / count, w->planes * (me + 1) / count, (npy_intp *)own, own + rows);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    else
+#endif
+        loops(w, arrays, 0, w->planes, (npy_intp *)memory, memory + rows);
+    PyMem_Free(memory);
+    return 0;
+}
+
+/* -- the native functions ----------------------------------------------------------------------------------------- */
+
+/* New references to C-contiguous arrays of the same type. */
+static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
+{
+    for (int i = 0; i < count; ++i) {
+        PyArrayObject *a = (PyArrayObject *)in[i];
+        if (!PyArray_Check(in[i]) || PyArray_TYPE(a) != PyArray_TYPE((PyArrayObject *)in[0])) {
+            PyErr_SetString(PyExc_TypeError, "Pool: arrays of one dtype are needed");
+            return -1;
+        }
+        if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a))
+            Py_INCREF(a);
+        else
+            a = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
+        if ((arrays[i] = a) == NULL)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_shape(PyArrayObject *a, int nd, const npy_intp *shape, const char *what)
+{
+    if (PyArray_NDIM(a) == nd && PyArray_CompareLists(PyArray_DIMS(a), shape, nd))
+        return 0;
+    PyObject *expected = PyArray_IntTupleFromIntp(nd, shape), *given = PyArray_IntTupleFromIntp(PyArray_NDIM(a), PyArray_DIMS(a));
+    if (expected != NULL && given != NULL)
+        PyErr_Format(PyExc_ValueError, "Pool: %s has shape %R, but %R is needed with these windows", what, given, expected);
+    Py_XDECREF(expected);
+    Py_XDECREF(given);
+    return -1;
+}
+
+enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
+
+/* in: x; maxima and gradient of the output (MAX_GRAD); gradient of the output (AVERAGE_GRAD); maxima and a direction like x (MAX_SUMS); a
+ * direction (MAX_ROP); then ws, stride, pad. */
+static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_words *words)
+{
+    int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;
+    PyArrayObject *arrays[3] = {NULL};
+    Windows w = {0};
+    npy_intp out_shape[NPY_MAXDIMS];
+    if (nin != tensors + 3) {
+        PyErr_Format(PyExc_ValueError, "Pool: %d inputs expected, got %d", tensors + 3, nin);
+        return -1;
+    }
+    if (contiguous_inputs(tensors, in, arrays) < 0 || find_windows(&w, arrays[0], in + tensors, words, out_shape) < 0)
+        goto done;
+    int nd = PyArray_NDIM(arrays[0]), type = PyArray_TYPE(arrays[0]), single = type == NPY_FLOAT32;
+    const npy_intp *shape = PyArray_DIMS(arrays[0]);
+    if (which != POOL && type != NPY_FLOAT32 && type != NPY_FLOAT64) {
+        PyErr_SetString(PyExc_TypeError, "Gradients of pooling: float32 or float64 expected");
+        goto done;
+    }
+    if (which == MAX_GRAD || which == MAX_SUMS)
+        if (check_shape(arrays[1], nd, out_shape, "maxout") < 0)
+            goto done;
+    if (which != POOL) {
+        int like_image = which == MAX_SUMS || which == MAX_ROP;
+        if (check_shape(arrays[tensors - 1], nd, like_image ? shape : out_shape, like_image ? "the direction" : "the gradient") < 0)
+            goto done;
+    }
+    int makes_image = which == MAX_GRAD || which == AVERAGE_GRAD;
+    PyArrayObject *result = native_alloc(out, nd, makes_image ? shape : out_shape, type);
+    if (result == NULL)
+        goto done;
+    status = 0;
+    if (PyArray_SIZE(result) == 0)
+        goto done;
+    if (w.out_size == 0) {
+        memset(PyArray_DATA(result), 0, PyArray_NBYTES(result));
+        goto done;
+    }
+    if ((status = make_tables(&w)) < 0)
+        goto done;
+    PoolArrays data = {
+        .x = PyArray_DATA(arrays[0]),
+        .maxima = which == MAX_GRAD || which == MAX_SUMS ? PyArray_DATA(arrays[1]) : NULL,
+        .gradient = which == POOL ? NULL : PyArray_DATA(arrays[tensors - 1]),
+        .result = PyArray_DATA(result),
+        .mode = (int)words->mode,
+    };
+    size_t n = (size_t)last_axis(&w)->n, outputs = (size_t)last_axis(&w)->out, length = (size_t)layer_length(&w), numbers, item = 8;
+    planes_fn loops;
+    switch (which) {
+    case POOL:
+        loops = pool_of(type, PyArray_ITEMSIZE(result));
+        numbers = n + 2 * outputs;
+        break;
+    case MAX_GRAD:
+        loops = single ? max_grad_f32 : max_grad_f64;
+        numbers = (size_t)w.kept * 3 * length;
+        break;
+    case AVERAGE_GRAD:
+        loops = single ? average_grad_f32 : average_grad_f64;
+        numbers = 3 * length + 2 * outputs;
+        break;
+    default:
+        loops = single ? sums_at_maxima_f32 : sums_at_maxima_f64;
+        numbers = (2 + (size_t)w.layers) * length + outputs;
+    }
+    if (loops == NULL) {
+        PyErr_Format(PyExc_TypeError, "Pool: no code for NumPy type number %d", type);
+        status = -1;
+    }
+    else
+        status = run_planes(&w, loops, &data, numbers, item, words->openmp != 0);
+done:
+    free_windows(&w);
+    for (int i = 0; i < tensors; ++i)
+        Py_XDECREF(arrays[i]);
+    return status;
+}
+
+#define POOLING(name, which)                                                                          \
+    NATIVE_FUNCTION(name, ndim, ignore_border, mode, openmp)                                          \
+    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_words *words) \
+    {                                                                                                 \
+        (void)nout;                                                                                   \
+        return pooling(which, nin, in, out, (const struct pooling_words *)words);                     \
+    }
+POOLING(pool, POOL)
+POOLING(max_grad, MAX_GRAD)
+POOLING(average_grad, AVERAGE_GRAD)
+POOLING(max_sums, MAX_SUMS)
+POOLING(max_rop, MAX_ROP)
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(pool),     NATIVE_ENTRY(max_grad), NATIVE_ENTRY(average_grad),
+                                      NATIVE_ENTRY(max_sums), NATIVE_ENTRY(max_rop),  {NULL}};
+
+NATIVE_MODULE(pool, entries)

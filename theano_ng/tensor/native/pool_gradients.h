@@ -1,0 +1,355 @@
+/* Gradients of pooling, for one floating-point type; pool.c includes this once per type after pool_planes.h.
+ *
+ * Numbers of windows (maxima, gradients) are spread over the elements that the windows begin at: windows of stride s become blocks of s equal
+ * numbers. Shifted by l blocks, that line holds what the elements need of their windows in layer l (pool_windows.h), and all columns can be
+ * computed side by side. `before` numbers stand in front of element 0, zeros where no window is. */
+/* The gradient of an element: a value, not a condition for reading it, so that nothing is in the way of vectors. */
+INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
+{
+    return x == maximum ? g : 0;
+}
+
+INLINE void NAME(spread_by)(npy_intp count, const npy_intp stride, const REAL *restrict from, REAL *restrict to)
+{
+    for (npy_intp o = 0; o < count; ++o)
+        for (npy_intp r = 0; r < stride; ++r)
+            to[o * stride + r] = from[o];
+}
+
+INLINE void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
+{
+    const Axis *a = last_axis(w);
+    REAL *to = line + w->before - a->pad;
+    if (a->stride == 1)
+        memcpy(to, from, (size_t)a->out * sizeof(REAL));
+    else if (a->stride == 2)
+        NAME(spread_by)(a->out, 2, from, to);
+    else if (a->stride == 3)
+        NAME(spread_by)(a->out, 3, from, to);
+    else
+        NAME(spread_by)(a->out, a->stride, from, to);
+}
+
+/* Only the first `rest` of each block; the others are zero already. */
+INLINE void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL *restrict line)
+{
+    const Axis *a = last_axis(w);
+    npy_intp stride = a->stride;
+    REAL *to = line + w->before - a->pad;
+    if (stride == 2 && w->rest == 1)
+        for (npy_intp o = 0; o < a->out; ++o) {
+            to[2 * o] = from[o];
+            to[2 * o + 1] = 0;
+        }
+    else
+        for (npy_intp o = 0; o < a->out; ++o)
+            for (npy_intp r = 0; r < w->rest; ++r)
+                to[o * stride + r] = from[o];
+}
+
+/* The gradients of the elements of a line that equal the maximum: those of layer l are `stride` before those of layer l - 1. */
+INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL *restrict x, const REAL *maxima, const REAL *g,
+                                     const REAL *g_rest, REAL *restrict gx)
+{
+    npy_intp n = last_axis(w)->n, s = last_axis(w)->stride;
+    const REAL *z = maxima + w->before;
+    g += w->before, g_rest += w->before;
+    if (w->layers == 1)
+        for (npy_intp i = 0; i < n; ++i) {
+            REAL total = NAME(at)(x[i], z[i], g_rest[i]);
+            gx[i] = add ? gx[i] + total : total;
+        }
+    else if (w->layers == 2) {
+        const REAL *z2 = z - s, *g2 = g_rest - s;
+        for (npy_intp i = 0; i < n; ++i) {
+            REAL total = NAME(at)(x[i], z[i], g[i]) + NAME(at)(x[i], z2[i], g2[i]);
+            gx[i] = add ? gx[i] + total : total;
+        }
+    }
+    else if (w->layers == 3) {
+        const REAL *z2 = z - s, *g2 = g - s, *z3 = z2 - s, *g3 = g_rest - 2 * s;
+        for (npy_intp i = 0; i < n; ++i) {
+            REAL total = NAME(at)(x[i], z[i], g[i]) + NAME(at)(x[i], z2[i], g2[i]) + NAME(at)(x[i], z3[i], g3[i]);
+            gx[i] = add ? gx[i] + total : total;
+        }
+    }
+    else
+        for (npy_intp l = 0; l < w->layers; ++l) {
+            const REAL *zl = z - l * s, *gl = (l == w->layers - 1 ? g_rest : g) - l * s;
+            if (l == 0 && !add)
+                for (npy_intp i = 0; i < n; ++i)
+                    gx[i] = NAME(at)(x[i], zl[i], gl[i]);
+            else
+                for (npy_intp i = 0; i < n; ++i)
+                    gx[i] += NAME(at)(x[i], zl[i], gl[i]);
+        }
+}
+
+typedef REAL NAME(eight) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
+typedef WORD NAME(eight_words) __attribute__((vector_size(32)));
+
+/* The gradients of `lines` lines whose elements belong to one window each, by twos: `count` windows, at least as many as fit a register. What
+ * is left over at the end is computed again together with what is before it. */
+INLINE void NAME(gradient_by_twos)(npy_intp count, const int lines, const npy_intp *rows, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
+{
+    const npy_intp lanes = (npy_intp)(32 / sizeof(REAL));
+    const NAME(eight_words) low = PAIRS_LOW, high = PAIRS_HIGH;
+    for (npy_intp o = 0; o < count; o += lanes) {
+        if (o > count - lanes)
+            o = count - lanes;
+        NAME(eight) zo = *(const NAME(eight) *)(z + o), go = *(const NAME(eight) *)(g + o);
+        NAME(eight) z_left = __builtin_shuffle(zo, low), z_right = __builtin_shuffle(zo, high);
+        NAME(eight_words) g_left = (NAME(eight_words))__builtin_shuffle(go, low), g_right = (NAME(eight_words))__builtin_shuffle(go, high);
+        for (int k = 0; k < lines; ++k) {
+            const NAME(eight) *from = (const NAME(eight) *)(x + rows[k] + 2 * o);
+            NAME(eight) *to = (NAME(eight) *)(gx + rows[k] + 2 * o);
+            to[0] = (NAME(eight))((NAME(eight_words))(from[0] == z_left) & g_left);
+            to[1] = (NAME(eight))((NAME(eight_words))(from[1] == z_right) & g_right);
+        }
+    }
+}
+
+/* Windows of two columns that lie side by side; the last may be cut. */
+INLINE void NAME(gradient_of_pairs)(const Axis *a, npy_intp count, const npy_intp *rows, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
+{
+    npy_intp whole = a->whole_end, k = 0;
+    for (; k + 2 <= count; k += 2)
+        NAME(gradient_by_twos)(whole, 2, rows + k, x, z, g, gx);
+    if (k < count)
+        NAME(gradient_by_twos)(whole, 1, rows + k, x, z, g, gx);
+    if (a->n > 2 * whole)
+        for (k = 0; k < count; ++k)
+            for (npy_intp i = rows[k] + 2 * whole; i < rows[k] + a->n; ++i)
+                gx[i] = whole < a->out && x[i] == z[whole] ? g[whole] : 0;
+}
+
+/* A line of the output, spread: three lines of layer_length numbers. */
+typedef struct {
+    REAL *maxima, *g, *g_rest;
+} NAME(Spread);
+
+INLINE NAME(Spread) NAME(spread_in)(const Windows *w, REAL *memory)
+{
+    npy_intp length = layer_length(w);
+    REAL *g = memory + length;
+    return (NAME(Spread)){memory, g, w->rest == last_axis(w)->stride ? g : g + length};
+}
+
+INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, const NAME(Spread) *s)
+{
+    NAME(spread)(w, z, s->maxima);
+    if (s->g != s->g_rest)
+        NAME(spread_rest)(w, gz, s->g_rest);
+    if (w->layers > 1 || s->g == s->g_rest)
+        NAME(spread)(w, gz, s->g);
+}
+
+/* The gradients of a line of which every element belongs to windows of two lines of the output, and in each of these to two or one. */
+INLINE void NAME(gradient_at_two_maxima)(const Windows *w, const REAL *restrict x, const NAME(Spread) *one, const NAME(Spread) *two,
+                                         REAL *restrict gx)
+{
+    npy_intp n = last_axis(w)->n, here = w->before, back = here - last_axis(w)->stride;
+    const REAL *z1 = one->maxima + here, *y1 = one->maxima + back, *g1 = one->g + here, *h1 = one->g_rest + back;
+    const REAL *z2 = two->maxima + here, *y2 = two->maxima + back, *g2 = two->g + here, *h2 = two->g_rest + back;
+    for (npy_intp i = 0; i < n; ++i)
+        gx[i] = (NAME(at)(x[i], z1[i], g1[i]) + NAME(at)(x[i], y1[i], h1[i])) + (NAME(at)(x[i], z2[i], g2[i]) + NAME(at)(x[i], y2[i], h2[i]));
+}
+
+/* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread, and the next one, so that
+ * nothing is read again right after it was written in other pieces. */
+INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
+{
+    const Axis *a = &w->axes[0];
+    npy_intp n = last_axis(w)->n, out = last_axis(w)->out, length = layer_length(w), ready = 0, low = 0, high = 0;
+    for (npy_intp y = 0; y < a->n; ++y, x += n, gx += n) {
+        while (high < a->out && a->first[high] <= y)
+            ++high;
+        while (low < high && a->last[low] <= y)
+            ++low;
+        for (; ready <= high && ready < a->out; ++ready) {
+            NAME(Spread) line = NAME(spread_in)(w, memory + ready % w->kept * 3 * length);
+            NAME(spread_all)(w, z + ready * out, gz + ready * out, &line);
+        }
+        if (low == high)
+            memset(gx, 0, (size_t)n * sizeof(REAL));
+        NAME(Spread) one = NAME(spread_in)(w, memory + low % w->kept * 3 * length);
+        if (high - low == 2 && w->layers == 2) {
+            NAME(Spread) two = NAME(spread_in)(w, memory + (low + 1) % w->kept * 3 * length);
+            NAME(gradient_at_two_maxima)(w, x, &one, &two, gx);
+            continue;
+        }
+        for (npy_intp o = low; o < high; ++o) {
+            one = NAME(spread_in)(w, memory + o % w->kept * 3 * length);
+            if (o == low)
+                NAME(gradient_at_maxima)(w, 0, x, one.maxima, one.g, one.g_rest, gx);
+            else
+                NAME(gradient_at_maxima)(w, 1, x, one.maxima, one.g, one.g_rest, gx);
+        }
+    }
+}
+
+/* scratch: three lines of layer_length numbers, for each line that is kept. */
+VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+{
+    const Axis *a = last_axis(w);
+    npy_intp out = a->out;
+    REAL *memory = (REAL *)scratch;
+    NAME(Spread) line = NAME(spread_in)(w, memory);
+    int pairs = w->all_rows_once && a->window == 2 && a->stride == 2 && a->pad == 0 && a->whole_end >= (npy_intp)(32 / sizeof(REAL));
+    memset(scratch, 0, (size_t)w->kept * 3 * (size_t)layer_length(w) * sizeof(REAL));
+    for (npy_intp plane = begin; plane < end; ++plane) {
+        const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
+        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
+        REAL *gx = (REAL *)arrays->result + plane * w->in_size;
+        npy_intp index[NPY_MAXDIMS] = {0};
+        if (w->kept > 1) {
+            NAME(max_grad_by_lines)(w, x, z, gz, gx, memory);
+            continue;
+        }
+        if (!w->all_rows_once || w->direct)
+            memset(gx, 0, (size_t)w->in_size * sizeof(REAL));
+        for (npy_intp r = 0; r < w->out_rows; ++r, z += out, gz += out, next_row(w, index)) {
+            npy_intp count = window_rows(w, index, rows);
+            if (w->direct) {
+                for (npy_intp o = 0; o < out; ++o)
+                    for (npy_intp k = 0; k < count; ++k)
+                        for (npy_intp i = a->first[o]; i < a->last[o]; ++i)
+                            gx[rows[k] + i] += x[rows[k] + i] == z[o] ? gz[o] : 0;
+                continue;
+            }
+            if (pairs) {
+                NAME(gradient_of_pairs)(a, count, rows, x, z, gz, gx);
+                continue;
+            }
+            NAME(spread_all)(w, z, gz, &line);
+            if (w->all_rows_once)
+                for (npy_intp k = 0; k < count; ++k)
+                    NAME(gradient_at_maxima)(w, 0, x + rows[k], line.maxima, line.g, line.g_rest, gx + rows[k]);
+            else
+                for (npy_intp k = 0; k < count; ++k)
+                    NAME(gradient_at_maxima)(w, 1, x + rows[k], line.maxima, line.g, line.g_rest, gx + rows[k]);
+        }
+    }
+}
+
+/* The shares of a line of the image in the sums or averages of a line of the output, whose gradients are `shares`. */
+INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, REAL *g, REAL *g_rest, REAL *restrict total)
+{
+    const Axis *a = last_axis(w);
+    npy_intp n = a->n, s = a->stride;
+    if (w->direct) {
+        memset(total, 0, (size_t)n * sizeof(REAL));
+        for (npy_intp o = 0; o < a->out; ++o)
+            for (npy_intp i = a->first[o]; i < a->last[o]; ++i)
+                total[i] += shares[o];
+        return total;
+    }
+    if (g != g_rest)
+        NAME(spread_rest)(w, shares, g_rest);
+    if (w->layers > 1 || g == g_rest)
+        NAME(spread)(w, shares, g);
+    const REAL *first = g + w->before, *last = g_rest + w->before - (w->layers - 1) * s;
+    if (w->layers == 1)
+        return last;
+    for (npy_intp i = 0; i < n; ++i)
+        total[i] = first[i] + last[i];
+    for (npy_intp l = 1; l < w->layers - 1; ++l)
+        for (npy_intp i = 0; i < n; ++i)
+            total[i] += first[i - l * s];
+    return total;
+}
+
+/* scratch: three lines of layer_length and two of out numbers. */
+VECTORISED static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+                                          char *scratch)
+{
+    const Axis *a = last_axis(w);
+    npy_intp n = a->n, out = a->out, length = layer_length(w);
+    REAL *g = (REAL *)scratch, *g_rest = w->rest == a->stride ? g : g + length, *total = (REAL *)scratch + 2 * length;
+    REAL *shares = total + length, *divisors = shares + out;
+    int mode = arrays->mode;
+    memset(scratch, 0, 3 * (size_t)length * sizeof(REAL));
+    if (mode > POOL_SUM)
+        NAME(divisors_of)(a, mode, divisors);
+    for (npy_intp plane = begin; plane < end; ++plane) {
+        const REAL *gz = (const REAL *)arrays->gradient + plane * w->out_size;
+        REAL *gx = (REAL *)arrays->result + plane * w->in_size;
+        npy_intp index[NPY_MAXDIMS] = {0};
+        if (!w->all_rows_once)
+            memset(gx, 0, (size_t)w->in_size * sizeof(REAL));
+        for (npy_intp r = 0; r < w->out_rows; ++r, gz += out, next_row(w, index)) {
+            npy_intp count = window_rows(w, index, rows);
+            const REAL *from = gz;
+            if (mode > POOL_SUM) {
+                REAL lines = (REAL)outer_count(w, index, mode == POOL_INC_PAD);
+                for (npy_intp o = 0; o < out; ++o)
+                    shares[o] = gz[o] / (lines * divisors[o]);
+                from = shares;
+            }
+            const REAL *line = NAME(shares_of_line)(w, from, g, g_rest, total);
+            for (npy_intp k = 0; k < count; ++k) {
+                REAL *restrict to = gx + rows[k];
+                if (w->all_rows_once)
+                    memcpy(to, line, (size_t)n * sizeof(REAL));
+                else
+                    for (npy_intp i = 0; i < n; ++i)
+                        to[i] += line[i];
+            }
+        }
+    }
+}
+
+/* Sums of `direction` where x equals the maxima, which are computed here when they are not given.
+ * scratch: 2 + layers lines of layer_length, one of out numbers. */
+VECTORISED static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+                                            char *scratch)
+{
+    const Axis *a = last_axis(w);
+    npy_intp n = a->n, out = a->out, s = a->stride, length = layer_length(w);
+    REAL *maxima = (REAL *)scratch, *line = maxima + length, *sums = line + length, *own = sums + w->layers * length;
+    memset(scratch, 0, (2 + (size_t)w->layers) * (size_t)length * sizeof(REAL));
+    for (npy_intp plane = begin; plane < end; ++plane) {
+        const REAL *x = (const REAL *)arrays->x + plane * w->in_size, *e = (const REAL *)arrays->gradient + plane * w->in_size;
+        const REAL *z = (const REAL *)arrays->maxima + (arrays->maxima == NULL ? 0 : plane * w->out_size);
+        REAL *result = (REAL *)arrays->result + plane * w->out_size;
+        npy_intp index[NPY_MAXDIMS] = {0};
+        for (npy_intp r = 0; r < w->out_rows; ++r, result += out, next_row(w, index)) {
+            npy_intp count = window_rows(w, index, rows);
+            const REAL *top = z + r * out;
+            if (arrays->maxima == NULL) {
+                NAME(greatest_in_windows)(a, NAME(greatest_lines)(n, x, rows, count, line), own);
+                top = own;
+            }
+            if (w->direct) {
+                for (npy_intp o = 0; o < out; ++o) {
+                    REAL total = 0;
+                    for (npy_intp k = 0; k < count; ++k)
+                        for (npy_intp i = a->first[o]; i < a->last[o]; ++i)
+                            total += x[rows[k] + i] == top[o] ? e[rows[k] + i] : 0;
+                    result[o] = total;
+                }
+                continue;
+            }
+            NAME(spread)(w, top, maxima);
+            for (npy_intp l = 0; l < w->layers; ++l) {
+                const REAL *restrict m = maxima + w->before - l * s;
+                REAL *restrict to = sums + l * length + w->before;
+                memset(to, 0, (size_t)n * sizeof(REAL));
+                for (npy_intp k = 0; k < count; ++k) {
+                    const REAL *restrict xk = x + rows[k], *restrict ek = e + rows[k];
+                    for (npy_intp i = 0; i < n; ++i)
+                        to[i] += NAME(at)(xk[i], m[i], ek[i]);
+                }
+            }
+            for (npy_intp o = 0; o < out; ++o) {
+                REAL total = 0;
+                for (npy_intp l = 0; l < w->layers; ++l) {
+                    const REAL *from = sums + l * length + w->before - a->pad + (o + l) * s;
+                    for (npy_intp k = 0; k < (l == w->layers - 1 ? w->rest : s); ++k)
+                        total += from[k];
+                }
+                result[o] = total;
+            }
+        }
+    }
+}

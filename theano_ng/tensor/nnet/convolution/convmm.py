@@ -1,0 +1,58 @@
+"""Convolution of images with kernels, and its gradients, as the Ops of `corr` and `corr3d` correlate them: kernels are read in reverse.
+
+A correlation with ``kern[:, :, ::-1, ::-1]`` gives the same, but has to copy the kernels first, and to reverse what the gradient makes of them.
+"""
+
+from theano_ng.tensor.nnet.corr import CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
+from theano_ng.tensor.nnet.corr3d import Corr3dMM, Corr3dMM_gradInputs, Corr3dMM_gradWeights
+
+__all__ = [
+    "Conv3dMM",
+    "Conv3dMM_gradInputs",
+    "Conv3dMM_gradWeights",
+    "ConvMM",
+    "ConvMM_gradInputs",
+    "ConvMM_gradWeights",
+]
+
+
+class ConvMM(CorrMM):
+    """:class:`CorrMM` with kernels that are flipped."""
+
+    flip = True
+
+
+class ConvMM_gradWeights(CorrMM_gradWeights):
+    """Gradient of :class:`ConvMM` with respect to the kernels."""
+
+    flip = True
+
+
+class ConvMM_gradInputs(CorrMM_gradInputs):
+    """Gradient of :class:`ConvMM` with respect to the images."""
+
+    flip = True
+
+
+class Conv3dMM(Corr3dMM):
+    """:class:`Corr3dMM` with kernels that are flipped."""
+
+    flip = True
+
+
+class Conv3dMM_gradWeights(Corr3dMM_gradWeights):
+    """Gradient of :class:`Conv3dMM` with respect to the kernels."""
+
+    flip = True
+
+
+class Conv3dMM_gradInputs(Corr3dMM_gradInputs):
+    """Gradient of :class:`Conv3dMM` with respect to the images."""
+
+    flip = True
+
+
+for _op in (ConvMM, ConvMM_gradWeights, ConvMM_gradInputs):
+    _op.forward, _op.grad_weights, _op.grad_inputs = ConvMM, ConvMM_gradWeights, ConvMM_gradInputs
+for _op in (Conv3dMM, Conv3dMM_gradWeights, Conv3dMM_gradInputs):
+    _op.forward, _op.grad_weights, _op.grad_inputs = Conv3dMM, Conv3dMM_gradWeights, Conv3dMM_gradInputs

@@ -1,0 +1,208 @@
+"""Images made larger by bilinear interpolation."""
+
+from math import gcd
+
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Variable
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
+from theano_ng.tensor.elemwise.functions import abs_, add, cast
+from theano_ng.tensor.nnet.convolution.shapes import is_int, known
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import arange
+from theano_ng.tensor.shaping.joining import join
+from theano_ng.tensor.shaping.reshaping import reshape
+
+__all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "frac_bilinear_upsampling"]
+
+
+def _checked_ratio(ratio):
+    """A ratio: a positive int, or a scalar variable of integers; ValueError otherwise."""
+    if is_int(ratio):
+        if ratio < 1:
+            raise ValueError("the ratio must be positive, got %s" % ratio)
+        return int(ratio)
+    if isinstance(ratio, Variable) and ratio.ndim == 0 and ratio.dtype in INTEGERS:
+        number = known(ratio)
+        # A variable of few bits would overflow.
+        return cast(ratio, "int64") if number is None else _checked_ratio(number)
+    raise ValueError("the ratio must be an integer, got %s" % (ratio,))
+
+
+def bilinear_kernel_1D(ratio, normalize=True):
+    """The kernel that interpolates linearly between elements that are `ratio` apart: a triangle.
+
+    Parameters
+    ----------
+    ratio : int, or scalar variable of integers
+    normalize : bool
+        Whether the kernel is divided by `ratio`, so that its peak is 1.
+
+    Returns
+    -------
+    (2 * ratio - 1,) tensor of ``config.floatX``
+
+    Raises
+    ------
+    ValueError
+        For a ratio that is no positive integer.
+
+    Examples
+    --------
+    >>> bilinear_kernel_1D(3, normalize=False).eval()
+    array([1., 2., 3., 2., 1.])
+    """
+    ratio = _checked_ratio(ratio)
+    kernel = cast(ratio - abs_(arange(1 - ratio, ratio)), config.floatX)
+    return kernel / cast(ratio, config.floatX) if normalize else kernel
+
+
+def bilinear_kernel_2D(ratio, normalize=True):
+    """The kernel that interpolates bilinearly between pixels that are `ratio` apart: the outer product of :func:`bilinear_kernel_1D`.
+
+    Parameters
+    ----------
+    ratio : int, or scalar variable of integers
+    normalize : bool
+        Whether the kernel is divided by ``ratio ** 2``, so that its peak is 1.
+
+    Returns
+    -------
+    (2 * ratio - 1, 2 * ratio - 1) tensor of ``config.floatX``
+    """
+    kernel = bilinear_kernel_1D(ratio, normalize)
+    return kernel.dimshuffle(0, "x") * kernel.dimshuffle("x", 0)
+
+
+def _neighbours(x, axis):
+    """What lies before and behind each gap of an axis, the ends of which go on beyond it."""
+    along = lambda *limits: (slice(None),) * axis + (slice(*limits),)  # noqa: E731
+    longer = join(axis, x[along(0, 1)], x, x[along(-1, None)])
+    return longer[along(0, -1)], longer[along(1, None)]
+
+
+def _cut(length, numerator, denominator):
+    """The slice of what lies in the gaps of an axis: the place of its first element is ``(numerator - 1) // 2``."""
+    start = numerator - (numerator - 1) // 2
+    return slice(start, start + length * numerator, denominator)
+
+
+def _interpolated(x, ratios, separately):
+    """The last two axes of images, made longer by ratios (numerator, denominator)."""
+    batch, channels, rows, columns = (x.shape[i] for i in range(4))
+    (n, _), (m, _) = ratios
+    # For each gap, how far its places are from what lies before.
+    far_rows, far_columns = (cast(arange(k), x.dtype) / cast(k, x.dtype) for k in (n, m))
+    cut_rows, cut_columns = (_cut(length, *ratio) for length, ratio in zip((rows, columns), ratios))
+    above, below = _neighbours(x, 2)
+    if separately:
+        above, below = (v.dimshuffle(0, 1, 2, "x", 3) for v in (above, below))
+        x = above + (below - above) * far_rows.dimshuffle("x", "x", "x", 0, "x")
+        x = reshape(x, (batch, channels, x.shape[2] * n, columns))[:, :, cut_rows]
+        left, right = (v.dimshuffle(0, 1, 2, 3, "x") for v in _neighbours(x, 3))
+        x = left + (right - left) * far_columns.dimshuffle("x", "x", "x", "x", 0)
+        return reshape(x, (batch, channels, x.shape[2], x.shape[3] * m))[:, :, :, cut_columns]
+    corners = [v.dimshuffle(0, 1, 2, "x", 3, "x") for side in (above, below) for v in _neighbours(side, 3)]
+    r, c = far_rows.dimshuffle("x", "x", "x", 0, "x", "x"), far_columns.dimshuffle("x", "x", "x", "x", "x", 0)
+    shares = [(1 - r) * (1 - c), (1 - r) * c, r * (1 - c), r * c]
+    x = add(*[share * corner for share, corner in zip(shares, corners)])
+    x = reshape(x, (batch, channels, x.shape[2] * n, x.shape[4] * m))
+    return x[:, :, cut_rows, cut_columns]
+
+
+def _fractions(frac_ratio):
+    """The ratios of rows and of columns as pairs of int in lowest terms; ValueError for anything else."""
+    if not isinstance(frac_ratio, tuple):
+        raise ValueError("frac_ratio must be a tuple, got %s" % (frac_ratio,))
+    pairs = frac_ratio if all(isinstance(r, tuple) for r in frac_ratio) else (frac_ratio, frac_ratio)
+    result = []
+    for pair in pairs:
+        if len(pairs) != 2 or len(pair) != 2 or not all(is_int(n) and n > 0 for n in pair):
+            raise ValueError(
+                "frac_ratio must be a pair of positive integers (numerator, denominator), or two of them, got %s"
+                % (frac_ratio,)
+            )
+        divisor = gcd(*map(int, pair))
+        result.append((int(pair[0]) // divisor, int(pair[1]) // divisor))
+    return result
+
+
+def _images(input):
+    """A 4-d tensor of floats; ValueError for another rank."""
+    input = as_tensor_variable(input)
+    if input.ndim != 4:
+        raise ValueError("images must be a 4D tensor, got %s" % input.type)
+    return cast(input, config.floatX) if input.dtype in DISCRETE else input
+
+
+def frac_bilinear_upsampling(input, frac_ratio):
+    """Interpolate images bilinearly, such that they are larger by a fraction.
+
+    Parameters
+    ----------
+    input : (batch, channels, rows, columns) tensor
+    frac_ratio : (numerator, denominator), or two of them for rows and for columns
+        Positive int. A ratio below 1 makes images smaller.
+
+    Returns
+    -------
+    (batch, channels, rows * ratio, columns * ratio) tensor
+        Lengths that are not whole are rounded up.
+
+    Raises
+    ------
+    ValueError
+        For another ratio, or images that have not four dimensions.
+
+    Notes
+    -----
+    Of a ratio n / d in lowest terms, images are made n times larger as :func:`bilinear_upsampling` does, and of the result each d-th row and
+    column is taken, from the first one.
+    """
+    return _interpolated(_images(input), _fractions(frac_ratio), True)
+
+
+def bilinear_upsampling(
+    input, ratio=None, frac_ratio=None, batch_size=None, num_input_channels=None, use_1D_kernel=True
+):
+    """Interpolate images bilinearly, such that they are larger.
+
+    Parameters
+    ----------
+    input : (batch, channels, rows, columns) tensor
+    ratio : int, or scalar variable of integers
+        How many times larger.
+    frac_ratio : pair of int, or two of them
+        A ratio that is a fraction, in place of `ratio`; see :func:`frac_bilinear_upsampling`.
+    batch_size, num_input_channels : int, optional
+        The first lengths of `input`, where they are known; what is 1 is broadcastable in the result.
+    use_1D_kernel : bool
+        Whether rows are interpolated first and then columns, or both together. The result is the same.
+
+    Returns
+    -------
+    (batch, channels, rows * ratio, columns * ratio) tensor
+
+    Raises
+    ------
+    ValueError
+        When not exactly one ratio is given, or one that is none.
+
+    Notes
+    -----
+    Pixel i of an axis comes to place ``i * ratio + (ratio - 1) // 2``. What lies before the first and behind the last pixel is equal to it, one place more
+    at the end than at the start where the ratio is even.
+    """
+    if ratio is not None and frac_ratio is not None:
+        raise ValueError("can't use ratio and frac_ratio together")
+    if ratio is None and frac_ratio is None:
+        raise ValueError("No ratio (or frac_ratio) provided")
+    input = _images(input)
+    if frac_ratio is not None:
+        ratios = _fractions(frac_ratio)
+    else:
+        ratios = [(_checked_ratio(ratio), 1)] * 2
+    output = _interpolated(input, ratios, use_1D_kernel)
+    lengths = (known(batch_size), known(num_input_channels))
+    return patternbroadcast(output, [flag or length == 1 for flag, length in zip(output.broadcastable, lengths)])

@@ -1,0 +1,230 @@
+"""Connectionist temporal classification: the cost of labels that are not aligned with the input.
+
+The implementation is the package's own; no other library is needed, and ``config.ctc.root`` is not read.
+"""
+
+import numpy as np
+
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import OpenMPOp
+from theano_ng.gof.optdb import register_loader
+from theano_ng.lazy import lazy_names
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.type import TensorType
+
+__all__ = ["ConnectionistTemporalClassification", "ctc", "ctc_available", "ctc_present"]
+
+register_loader("theano_ng.tensor.nnet.opt_ctc")
+
+# Rules are imported when somebody asks for them.
+__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.nnet.opt_ctc": "local_ctc_no_grad"})
+
+
+def ctc_present():
+    """Whether there is an implementation: there is."""
+    return True
+
+
+def ctc_available():
+    """Whether there is an implementation: there is."""
+    return True
+
+
+ctc_present.msg = ctc_available.msg = None
+ctc_present.path = ctc_available.path = None
+ctc_present.avail = ctc_available.avail = True
+
+
+def _one_example(frames, labels):
+    """Cost and gradient of one example.
+
+    Parameters
+    ----------
+    frames : ndarray (steps, symbols) of float64
+    labels : ndarray of int
+
+    Returns
+    -------
+    float, ndarray
+    """
+    steps = len(frames)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        shifted = frames - frames.max(axis=1, keepdims=True)
+        frames = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    # A blank before, between and after the labels.
+    states = np.zeros(2 * len(labels) + 1, int)
+    states[1::2] = labels
+    emitted = frames[:, states]
+    # Whether a path may come to a state from the one before last.
+    skips = np.zeros(len(states), bool)
+    skips[3::2] = labels[1:] != labels[:-1]
+    if not steps:
+        return (0.0 if len(labels) == 0 else np.inf), frames
+
+    def moved(row, skips, by):
+        """The logarithm of the ways to each state: by staying, one state on, or two."""
+        one, two = np.full((2, len(row)), -np.inf)
+        if by > 0:
+            one[1:], two[2:] = row[:-1], row[:-2]
+        else:
+            one[:-1], two[:-2] = row[1:], row[2:]
+        return np.logaddexp(np.logaddexp(row, one), np.where(skips, two, -np.inf))
+
+    forward = np.empty_like(emitted)
+    start = np.full(len(states), -np.inf)
+    start[:2] = 0
+    forward[0] = start + emitted[0]
+    for t in range(1, steps):
+        forward[t] = moved(forward[t - 1], skips, 1) + emitted[t]
+    total = np.logaddexp.reduce(forward[-1, -2:])
+    if total == -np.inf:
+        return np.inf, np.zeros_like(frames)
+    onwards = np.append(skips[2:], [False] * min(2, len(skips)))
+    backward = start[::-1]
+    gradient = np.exp(frames)
+    for t in reversed(range(steps)):
+        if t < steps - 1:
+            backward = moved(backward + emitted[t + 1], onwards, -1)
+        np.subtract.at(gradient[t], states, np.exp(forward[t] + backward - total))
+    return -total, gradient
+
+
+class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
+    """Cost of labels by connectionist temporal classification (Graves et al., 2006); see :func:`ctc`.
+
+    Inputs: activations (time, batch, symbols), labels (batch, length), input lengths (batch). Outputs: costs (batch), and gradients with
+    respect to the activations.
+
+    Parameters
+    ----------
+    compute_grad : bool
+        Whether there is the second output.
+    openmp : bool, optional
+        Whether examples are shared by threads; ``config.openmp`` by default.
+    """
+
+    __props__ = ("compute_grad",)
+
+    def __init__(self, compute_grad=True, openmp=None):
+        OpenMPOp.__init__(self, openmp=openmp)
+        self.compute_grad = bool(compute_grad)
+
+    def make_node(self, activations, labels, input_lengths):
+        activations, labels, input_lengths = (as_tensor_variable(v) for v in (activations, labels, input_lengths))
+        for name, value, ndim in (
+            ("activations", activations, 3),
+            ("labels", labels, 2),
+            ("input_lengths", input_lengths, 1),
+        ):
+            if value.ndim != ndim:
+                raise ValueError("%s must have %d dimensions, got %s" % (name, ndim, value.type))
+            if name != "activations" and value.dtype not in INTEGERS:
+                raise TypeError("%s must be integers, got %s" % (name, value.type))
+        if not activations.dtype.startswith("float"):
+            raise TypeError("activations must be floats, got %s" % activations.type)
+        outputs = [TensorType(activations.dtype, activations.broadcastable[1:2])()]
+        if self.compute_grad:
+            outputs.append(activations.type())
+        return Apply(self, [activations, labels, input_lengths], outputs)
+
+    def native_code(self, node):
+        if node.inputs[0].dtype not in ("float32", "float64"):
+            return None
+        return NativeCode("theano_ng.tensor.native.ctc:ctc", openmp=bool(self.openmp))
+
+    def c_headers(self):
+        return NativeOp.c_headers(self)
+
+    def c_compile_args(self):
+        return []
+
+    def perform(self, node, inputs, output_storage):
+        activations, labels, lengths = inputs
+        time, batch, symbols = activations.shape
+        if labels.shape[0] != batch or lengths.shape[0] != batch:
+            raise ValueError(
+                "ctc: activations are of %d examples, labels of %d, and there are %d input lengths"
+                % (batch, labels.shape[0], lengths.shape[0])
+            )
+        if symbols == 0:
+            raise ValueError("ctc: activations have no symbols, not even the blank")
+        for i, n in enumerate(lengths):
+            if not 0 <= n <= time:
+                raise ValueError(
+                    "ctc: input_lengths[%d] is %d, but there are activations of %d time steps" % (i, n, time)
+                )
+        for i, j in np.argwhere((labels == 0) | (labels >= symbols))[:1]:
+            raise ValueError(
+                "ctc: labels[%d, %d] is %d, but labels are from 1 to %d: 0 is the blank, negative numbers are padding"
+                % (i, j, labels[i, j], symbols - 1)
+            )
+        costs, gradients = np.zeros(batch, activations.dtype), np.zeros_like(activations, order="C")
+        for i, n in enumerate(lengths):
+            here = labels[i].astype(np.int64)
+            costs[i], gradients[:n, i] = _one_example(activations[:n, i].astype(np.float64), here[here > 0])
+        output_storage[0][0] = costs
+        if self.compute_grad:
+            output_storage[1][0] = gradients
+
+    def infer_shape(self, node, input_shapes):
+        return [(input_shapes[0][1],), input_shapes[0]][: len(node.outputs)]
+
+    def _gradients(self, inputs, outputs=None):
+        """The gradients of the costs: the output that there is, or one of a node that has it."""
+        if self.compute_grad and outputs is not None:
+            return outputs[1]
+        return type(self)(compute_grad=True, openmp=self.openmp)(*inputs)[1]
+
+    def L_op(self, inputs, outputs, output_grads):
+        activations, labels, input_lengths = inputs
+        of_numbers = [grad_undefined(self, 1, labels), grad_undefined(self, 2, input_lengths)]
+        if self.compute_grad and not isinstance(output_grads[1].type, DisconnectedType):
+            return [grad_not_implemented(self, 0, activations, "second derivative")] + of_numbers
+        if isinstance(output_grads[0].type, DisconnectedType):
+            return [DisconnectedType()()] + of_numbers
+        return [output_grads[0].dimshuffle("x", 0, "x") * self._gradients(inputs, outputs)] + of_numbers
+
+    def R_op(self, inputs, eval_points):
+        direction = eval_points[0]
+        if direction is None:
+            return [None] * (1 + self.compute_grad)
+        found = [(self._gradients(inputs) * direction).sum(axis=(0, 2))]
+        if self.compute_grad:
+            found.append(grad_not_implemented(self, 0, inputs[0], "second derivative"))
+        return found
+
+
+def ctc(activations, labels, input_lengths):
+    """Cost of labels by connectionist temporal classification.
+
+    The negative logarithm of the probability of all alignments: sequences of symbols, one for each time step, that become the labels when
+    repeated symbols are merged and then blanks are left out. Symbols have the probabilities that softmax makes of the activations.
+
+    Parameters
+    ----------
+    activations : (time, batch, symbols) tensor of floats
+        Before softmax. Symbol 0 is the blank.
+    labels : (batch, length) tensor of integers
+        From 1 on; negative numbers are padding.
+    input_lengths : (batch,) tensor of integers
+        The number of time steps of each example; what comes later is not read.
+
+    Returns
+    -------
+    (batch,) tensor
+        Infinite (with gradient zero) for an example whose labels have no alignment, for they are too many.
+
+    Raises
+    ------
+    ValueError
+        When the function runs: other numbers of examples, labels that are no symbols or blank, input lengths beyond the activations.
+
+    References
+    ----------
+    A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with
+    Recurrent Neural Networks, ICML 2006.
+    """
+    return ConnectionistTemporalClassification()(activations, labels, input_lengths)[0]

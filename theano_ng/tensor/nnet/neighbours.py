@@ -1,0 +1,324 @@
+"""Windows of images as rows of a matrix, and back."""
+
+import numpy as np
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import cast, int_div, switch
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.type import TensorType
+
+__all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
+
+# The modes, numbered as in native/neighbours.c.
+_MODES = ("valid", "half", "full", "wrap_centered", "ignore_borders")
+
+
+def _pair(value, name):
+    """`value` as a vector of two integers."""
+    value = as_tensor_variable(value)
+    if value.ndim != 1:
+        raise TypeError("Images2Neibs: %s must be a vector of two integers, got %s" % (name, value.type))
+    if value.dtype not in DISCRETE:
+        if not isinstance(value, Constant) or not (value.data == np.trunc(value.data)).all():
+            raise TypeError("Images2Neibs: %s must be a vector of integers, got %s" % (name, value.type))
+        value = as_tensor_variable(value.data.astype("int64"))
+    return value
+
+
+def _windows(mode, i, size, neib, step):
+    """Places of the windows along one dimension of an image.
+
+    Parameters
+    ----------
+    mode : str
+    i : {0, 1}
+        Rows or columns.
+    size, neib, step : int
+
+    Returns
+    -------
+    places : ndarray (windows, neib) of int
+    inside : ndarray (windows, neib) of bool
+        False for places of the margin.
+
+    Raises
+    ------
+    TypeError
+        When windows and image do not fit.
+    """
+    first, padded = 0, size
+    if mode == "wrap_centered":
+        if neib % 2 == 0:
+            raise TypeError("Images2Neibs: in mode wrap_centered need patch with odd shapes")
+        if size < neib:
+            raise TypeError(
+                "Images2Neibs: in wrap_centered mode, don't support image shapes smaller then the patch shapes: "
+                "neib_shape[%d]=%d, ten4.shape[%d]=%d" % (i, neib, i + 2, size)
+            )
+        first, grid = -(neib // 2), -(-size // step)
+    else:
+        if mode in ("half", "full"):
+            margin = neib // 2 if mode == "half" else neib - 1
+            first, padded = -margin, size + 2 * margin
+        if mode == "ignore_borders":
+            grid = 0 if padded < neib else (padded - neib) // step + 1
+        elif padded < neib or (padded - neib) % step:
+            raise TypeError(
+                "neib_shape[%d]=%d, neib_step[%d]=%d and ten4.shape[%d]=%d not consistent"
+                % (i, neib, i, step, i + 2, size)
+            )
+        else:
+            grid = (padded - neib) // step + 1
+    places = first + np.arange(grid)[:, None] * step + np.arange(neib)
+    if mode == "wrap_centered":
+        return places % size, np.ones(places.shape, bool)
+    inside = (places >= 0) & (places < size)
+    return np.where(inside, places, 0), inside
+
+
+class _Windows(NativeOp, Op):
+    """What both directions share.
+
+    Parameters
+    ----------
+    mode : {'valid', 'ignore_borders', 'wrap_centered', 'half', 'full'}
+    """
+
+    __props__ = ("mode",)
+
+    def __init__(self, mode="valid"):
+        if mode not in _MODES:
+            raise NotImplementedError(
+                "Only modes %s have been implemented for %s, got %r"
+                % (", ".join(sorted(_MODES)), type(self).__name__, mode)
+            )
+        self.mode = mode
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, self.mode)
+
+    def _places(self, size, neib_shape, neib_step):
+        """`_windows` for rows and columns, after the checks of the numbers."""
+        for name, what, pair in (("neib_shape", "shape", neib_shape), ("neib_step", "step", neib_step)):
+            if pair.shape[0] != 2:
+                raise TypeError("%s wrong %s ; has to contain 2 elements" % (name, what))
+            if (pair <= 0).any():
+                raise ValueError("%s values <= 0. Got %d %d." % (name, *pair))
+        return [_windows(self.mode, i, size[i], int(neib_shape[i]), int(neib_step[i])) for i in range(2)]
+
+    def _grid(self, size, neib, step):
+        """Symbolic number of windows along one dimension."""
+        if self.mode == "wrap_centered":
+            return int_div(size - 1, step) + 1
+        if self.mode in ("half", "full"):
+            size = size + 2 * (int_div(neib, 2) if self.mode == "half" else neib - 1)
+        grid = int_div(size - neib, step) + 1
+        return switch(size < neib, 0, grid) if self.mode == "ignore_borders" else grid
+
+
+class Images2Neibs(_Windows):
+    """Windows of images as rows; see :func:`images2neibs`. Inputs: the images, neib_shape, neib_step."""
+
+    def make_node(self, ten4, neib_shape, neib_step=None):
+        ten4, neib_shape = as_tensor_variable(ten4), _pair(neib_shape, "neib_shape")
+        neib_step = neib_shape if neib_step is None else _pair(neib_step, "neib_step")
+        if ten4.ndim != 4:
+            raise TypeError("Images2Neibs: ten4 must have 4 dimensions, got %s" % ten4.type)
+        return Apply(self, [ten4, neib_shape, neib_step], [TensorType(ten4.dtype, (False, False))()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.neighbours:images2neibs", mode=_MODES.index(self.mode))
+
+    def perform(self, node, inp, out_):
+        ten4, neib_shape, neib_step = inp
+        (y, y_inside), (x, x_inside) = self._places(ten4.shape[2:], neib_shape, neib_step)
+        shape = (ten4.shape[0] * ten4.shape[1] * y.shape[0] * x.shape[0], y.shape[1] * x.shape[1])
+        if 0 in ten4.shape:
+            out_[0][0] = np.zeros(shape, ten4.dtype)
+            return
+        found = ten4[:, :, y[:, None, :, None], x[:, None, :]]
+        inside = y_inside[:, None, :, None] & x_inside[:, None, :]
+        out_[0][0] = np.where(inside, found, ten4.dtype.type(0)).reshape(shape)
+
+    def infer_shape(self, node, input_shape):
+        images, channels, *size = input_shape[0]
+        _, neib_shape, neib_step = node.inputs
+        grid = [self._grid(size[i], neib_shape[i], neib_step[i]) for i in range(2)]
+        return [(images * channels * grid[0] * grid[1], neib_shape[0] * neib_shape[1])]
+
+    def grad(self, inp, grads):
+        x, neib_shape, neib_step = inp
+        (gz,) = grads
+        of_numbers = [grad_undefined(self, 1, neib_shape), grad_undefined(self, 2, neib_step)]
+        if x.dtype in DISCRETE:
+            return [x.zeros_like(dtype=config.floatX)] + of_numbers
+        lengths = [1 if flag else x.shape[i] for i, flag in enumerate(x.broadcastable)]
+        return [Images2NeibsGrad(self.mode)(gz, *lengths, neib_shape, neib_step)] + of_numbers
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [self(eval_points[0], *inputs[1:])]
+
+
+class Images2NeibsGrad(_Windows):
+    """Rows added up where their windows are: the transpose of :class:`Images2Neibs`.
+
+    Inputs: the rows, the four lengths of the images, neib_shape, neib_step.
+    """
+
+    def make_node(self, neibs, images, channels, rows, columns, neib_shape, neib_step):
+        neibs = as_tensor_variable(neibs)
+        if neibs.ndim != 2:
+            raise TypeError("%s: neibs must be a matrix, got %s" % (type(self).__name__, neibs.type))
+        lengths = [as_tensor_variable(v) for v in (images, channels, rows, columns)]
+        for v in lengths:
+            if v.ndim != 0 or v.dtype not in DISCRETE:
+                raise TypeError("%s: lengths must be integer scalars, got %s" % (type(self).__name__, v.type))
+        flags = [_is_one(v) for v in lengths]
+        neib_shape, neib_step = _pair(neib_shape, "neib_shape"), _pair(neib_step, "neib_step")
+        return Apply(self, [neibs, *lengths, neib_shape, neib_step], [TensorType(neibs.dtype, flags)()])
+
+    def native_code(self, node):
+        if node.inputs[0].dtype in ("float16", "bool"):
+            return None
+        return NativeCode("theano_ng.tensor.native.neighbours:neibs_sum", mode=_MODES.index(self.mode))
+
+    def perform(self, node, inputs, output_storage):
+        neibs, *lengths, neib_shape, neib_step = inputs
+        lengths = [int(v) for v in lengths]
+        for i, n in enumerate(lengths):
+            if n < 0:
+                raise ValueError("Images2NeibsGrad: the images cannot have length %d along axis %d" % (n, i))
+        (y, y_inside), (x, x_inside) = self._places(lengths[2:], neib_shape, neib_step)
+        expected = (lengths[0] * lengths[1] * y.shape[0] * x.shape[0], y.shape[1] * x.shape[1])
+        if neibs.shape != expected:
+            raise ValueError(
+                "Images2NeibsGrad: neibs has shape %s, expected %s for images of shape %s"
+                % (neibs.shape, expected, tuple(lengths))
+            )
+        wide = np.float32 if neibs.dtype == np.float16 else neibs.dtype
+        result = np.zeros(lengths, wide)
+        if result.size:
+            windows = neibs.reshape(lengths[0], lengths[1], y.shape[0], x.shape[0], y.shape[1], x.shape[1])
+            # The places of one element of all windows are different.
+            for r in range(y.shape[1]):
+                for c in range(x.shape[1]):
+                    here, there = y_inside[:, r], x_inside[:, c]
+                    found = windows[..., r, c][:, :, here][..., there]
+                    result[:, :, y[here, r][:, None], x[there, c]] += found
+        output_storage[0][0] = result.astype(neibs.dtype, copy=False)
+
+    def infer_shape(self, node, input_shapes):
+        return [tuple(cast(v, "int64") for v in node.inputs[1:5])]
+
+    def connection_pattern(self, node):
+        return [[True]] + [[False]] * 6
+
+    def L_op(self, inputs, outputs, grads):
+        neibs, *_, neib_shape, neib_step = inputs
+        rest = [DisconnectedType()() for _ in range(6)]
+        if neibs.dtype in DISCRETE:
+            return [neibs.zeros_like(dtype=config.floatX)] + rest
+        found = Images2Neibs(self.mode)(grads[0], neib_shape, neib_step)
+        if found.broadcastable != neibs.broadcastable:
+            found = patternbroadcast(found, neibs.broadcastable)
+        return [found] + rest
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [self(eval_points[0], *inputs[1:])]
+
+
+def _is_one(v):
+    try:
+        return bool(get_scalar_constant_value(v) == 1)
+    except NotScalarConstantError:
+        return False
+
+
+def images2neibs(ten4, neib_shape, neib_step=None, mode="valid"):
+    """Windows of images as rows of a matrix.
+
+    Parameters
+    ----------
+    ten4 : tensor with 4 dimensions
+        Two dimensions of any meaning, rows, columns.
+    neib_shape : vector of 2 integers
+        Rows and columns of a window; may be symbolic.
+    neib_step : vector of 2 integers, optional
+        How far the next window is; by default windows touch, and do not overlap.
+    mode : {'valid', 'ignore_borders', 'wrap_centered', 'half', 'full'}
+        valid
+            Windows lie in the image, and the last ones end where it ends, or an error is raised.
+        ignore_borders
+            Windows lie in the image; what is left over is ignored.
+        wrap_centered
+            The first window has its centre in the first pixel, and windows go on at the other side of the image. They have odd lengths.
+        half
+            valid, for an image between margins of zeros as wide as half a window, rounded down.
+        full
+            valid, for an image between margins of zeros as wide as a window less one.
+
+    Returns
+    -------
+    TensorVariable
+        A matrix with a row for each window: along the first dimension, the second, then rows of windows, from left to right. A row has the
+        pixels of the window row by row.
+
+    Raises
+    ------
+    TypeError
+        When the function runs: windows do not fit the image.
+    ValueError
+        When the function runs: lengths or steps that are not positive.
+    """
+    return Images2Neibs(mode)(ten4, neib_shape, neib_step)
+
+
+def neibs2images(neibs, neib_shape, original_shape, mode="valid"):
+    """The images of which `images2neibs`, with the default step, made the rows of a matrix.
+
+    Parameters
+    ----------
+    neibs : matrix
+    neib_shape : vector of 2 integers
+        As for `images2neibs`.
+    original_shape : sequence of 4 integers, or a vector
+        The shape of the images; may be symbolic.
+    mode : str
+        As there; with 'ignore_borders' pixels in no window are 0.
+
+    Returns
+    -------
+    TensorVariable
+        With 4 dimensions.
+
+    Raises
+    ------
+    TypeError, ValueError
+        When the function runs: shapes do not match.
+    """
+    neibs = as_tensor_variable(neibs)
+    if not isinstance(original_shape, (tuple, list)):
+        original_shape = as_tensor_variable(original_shape)
+        if isinstance(original_shape, Constant):
+            original_shape = [int(n) for n in original_shape.data]
+        else:
+            original_shape = [original_shape[i] for i in range(4)]
+    if len(original_shape) != 4:
+        raise ValueError("neibs2images: original_shape must have 4 elements, got %d" % len(original_shape))
+    collect = Images2NeibsGrad(mode)
+    images = collect(neibs, *original_shape, neib_shape, neib_shape)
+    if mode != "wrap_centered":
+        return images
+    # Windows that go on at the other side may be there twice.
+    times = collect(neibs.zeros_like() + np.ones((), neibs.dtype), *original_shape, neib_shape, neib_shape)
+    return (int_div(images, times) if neibs.dtype in DISCRETE else images / times).astype(neibs.dtype)

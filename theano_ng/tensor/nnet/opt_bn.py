@@ -1,0 +1,72 @@
+"""Rules for batch normalization: how the abstract Ops are computed on the CPU."""
+
+from theano_ng.gof.optdb import LocalGroupDB
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.tensor.elemwise.functions import cast, sqrt
+from theano_ng.tensor.nnet.bn import (
+    AbstractBatchNormInference,
+    AbstractBatchNormTrain,
+    AbstractBatchNormTrainGrad,
+    BatchNormTrain,
+    BatchNormTrainGrad,
+    correction,
+)
+from theano_ng.tensor.opt.own_registration import register_specialize_device
+
+bn_groupopt = LocalGroupDB()
+bn_groupopt.__name__ = "batchnorm_opts"
+register_specialize_device(bn_groupopt, "fast_compile")
+
+
+def _answer(node, results):
+    """What replaces the outputs of a node, or None when the types differ."""
+    if any(new.type != old.type for new, old in zip(results, node.outputs)):
+        return None
+    copy_stack_trace(node.outputs, results)
+    return results
+
+
+@local_optimizer([AbstractBatchNormTrain])
+def local_abstract_batch_norm_train(node):
+    """Normalize by native code, which has the statistics beside; running averages are expressions of these.
+
+    AbstractBatchNormTrain((0,))(A, row, row)[0]  ->  BatchNormTrain((0,))(A, row, row, T.constant(1e-4))[0]
+                                                               [30, batchnorm_opts, fast_run, fast_compile]
+    """
+    x, scale, bias, epsilon, factor, *running = node.inputs
+    out, mean, invstd, var = BatchNormTrain(node.op.axes)(x, scale, bias, epsilon)
+    results = [out, mean, invstd]
+    if running:
+        weight = cast(factor, x.dtype)
+        news = (mean, correction(x, node.op.axes) * var)
+        results += [old * (1 - weight) + new * weight for old, new in zip(running, news)]
+    return _answer(node, results)
+
+
+@local_optimizer([AbstractBatchNormTrainGrad])
+def local_abstract_batch_norm_train_grad(node):
+    """The gradient by native code.
+
+    AbstractBatchNormTrainGrad((0,))(A, B, row, row, row)[0]  ->
+        BatchNormTrainGrad((0,))(A, B, row, row, row, T.constant(1e-4))[0]
+                                                               [30, batchnorm_opts, fast_run, fast_compile]
+    """
+    return _answer(node, BatchNormTrainGrad(node.op.axes)(*node.inputs))
+
+
+@local_optimizer([AbstractBatchNormInference])
+def local_abstract_batch_norm_inference(node):
+    """Normalization by given statistics is elementwise, and becomes one loop with what stands around it.
+
+    AbstractBatchNormInference((0,))(A, row, row, row, row)  ->
+        (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]
+    """
+    x, scale, bias, mean, var, epsilon = node.inputs
+    return _answer(node, [(x - mean) * (scale / sqrt(var + cast(epsilon, x.dtype))) + bias])
+
+
+for _position, _rule in enumerate(
+    (local_abstract_batch_norm_train, local_abstract_batch_norm_train_grad, local_abstract_batch_norm_inference)
+):
+    bn_groupopt.register(_rule.__name__, _rule, "30", "fast_compile", "fast_run", position=_position, own=True)
+del _position, _rule

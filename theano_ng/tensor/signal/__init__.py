@@ -1,0 +1,1 @@
+"""Signal processing: pooling (`pool`) and convolution (`conv`)."""

@@ -1,0 +1,14 @@
+"""Deprecated names of the functions of `pool`."""
+
+import warnings
+
+from theano_ng.tensor.signal import pool
+from theano_ng.tensor.signal.pool import max_pool_2d_same_size
+
+__all__ = ["max_pool_2d", "max_pool_2d_same_size"]
+
+
+def max_pool_2d(input, ds, ignore_border=None, st=None, padding=(0, 0), mode="max"):
+    """Deprecated: :func:`theano_ng.tensor.signal.pool.pool_2d`, whose parameters `ws`, `stride` and `pad` are `ds`, `st` and `padding` here."""
+    warnings.warn("downsample.max_pool_2d is deprecated, use theano.tensor.signal.pool.pool_2d", stacklevel=2)
+    return pool.pool_2d(input, ds, ignore_border=ignore_border, stride=st, pad=padding, mode=mode)
