@@ -41,7 +41,7 @@ test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
 # Prints a case as soon as it is done; the reports are in build/audit.json too.
-AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng.typed_list theano_ng.scan theano_ng)
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng.typed_list theano_ng.scan theano_ng.sandbox theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
 AUDIT_PROCESSES ?= 2
@@ -67,7 +67,7 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
 	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays) \
-	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults
+	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults $(addprefix theano_ng.sandbox.tests.test_,rng_mrg multinomial)
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache

@@ -96,7 +96,6 @@ MOVED = {
 
 MISSING = {
     "sparse matrices": "sparse",
-    "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
     "interactive pictures of graphs": "d3viz",
 }

@@ -30,7 +30,7 @@ cdef enum:
 
 # bytes of state that may be copied in every call
 cdef enum:
-    EXPOSED_LIMIT = 262144
+    EXPOSED_LIMIT = 1048576
 
 
 _waiting = {}       # thread -> the gate that it waits at
@@ -144,6 +144,16 @@ cdef Py_ssize_t bytes_in_list(list value) except -1:
         else:
             size += getattr(element, "nbytes", 8)
     return size
+
+
+cdef bint is_generator(value):
+    """Whether a value is a generator of random numbers, whose state can be taken and put back."""
+    return hasattr(value, "get_state") and hasattr(value, "set_state")
+
+
+cdef object backup_of(value):
+    """What brings a value back after it was changed in place: its state, or a copy."""
+    return value.get_state() if is_generator(value) else copy.deepcopy(value)
 
 
 cdef list copy_list(list value, bint deep):
@@ -385,7 +395,7 @@ cdef class FunctionBase:
         if not self.always_guard and self.shapes in self.proven_shapes:
             self.last_shapes = self.shapes
             return self.guard_exposed()
-        self.backups = [(cell, cell[0], copy.deepcopy(cell[0])) for cell in self.guarded]
+        self.backups = [(cell, cell[0], backup_of(cell[0])) for cell in self.guarded]
         return 0
 
     cdef int guard_exposed(self) except -1:
@@ -402,10 +412,14 @@ cdef class FunctionBase:
                 size += bytes_in_list(value)
             elif PyArray_CheckExact(value):
                 size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
-            else:
+            elif not is_generator(value):
                 return 0
         if size <= EXPOSED_LIMIT:
-            self.backups = [(cell, cell[0], copy_list(cell[0], True) if type(cell[0]) is list else cell[0].copy()) for cell in self.exposed]
+            self.backups = [
+                (cell, cell[0], copy_list(cell[0], True) if type(cell[0]) is list
+                 else cell[0].copy() if PyArray_CheckExact(cell[0]) else backup_of(cell[0]))
+                for cell in self.exposed
+            ]
         elif lists:
             self.backups = [(cell, cell[0], copy_list(cell[0], False)) for cell in self.exposed if type(cell[0]) is list]
         return 0
@@ -426,6 +440,9 @@ cdef class FunctionBase:
                 cell[0] = value
             elif type(value) is list:
                 value[:] = backup
+                cell[0] = value
+            elif is_generator(value):
+                value.set_state(backup)
                 cell[0] = value
             else:
                 cell[0] = backup

@@ -135,6 +135,12 @@ shared = Port(
     "shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``."""
 )
 
+shared_random_state = Port(
+    "shared_random_state",
+    "theano_ng.tensor.shared_randomstreams",
+    """A shared variable with a `numpy.random.RandomState`, as ``randomstate_constructor(value, name, ...)``.""",
+)
+
 softplus = Port("softplus", "theano_ng.tensor.nnet.sigmoids", """``softplus(x)``: log(1 + exp(x)) without overflow.""")
 
 scan = Port(

@@ -5,6 +5,7 @@ import numbers
 import numpy as np
 
 from theano_ng.compile.sharedvalue import SharedVariable, shared_constructor
+from theano_ng.gof import ports
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.var import _tensor_py_operators
 
@@ -96,3 +97,18 @@ def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borr
     return ScalarSharedVariable(
         type=type_, value=np.array(data, copy=True), name=name, strict=strict, allow_downcast=allow_downcast
     )
+
+
+@shared_constructor
+def random_state_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False):
+    """Make a shared variable of a `numpy.random.RandomState`; see :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`.
+
+    NumPy imports its generators when they are first asked for, and so is the module that knows them.
+    """
+    cls = type(value)
+    if not any(base.__name__ == "RandomState" and base.__module__.startswith("numpy.") for base in cls.__mro__):
+        raise TypeError("expected a numpy.random.RandomState, got %s" % cls.__name__)
+    return ports.shared_random_state(value, name=name, strict=strict, allow_downcast=allow_downcast, borrow=borrow)
+
+
+ports.shared_random_state.fill("theano_ng.tensor.shared_randomstreams:randomstate_constructor")

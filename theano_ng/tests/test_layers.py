@@ -55,8 +55,9 @@ FLOORS = (
         "tensor.basic tensor.methods tensor.same tensor.saturating tensor.logarithms tensor.shortcuts",
     ),
     (
-        "linear algebra, transforms, files",
-        "tensor.linalg tensor.nlinalg tensor.slinalg tensor.fft tensor.fourier tensor.io",
+        "linear algebra, transforms, files, random streams",
+        "tensor.linalg tensor.nlinalg tensor.slinalg tensor.fft tensor.fourier tensor.io"
+        " tensor.random_shapes tensor.raw_random tensor.shared_randomstreams",
     ),
     ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),

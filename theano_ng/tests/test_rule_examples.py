@@ -9,12 +9,14 @@ the right side has the shape of the result. A list in brackets at the end of an 
 import copy
 import re
 import unittest
+from functools import partial
 
 import numpy as np
 
 import theano_ng
 import theano_ng.ifelse
 import theano_ng.sandbox.linalg
+import theano_ng.sandbox.rng_mrg
 import theano_ng.scan.opt
 import theano_ng.tensor.nnet.conv3d2d
 import theano_ng.tensor.nnet.convolution.opt
@@ -41,6 +43,7 @@ from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inpl
 from theano_ng.tensor.nnet import blocksparse, bn, crossentropy, ctc, opt_sigm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.shape import ShapeFeature
+from theano_ng.tensor.raw_random import RandomFunction, random_state_type
 from theano_ng.tensor.shaping.allocation import sum_to_shape
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.tests.rewriting import shown
@@ -119,6 +122,7 @@ _TABLE = [
     ("i", "int64", np.array(1)),
     ("j", "int64", np.array(2)),
     ("n", "int64", np.array(3)),
+    ("streams", "int32", np.arange(1, 13).reshape(2, 6)),
     ("blocks", "float64", (2, 2, 4, 4)),
     ("places", "int64", np.array([[0, 1, 1], [1, 0, 1]])),
     ("signs", "int64", np.array([[1], [2], [-1]])),
@@ -143,9 +147,15 @@ for _names, _dtype, _value in _TABLE:
         )
 VARIABLES["number"], VARIABLES["other"] = (scalar.float64("number"), 0.75), (scalar.float64("other"), 0.5)
 VARIABLES["l"] = TypedListType(T.dvector)("l"), [np.array([0.25, 0.5]), np.array([1.0, 2, 3])]
+VARIABLES["state"] = random_state_type("state"), np.random.RandomState(3)
 # Names that stand for expressions.
 ABBREVIATIONS = {"even": 2, "every_row": T.arange(VARIABLES["labels"][0].shape[0])}
 ABBREVIATIONS.update((name, T.constant(np.float64(number))) for number, name in enumerate(["zero", "unit", "two"]))
+
+
+def _drawn(op, state):
+    """A sample of three numbers."""
+    return op(state, [3], *([0.0, 1.0] if isinstance(op, RandomFunction) else []))[1]
 
 
 def _namespace():
@@ -194,6 +204,12 @@ def _namespace():
         OpFromGraph=OpFromGraph,
         scan=theano_ng.scan,
     )
+    for inplace in (False, True):
+        suffix = "_inplace" if inplace else ""
+        names["uniform" + suffix] = partial(_drawn, RandomFunction("uniform", T.dvector, inplace=inplace))
+        names["mrg_uniform" + suffix] = partial(
+            _drawn, theano_ng.sandbox.rng_mrg.mrg_uniform(T.dvector, inplace=inplace)
+        )
     names.update(abs=abs, np=np, scalar=scalar, slice=slice, consider_constant=theano_ng.gradient.consider_constant)
     names.update({name: v for name, (v, _) in VARIABLES.items()})
     names.update(ABBREVIATIONS)

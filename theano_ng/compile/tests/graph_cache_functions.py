@@ -14,6 +14,8 @@ import theano_ng as theano
 from theano_ng import tensor as tt
 from theano_ng.compile import graph_cache
 from theano_ng.compile.io import In, Out
+from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
+from theano_ng.tensor.shared_randomstreams import RandomStreams
 
 
 def layers():
@@ -132,6 +134,20 @@ def named_ops():
     return f, f([3.0])
 
 
+def random_numbers():
+    """Of every kind of Op that draws."""
+    numpy, mrg, pvals = RandomStreams(7), MRG_RandomStreams(7), np.array([[0.5, 0.5]])
+    samples = [
+        numpy.normal((3,)),
+        numpy.permutation(n=4),
+        numpy.choice((2,), a=5),
+        mrg.uniform((3,)),
+        mrg.multinomial(pvals=pvals),
+    ]
+    f = theano.function([], samples)
+    return f, [f(), f()]
+
+
 def error_names_the_line():
     x, y = tt.vector("x"), tt.vector("y")
     bad = tt.exp(x) + tt.sqrt(y)  # HERE
@@ -156,6 +172,7 @@ FUNCTIONS = [
     printing_op,
     lazily,
     float32,
+    random_numbers,
     second_order,
     givens,
     named_ops,

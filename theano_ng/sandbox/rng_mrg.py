@@ -1,0 +1,693 @@
+"""Random numbers of MRG31k3p: many streams side by side, quick, and the same in every implementation.
+
+:class:`MRG_RandomStreams` has most methods of :class:`~theano_ng.tensor.shared_randomstreams.RandomStreams`. The arithmetic of the generator, with
+its sources, is in `mrg31k3p`; the native code is `tensor/native/random.c`.
+"""
+
+import operator
+import warnings
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.compile.sharedvalue import shared
+from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.optdb import register_loader
+from theano_ng.gradient_ops import undefined_grad
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
+from theano_ng.sandbox import multinomial
+from theano_ng.sandbox.mrg31k3p import (  # noqa: F401  (names of this module)
+    M1,
+    M2,
+    MASK2,
+    MASK12,
+    MASK13,
+    MULT2,
+    NORM,
+    A1p72,
+    A1p134,
+    A2p72,
+    A2p134,
+    ff_2p72,
+    ff_2p134,
+    matVecModM,
+    mrg_next_value,
+    multMatVect,
+    next_states,
+    np_int32_vals,
+    numbers,
+    substreams,
+)
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import FLOATS, INTEGERS
+from theano_ng.tensor.elemwise.functions import bitwise_or, cast, cos, gt, invert, log, lt, sin, sqrt
+from theano_ng.tensor.random_shapes import infer_ndim_bcast
+from theano_ng.tensor.reductions.sums import prod
+from theano_ng.tensor.shaping.joining import join
+from theano_ng.tensor.shaping.reshaping import reshape
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "DotModulo",
+    "MRG_RandomStreams",
+    "ff_2p72",
+    "ff_2p134",
+    "guess_n_streams",
+    "matVecModM",
+    "mrg_next_value",
+    "mrg_uniform",
+    "mrg_uniform_base",
+    "multMatVect",
+]
+
+register_loader("theano_ng.sandbox.rng_rules")
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "theano_ng.compat.six": "integer_types string_types",
+        "theano_ng.compile.mode": "optdb",
+        "theano_ng.sandbox.rng_rules": "mrg_random_make_inplace",
+    },
+)
+
+MAX_STREAMS = 60 * 256
+"""How many streams there are where nothing is known of the size."""
+
+_KINDS = {"float16": 0, "float32": 1, "float64": 2}
+
+BEST_MACHINE = 2
+"""Native code uses AVX-512 (2), AVX2 (1) or neither (0), or less where the machine has less; the numbers are the same."""
+
+
+class DotModulo(NativeOp, Op):
+    """``matVecModM(A, s, m)`` and ``matVecModM(A2, s2, m2)``, one behind the other.
+
+    Inputs: int64 matrix, int32 vector, integer scalar, twice. Output: int32 vector.
+    """
+
+    __props__ = ()
+
+    def make_node(self, A, s, m, A2, s2, m2):
+        inputs = [as_tensor_variable(x, ndim=ndim) for x, ndim in zip((A, s, m, A2, s2, m2), (2, 1, 0) * 2)]
+        for x in inputs:
+            if x.dtype not in INTEGERS:
+                raise TypeError("DotModulo takes integers, not %s" % x.type)
+        return Apply(
+            self,
+            [cast(x, dtype) for x, dtype in zip(inputs, ("int64", "int32", "int64") * 2)],
+            [TensorType("int32", [False])()],
+        )
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.random:dot_modulo")
+
+    def perform(self, node, inputs, outputs):
+        A, s, m, A2, s2, m2 = inputs
+        for matrix, vector, modulus in ((A, s, m), (A2, s2, m2)):
+            if matrix.shape[1] != len(vector):
+                raise ValueError(
+                    "DotModulo: a matrix has %d columns, but its vector %d elements" % (matrix.shape[1], len(vector))
+                )
+            if modulus < 1:
+                raise ValueError("the modulus must be positive, not %d" % modulus)
+        products = [
+            (matrix.astype(object) * vector.astype(object) % int(modulus)).sum(1) % int(modulus)
+            for matrix, vector, modulus in ((A, s, m), (A2, s2, m2))
+        ]
+        outputs[0][0] = np.concatenate(products).astype("int64").astype("int32")
+
+    def fails_on_values(self, node):
+        return True
+
+    def infer_shape(self, node, shapes):
+        return [(shapes[0][0] + shapes[3][0],)]
+
+    def grad(self, inputs, output_grads):
+        return [grad_undefined(self, k, x, "DotModulo computes with integers") for k, x in enumerate(inputs)]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+
+class mrg_uniform_base(Op):
+    """Inputs: states of streams, an int32 matrix with a row of six numbers for each, and the shape. Outputs: the new states, and a sample of
+    numbers in (0, 1).
+
+    Element i of the sample, in C order, is drawn from stream i modulo the number of streams.
+
+    Parameters
+    ----------
+    output_type : TensorType
+        Of the sample: float16, float32 or float64.
+    inplace : bool
+        The states are changed themselves.
+    """
+
+    __props__ = ("output_type", "inplace")
+
+    def __init__(self, output_type, inplace=False):
+        if not isinstance(output_type, TensorType) or output_type.dtype not in _KINDS:
+            raise TypeError("numbers of MRG31k3p are float16, float32 or float64, not of type %s" % (output_type,))
+        self.output_type = output_type
+        self.inplace = inplace
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    def __str__(self):
+        return "%s{%s,%s}" % (type(self).__name__, self.output_type, "inplace" if self.inplace else "no_inplace")
+
+    def infer_shape(self, node, i_shapes):
+        return [i_shapes[0], [node.inputs[1][i] for i in range(node.outputs[1].ndim)]]
+
+    def connection_pattern(self, node):
+        return [[True, True], [False, False]]
+
+    def grad(self, inputs, ograd):
+        rstate, _ = inputs
+        return [grad_undefined(self, 0, rstate, "No gradient defined through random sampling op"), DisconnectedType()()]
+
+    def R_op(self, inputs, eval_points):
+        return [None, None]
+
+
+class mrg_uniform(NativeOp, mrg_uniform_base):
+    """Numbers in (0, 1); see `mrg_uniform_base`."""
+
+    _f16_ok = True
+
+    @classmethod
+    def new(cls, rstate, ndim, dtype, size):
+        """The new states and a sample of a shape.
+
+        Parameters
+        ----------
+        rstate : int32 matrix
+        ndim : int or None
+            None: the length of `size`.
+        dtype : {'float16', 'float32', 'float64'}
+        size : sequence of int and integer scalars, or integer vector
+        """
+        _, size, bcast = _shape(ndim, size)
+        return cls(TensorType(dtype, bcast))(rstate, size)
+
+    def make_node(self, rstate, size):
+        rstate = as_tensor_variable(rstate, ndim=2)
+        if rstate.dtype != "int32":
+            raise TypeError("states of MRG31k3p are int32 numbers, not %s" % rstate.type)
+        size = as_tensor_variable(size)
+        if size.ndim != 1 or size.dtype not in INTEGERS:
+            raise TypeError("size must be a vector of integers, not %s" % size.type)
+        return Apply(self, [rstate, cast(size, "int64")], [rstate.type(), self.output_type()])
+
+    def native_code(self, node):
+        return NativeCode(
+            "theano_ng.tensor.native.random:mrg_uniform",
+            inplace=self.inplace,
+            kind=_KINDS[self.output_type.dtype],
+            ndim=self.output_type.ndim,
+            machine=BEST_MACHINE,
+        )
+
+    def fails_on_values(self, node):
+        return not isinstance(node.inputs[1], Constant)
+
+    def perform(self, node, inputs, outputs):
+        rstate, size = inputs
+        if len(size) != self.output_type.ndim:
+            raise ValueError(
+                "mrg_uniform makes a sample of %d dimension(s), but size has %d element(s)"
+                % (self.output_type.ndim, len(size))
+            )
+        if (size < 0).any():
+            raise ValueError("negative dimensions are not allowed: size is %s" % size)
+        if len(rstate) == 0 or rstate.shape[1] != 6:
+            raise ValueError("rstate must have a row of 6 numbers for each stream, its shape is %s" % (rstate.shape,))
+        if not (self.inplace and rstate.flags.writeable):
+            rstate = np.array(rstate, order="C")
+        total, n = int(np.prod(size.astype(object))), len(rstate)
+        sample = np.empty(total, self.output_type.dtype)
+        states = list(rstate.T.astype("int64"))
+        for first in range(0, total, n):
+            count = min(n, total - first)
+            new, z = next_states([x[:count] for x in states])
+            states = new if count == n else [np.concatenate([part, whole[count:]]) for part, whole in zip(new, states)]
+            sample[first : first + count] = numbers(z, self.output_type.dtype)
+        rstate[...] = np.stack(states, axis=1)
+        outputs[0][0] = rstate
+        outputs[1][0] = sample.reshape(size)
+
+
+def guess_n_streams(size, warn=False):
+    """A good number of streams for samples of a size.
+
+    Parameters
+    ----------
+    size : sequence
+    warn : bool
+        Warn when it holds variables, or is one: the number is `MAX_STREAMS` then.
+    """
+    if isinstance(size, (tuple, list)) and all(isinstance(i, (int, np.integer)) for i in size):
+        # Each stream gets some numbers to draw: starting one costs more than a number.
+        total = 1
+        for length in size:
+            total *= int(length)
+        return min(total // 6 if total > 6 else total, MAX_STREAMS)
+    if warn:
+        warnings.warn(
+            "MRG_RandomStreams cannot tell the number of streams from size (%s), guessing %d" % (size, MAX_STREAMS),
+            stacklevel=3,
+        )
+    return MAX_STREAMS
+
+
+def _check_size(size):
+    """The size as a variable, or a tuple of positive ints and variables; TypeError or ValueError when it is neither."""
+    if isinstance(size, Variable):
+        if size.ndim == 1:
+            return size
+    elif isinstance(size, (tuple, list)):
+        lengths = []
+        for length in size:
+            if isinstance(length, Variable):
+                if getattr(length.type, "ndim", 0):
+                    raise TypeError("size must be a tuple of int or a Theano variable, it holds %s" % length.type)
+            else:
+                try:
+                    length = operator.index(length)
+                except TypeError:
+                    raise TypeError(
+                        "size must be a tuple of int or a Theano variable, it holds %r" % (length,)
+                    ) from None
+                if length <= 0:
+                    raise ValueError("The specified size contains a dimension with value <= 0", size)
+            lengths.append(length)
+        return tuple(lengths)
+    raise TypeError(
+        "size must be a tuple of int or a Theano Variable with 1 dimension, got %s of type %s" % (size, type(size))
+    )
+
+
+def _shape(ndim, size):
+    """What `infer_ndim_bcast` says of a size; a shape that is known is a constant."""
+    ndim, shape, bcast = infer_ndim_bcast(ndim, size)
+    if isinstance(size, (tuple, list)) and not any(isinstance(length, Variable) for length in size):
+        shape = as_tensor_variable(np.array(size, "int64"))
+    return ndim, shape, bcast
+
+
+def _at_least_floatx(dtype, *parameters):
+    """The dtype of a sample: `dtype`, or that of the parameters and floatX together."""
+    if dtype is None:
+        dtype = scalar.upcast(config.floatX, *[x.dtype for x in parameters])
+    if dtype not in FLOATS:
+        raise TypeError("the numbers are float16, float32 or float64, not %s" % (dtype,))
+    return dtype
+
+
+def _refuse(method, kwargs):
+    """Arguments that no method knows; `use_cuda` is one of versions that asked for the device here."""
+    kwargs.pop("use_cuda", None)
+    if kwargs:
+        raise TypeError("%s() got unexpected keyword arguments %s" % (method, list(kwargs)))
+
+
+class MRG_RandomStreams:
+    """Random variables from streams of MRG31k3p.
+
+    Parameters
+    ----------
+    seed : int, or sequence of 6 int
+        An int stands for six times itself, and is to be at least 1 and less than M2 = 2147462579. Of six, the first three are to be less than
+        M1 = 2147483647 and not all 0, and the last three less than M2 and not all 0; none is negative.
+    use_cuda : bool, optional
+        For old programs: rewriting decides on which device numbers are made.
+
+    Attributes
+    ----------
+    rstate : numpy.ndarray of int32, (6,)
+        The state with which the streams of the next variable begin.
+    state_updates : list of (shared variable, Variable)
+        For each draw, the states of its streams, a matrix, and the expression of the next ones. The first is the `rstate`, the pair the
+        `update` of the sample that `mrg_uniform` makes.
+
+    Notes
+    -----
+    A method draws from streams of its own, 2**72 steps apart; those of the next draw begin 2**134 steps behind. ``nstreams`` is how many there
+    are, `guess_n_streams` by default; it decides which numbers are drawn. ``ndim`` is the length of a symbolic `size`.
+    """
+
+    def __init__(self, seed=12345, use_cuda=None):
+        self.state_updates = []
+        self._sizes = []  # of each draw: size and number of streams as they were given
+        self.default_instance_seed = seed
+        self.set_rstate(seed)
+
+    def __setstate__(self, state):
+        """Pickles of Theano 1.0 hold size and number of streams beside the states, in tuples of four."""
+        self.__dict__.update(state)
+        if "_sizes" not in state:
+            self._sizes = [tuple(update[2:4]) for update in self.state_updates]
+            self.state_updates = [tuple(update[:2]) for update in self.state_updates]
+
+    def set_rstate(self, seed):
+        """Begin anew from a seed; what has been drawn from before goes on."""
+        if isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_)):
+            if seed == 0:
+                raise ValueError("seed should not be 0", seed)
+            if seed < 0:
+                raise ValueError("seed should not be negative", seed)
+            if seed >= M2:
+                raise ValueError("seed should be less than %d" % M2, seed)
+            self.rstate = np.array([seed] * 6, dtype="int32")
+            return
+        if not hasattr(seed, "__len__") or isinstance(seed, (str, bytes)) or len(seed) != 6:
+            raise TypeError("seed should be 1 integer or 6 integers", seed)
+        for number in seed:
+            if not isinstance(number, (int, np.integer)):
+                raise TypeError("seed should be 1 integer or 6 integers", seed)
+            if number < 0:
+                raise ValueError("seed should not be negative", seed)
+        for which, part, modulus in (("first", seed[:3], M1), ("last", seed[3:], M2)):
+            if not any(number != 0 for number in part):
+                raise ValueError("The %s 3 values of seed should not be all 0" % which, seed)
+            if not all(number < modulus for number in part):
+                raise ValueError("The %s 3 values of seed should be less than %d" % (which, modulus), seed)
+        self.rstate = np.array([int(number) for number in seed], dtype="int32")
+
+    def seed(self, seed=None):
+        """Seed all streams anew, each differently.
+
+        Parameters
+        ----------
+        seed : int from 1 to 2**30, sequence of 6 int, or None
+            None: the one that the object was made with.
+        """
+        before = self.rstate
+        self.set_rstate(self.default_instance_seed if seed is None else seed)
+        try:
+            for (state, _), (size, nstreams) in zip(self.state_updates, self._sizes):
+                n = self.n_streams(size) if nstreams is None else nstreams
+                state.set_value(self.get_substream_rstates(n, state.dtype), borrow=True)
+        except BaseException:
+            self.rstate = before
+            raise
+
+    def inc_rstate(self):
+        """Go 2**134 steps forward, to the beginning of the next stream."""
+        self.rstate = ff_2p134(self.rstate)
+
+    def get_substream_rstates(self, n_streams, dtype, inc_rstate=True):
+        """The states of streams that are 2**72 steps apart, the first being `rstate`.
+
+        Parameters
+        ----------
+        n_streams : int
+        dtype : str
+            Of the sample; the states are the same for all.
+        inc_rstate : bool
+            Call `inc_rstate` afterwards.
+
+        Returns
+        -------
+        numpy.ndarray of int32, (n_streams, 6)
+        """
+        if isinstance(n_streams, (bool, np.bool_)) or not isinstance(n_streams, (int, np.integer)):
+            raise TypeError("the number of streams must be an integer, not %r" % (n_streams,))
+        if n_streams < 1:
+            raise ValueError("the number of streams must be positive, not %d" % n_streams)
+        states = substreams(self.rstate, int(n_streams))
+        if inc_rstate:
+            self.inc_rstate()
+        return states
+
+    def n_streams(self, size):
+        """The number of streams for a size."""
+        return guess_n_streams(size)
+
+    def pretty_return(self, node_rstate, new_rstate, sample, size, nstreams):
+        """Note a draw, and tell the sample where it comes from; returns the sample."""
+        sample.rstate = node_rstate
+        sample.update = (node_rstate, new_rstate)
+        self.state_updates.append(sample.update)
+        self._sizes.append((size, nstreams))
+        node_rstate.default_update = new_rstate
+        return sample
+
+    def updates(self):
+        """The states with their next states, as `theano.function` takes them for ``updates``."""
+        return list(self.state_updates)
+
+    def uniform(self, size, low=0.0, high=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
+        """Sample from the uniform distribution on (low, high).
+
+        Parameters
+        ----------
+        size : sequence of int and integer scalars, or integer vector
+        low, high : tensor_like
+            They broadcast against the sample, and are excluded.
+        ndim : int, optional
+        dtype : {'float16', 'float32', 'float64'}, optional
+            By default that of the bounds, but at least floatX.
+        nstreams : int, optional
+
+        Returns
+        -------
+        TensorVariable
+        """
+        _refuse("uniform", kwargs)
+        low, high = as_tensor_variable(low), as_tensor_variable(high)
+        dtype = _at_least_floatx(dtype, low, high)
+        low, high = undefined_grad(cast(low, dtype)), undefined_grad(cast(high, dtype))
+        size = _check_size(size)
+        original = nstreams
+        if nstreams is None:
+            nstreams = self.n_streams(size)
+        before = self.rstate
+        try:
+            rstate = shared(self.get_substream_rstates(nstreams, dtype))
+            new_rstate, u = mrg_uniform.new(rstate, ndim, dtype, size)
+            sample = u * (high - low) + low
+            if u.type.broadcastable != sample.type.broadcastable:
+                raise ValueError(
+                    "size must say all dimensions: low and high make a sample of type %s, size one of type %s"
+                    % (sample.type, u.type)
+                )
+        except BaseException:
+            self.rstate = before
+            raise
+        self.pretty_return(rstate, new_rstate, u, size, original)
+        return sample
+
+    def binomial(self, size=None, n=1, p=0.5, ndim=None, dtype="int64", nstreams=None, **kwargs):
+        """Sample how many of n trials succeed, when each does with probability p.
+
+        Parameters
+        ----------
+        size : sequence of int and integer scalars, or integer vector
+        n : int
+            Each trial takes a number.
+        p : tensor_like
+        ndim : int, optional
+        dtype : str
+        nstreams : int, optional
+        """
+        if isinstance(n, Variable) or isinstance(n, (bool, np.bool_)) or not isinstance(n, (int, np.integer)):
+            raise TypeError("n must be an int, not %r" % (n,))
+        if n < 0:
+            raise ValueError("n < 0: the number of trials must not be negative")
+        p = undefined_grad(as_tensor_variable(p))
+        if n == 1:
+            return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams, **kwargs), p), dtype)
+        # The trials are the first axis.
+        size = _check_size(size)
+        trials = (
+            (int(n),) + size
+            if isinstance(size, tuple)
+            else join(0, as_tensor_variable(np.array([n], "int64")), cast(size, "int64"))
+        )
+        if n == 0:
+            _refuse("binomial", kwargs)
+            return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams), -1.0), dtype)
+        u = self.uniform(size=trials, ndim=None if ndim is None else ndim + 1, nstreams=nstreams, **kwargs)
+        return cast(lt(u, p).sum(0, dtype="int64"), dtype)
+
+    def multinomial(self, size=None, n=1, pvals=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
+        """Sample how often each category comes in n trials, for each row of pvals.
+
+        Parameters
+        ----------
+        size, ndim
+            None: they are for the likeness to other methods.
+        n : int or integer scalar
+            At least 1.
+        pvals : matrix_like
+            Rows of probabilities. They are not checked: where a number is not below their sum, none is counted.
+        dtype : str
+        nstreams : int, optional
+
+        Returns
+        -------
+        TensorVariable
+            Of the shape of pvals.
+        """
+        if pvals is None:
+            raise TypeError("You have to specify pvals")
+        pvals = undefined_grad(as_tensor_variable(pvals))
+        for name, value in (("a size", size), ("an ndim", ndim)):
+            if value is not None:
+                raise ValueError(
+                    "Provided %s argument to MRG_RandomStreams.multinomial, which does not use the %s argument."
+                    % (name, name.split()[1])
+                )
+        if pvals.ndim != 2:
+            raise NotImplementedError("MRG_RandomStreams.multinomial only implemented for pvals.ndim = 2")
+        n = _number(n, "n")
+        unis = self.uniform(size=pvals[:, 0].shape * n, ndim=1, nstreams=nstreams, **kwargs)
+        return multinomial.MultinomialFromUniform(dtype)(pvals, unis, n)
+
+    def choice(self, size=1, a=None, replace=True, p=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
+        """Choose among the categories of each row of p, without replacement.
+
+        Parameters
+        ----------
+        size : int or integer scalar
+            How many of each row, at most as many as there are.
+        a : None
+            The categories are 0, 1, 2 ...
+        replace : bool
+            False: choosing the same again is what the documentation leaves for later (NotImplementedError).
+        p : matrix_like
+            Rows of probabilities, which are not checked. Where a number is not below their sum the result is -1.
+        ndim : None
+            For the likeness to other methods.
+        dtype : str
+        nstreams : int, optional
+
+        Returns
+        -------
+        TensorVariable
+            A matrix with a row for each row of p.
+        """
+        if replace:
+            raise NotImplementedError("MRG_RandomStreams.choice only works without replacement for now.")
+        if a is not None:
+            raise TypeError(
+                "For now, a has to be None in MRG_RandomStreams.choice. Sampled values are between 0 and p.shape[1]-1"
+            )
+        if p is None:
+            raise TypeError("For now, p has to be specified in MRG_RandomStreams.choice.")
+        p = undefined_grad(as_tensor_variable(p))
+        if ndim is not None:
+            raise ValueError("ndim argument to MRG_RandomStreams.choice is not used.")
+        if p.ndim != 2:
+            raise NotImplementedError("MRG_RandomStreams.choice is only implemented for p.ndim = 2")
+        size = _number(size, "size")
+        unis = self.uniform(size=p[:, 0].shape * size, ndim=1, nstreams=nstreams, **kwargs)
+        return multinomial.ChoiceFromUniform(odtype=dtype)(p, unis, size)
+
+    def multinomial_wo_replacement(self, size=None, n=1, pvals=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
+        """The old name of ``choice(size=n, replace=False, p=pvals)``."""
+        warnings.warn(
+            "MRG_RandomStreams.multinomial_wo_replacement() is deprecated; use MRG_RandomStreams.choice() instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if size is not None:
+            raise ValueError("size is the number of rows of pvals; how many are chosen of each is n")
+        return self.choice(size=n, a=None, replace=False, p=pvals, ndim=ndim, dtype=dtype, nstreams=nstreams, **kwargs)
+
+    def normal(self, size, avg=0.0, std=1.0, ndim=None, dtype=None, nstreams=None, truncate=False, **kwargs):
+        """Sample from the normal distribution.
+
+        Parameters
+        ----------
+        size : sequence of int and integer scalars, or integer vector
+        avg, std : tensor_like
+            They broadcast against the sample.
+        ndim : int, optional
+        dtype : {'float16', 'float32', 'float64'}, optional
+            By default that of avg and std, but at least floatX.
+        nstreams : int, optional
+        truncate : bool
+            True: numbers further than two standard deviations from the mean are drawn again, so that the deviation is less than `std`.
+
+        Returns
+        -------
+        TensorVariable
+
+        Notes
+        -----
+        Pairs of uniform numbers become pairs of normal ones by the transform of Box and Muller ("A Note on the Generation of Random Normal
+        Deviates", Annals of Mathematical Statistics 29 (1958), 610-611): the radius is that of the first half of the numbers, the angle that
+        of the second. One more is drawn where the sample is odd. The numbers are those of the functions log, cos and sin at hand: they differ
+        between implementations by some units in the last place (less than 1e-12 in float64, 1e-5 in float32, relative to 1).
+
+        What is drawn again for a truncated sample keeps its angle and gets another radius; the standard deviation is 1.3 % greater for it than
+        that of a normal distribution that is cut at 2.
+        """
+        size = _check_size(size)
+        avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))
+        dtype = _at_least_floatx(dtype, avg, std)
+        avg, std = cast(avg, dtype), cast(std, dtype)
+        # Refuses what size and ndim do not say together, before anything is drawn.
+        ndim, shape, _ = _shape(ndim, size)
+        for x in (avg, std):
+            if x.ndim > ndim:
+                raise ValueError(
+                    "size must say all dimensions: it has %d, a parameter of type %s more" % (ndim, x.type)
+                )
+        count = prod(shape, dtype="int64")
+        pairs = count + count % 2
+        u = self.uniform(size=(pairs,), low=0.0, high=1.0, ndim=1, dtype=dtype, nstreams=nstreams, **kwargs)
+        half = pairs // 2
+        radius = sqrt(-2.0 * log(u[:half]))
+        angle = as_tensor_variable(np.asarray(2.0 * np.pi, dtype)) * u[half:]
+        cosine, sine = cos(angle), sin(angle)
+        if truncate:
+            parts = self._truncated(radius, cosine, sine, dtype, nstreams, kwargs)
+        else:
+            parts = [radius * cosine, radius * sine]
+        sample = reshape(join(0, *parts)[:count], shape, ndim=ndim)
+        sample = sample * std + avg
+        return sample if sample.dtype == dtype else cast(sample, dtype)
+
+    def _truncated(self, radius, cosine, sine, dtype, nstreams, kwargs):
+        """Both halves of a normal sample, where those that are too far away have other radii, of at most 2: what stays, what is new of each."""
+        halves = [radius * cosine, radius * sine]
+        far = [bitwise_or(lt(half, -2.0), gt(half, 2.0)) for half in halves]
+        places = [where.nonzero()[0] for where in far]
+        counts = [place.shape[0] for place in places]
+        # The radius is less than 2 where the number exceeds exp(-2).
+        u = self.uniform(
+            size=(counts[0] + counts[1],), low=np.exp(-2.0), high=1.0, ndim=1, dtype=dtype, nstreams=nstreams, **kwargs
+        )
+        radius = sqrt(-2.0 * log(u))
+        again = [radius[: counts[0]] * cosine[places[0]], radius[counts[0] :] * sine[places[1]]]
+        kept = [half[invert(where).nonzero()[0]] for half, where in zip(halves, far)]
+        return [kept[0], again[0], kept[1], again[1]]
+
+    def truncated_normal(self, size, avg=0.0, std=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
+        """Sample from a normal distribution that is cut at two standard deviations; mean and deviation are those of the result.
+
+        The parameters are those of :meth:`normal`.
+        """
+        # The deviation of a standard normal that is cut at 2.
+        std = as_tensor_variable(std) / np.float64(0.87962566103423978)
+        return self.normal(
+            size=size, avg=avg, std=std, truncate=True, ndim=ndim, dtype=dtype, nstreams=nstreams, **kwargs
+        )
+
+
+def _number(n, name):
+    """An integer scalar variable; TypeError or ValueError for anything else."""
+    n = as_tensor_variable(n)
+    if n.ndim != 0 or n.dtype not in INTEGERS:
+        raise TypeError("%s must be an integer or a scalar of integers, not %s" % (name, n.type))
+    if isinstance(n, Constant) and n.data < 0:
+        raise ValueError("%s must not be negative, it is %d" % (name, n.data))
+    return n

@@ -1,0 +1,29 @@
+"""Draws change the state of the generator itself where nobody needs the old one."""
+
+from theano_ng.compile.mode import optdb
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.tensor.raw_random import RandomFunction
+
+
+@local_optimizer([RandomFunction], inplace=True)
+def random_make_inplace(node):
+    """A draw without a copy of the state.
+
+    uniform(state)  ->  uniform_inplace(state)          [inplace, fast_run]
+    """
+    op = node.op
+    if op.inplace:
+        return False
+    new = RandomFunction(op.fn, op.outtype, inplace=True, ndim_added=op.ndim_added).make_node(*node.inputs)
+    copy_stack_trace(node.outputs, new.outputs)
+    return new.outputs
+
+
+optdb.register(
+    "random_make_inplace",
+    TopoOptimizer(random_make_inplace, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace),
+    99,
+    "fast_run",
+    "inplace",
+    own=True,
+)

@@ -1,0 +1,572 @@
+"""Random numbers drawn from NumPy's generators: the type of their state, the Op that draws, and a function for each distribution.
+
+The functions take a state and return the new state and the sample, so that randomness is as functional as everything else.
+:class:`~theano_ng.tensor.shared_randomstreams.RandomStreams` keeps states in shared variables, which is friendlier. The numbers are those of
+`numpy.random.RandomState`, to the last bit.
+"""
+
+import copy
+import sys
+import warnings
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.op import Op
+from theano_ng.gof.optdb import register_loader
+from theano_ng.gof.type import Type
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.exceptions import ShapeError
+from theano_ng.tensor.elemwise.functions import cast
+from theano_ng.tensor.random_shapes import broadcasting_indices, infer_ndim_bcast
+from theano_ng.tensor.shaping.joining import permute_row_elements
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "RandomFunction",
+    "RandomStateType",
+    "RandomStreamsBase",
+    "binomial",
+    "choice",
+    "multinomial",
+    "normal",
+    "permutation",
+    "poisson",
+    "random_integers",
+    "random_state_type",
+    "uniform",
+]
+
+# Classic names.
+_infer_ndim_bcast = infer_ndim_bcast
+_generate_broadcasting_indices = broadcasting_indices
+
+register_loader("theano_ng.tensor.opt.random")
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "theano_ng.compat.six": "string_types",
+        "theano_ng.compile.mode": "optdb",
+        "theano_ng.tensor.opt.random": "random_make_inplace",
+    },
+)
+
+
+class RandomStateType(Type):
+    """The type of `numpy.random.RandomState`."""
+
+    def __str__(self):
+        return "RandomStateType"
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    def __hash__(self):
+        return hash((type(self).__module__, type(self).__qualname__))
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """The generator itself; TypeError for anything else."""
+        if self.is_valid_value(data):
+            return data
+        raise TypeError("Expected a numpy.random.RandomState! Got %r of type %s." % (data, type(data).__name__))
+
+    def is_valid_value(self, a):
+        """Whether `a` is a RandomState."""
+        return isinstance(a, np.random.RandomState)
+
+    @staticmethod
+    def values_eq(a, b):
+        """Whether two generators are in the same state: what they draw next is the same."""
+        return _same(a.get_state(legacy=False), b.get_state(legacy=False))
+
+    @staticmethod
+    def may_share_memory(a, b):
+        """Whether drawing from one changes the other."""
+        return a is b or (
+            isinstance(a, np.random.RandomState)
+            and isinstance(b, np.random.RandomState)
+            and a._bit_generator is b._bit_generator
+        )
+
+    def get_shape_info(self, obj):
+        """None: all states are of one size."""
+        return None
+
+    def get_size(self, shape_info):
+        """How many bytes a state has, about."""
+        return sys.getsizeof(self) + 624 * 4 + 8
+
+
+def _same(a, b):
+    """Whether two states are equal: dicts of dicts, arrays and numbers."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    return np.array_equal(a, b)
+
+
+random_state_type = RandomStateType()
+"""Called with a name or without: a new variable of this type."""
+
+
+def copy_of_state(state):
+    """An independent generator in the same state.
+
+    Parameters
+    ----------
+    state : numpy.random.RandomState
+    """
+    if type(state) is np.random.RandomState and type(state._bit_generator) is np.random.MT19937:
+        made = np.random.RandomState(0)
+        made.set_state(state.get_state(legacy=False))
+        return made
+    return copy.deepcopy(state)
+
+
+class RandomFunction(Op):
+    """Draw a sample by a method of `numpy.random.RandomState`, or a function of one.
+
+    Inputs: a state, the shape, and the parameters of the distribution. Outputs: the new state and the sample.
+
+    Parameters
+    ----------
+    fn : str or callable
+        The name of a method, or a function of the state, the parameters and the shape, in this order. To be pickled, a function must be found
+        by its name.
+    outtype : TensorType
+        Of the sample.
+    inplace : bool
+        The state is changed itself; otherwise a copy of it is.
+    ndim_added : int
+        How many dimensions a sample has more than its shape says.
+    """
+
+    __props__ = ("fn", "outtype", "inplace", "ndim_added")
+
+    def __init__(self, fn, outtype, inplace=False, ndim_added=0):
+        if not callable(getattr(np.random.RandomState, fn) if isinstance(fn, str) else fn):
+            raise TypeError(
+                "fn must be the name of a method of numpy.random.RandomState, or a function, not %r" % (fn,)
+            )
+        if not isinstance(outtype, TensorType):
+            raise TypeError("outtype must be a TensorType, not %r" % (outtype,))
+        self.fn, self.outtype, self.inplace, self.ndim_added = fn, outtype, inplace, ndim_added
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    @property
+    def exec_fn(self):
+        """The function that draws."""
+        return getattr(np.random.RandomState, self.fn) if isinstance(self.fn, str) else self.fn
+
+    def __str__(self):
+        return "RandomFunction{%s}" % (self.fn if isinstance(self.fn, str) else self.fn.__name__)
+
+    def make_node(self, r, shape, *args):
+        if not isinstance(getattr(r, "type", None), RandomStateType):
+            raise TypeError(
+                "the state must be a variable of type %s, not %s" % (random_state_type, getattr(r, "type", r))
+            )
+        if isinstance(shape, (list, tuple)) and not shape:
+            shape = as_tensor_variable(np.zeros(0, "int64"))
+        else:
+            shape = as_tensor_variable(shape, ndim=1)
+        if shape.type.dtype not in INTEGERS:
+            raise TypeError("shape must be an integer vector or list", shape.type.dtype)
+        return Apply(self, [r, cast(shape, "int64"), *map(as_tensor_variable, args)], [r.type(), self.outtype()])
+
+    def fails_on_values(self, node):
+        return not all(isinstance(v, Constant) for v in node.inputs[1:])
+
+    def infer_shape(self, node, i_shapes):
+        shape = node.inputs[1]
+        sample = [shape[i] for i in range(node.outputs[1].ndim - self.ndim_added)]
+        if self.fn is permutation_helper:
+            sample.append(cast(node.inputs[2], "int64"))
+        elif self.fn is multinomial_helper:
+            sample.append(i_shapes[3][-1])
+        elif self.ndim_added:
+            raise ShapeError("what the function adds to the shape is not known")
+        return [None, sample]
+
+    def perform(self, node, inputs, out_):
+        state, shape = inputs[0], inputs[1]
+        if len(shape) + self.ndim_added != self.outtype.ndim:
+            raise ValueError(
+                "Shape mismatch: self.outtype.ndim (%d) != len(shape) (%d) + self.ndim_added (%d)"
+                % (self.outtype.ndim, len(shape), self.ndim_added)
+            )
+        shape = tuple(shape.tolist())
+        if any(length < 0 for length in shape):
+            raise ValueError("negative dimensions are not allowed: shape is %s" % (shape,))
+        if not self.inplace:
+            state = copy_of_state(state)
+        sample = self.exec_fn(state, *inputs[2:], shape)
+        out_[0][0] = state
+        out_[1][0] = np.asarray(sample, dtype=self.outtype.dtype, order="C")
+
+    def connection_pattern(self, node):
+        return [[True, True], [False, False]] + [[True, True] for _ in node.inputs[2:]]
+
+    def grad(self, inputs, outputs):
+        # Nothing depends on the numbers of the shape but how many there are.
+        return [
+            DisconnectedType()()
+            if k == 1
+            else grad_undefined(self, k, x, "No gradient defined through raw random numbers op")
+            for k, x in enumerate(inputs)
+        ]
+
+    def R_op(self, inputs, eval_points):
+        return [None, None]
+
+
+# --- distributions -----------------------------------------------------------------------------------------------------------------
+
+
+def uniform(random_state, size=None, low=0.0, high=1.0, ndim=None, dtype=None):
+    """Sample from the uniform distribution on [low, high).
+
+    Parameters
+    ----------
+    random_state : variable of type `random_state_type`
+    size : sequence of int and integer scalars, integer vector, optional
+        The shape. A -1 is the length that the parameters have there; None: the shape that they broadcast to.
+    low, high : tensor_like
+        They broadcast against the sample.
+    ndim : int, optional
+        The length of `size`, where that cannot be told.
+    dtype : str, optional
+        By default that of the parameters, but at least floatX.
+
+    Returns
+    -------
+    new_state, sample : Variable
+    """
+    return _with_two_parameters("uniform", random_state, size, low, high, ndim, dtype)
+
+
+def normal(random_state, size=None, avg=0.0, std=1.0, ndim=None, dtype=None):
+    """Sample from the normal distribution of mean `avg` and standard deviation `std`.
+
+    The other parameters, and the results, are those of :func:`uniform`.
+    """
+    return _with_two_parameters("normal", random_state, size, avg, std, ndim, dtype)
+
+
+def _with_two_parameters(name, random_state, size, first, second, ndim, dtype):
+    first, second = as_tensor_variable(first), as_tensor_variable(second)
+    if dtype is None:
+        dtype = scalar.upcast(config.floatX, first.dtype, second.dtype)
+    ndim, size, bcast = infer_ndim_bcast(ndim, size, first, second)
+    return RandomFunction(name, TensorType(dtype, bcast))(random_state, size, first, second)
+
+
+def binomial(random_state, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
+    """Sample how many of `n` trials succeed, when each does with probability `p`.
+
+    `prob` is an old name of `p`. The other parameters, and the results, are those of :func:`uniform`.
+    """
+    if prob is not None:
+        warnings.warn("The parameter prob of binomial is called p.", DeprecationWarning, stacklevel=2)
+        p = prob
+    n, p = as_tensor_variable(n), as_tensor_variable(p)
+    ndim, size, bcast = infer_ndim_bcast(ndim, size, n, p)
+    return RandomFunction("binomial", TensorType(dtype, bcast))(random_state, size, n, p)
+
+
+def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
+    """Sample from the Poisson distribution of mean `lam`.
+
+    The other parameters, and the results, are those of :func:`uniform`.
+    """
+    lam = as_tensor_variable(lam)
+    ndim, size, bcast = infer_ndim_bcast(ndim, size, lam)
+    return RandomFunction("poisson", TensorType(dtype, bcast))(random_state, size, lam)
+
+
+def random_integers_helper(random_state, low, high, size):
+    """Integers from `low` to `high`, both included, which are arrays: `RandomState.randint` excludes the upper one.
+
+    Parameters
+    ----------
+    random_state : numpy.random.RandomState
+    low, high : array_like
+    size : tuple of int or None
+        None: the shape to which low and high broadcast.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+    """
+    low, high = np.asarray(low), np.asarray(high)
+    if size is None:
+        size = np.broadcast_shapes(low.shape, high.shape)
+    if low.ndim == high.ndim == 0:
+        return random_state.randint(int(low), int(high) + 1, size, dtype="int64")
+    shapes = [(1,) * (len(size) - x.ndim) + x.shape for x in (low, high)]
+    low, high = (x.reshape(shape) for x, shape in zip((low, high), shapes))
+    every, *indices = broadcasting_indices(tuple(size), *shapes)
+    if (low > high).any():
+        raise ValueError("low >= high: the lower bound of integers exceeds the upper one")
+    out = np.empty(size, "int64")
+    for where, at_low, at_high in zip(every, *indices):
+        out[where] = random_state.randint(int(low[at_low]), int(high[at_high]) + 1, dtype="int64")
+    return out
+
+
+def random_integers(random_state, size=None, low=0, high=1, ndim=None, dtype="int64"):
+    """Sample integers from `low` to `high`, both included.
+
+    The other parameters, and the results, are those of :func:`uniform`.
+    """
+    low, high = as_tensor_variable(low), as_tensor_variable(high)
+    ndim, size, bcast = infer_ndim_bcast(ndim, size, low, high)
+    return RandomFunction(random_integers_helper, TensorType(dtype, bcast))(random_state, size, low, high)
+
+
+def choice_helper(random_state, a, replace, p, size):
+    """`RandomState.choice` with its parameters as arrays: an empty `p` stands for None.
+
+    Parameters
+    ----------
+    random_state : numpy.random.RandomState
+    a : array_like
+        0-d for a range, or a vector.
+    replace : bool or 0-d array
+    p : array_like or None
+    size : tuple of int
+    """
+    a = np.asarray(a)
+    if a.ndim > 1:
+        raise ValueError("a.ndim (%d) must be 0 or 1" % a.ndim)
+    if p is not None:
+        p = np.asarray(p)
+        if p.ndim != 1:
+            raise ValueError("p.ndim (%d) must be 1" % p.ndim)
+        p = None if p.size == 0 else p
+    return random_state.choice(a if a.ndim else a.item(), size, bool(replace), p)
+
+
+def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype="int64"):
+    """Choose from a vector, or from the integers below a number.
+
+    Parameters
+    ----------
+    random_state : variable of type `random_state_type`
+    size : sequence of int and integer scalars, integer vector
+    a : tensor_like
+        A vector, or a scalar n for 0, 1 ... n - 1.
+    replace : bool or scalar
+        Whether the same may be chosen several times.
+    p : vector_like, optional
+        The probabilities, all equal by default.
+    ndim : int, optional
+    dtype : str
+
+    Returns
+    -------
+    new_state, sample : Variable
+    """
+    a = as_tensor_variable(a)
+    replace = (
+        cast(as_tensor_variable(replace), "int8") if not isinstance(replace, bool) else as_tensor_variable(int(replace))
+    )
+    # There is no constant None among the inputs of RandomFunction: an empty vector stands for it.
+    p = as_tensor_variable([] if p is None else p)
+    ndim, size, bcast = infer_ndim_bcast(ndim, size)
+    return RandomFunction(choice_helper, TensorType(dtype, bcast))(random_state, size, a, replace, p)
+
+
+def permutation_helper(random_state, n, shape):
+    """Permutations of the integers below n.
+
+    Parameters
+    ----------
+    random_state : numpy.random.RandomState
+    n : int or 0-d array
+    shape : tuple of int
+        Without the last dimension, along which the permutations lie. None is the same as ().
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape (..., n).
+    """
+    n = np.asarray(n)
+    if n.ndim:
+        raise ValueError("n must be a scalar, it has shape %s" % (n.shape,))
+    n, shape = int(n), tuple(shape or ())
+    if n < 0:
+        raise ValueError("negative dimensions are not allowed: n is %d" % n)
+    out = np.empty(shape + (n,), "int64")
+    for index in np.ndindex(*shape):
+        out[index] = random_state.permutation(n)
+    return out
+
+
+def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
+    """Sample permutations of the integers below `n`, one for each entry of a tensor of shape `size`.
+
+    The sample has one dimension more than `size` says, of length `n`. None is a single permutation. The other parameters, and the results, are
+    those of :func:`uniform`.
+    """
+    ndim, size, bcast = infer_ndim_bcast(ndim, () if size is None else size)
+    n = as_tensor_variable(n)
+    if n.dtype.startswith("complex"):
+        raise TypeError("n must be an integer, not %s" % n.type)
+    op = RandomFunction(permutation_helper, TensorType(dtype, bcast + (False,)), ndim_added=1)
+    return op(random_state, size, n)
+
+
+MAX_EXCESS = 1e-4
+"""By how much the sum of probabilities may exceed 1: those that float32 numbers give do, and are divided by it."""
+
+
+def multinomial_helper(random_state, n, pvals, size):
+    """Counts of multinomial trials, where numbers of trials and probabilities are arrays.
+
+    Parameters
+    ----------
+    random_state : numpy.random.RandomState
+    n : array_like of int
+        How many trials; broadcasts against `size`.
+    pvals : array_like
+        The probabilities along the last axis; the other axes broadcast against `size`.
+    size : tuple of int or None
+        None: the shape to which n and the leading axes of pvals broadcast.
+
+    Returns
+    -------
+    numpy.ndarray of int64
+        Of shape size + (pvals.shape[-1],).
+
+    Raises
+    ------
+    ValueError
+        For negative numbers, and probabilities that are negative or whose sum exceeds 1 by more than `MAX_EXCESS`; nothing is drawn then.
+    """
+    n, pvals = np.asarray(n), np.asarray(pvals, "float64")
+    if pvals.ndim == 0:
+        raise ValueError("pvals must have at least one dimension, along which the probabilities are")
+    if size is None:
+        size = np.broadcast_shapes(n.shape, pvals.shape[:-1])
+    size = tuple(size)
+    if max(n.ndim, pvals.ndim - 1) > len(size):
+        raise ValueError(
+            "size must have at least %d elements for n of shape %s and pvals of shape %s, it is %s"
+            % (max(n.ndim, pvals.ndim - 1), n.shape, pvals.shape, size)
+        )
+    n = n.reshape((1,) * (len(size) - n.ndim) + n.shape)
+    pvals = pvals.reshape((1,) * (len(size) + 1 - pvals.ndim) + pvals.shape)
+    every, at_n, at_p = broadcasting_indices(size, n.shape, pvals.shape[:-1])
+    if (n < 0).any():
+        raise ValueError("n < 0: the number of trials must not be negative")
+    if not (pvals >= 0).all():
+        raise ValueError("pvals < 0, pvals > 1 or pvals contains NaNs")
+    total = pvals.sum(-1, keepdims=True)
+    if (total > 1 + MAX_EXCESS).any():
+        raise ValueError("sum(pvals) > 1.0: the sum of the probabilities is %s" % total.max())
+    # NumPy refuses sums that exceed 1 by 1e-12.
+    excess = pvals[..., :-1].sum(-1, keepdims=True) > 1 + 5e-13
+    pvals = np.where(excess, pvals / np.where(excess, total, 1), pvals)
+    out = np.empty(size + pvals.shape[-1:], "int64")
+    for where, i, k in zip(every, at_n, at_p):
+        out[where] = random_state.multinomial(n[i], pvals[k])
+    return out
+
+
+def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64", p_vals=None):
+    """Sample how often each of several categories comes in `n` trials.
+
+    Parameters
+    ----------
+    random_state : variable of type `random_state_type`
+    size : sequence of int and integer scalars, integer vector, optional
+        The shape, without the last dimension, along which the categories lie. None: that to which n and the leading axes of pvals broadcast.
+    n : tensor_like of int
+    pvals : tensor_like
+        The probabilities along the last axis.
+    ndim : int, optional
+        The length of `size`.
+    dtype : str
+    p_vals : tensor_like, optional
+        Another name of `pvals`, which the documentation uses.
+
+    Returns
+    -------
+    new_state, sample : Variable
+        The sample has one dimension more than `size` says.
+    """
+    if p_vals is not None:
+        pvals = p_vals
+    n, pvals = as_tensor_variable(n), as_tensor_variable(pvals)
+    if pvals.ndim == 0:
+        raise TypeError(
+            "pvals must have at least one dimension, along which the probabilities are, got %s" % pvals.type
+        )
+    # The shape that the parameters have together is that of n and one category.
+    ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
+    outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))
+    return RandomFunction(multinomial_helper, outtype, ndim_added=1)(random_state, size, n, pvals)
+
+
+class RandomStreamsBase:
+    """The distributions as methods; subclasses say by `gen` where the state comes from.
+
+    Parameters that are not described are those of the functions of the same names, without the state. The shape is `size`; where its length
+    cannot be told, `ndim` says it.
+    """
+
+    def binomial(self, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
+        """Sample how many of n trials succeed, when each does with probability p; `prob` is an old name of p."""
+        if prob is not None:
+            warnings.warn("The parameter prob of binomial is called p.", DeprecationWarning, stacklevel=2)
+            p = prob
+        return self.gen(binomial, size, n, p, ndim=ndim, dtype=dtype)
+
+    def uniform(self, size=None, low=0.0, high=1.0, ndim=None, dtype=None):
+        """Sample from the uniform distribution on [low, high)."""
+        return self.gen(uniform, size, low, high, ndim=ndim, dtype=dtype)
+
+    def normal(self, size=None, avg=0.0, std=1.0, ndim=None, dtype=None):
+        """Sample from the normal distribution of mean avg and standard deviation std."""
+        return self.gen(normal, size, avg, std, ndim=ndim, dtype=dtype)
+
+    def random_integers(self, size=None, low=0, high=1, ndim=None, dtype="int64"):
+        """Sample integers from low to high, both included."""
+        return self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
+
+    def choice(self, size=None, a=2, replace=True, p=None, ndim=None, dtype="int64"):
+        """Choose from a vector, or from the integers below a number."""
+        return self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
+
+    def poisson(self, size=None, lam=None, ndim=None, dtype="int64"):
+        """Sample from the Poisson distribution of mean lam (None: 1)."""
+        return self.gen(poisson, size, 1.0 if lam is None else lam, ndim=ndim, dtype=dtype)
+
+    def permutation(self, size=None, n=1, ndim=None, dtype="int64"):
+        """Sample permutations of the integers below n; the result has shape size + (n,)."""
+        return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
+
+    def multinomial(self, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64"):
+        """Sample how often each category comes in n trials; the result has shape size + (number of categories,)."""
+        return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
+
+    def shuffle_row_elements(self, input):
+        """A tensor whose rows (along the last axis) are shuffled, each in its own way.
+
+        The permutation is the attribute `permutation` of the result.
+        """
+        input = as_tensor_variable(input)
+        if input.ndim == 0:
+            raise ValueError("a 0-d tensor has no rows to shuffle")
+        order = self.permutation(size=input.shape[:-1], n=input.shape[-1], ndim=input.ndim - 1)
+        shuffled = permute_row_elements(input, order)
+        shuffled.permutation = order
+        return shuffled
