@@ -27,7 +27,8 @@ MODULES = (
 BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryMath BinaryBitOp UnaryBitOp LogicalComparison FixedLogicalComparison
 _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial ScalarActivation BaseAdvancedSubtensor
 BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduce CAReduceDtype _Logical _ArgmaxBase _IntegerParametrized
-RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealTransform ConditionalOp RealDivision _Pooling PoolGrad _OverAxes _Windows _Blocks""".split()
+RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealTransform ConditionalOp RealDivision _Pooling PoolGrad
+_OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",
