@@ -98,6 +98,7 @@ from theano_ng.updates import OrderedUpdates
 from theano_ng.tensor.constant import get_scalar_constant_value
 
 gof.ports.scan.fill("theano_ng.scan.front:scan")
+gof.ports.sparse_from_rows.fill("theano_ng.sparse.rows:sparse_from_rows")
 
 # Rules of chapters whose Ops come into graphs by rewriting alone.
 for _module in ("opt_crossentropy", "opt_sigm"):

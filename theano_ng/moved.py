@@ -36,6 +36,7 @@ MOVED = {
     "scan_module.scan_utils": "scan.utils",
     "scan_module.scan_views": "scan.views",
     "scan_module.scan_checkpoints": "scan.checkpoints",
+    "sparse.sandbox.truedot": "sparse.products",
     # named by pickles, and by scripts that an earlier version installed
     "gof.compilers": "gof.compiler.toolchain",
     "gof.gxx": "gof.compiler.gxx",
@@ -91,7 +92,6 @@ MOVED = {
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
 
 MISSING = {
-    "sparse matrices": "sparse",
     "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
     "convolution and pooling": (
         "tensor.signal tensor.nnet.abstract_conv tensor.nnet.conv tensor.nnet.conv3d2d tensor.nnet.corr tensor.nnet.corr3d"
