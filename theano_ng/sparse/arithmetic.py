@@ -45,7 +45,9 @@ def _sparse(gz, format):
 
 def _gradient(x, value):
     """What `value()` returns, in the type of `x`, or zeros when `x` has integers."""
-    return no_gradient(x) if x.dtype in DISCRETE else in_type_of(x, value()) if isinstance(x.type, SparseType) else value()
+    return (
+        no_gradient(x) if x.dtype in DISCRETE else in_type_of(x, value()) if isinstance(x.type, SparseType) else value()
+    )
 
 
 def _lines_and_places(x):
@@ -191,7 +193,9 @@ class StructuredAddSV(Op):
         if y.ndim != 1:
             raise TypeError("%s: expected a vector, got %s" % (self, y.type))
         if x.dtype != y.dtype:
-            raise NotImplementedError("%s not implemented for differing dtypes. Got %s and %s." % (self, x.dtype, y.dtype))
+            raise NotImplementedError(
+                "%s not implemented for differing dtypes. Got %s and %s." % (self, x.dtype, y.dtype)
+            )
         return Apply(self, [x, y], [x.type()])
 
     def perform(self, node, inputs, outputs):
@@ -309,10 +313,7 @@ class MulSV(Op):
     def grad(self, inputs, gout):
         x, y = inputs
         gz = _sparse(gout[0], x.format)
-        return [
-            _gradient(x, lambda: mul_s_v(gz, y)),
-            _gradient(y, lambda: sp_sum(x * gz, axis=0, sparse_grad=True)),
-        ]
+        return [_gradient(x, lambda: mul_s_v(gz, y)), _gradient(y, lambda: sp_sum(x * gz, axis=0, sparse_grad=True))]
 
     def infer_shape(self, node, ins_shapes):
         return [ins_shapes[0]]

@@ -18,7 +18,11 @@ from theano_ng.tensor.type import TensorType
 _NAMES = ("Equal", "NotEqual", "LessThan", "GreaterThan", "LessEqual", "GreaterEqual")
 __all__ = [
     *[name + kind for name in _NAMES for kind in ("SS", "SD")],
-    *["%s_s_%s" % (name, kind) for name in ("equal", "not_equal", "less_than", "greater_than", "less_equal", "greater_equal") for kind in "sd"],
+    *[
+        "%s_s_%s" % (name, kind)
+        for name in ("equal", "not_equal", "less_than", "greater_than", "less_equal", "greater_equal")
+        for kind in "sd"
+    ],
     *["eq", "neq", "lt", "gt", "le", "ge"],
 ]
 
@@ -190,7 +194,8 @@ def _comparison(symbol, name, both, sparse_first, dense_first):
         return sparse_first(x, y) if x_is else dense_first(y, x)
 
     compare.__name__ = compare.__qualname__ = name
-    compare.__doc__ = """``x %s y`` for two matrices of which one at least is sparse. There is no gradient.
+    compare.__doc__ = (
+        """``x %s y`` for two matrices of which one at least is sparse. There is no gradient.
 
     Parameters
     ----------
@@ -200,7 +205,9 @@ def _comparison(symbol, name, both, sparse_first, dense_first):
     -------
     SparseVariable or TensorVariable
         Of uint8, 1 where it is true; sparse when both operands are, and dense otherwise.
-    """ % symbol
+    """
+        % symbol
+    )
     return compare
 
 

@@ -5,7 +5,6 @@ import numpy as np
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import CLASSES, check_pattern, detached, matrix_of, rebuilt
@@ -192,7 +191,8 @@ class CSM(Op):
             raise ValueError("Shape should be an array of length 2; it has %d" % len(shape))
         if data.shape != indices.shape:
             raise ValueError(
-                "Data (shape %s must have the same number of elements as indices (shape%s)" % (data.shape, indices.shape)
+                "Data (shape %s must have the same number of elements as indices (shape%s)"
+                % (data.shape, indices.shape)
             )
         if (shape < 0).any():
             raise ValueError("a sparse matrix cannot have the shape %s" % (tuple(shape),))
@@ -200,7 +200,9 @@ class CSM(Op):
         parts = _Parts(self.format, data, indices, indptr, tuple(int(n) for n in shape))
         check_pattern(parts)
         entries = int(indptr[-1])
-        outputs[0][0] = rebuilt(self.format, data[:entries].copy(), indices[:entries].copy(), indptr.copy(), parts.shape)
+        outputs[0][0] = rebuilt(
+            self.format, data[:entries].copy(), indices[:entries].copy(), indptr.copy(), parts.shape
+        )
 
     def connection_pattern(self, node):
         return [[True], [False], [False], [False]]
@@ -261,8 +263,7 @@ class CSMGrad(Op):
 
     def make_node(self, x_data, x_indices, x_indptr, x_shape, g_data, g_indices, g_indptr, g_shape):
         inputs = [
-            as_tensor_variable(v)
-            for v in (x_data, x_indices, x_indptr, x_shape, g_data, g_indices, g_indptr, g_shape)
+            as_tensor_variable(v) for v in (x_data, x_indices, x_indptr, x_shape, g_data, g_indices, g_indptr, g_shape)
         ]
         return Apply(self, inputs, [TensorType(inputs[4].dtype, (False,))()])
 
@@ -496,7 +497,9 @@ class SparseFromDense(Op):
     def make_node(self, x):
         x = as_tensor_variable(x)
         if x.ndim > 2:
-            raise TypeError("Theano does not have sparse tensor types with more than 2 dimensions, but %s.ndim = %i" % (x, x.ndim))
+            raise TypeError(
+                "Theano does not have sparse tensor types with more than 2 dimensions, but %s.ndim = %i" % (x, x.ndim)
+            )
         return Apply(self, [x], [SparseType(format=self.format, dtype=x.dtype)()])
 
     def perform(self, node, inputs, outputs):

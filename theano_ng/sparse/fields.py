@@ -86,7 +86,9 @@ class _Unchecked:
 def _meets(length, given, what):
     """Refuse a length that is not the one of the dense operand (ValueError)."""
     if given and int(given[0]) != length:
-        raise ValueError("shape mismatch: the sparse matrix has %d %s, the dense operand %d" % (int(given[0]), what, length))
+        raise ValueError(
+            "shape mismatch: the sparse matrix has %d %s, the dense operand %d" % (int(given[0]), what, length)
+        )
 
 
 class StructuredDotCSR(_OnParts):
@@ -179,7 +181,9 @@ class UsmmCscDense(_OnParts):
         alpha, data, indices, indptr, rows, y, z = inputs
         dtype = node.outputs[0].dtype
         if len(indptr) - 1 != len(y):
-            raise ValueError("x's number of columns doesn't match y's rows: they are %d and %d" % (len(indptr) - 1, len(y)))
+            raise ValueError(
+                "x's number of columns doesn't match y's rows: they are %d and %d" % (len(indptr) - 1, len(y))
+            )
         x = _matrix("csc", (data * alpha.reshape(())).astype(dtype), indices, indptr, (len(y), int(rows)))
         if z.shape != (int(rows), y.shape[1]):
             raise ValueError(
@@ -346,7 +350,9 @@ class AddSD_ccode(_OnParts):
         entries = int(indptr[-1])
         lines, others = np.repeat(np.arange(lengths[0]), np.diff(indptr)), indices[:entries]
         total = y if self.inplace else np.array(y, dtype=node.outputs[0].dtype, order="C")
-        np.add.at(total, (lines, others) if self.format == "csr" else (others, lines), data[:entries].astype(total.dtype))
+        np.add.at(
+            total, (lines, others) if self.format == "csr" else (others, lines), data[:entries].astype(total.dtype)
+        )
         outputs[0][0] = total
 
     def fails_on_values(self, node):

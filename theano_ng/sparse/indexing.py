@@ -103,13 +103,19 @@ class GetItemListGrad(Op):
         x, index, gz = inp
         rows = _checked("row", index, x.shape[0])
         if gz.shape != (len(rows), x.shape[1]):
-            raise ValueError("%s: the gradient has the shape %s, expected %s" % (self, gz.shape, (len(rows), x.shape[1])))
+            raise ValueError(
+                "%s: the gradient has the shape %s, expected %s" % (self, gz.shape, (len(rows), x.shape[1]))
+            )
         entries = matrix_of(gz).tocoo()
         outputs[0][0] = _scattered(entries.data, rows[entries.row], entries.col, x)
 
     def grad(self, inputs, g_outputs):
         x, index, gz = inputs
-        return [no_gradient(x), DisconnectedType()(), in_type_of(gz, get_item_list(_continuous(self, x, g_outputs[0]), index))]
+        return [
+            no_gradient(x),
+            DisconnectedType()(),
+            in_type_of(gz, get_item_list(_continuous(self, x, g_outputs[0]), index)),
+        ]
 
     def connection_pattern(self, node):
         return [[True], [False], [True]]
@@ -175,7 +181,9 @@ class GetItem2ListsGrad(Op):
     def perform(self, node, inp, outputs):
         x, rows, columns, gz = inp
         if not len(rows) == len(columns) == len(gz):
-            raise ValueError("%s: %d rows, %d columns and %d numbers do not go together" % (self, len(rows), len(columns), len(gz)))
+            raise ValueError(
+                "%s: %d rows, %d columns and %d numbers do not go together" % (self, len(rows), len(columns), len(gz))
+            )
         rows, columns = _checked("row", rows, x.shape[0]), _checked("column", columns, x.shape[1])
         outputs[0][0] = _scattered(gz, rows, columns, x)
 
@@ -206,7 +214,9 @@ def _bound(op, bound, which):
     variable = as_tensor_variable(bound)
     if variable.ndim != 0 or variable.dtype not in INTEGERS:
         raise ValueError(
-            "Impossible to index into a sparse matrix with slice where %s=%s" % (which, bound), variable.ndim, variable.dtype
+            "Impossible to index into a sparse matrix with slice where %s=%s" % (which, bound),
+            variable.ndim,
+            variable.dtype,
         )
     if which == "step" and isinstance(variable, Constant) and variable.data == 0:
         raise ValueError("Impossible to index into a sparse matrix with slice where step=0")
@@ -238,7 +248,9 @@ class GetItem2d(Op):
             elif isinstance(one, (int, np.integer)) or (isinstance(one, Variable) and getattr(one, "ndim", None) == 0):
                 raise NotImplementedError(_NO_VECTORS)
             else:
-                raise ValueError("Advanced indexing is not implemented for sparse matrices. Argument not supported: %s" % (one,))
+                raise ValueError(
+                    "Advanced indexing is not implemented for sparse matrices. Argument not supported: %s" % (one,)
+                )
         return Apply(self, inputs, [x.type()])
 
     def perform(self, node, inputs, outputs):
@@ -276,14 +288,17 @@ class GetItem2dGrad(Op):
         x, gz, *bounds = inputs
         rows, columns = (np.arange(n)[part] for n, part in zip(x.shape, _slices(bounds)))
         if gz.shape != (len(rows), len(columns)):
-            raise ValueError("%s: the gradient has the shape %s, expected %s" % (self, gz.shape, (len(rows), len(columns))))
+            raise ValueError(
+                "%s: the gradient has the shape %s, expected %s" % (self, gz.shape, (len(rows), len(columns)))
+            )
         entries = matrix_of(gz).tocoo()
         outputs[0][0] = _scattered(entries.data, rows[entries.row], columns[entries.col], x)
 
     def grad(self, inputs, g_outputs):
         x, gz, *bounds = inputs
         index = tuple(
-            slice(*[None if isinstance(b, Constant) and b.data is None else b for b in bounds[i : i + 3]]) for i in (0, 3)
+            slice(*[None if isinstance(b, Constant) and b.data is None else b for b in bounds[i : i + 3]])
+            for i in (0, 3)
         )
         gradient = in_type_of(gz, get_item_2d(_continuous(self, x, g_outputs[0]), index))
         return [no_gradient(x), gradient, *[DisconnectedType()() for _ in bounds]]
@@ -376,7 +391,9 @@ def index_sparse(x, index):
     kinds = [_kind(one) for one in index]
     for one, kind in zip(index, kinds):
         if kind is None:
-            raise ValueError("Advanced indexing is not implemented for sparse matrices. Argument not supported: %s" % (one,))
+            raise ValueError(
+                "Advanced indexing is not implemented for sparse matrices. Argument not supported: %s" % (one,)
+            )
     if kinds == ["number", "number"]:
         return get_item_scalar(x, index)
     if kinds == ["list", "list"]:

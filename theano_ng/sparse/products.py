@@ -67,7 +67,10 @@ def _dense(x):
 
 def _product(x, y, dtype):
     """``x @ y`` of values, computed in a dtype: sparse when both are."""
-    left, right = (v.astype(dtype, copy=False) if isinstance(v, np.ndarray) else matrix_of(v).astype(dtype, copy=False) for v in (x, y))
+    left, right = (
+        v.astype(dtype, copy=False) if isinstance(v, np.ndarray) else matrix_of(v).astype(dtype, copy=False)
+        for v in (x, y)
+    )
     return left @ right
 
 
@@ -289,7 +292,9 @@ class _StructuredDotGrad(NativeOp, Op):
         indices, indptr, b, g_ab = inputs
         lines, minor = (b, g_ab) if self.format == "csc" else (g_ab, b)
         if b.shape[1] != g_ab.shape[1]:
-            raise ValueError("shape mismatch: the dense operand has %d columns, the gradient %d" % (b.shape[1], g_ab.shape[1]))
+            raise ValueError(
+                "shape mismatch: the dense operand has %d columns, the gradient %d" % (b.shape[1], g_ab.shape[1])
+            )
         pattern = _Pattern(indices, indptr, (len(lines), len(minor)))
         check_pattern(pattern)
         line = np.repeat(np.arange(len(lines)), np.diff(indptr))
@@ -306,8 +311,12 @@ class _StructuredDotGrad(NativeOp, Op):
         matrix = (CSC if self.format == "csc" else CSR)(gz, indices, indptr, _shape_of(from_g, from_b))
         return [
             *[v.zeros_like(dtype="float64") for v in (indices, indptr)],
-            no_gradient(b) if b.dtype in DISCRETE else patternbroadcast(_structured_dot(transpose(matrix), g_ab), b.broadcastable),
-            no_gradient(g_ab) if g_ab.dtype in DISCRETE else patternbroadcast(_structured_dot(matrix, b), g_ab.broadcastable),
+            no_gradient(b)
+            if b.dtype in DISCRETE
+            else patternbroadcast(_structured_dot(transpose(matrix), g_ab), b.broadcastable),
+            no_gradient(g_ab)
+            if g_ab.dtype in DISCRETE
+            else patternbroadcast(_structured_dot(matrix, b), g_ab.broadcastable),
         ]
 
     def connection_pattern(self, node):
@@ -498,7 +507,8 @@ class SamplingDot(Op):
             )
         if p.shape != (len(x), len(y)):
             raise ValueError(
-                "The dimension of the pattern and the output must match: they are %s and %s" % (p.shape, (len(x), len(y)))
+                "The dimension of the pattern and the output must match: they are %s and %s"
+                % (p.shape, (len(x), len(y)))
             )
         rows, columns = places(p)
         data = p.data[: p.indptr[-1]] * _dots_of_rows(x, rows, y, columns)

@@ -59,7 +59,9 @@ class ConstructSparseFromList(Op):
                 % (self, len(places), columns, (len(places), columns), values.shape)
             )
         if len(places) and not (-rows <= places.min() and places.max() < rows):
-            raise IndexError("%s: rows from %d to %d of a matrix that has %d" % (self, places.min(), places.max(), rows))
+            raise IndexError(
+                "%s: rows from %d to %d of a matrix that has %d" % (self, places.min(), places.max(), rows)
+            )
         at = np.where(places < 0, places.astype("int64") + rows, places).astype("int64")
         indices = np.tile(np.arange(columns, dtype="int32"), len(at))
         order = np.argsort(at, kind="stable")

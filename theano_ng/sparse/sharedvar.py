@@ -41,7 +41,11 @@ def sparse_constructor(value, name=None, strict=False, allow_downcast=None, borr
         raise TypeError("Expected a sparse matrix in the sparse shared variable constructor. Received: ", type(value))
     type_ = SparseType(format=value.format if format is None else format, dtype=value.dtype)
     return SparseTensorSharedVariable(
-        type=type_, value=value if borrow else copy.deepcopy(value), name=name, strict=strict, allow_downcast=allow_downcast
+        type=type_,
+        value=value if borrow else copy.deepcopy(value),
+        name=name,
+        strict=strict,
+        allow_downcast=allow_downcast,
     )
 
 

@@ -46,7 +46,8 @@ def structured_monoid(tensor_op):
                 number = as_tensor_variable(arg)
                 if number.ndim != 0:
                     raise TypeError(
-                        "%s: expected a sparse matrix and numbers, got %s of type %s" % (described.__name__, number, number.type)
+                        "%s: expected a sparse matrix and numbers, got %s of type %s"
+                        % (described.__name__, number, number.type)
                     )
                 numbers.append(number)
             data, indices, indptr, shape = csm_properties(x)
@@ -76,7 +77,12 @@ def _structured(name, tensor_op, what):
     -------
     SparseVariable
         In the format of the matrix.
-    """ % (what, ", and a number" if name in ("structured_pow", "structured_minimum", "structured_maximum", "structured_add") else "")
+    """ % (
+        what,
+        ", and a number"
+        if name in ("structured_pow", "structured_minimum", "structured_maximum", "structured_add")
+        else "",
+    )
     return structured_monoid(tensor_op)(described)
 
 

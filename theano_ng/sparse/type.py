@@ -174,7 +174,9 @@ class SparseType(Type):
             return a is not None
         if not scipy.sparse.issparse(a):
             a, b = b, a
-        return scipy.sparse.issparse(a) and (scipy.sparse.issparse(b) or isinstance(b, np.ndarray)) and shares_memory(a, b)
+        return (
+            scipy.sparse.issparse(a) and (scipy.sparse.issparse(b) or isinstance(b, np.ndarray)) and shares_memory(a, b)
+        )
 
     def values_eq(self, a, b):
         """Whether two values have the same elements; how they are stored does not matter, but the format."""

@@ -19,5 +19,7 @@ def hash_from_sparse(data):
         It depends on how the matrix is stored: the same elements in another order have another hash.
     """
     arrays = (data.data, data.indices, data.indptr)
-    text = "|".join([*[hash_from_ndarray(array) for array in arrays], str(tuple(int(n) for n in data.shape)), data.format])
+    text = "|".join(
+        [*[hash_from_ndarray(array) for array in arrays], str(tuple(int(n) for n in data.shape)), data.format]
+    )
     return blake2b(text.encode(), size=32).hexdigest()

@@ -19,7 +19,9 @@ def _is_sparse(x):
         For a number, a string or the like, which says nothing about it.
     """
     if not isinstance(x, (scipy.sparse.sparray, scipy.sparse.spmatrix, np.ndarray, tuple, list)):
-        raise NotImplementedError("this function should only be called on sparse.scipy.sparse.spmatrix or numpy.ndarray, not %r" % (x,))
+        raise NotImplementedError(
+            "this function should only be called on sparse.scipy.sparse.spmatrix or numpy.ndarray, not %r" % (x,)
+        )
     return scipy.sparse.issparse(x)
 
 
@@ -76,7 +78,9 @@ def check_pattern(value):
             % (len(indptr), major + 1, value.format, shape, "column" if value.format == "csc" else "row")
         )
     if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
-        raise ValueError("indptr of a sparse matrix has to start with 0 and must not decrease; it starts with %s" % indptr[:5])
+        raise ValueError(
+            "indptr of a sparse matrix has to start with 0 and must not decrease; it starts with %s" % indptr[:5]
+        )
     entries = int(indptr[-1])
     if entries > min(len(indices), len(value.data)):
         raise ValueError(

@@ -119,7 +119,13 @@ class SparseConstant(Constant, _sparse_py_operators):
         return SparseConstantSignature((self.type, self.data))
 
     def __str__(self):
-        return "%s{%s,%s,shape=%s,nnz=%s}" % (type(self).__name__, self.format, self.dtype, self.data.shape, self.data.nnz)
+        return "%s{%s,%s,shape=%s,nnz=%s}" % (
+            type(self).__name__,
+            self.format,
+            self.dtype,
+            self.data.shape,
+            self.data.nnz,
+        )
 
     def __repr__(self, firstPass=True):
         return str(self)
@@ -141,7 +147,9 @@ def _is_sparse_variable(x):
         When it is no variable.
     """
     if not isinstance(x, Variable):
-        raise NotImplementedError("this function should only be called on *variables* (of type SparseType or TensorType), not on %r" % (x,))
+        raise NotImplementedError(
+            "this function should only be called on *variables* (of type SparseType or TensorType), not on %r" % (x,)
+        )
     return isinstance(x.type, SparseType)
 
 
@@ -159,7 +167,9 @@ def _is_dense(x):
         When it is neither an array nor a sparse matrix.
     """
     if not (scipy.sparse.issparse(x) or hasattr(x, "__array_interface__")):
-        raise NotImplementedError("this function should only be called on sparse.scipy.sparse.spmatrix or numpy.ndarray, not %r" % (x,))
+        raise NotImplementedError(
+            "this function should only be called on sparse.scipy.sparse.spmatrix or numpy.ndarray, not %r" % (x,)
+        )
     return not scipy.sparse.issparse(x)
 
 

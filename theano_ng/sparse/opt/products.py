@@ -64,7 +64,9 @@ def local_dot_in_c(node):
         result = _in_c(x, y, dtype) if y.ndim == 2 else _in_c(x, y.dimshuffle(0, "x"), dtype).dimshuffle(0)
     elif _is_compressed(y) and not isinstance(x.type, SparseType):
         turned = transpose(y)
-        result = _in_c(turned, x.T, dtype).T if x.ndim == 2 else _in_c(turned, x.dimshuffle(0, "x"), dtype).dimshuffle(0)
+        result = (
+            _in_c(turned, x.T, dtype).T if x.ndim == 2 else _in_c(turned, x.dimshuffle(0, "x"), dtype).dimshuffle(0)
+        )
     else:
         return False
     copy_stack_trace(node.outputs[0], result)
@@ -78,7 +80,12 @@ def _number_and_dot(term):
         return None
     for alpha, product in (node.inputs, node.inputs[::-1]):
         made = product.owner
-        if all(alpha.type.broadcastable) and made is not None and isinstance(made.op, Dot) and len(product.clients) == 1:
+        if (
+            all(alpha.type.broadcastable)
+            and made is not None
+            and isinstance(made.op, Dot)
+            and len(product.clients) == 1
+        ):
             return alpha, *made.inputs
     return None
 
