@@ -4,6 +4,9 @@ Formats are csr and csc of `scipy.sparse`, whose matrices are the values. A grad
 structured: computed for stored entries alone, as if nothing else were there. The description of each function says which.
 """
 
+from numpy.lib.stride_tricks import as_strided
+
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.sparse import basic, methods, sharedvar
 from theano_ng.sparse.basic import *  # noqa: F401,F403

@@ -10,10 +10,11 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.scalar import upcast
-from theano_ng.sparse.conversion import CSMGrad
+from theano_ng.sparse.conversion import CSMGrad, csm_properties
 from theano_ng.sparse.products import _dots_of_rows
 from theano_ng.sparse.type import SparseType
 from theano_ng.sparse.values import check_pattern, rebuilt
+from theano_ng.sparse.var import as_sparse_variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.type import TensorType
@@ -301,8 +302,8 @@ structured_add_s_v_csr = StructuredAddSVCSR()
 
 
 class AddSD_ccode(_OnParts):
-    """The sum of a sparse matrix and a dense one, dense: inputs are data, indices, indptr, the dense matrix, and optionally the length of the
-    dimension that indptr is not for.
+    """The sum of a sparse matrix and a dense one, dense. It is made of both; inputs of its nodes are data, indices, indptr, the dense matrix, and
+    optionally the length of the dimension that indptr is not for.
 
     Parameters
     ----------
@@ -328,9 +329,15 @@ class AddSD_ccode(_OnParts):
     def __str__(self):
         return "AddSD_ccode{%s%s}" % (self.format, ",inplace" if self.inplace else "")
 
-    def make_node(self, x_data, x_indices, x_indptr, y, x_minor=None):
-        given = (x_data, x_indices, x_indptr, y) if x_minor is None else (x_data, x_indices, x_indptr, y, x_minor)
-        inputs = self._variables(*given)
+    def make_node(self, x, y, *parts):
+        if not parts:
+            # Of a sparse matrix and a dense one.
+            x = as_sparse_variable(x)
+            if x.format != self.format:
+                raise TypeError("%s: expected a sparse matrix in format %s, got %s" % (self, self.format, x.type))
+            data, indices, indptr, shape = csm_properties(x)
+            x, y, parts = data, indices, (indptr, y, shape[1 if self.format == "csr" else 0])
+        inputs = self._variables(x, y, *parts)
         data, y = inputs[0], inputs[3]
         dtype = upcast(data.dtype, y.dtype)
         if self.inplace and y.dtype != dtype:

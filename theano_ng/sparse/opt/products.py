@@ -54,8 +54,8 @@ def local_structured_dot(node):
 def local_dot_in_c(node):
     """A dense product of a sparse and a dense operand in C, when it has not become part of a `Usmm`.
 
-    dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
-    dot(A, M)  ->  sd_csc(csm_data(transpose(M)), csm_indices(transpose(M)), csm_indptr(transpose(M)), csm_shape(transpose(M))[0], A.T).T
+    sparse_dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
+    sparse_dot(A, M)  ->  sd_csc(csm_data(sparse_transpose(M)), csm_indices(sparse_transpose(M)), csm_indptr(sparse_transpose(M)), csm_shape(sparse_transpose(M))[0], A.T).T
                                                                                           [uncanonicalize, fast_run]
     """
     x, y = node.inputs
@@ -95,8 +95,8 @@ def _number_and_dot(term):
 def local_usmm(node):
     """A number times a sparse product, added to or taken from a matrix, is one operation.
 
-    A - one * dot(N, B)  ->  usmm(-one, N, B, A)
-    A + one * dot(N, B)  ->  usmm(one, N, B, A)          [specialize, fast_run]
+    A - one * sparse_dot(N, B)  ->  usmm(-one, N, B, A)
+    A + one * sparse_dot(N, B)  ->  usmm(one, N, B, A)          [specialize, fast_run]
     """
     if len(node.inputs) != 2:
         return False
@@ -147,7 +147,7 @@ def local_usmm_csx(node):
 def local_usmm_csc_dense_inplace(node):
     """`UsmmCscDense` over the matrix that it adds to.
 
-    usmm_csc_dense(one, x, places, starts, j, B, A)  ->  usmm_csc_dense_inplace(one, x, places, starts, j, B, A)
+    usmm_csc_dense(one, x, places, starts, n, B, A)  ->  usmm_csc_dense_inplace(one, x, places, starts, n, B, A)
                                                                                           [specialize, fast_run, inplace]
     """
     if node.inputs[6].dtype != node.outputs[0].dtype:
