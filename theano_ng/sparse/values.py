@@ -72,7 +72,7 @@ def check_pattern(value):
             "indices and indptr of a sparse matrix have to be vectors of integers, not %d-d %s and %d-d %s"
             % (indices.ndim, indices.dtype, indptr.ndim, indptr.dtype)
         )
-    if len(indptr) != major + 1:
+    if len(indptr) != major + 1 or not len(indptr):
         raise ValueError(
             "index pointer size (%d) should be (%d): a %s matrix of shape %s has one for each %s, and one more"
             % (len(indptr), major + 1, value.format, shape, "column" if value.format == "csc" else "row")

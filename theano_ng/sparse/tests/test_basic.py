@@ -1,13 +1,9 @@
 """Types, variables, conversions and the life of values in functions; what tests of sparse matrices share."""
 
-import pickle
-import unittest
-
 import numpy as np
 import scipy.sparse as sp
 
 import theano_ng as theano
-import theano_ng.tensor as T
 from theano_ng import config, sparse
 from theano_ng.gradient import verify_grad
 from theano_ng.tests import unittest_tools as utt
