@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "training", "scaling", "pickling")
+BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "training", "sparse", "scaling", "pickling")
 
 
 def machine():

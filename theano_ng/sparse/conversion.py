@@ -1,5 +1,7 @@
 """Sparse matrices, their parts, and dense matrices: from one to the other; other dtypes and formats."""
 
+import warnings
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -343,7 +345,9 @@ class Cast(Op):
 
     def perform(self, node, inputs, outputs):
         (x,) = inputs
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            # From complex to real: the imaginary part goes, as it does where one casts tensors.
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
             outputs[0][0] = detached(matrix_of(x).astype(self.out_type), x)
 
     def grad(self, inputs, outputs_gradients):

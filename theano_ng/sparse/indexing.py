@@ -223,6 +223,11 @@ def _bound(op, bound, which):
     return variable
 
 
+def _bound_of(variable):
+    """What a slice of variables has for one of the numbers: None for the constant None."""
+    return None if isinstance(variable, Constant) and variable.data is None else variable
+
+
 def _slices(bounds):
     """The slices of rows and of columns that six values stand for."""
     numbers = [None if bound is None else int(bound) for bound in bounds]
@@ -234,8 +239,11 @@ class GetItem2d(Op):
 
     __props__ = ()
 
-    def make_node(self, x, index):
+    def make_node(self, x, index, *bounds):
         x = compressed(x, self)
+        if bounds:
+            # The inputs of a node: six bounds.
+            index = tuple(slice(*[_bound_of(b) for b in (index, *bounds)[i : i + 3]]) for i in (0, 3))
         if not isinstance(index, tuple):
             index = (index,)
         if len(index) > 2:
@@ -268,7 +276,7 @@ class GetItem2d(Op):
         return [[True], *[[False] for _ in node.inputs[1:]]]
 
     def infer_shape(self, node, shapes):
-        bounds = [None if isinstance(b, Constant) and b.data is None else b for b in node.inputs[1:]]
+        bounds = [_bound_of(b) for b in node.inputs[1:]]
         return [tuple(slice_length(slice(*bounds[3 * i : 3 * i + 3]), shapes[0][i]) for i in range(2))]
 
 
@@ -296,10 +304,7 @@ class GetItem2dGrad(Op):
 
     def grad(self, inputs, g_outputs):
         x, gz, *bounds = inputs
-        index = tuple(
-            slice(*[None if isinstance(b, Constant) and b.data is None else b for b in bounds[i : i + 3]])
-            for i in (0, 3)
-        )
+        index = tuple(slice(*[_bound_of(b) for b in bounds[i : i + 3]]) for i in (0, 3))
         gradient = in_type_of(gz, get_item_2d(_continuous(self, x, g_outputs[0]), index))
         return [no_gradient(x), gradient, *[DisconnectedType()() for _ in bounds]]
 
@@ -315,8 +320,10 @@ class GetItemScalar(Op):
 
     __props__ = ()
 
-    def make_node(self, x, index):
+    def make_node(self, x, index, *more):
         x = compressed(x, self)
+        if more:
+            index = (index, *more)  # the inputs of a node
         if len(index) != 2:
             raise ValueError("%s: an element has two indices, not %d" % (self, len(index)))
         inputs = [x]

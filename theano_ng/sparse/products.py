@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -310,7 +311,8 @@ class _StructuredDotGrad(NativeOp, Op):
         # A sparse matrix with the gradients of the entries, (rows of g_ab, rows of b).
         matrix = (CSC if self.format == "csc" else CSR)(gz, indices, indptr, _shape_of(from_g, from_b))
         return [
-            *[v.zeros_like(dtype="float64") for v in (indices, indptr)],
+            DisconnectedType()(),
+            DisconnectedType()(),
             no_gradient(b)
             if b.dtype in DISCRETE
             else patternbroadcast(_structured_dot(transpose(matrix), g_ab), b.broadcastable),

@@ -22,9 +22,24 @@ ONE = np.array([[0.5]])
 PARTS = [C[1].data, C[1].indices.astype("int32"), C[1].indptr.astype("int32")]
 BY_ROWS = [X[1].data, X[1].indices.astype("int32"), X[1].indptr.astype("int32")]
 AS_GIVEN = {"vary": ()}
-RANDOM = {"vary": (), "skip": {name: "the values are random" for name in ("perform", "c_code", "graph", "grad", "rop")}}
+RANDOM = {"vary": (), "skip": {name: "the values are random" for name in ("perform", "c_code", "grad")}}
 PLACES = np.array([2, 0, 2])
 I3, N4 = np.array([3, 4], dtype="int32"), np.array(4, dtype="int32")
+
+
+# What a difference quotient with respect to a matrix is depends on the kind of gradient; test_generated.py compares both.
+_NO_DIFFERENCES = {
+    "grad": "the gradients of sparse matrices, regular and structured, are compared in test_generated.py"
+}
+_SPARSE_RESULTS = (
+    "CSM",
+    "CSM csc",
+    "SparseFromDense",
+    "SparseFromDense csc",
+    "SquareDiagonal",
+    "ConstructSparseFromList",
+    "Binomial",
+)
 
 
 def audit_cases():
@@ -104,4 +119,9 @@ def audit_cases():
     for name in ("Equal", "NotEqual", "LessThan", "GreaterThan", "LessEqual", "GreaterEqual"):
         table.append((name + "SS", getattr(sparse, name + "SS")(), [X, X], {}))
         table.append((name + "SD", getattr(sparse, name + "SD")(), [C, D], {}))
-    return [Case(op, inputs, name=name, **more) for name, op, inputs, more in table]
+    cases = []
+    for name, op, inputs, more in table:
+        if any(isinstance(value, tuple) for value in inputs) or name in _SPARSE_RESULTS:
+            more = {**more, "skip": {**_NO_DIFFERENCES, **more.get("skip", {})}}
+        cases.append(Case(op, inputs, name=name, **more))
+    return cases

@@ -54,9 +54,17 @@ CLONES static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int
             const npy_intp width = n - c < 8 ? n - c : 8;
             T sum[8];
             memset(sum, 0, sizeof sum);
-            if (width == 1)
-                for (npy_int32 k = from; k < to; ++k)
+            if (width == 1) {
+                /* Two sums: an addition need not wait for the one before. */
+                npy_int32 k = from;
+                for (; k + 1 < to; k += 2) {
                     MAC(sum[0], data[k], b[index[k] * b_row + c]);
+                    MAC(sum[1], data[k + 1], b[index[k + 1] * b_row + c]);
+                }
+                if (k < to)
+                    MAC(sum[0], data[k], b[index[k] * b_row + c]);
+                ADD_TO(sum[0], sum[1]);
+            }
             else if (width == 8)
                 for (npy_int32 k = from; k < to; ++k)
                     for (int v = 0; v < 8; ++v)
@@ -76,6 +84,12 @@ CLONES static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int
 {
     const npy_int32 total = start[lines];
     (void)total;
+    if (n == 1) {
+        for (npy_intp i = 0; i < lines; ++i, b += b_row)
+            for (npy_int32 k = start[i]; k < start[i + 1]; ++k)
+                MAC(z[index[k] * z_row], data[k], b[0]);
+        return;
+    }
     for (npy_intp i = 0; i < lines; ++i, b += b_row)
         for (npy_int32 k = start[i]; k < start[i + 1]; ++k) {
             T *to = z + index[k] * z_row;
