@@ -7,7 +7,7 @@ graph are merged, so that they have the same value.
 import numpy as np
 import scipy.sparse
 
-from theano_ng.gof.derivative import grad_undefined
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.sparse.arithmetic import (
@@ -164,11 +164,11 @@ class Binomial(_Random):
         return [[True], [True], [False]]
 
     def grad(self, inputs, gout):
-        n, p, shape = inputs
+        n, p, _ = inputs
         return [
             grad_undefined(self, 0, n, "the number of experiments is an integer"),
             grad_undefined(self, 1, p, "the number of successes is random"),
-            grad_undefined(self, 2, shape, "the shape is no quantity"),
+            DisconnectedType()(),
         ]
 
     def infer_shape(self, node, ins_shapes):

@@ -1,4 +1,6 @@
-"""Types, variables, conversions and the life of values in functions; what tests of sparse matrices share."""
+"""What tests of sparse matrices share: random matrices, and gradients against finite differences."""
+
+import unittest
 
 import numpy as np
 import scipy.sparse as sp
@@ -181,3 +183,55 @@ def verify_grad_sparse(op, pt, structured=False, *args, **kwargs):
 def dense(value):
     """A value as an array."""
     return value.toarray() if sp.issparse(value) else np.asarray(value)
+
+
+class TestHelpers(unittest.TestCase):
+    """The helpers themselves: tests of others use them."""
+
+    def test_random_inputs(self):
+        for format in ("csr", "csc"):
+            for dtype in sorted(sparse.all_dtypes):
+                variables, data = sparse_random_inputs(
+                    format, (4, 5), 2, dtype, explicit_zero=True, unsorted_indices=True
+                )
+                for variable, value in zip(variables, data):
+                    self.assertEqual(variable.type, sparse.SparseType(format, dtype))
+                    self.assertTrue(variable.type.is_valid_value(value))
+                    self.assertEqual(value.shape, (4, 5))
+                    self.assertTrue((value.data == 0).any())
+                    self.assertFalse(value.has_sorted_indices)
+        self.assertEqual(sparse_random_inputs("csr", (3, 3))[0][0].dtype, config.floatX)
+        (_,), (value,) = sparse_random_inputs("csr", (40, 40), out_dtype="int32", gap=(2, 5))
+        self.assertEqual(set(value.data), {2, 3, 4})
+        (_,), (value,) = sparse_random_inputs("csc", (40, 40), gap=(3,), p=1)
+        self.assertTrue(2 < value.max() < 3 and value.min() < 0.5)
+        self.assertEqual(sparse_random_inputs("csr", (5, 5), p=0)[1][0].nnz, 0)
+        for wrong in (dict(p=2), dict(gap=3), dict(unsorted_indices=True, shape=(2, 2)), dict(p=0, explicit_zero=True)):
+            with self.assertRaises(ValueError):
+                sparse_random_inputs(**{"format": "csr", "shape": (5, 5), **wrong})
+        with self.assertRaises(ValueError):
+            sparse_random_inputs("bsr", (4, 4), explicit_zero=True)
+
+    def test_other_helpers(self):
+        for format in ("csr", "csc", "bsr"):
+            self.assertEqual(as_sparse_format(np.eye(2), format).format, format)
+        with self.assertRaises(NotImplementedError):
+            as_sparse_format(np.eye(2), "coo")
+        value = random_lil((4, 5), "int32", 3)
+        self.assertEqual((value.format, value.dtype, value.shape), ("lil", np.int32, (4, 5)))
+        self.assertLessEqual(value.nnz, 3)
+
+    def test_wrong_gradients_are_found(self):
+        class Wrong(sparse.Neg):
+            def grad(self, inputs, gout):
+                return [gout[0]]
+
+        value = as_sparse_format(np.array([[0.0, 1], [2, 0]]), "csr")
+        for structured in (False, True):
+            verify_grad_sparse(sparse.neg, [value], structured, rng=np.random.RandomState(0))
+            with self.assertRaises(verify_grad.E_grad):
+                verify_grad_sparse(Wrong(), [value], structured, rng=np.random.RandomState(0))
+
+
+if __name__ == "__main__":
+    unittest.main()
