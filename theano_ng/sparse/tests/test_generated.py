@@ -385,7 +385,10 @@ class TestGradients(unittest.TestCase):
     def test_formats_of_gradients(self):
         """Sparse gradients have the format of the variable; those of dense products are dense."""
         for format in ("csr", "csc"):
-            x, other = sparse.matrix(format), sparse.matrix({"csr": "csc", "csc": "csr"}[format])
+            x, other = (
+                sparse.matrix(format, dtype="float64"),
+                sparse.matrix({"csr": "csc", "csc": "csr"}[format], dtype="float64"),
+            )
             d = T.dmatrix()
             for cost in (
                 sparse.sp_sum(x * other),
@@ -418,7 +421,7 @@ class TestGradients(unittest.TestCase):
             self.assertEqual(gradient.eval({x: sp.csr_matrix(np.eye(3, dtype="int32"))}).nnz, 0)
 
     def test_second_derivatives(self):
-        x = sparse.csr_matrix()
+        x = sparse.csr_dmatrix()
         a = random_sparse(np.random.RandomState(0), "csr", (3, 4), "float64")
         first = theano.grad(sparse.sp_sum(sparse.sin(x), sparse_grad=True), x)
         second = theano.grad(sparse.sp_sum(sparse.sqr(first), sparse_grad=True), x)

@@ -146,7 +146,7 @@ class TestRandom(unittest.TestCase):
         np.testing.assert_array_equal(found, np.random.binomial(4, 0.3, (30, 20)))
 
     def test_multinomial(self):
-        p = sparse.csr_matrix()
+        p = sparse.csr_dmatrix()
         probabilities = sp.csr_matrix(np.array([[0.1, 0, 0.9], [0, 1, 0], [0.5, 0.25, 0.25]]))
         drawn = theano.function([p], sp2.multinomial(1000, p), mode=self.mode)(probabilities).toarray()
         np.testing.assert_array_equal(drawn.sum(1), 1000)
@@ -157,10 +157,10 @@ class TestRandom(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "number of element"):
             f([3, 20], probabilities)
         with self.assertRaises(NotImplementedError):
-            sp2.multinomial(5, sparse.csc_matrix())
+            sp2.multinomial(5, sparse.csc_dmatrix())
 
     def test_no_gradients(self):
-        x, p = sparse.csr_matrix(), T.dscalar()
+        x, p = sparse.csr_dmatrix(), T.dscalar()
         for cost, wrt in (
             (sp2.poisson(x), x),
             (sp2.csr_dbinomial(3, p, np.array([2, 2])), p),
