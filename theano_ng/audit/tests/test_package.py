@@ -19,13 +19,15 @@ MODULES = (
     "theano_ng.tensor.tests.audit_cases",
     "theano_ng.typed_list.tests.audit_cases",
     "theano_ng.scan.tests.audit_cases",
+    "theano_ng.sparse.tests.audit_cases",
     "theano_ng.tests.audit_cases",
 )
 
 BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryMath BinaryBitOp UnaryBitOp LogicalComparison FixedLogicalComparison
 _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial ScalarActivation BaseAdvancedSubtensor
 BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduce CAReduceDtype _Logical _ArgmaxBase _IntegerParametrized
-RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp _RealTransform ConditionalOp RealDivision""".split()
+RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp _RealTransform ConditionalOp RealDivision _ComparisonOpSS _ComparisonOpSD _Scale
+_StructuredDotGrad _OnParts _Elementwise _Random""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",

@@ -8,6 +8,7 @@ from theano_ng.audit.records import Case
 from theano_ng.sparse import opt
 from theano_ng.sparse.indexing import GetItem2dGrad
 from theano_ng.sparse.sandbox import sp as convolution, sp2
+from theano_ng.tensor.type import TensorType
 
 RNG = np.random.RandomState(4)
 DENSE = np.array([[1.5, 0, -2, 0], [0, 0, 0, 3.5], [0.5, -1, 0, 0]])
@@ -17,7 +18,7 @@ T = (sparse.csr_dmatrix, sp.csr_matrix(TALL))
 SQUARE = (sparse.csr_dmatrix, sp.csr_matrix(DENSE[:, :3]))
 D, R, S = RNG.randn(3, 4), RNG.randn(4, 2), RNG.randn(3, 2)
 ROW, COLUMN = RNG.randn(4), RNG.randn(3)
-ONE = np.array([[0.5]])
+ONE = (TensorType("float64", (True, True)), np.array([[0.5]]))
 # The parts of a matrix belong together: only its elements may be others.
 PARTS = [C[1].data, C[1].indices.astype("int32"), C[1].indptr.astype("int32")]
 BY_ROWS = [X[1].data, X[1].indices.astype("int32"), X[1].indptr.astype("int32")]

@@ -85,9 +85,12 @@ CLONES static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int
     const npy_int32 total = start[lines];
     (void)total;
     if (n == 1) {
-        for (npy_intp i = 0; i < lines; ++i, b += b_row)
-            for (npy_int32 k = start[i]; k < start[i + 1]; ++k)
-                MAC(z[index[k] * z_row], data[k], b[0]);
+        for (npy_intp i = 0; i < lines; ++i, b += b_row) {
+            const T factor = b[0];
+            const npy_int32 to = start[i + 1];
+            for (npy_int32 k = start[i]; k < to; ++k)
+                MAC(z[index[k] * z_row], data[k], factor);
+        }
         return;
     }
     for (npy_intp i = 0; i < lines; ++i, b += b_row)
