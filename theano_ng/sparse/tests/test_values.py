@@ -621,6 +621,23 @@ class TestRules(unittest.TestCase):
         found = f(value)
         self.assertEqual([v.nnz for v in (*found, value)], [0, 2, 3])
 
+    def test_regular_gradients_of_sums_are_not_dense(self):
+        """A matrix of 1e9 elements, of which three are stored."""
+        x, y = sparse.csr_dmatrix(), sparse.csc_dmatrix()
+        big = sp.csr_matrix((np.arange(1.0, 4), ([0, 5, 31000], [7, 0, 40])), shape=(32000, 32000))
+        mode = theano.Mode("cvm", "fast_run")
+        for cost, expected in (
+            (sparse.sp_sum(x * y), lambda v: v),
+            (sparse.sp_sum(sparse.sin(x) * y), lambda v: np.cos(v) * v),
+            (sparse.sp_sum(sparse.sqr(x)), lambda v: 2 * v),
+        ):
+            gradient = theano.grad(cost, x)
+            f = theano.function([x, y], gradient, mode=mode, on_unused_input="ignore")
+            self.assertNotIn("SparseFromDense", [type(node.op).__name__ for node in f.maker.fgraph.toposort()])
+            found = f(big, big.tocsc())
+            self.assertEqual(found.shape, big.shape)
+            np.testing.assert_allclose(found.tocsr().data, expected(big.data))
+
     def test_a_state_stays_when_a_call_fails(self):
         w, x, d = theano.shared(np.ones((2, 2))), sparse.csc_dmatrix(), T.dmatrix()
         f = theano.function([x, d], updates=[(w, w - 0.5 * sparse.dot(x, d))])
