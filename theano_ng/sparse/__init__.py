@@ -8,6 +8,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.optdb import register_loader as _register_loader
+from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.sparse import basic, methods, sharedvar
 from theano_ng.sparse.basic import *  # noqa: F401,F403
 from theano_ng.sparse.arithmetic import *  # noqa: F401,F403
@@ -28,3 +29,6 @@ from theano_ng.sparse.var import *  # noqa: F401,F403
 enable_sparse = True
 
 _register_loader("theano_ng.sparse.opt")
+
+# Modules that are attributes without having been imported.
+__getattr__, __dir__, _lazy = _lazy_names(__name__, {}, modules="opt sandbox tests")
