@@ -23,7 +23,7 @@ ONE = (TensorType("float64", (True, True)), np.array([[0.5]]))
 PARTS = [C[1].data, C[1].indices.astype("int32"), C[1].indptr.astype("int32")]
 BY_ROWS = [X[1].data, X[1].indices.astype("int32"), X[1].indptr.astype("int32")]
 AS_GIVEN = {"vary": ()}
-RANDOM = {"vary": (), "skip": {name: "the values are random" for name in ("perform", "c_code", "grad")}}
+RANDOM = {"vary": (), "skip": {name: "the values are random" for name in ("perform", "c_code", "pickle", "grad")}}
 BY_ROWS_ALONE = {"vary": (), "skip": {"R_op": "its tangent is sparse: test_values.py compares it"}}
 PLACES = np.array([2, 0, 2])
 I3, N4 = np.array([3, 4], dtype="int32"), np.array(4, dtype="int32")
