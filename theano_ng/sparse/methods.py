@@ -53,6 +53,9 @@ class _Methods:
     def __rdot__(right, left):
         return products.structured_dot(left, right)
 
+    __matmul__ = __dot__
+    __rmatmul__ = __rdot__
+
     def __getitem__(self, args):
         return indexing.index_sparse(self, args)
 
