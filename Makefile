@@ -41,7 +41,7 @@ test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
 # Prints a case as soon as it is done; the reports are in build/audit.json too.
-AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng.typed_list theano_ng.scan theano_ng.sandbox theano_ng)
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse) theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
 AUDIT_PROCESSES ?= 2
@@ -63,7 +63,7 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops theano_ng.tensor.tests.test_basic \
 	$(addprefix theano_ng.tensor.tests.test_,generated_shape generated_sort generated_indexing generated_elemwise generated_reductions \
 	generated_blas sort slinalg bad_input) theano_ng.scalar.tests.test_special \
-	theano_ng.typed_list.tests.test_basic \
+	theano_ng.typed_list.tests.test_basic theano_ng.sparse.tests.test_values theano_ng.sparse.tests.test_generated \
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
 	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays) \

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "random_numbers", "training", "scaling", "pickling")
+BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "random_numbers", "training", "sparse", "scaling", "pickling")
 
 
 def machine():

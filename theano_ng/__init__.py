@@ -98,6 +98,7 @@ from theano_ng.updates import OrderedUpdates
 from theano_ng.tensor.constant import get_scalar_constant_value
 
 gof.ports.scan.fill("theano_ng.scan.front:scan")
+gof.ports.sparse_from_rows.fill("theano_ng.sparse.rows:sparse_from_rows")
 
 # Rules of chapters whose Ops come into graphs by rewriting alone.
 for _module in ("opt_crossentropy", "opt_sigm"):
@@ -127,11 +128,18 @@ def dot(l, r):
     NotImplementedError
         When neither has one that accepts the other.
     """
+    reasons = []
     for first, second, method in ((l, r, "__dot__"), (r, l, "__rdot__")):
         if hasattr(first, method):
-            result = getattr(first, method)(second)
+            try:
+                result = getattr(first, method)(second)
+            except tensor.AsTensorError as failure:
+                reasons.append(failure)  # of a tensor, about a sparse matrix
+                continue
             if result is not NotImplemented:
                 return result
+    if reasons:
+        raise reasons[0]
     raise NotImplementedError("Dot failed for the following reasons: neither %r nor %r can be multiplied" % (l, r))
 
 

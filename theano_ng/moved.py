@@ -40,6 +40,7 @@ MOVED = {
     "scan_module.scan_utils": "scan.utils",
     "scan_module.scan_views": "scan.views",
     "scan_module.scan_checkpoints": "scan.checkpoints",
+    "sparse.sandbox.truedot": "sparse.products",
     # named by pickles, and by scripts that an earlier version installed
     "gof.compilers": "gof.compiler.toolchain",
     "gof.gxx": "gof.compiler.gxx",
@@ -95,7 +96,6 @@ MOVED = {
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
 
 MISSING = {
-    "sparse matrices": "sparse",
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
     "interactive pictures of graphs": "d3viz",
 }

@@ -106,7 +106,13 @@ class Example:
     def key(self):
         """Equal for examples that are the same."""
         parts = [str(self.built.index), self.alias]
-        for value, layout in zip(self.values, self.layouts):
+        values, layouts = list(self.values), list(self.layouts)
+        for value in self.values:
+            if hasattr(value, "indptr"):
+                # A sparse matrix is its parts.
+                values += [value.data, value.indices, value.indptr, np.array(value.shape)]
+                layouts += ["C"] * 4
+        for value, layout in zip(values, layouts):
             if isinstance(value, np.ndarray) and not value.dtype.hasobject:
                 parts += [
                     layout,
@@ -235,7 +241,7 @@ def groups_of(target, built):
             continue
         shape = slot.shape
         shape = (2,) * (t.ndim - len(shape)) + tuple(shape[max(len(shape) - t.ndim, 0) :])
-        groups.append([None if one else n for n, one in zip(shape, t.broadcastable)])
+        groups.append([None if one else n for n, one in zip(shape, getattr(t, "broadcastable", (False,) * t.ndim))])
     return groups
 
 
@@ -353,7 +359,7 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
                 lengths=("tied",),
                 layouts=ways,
                 contents=finite,
-                longest=40 if max(t.ndim for t in _tensors(base)) < 3 else 12,
+                longest=40 if max((t.ndim for t in _tensors(base)), default=0) < 3 else 12,
             )
         )
     return [stage for stage in result if case.vary is None or stage.examples]
@@ -367,7 +373,7 @@ def _can_alias(target, built):
     """Whether two inputs of one type may be given the same memory: none of them is overwritten."""
     if destroyed(built.node):
         return False
-    types = [t for slot, t in zip(target.slots, built.types) if slot.varied]
+    types = [t for slot, t in zip(target.slots, built.types) if slot.varied and slot.tensor]
     return len(types) > len(set(types))
 
 
@@ -398,13 +404,18 @@ def draw_example(draw, st, target, stage):
         kind = stage.contents[0] if len(stage.contents) == 1 else draw(st.sampled_from(list(stage.contents)))
         if stage.mild and kind == "spread" and np.dtype(t.dtype).kind in "iu":
             kind = "small"
-        value = fill(shape, t.dtype, kind, slot.value, rng)
+        value = fill(shape, t.dtype, kind, slot.value.toarray() if slot.sparse else slot.value, rng)
         if stage.specials and value.size and draw(st.integers(0, 3)) == 3:
             choices = pool(t.dtype) + (nonfinite(t.dtype) if "nonfinite" in stage.contents else [])
             for position, chosen in draw(
                 st.lists(st.tuples(st.integers(0, value.size - 1), st.sampled_from(choices)), max_size=3)
             ):
                 value.reshape(-1)[position] = chosen
+        if slot.sparse:
+            given = stage.lengths == ("given",) and kind == "given" and t.dtype == slot.value.dtype
+            values.append(slot.value.copy() if given else _sparse(t, value, rng))
+            layouts.append("")
+            continue
         ways = [way for way in stage.layouts if i not in overwritten or way not in _NOT_WRITABLE] or ["C"]
         way = ways[0] if len(ways) == 1 else draw(st.sampled_from(ways))
         values.append(LAYOUTS[way](value))
@@ -413,6 +424,24 @@ def draw_example(draw, st, target, stage):
     if alias != "none":
         alias = _alias(alias, target, built, values)
     return Example(built, tuple(values), tuple(layouts), alias)
+
+
+def _sparse(t, dense, rng):
+    """A matrix of a sparse type with some of the elements of an array; without the zeros, or with entries out of order, twice, or zero."""
+    kept = dense * (rng.uniform(size=dense.shape) < 0.6).astype(dense.dtype)
+    matrix = t.format_cls[t.format](np.where(kept == 0, 0, dense).astype(t.dtype))
+    if rng.randint(3) == 0 and matrix.nnz:
+        places = matrix.tocoo()
+        again = rng.randint(matrix.nnz, size=2)
+        order = rng.permutation(matrix.nnz + 2)
+        rows, columns = (np.r_[v, v[again]][order] for v in (places.row, places.col))
+        data = np.r_[places.data, np.array([0, 1], dtype=t.dtype)][order]
+        lines, others = (rows, columns) if t.format == "csr" else (columns, rows)
+        by_line = np.argsort(lines, kind="stable")
+        counts = np.bincount(lines, minlength=len(matrix.indptr) - 1)
+        parts = data[by_line], others[by_line], np.r_[0, np.cumsum(counts)]
+        matrix = t.format_cls[t.format](parts, shape=dense.shape)
+    return matrix
 
 
 def _unvaried(slot, t):
@@ -433,7 +462,8 @@ def _alias(kind, target, built, values):
     """Give the last input the memory of an earlier one of the same type and shape; returns what was possible."""
     for j in reversed(range(len(values))):
         for i in range(j):
-            if target.slots[i].varied and target.slots[j].varied and built.types[i] == built.types[j]:
+            slots = target.slots[i], target.slots[j]
+            if all(slot.varied and slot.tensor for slot in slots) and built.types[i] == built.types[j]:
                 if values[i].shape != values[j].shape:
                     continue
                 if kind == "same" or not values[i].ndim:

@@ -96,14 +96,16 @@ def _shape_function(built, where):
     lengths, shapes = [], []
     known = {}
     for v in node.inputs:
-        if not hasattr(v.type, "ndim") or not hasattr(v.type, "broadcastable"):
+        if not hasattr(v.type, "ndim"):
             shapes.append(None)
             continue
         if isinstance(v, Constant):
             shapes.append(tuple(tensor.constant(np.int64(n)) for n in np.shape(v.data)))
             continue
         if v not in known:
-            known[v] = tuple(tensor.constant(np.int64(1)) if one else tensor.lscalar() for one in v.type.broadcastable)
+            # Sparse matrices have lengths, none of which broadcasts.
+            pattern = getattr(v.type, "broadcastable", (False,) * v.type.ndim)
+            known[v] = tuple(tensor.constant(np.int64(1)) if one else tensor.lscalar() for one in pattern)
             lengths += [(v, axis, n) for axis, n in enumerate(known[v]) if not isinstance(n, Constant)]
         shapes.append(known[v])
     try:

@@ -42,6 +42,9 @@ class Slot:
         The example; None when there is only a type.
     fixed : Constant or None
         What is given to the Op as it is, and not varied.
+    tensor, sparse : bool
+        Whether values are arrays, or sparse matrices.
+    varied : bool
     """
 
     def __init__(self, entry, index):
@@ -63,7 +66,9 @@ class Slot:
         if self.value is not None:
             self.value = self.type.filter(self.value, allow_downcast=True)
         self.tensor = isinstance(self.type, tensor.TensorType)
-        self.varied = self.tensor and self.fixed is None
+        # SciPy's matrices, which are varied as arrays are: their elements, shapes and dtypes.
+        self.sparse = hasattr(self.type, "format_cls") and self.value is not None
+        self.varied = (self.tensor or self.sparse) and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
             raise ValueError(
                 "input %d is of %s, for which values cannot be made up: give a pair (type, example value)"
@@ -257,6 +262,10 @@ class Target:
             for i, (slot, t) in enumerate(zip(self.slots, base))
         ]
 
+    def _arrays(self):
+        """Indices of the varied slots whose types have broadcastable dimensions."""
+        return [i for i, slot in enumerate(self.slots) if slot.varied and slot.tensor]
+
     def _groups(self, base):
         """Indices of the varied slots, by dtype."""
         groups = {}
@@ -270,34 +279,44 @@ class Target:
         groups = sorted(self._groups(base).items(), key=lambda item: item[0] not in _FLOATS)
         for dtype in _DTYPES:
             for _, members in groups:
-                yield self._change(base, lambda t: t.clone(dtype=dtype), members)
+                yield self._change(base, lambda t: _in_dtype(t, dtype), members)
 
     def _apart(self, base):
         """One input gets another dtype."""
         many = [i for members in self._groups(base).values() if len(members) > 1 for i in members]
         for dtype in ("float32", "int8", "float64", "complex128"):
             for i in many:
-                yield self._change(base, lambda t: t.clone(dtype=dtype), [i])
+                yield self._change(base, lambda t: _in_dtype(t, dtype), [i])
 
     def _patterns(self, base):
         """Dimensions declared to broadcast, or not."""
-        yield self._change(base, lambda t: t.clone(broadcastable=(False,) * t.ndim))
-        ranked = [i for i, (slot, t) in enumerate(zip(self.slots, base)) if slot.varied and t.ndim]
+        arrays = self._arrays()
+        yield self._change(base, lambda t: t.clone(broadcastable=(False,) * t.ndim), arrays)
+        ranked = [i for i in arrays if base[i].ndim]
         for i in ranked:
             yield self._change(base, lambda t: t.clone(broadcastable=(True,) + t.broadcastable[1:]), [i])
-        yield self._change(base, lambda t: t.clone(broadcastable=(True,) * t.ndim))
+        yield self._change(base, lambda t: t.clone(broadcastable=(True,) * t.ndim), arrays)
         for i in ranked:
             yield self._change(base, lambda t: t.clone(broadcastable=t.broadcastable[:-1] + (True,)), [i])
 
     def _ranks(self, base):
         """One dimension more, one less, none; of all inputs that have any, or of one."""
-        ranked = [i for i, (slot, t) in enumerate(zip(self.slots, base)) if slot.varied and t.ndim]
-        yield self._change(base, lambda t: t.clone(broadcastable=()))
+        arrays = self._arrays()
+        ranked = [i for i in arrays if base[i].ndim]
+        yield self._change(base, lambda t: t.clone(broadcastable=()), arrays)
         yield self._change(base, lambda t: t.clone(broadcastable=(False,) + t.broadcastable), ranked)
         yield self._change(base, lambda t: t.clone(broadcastable=t.broadcastable[1:]), ranked)
         for i in ranked if len(ranked) > 1 else ():
             yield self._change(base, lambda t: t.clone(broadcastable=(False,) + t.broadcastable), [i])
             yield self._change(base, lambda t: t.clone(broadcastable=t.broadcastable[1:]), [i])
+
+
+def _in_dtype(t, dtype):
+    """A type with another dtype; itself when there is none (no sparse matrices of float16)."""
+    try:
+        return t.clone(dtype=dtype)
+    except NotImplementedError:
+        return t
 
 
 def _text(op):

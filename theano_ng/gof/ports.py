@@ -127,7 +127,7 @@ scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """T
 
 sparse_from_rows = Port(
     "sparse_from_rows",
-    "theano_ng.sparse",
+    "theano_ng.sparse.rows",
     """``sparse_from_rows(x, rows, positions)``: a sparse matrix of the shape of x with those rows.""",
 )
 

@@ -56,7 +56,9 @@ def zero_gradient(v):
 
 def _gradient_type(v, term):
     """The type of a gradient of a variable, with the dtype that a term of it has."""
-    return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, v.type.broadcastable)
+    # Sparse matrices have no broadcastable dimensions.
+    pattern = getattr(v.type, "broadcastable", (False,) * term.type.ndim)
+    return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, pattern)
 
 
 def set_bits(mask):
@@ -181,7 +183,12 @@ class Backward:
             return_disconnected="Disconnected",
             null_gradients="return",
         )
-        self.inner = {i: g for i, g in zip(wrt, found) if not isinstance(g.type, DisconnectedType)}
+        # Sums over the steps are of tensors: the gradient of a sparse matrix is a dense one.
+        self.inner = {
+            i: g.toarray() if hasattr(g, "toarray") else g
+            for i, g in zip(wrt, found)
+            if not isinstance(g.type, DisconnectedType)
+        }
 
     def _find_nulls(self):
         """Find the inner inputs whose gradients do not exist: number -> variable of NullType."""

@@ -347,7 +347,8 @@ def _own_shape(v):
     """The lengths of a variable, asked of itself; None for what has none."""
     if not hasattr(v.type, "ndim"):
         return None
-    return tuple(constant(1, dtype="int64") if b else Shape_i(d)(v) for d, b in enumerate(v.type.broadcastable))
+    pattern = getattr(v.type, "broadcastable", (False,) * v.type.ndim)
+    return tuple(constant(1, dtype="int64") if b else Shape_i(d)(v) for d, b in enumerate(pattern))
 
 
 def _at_most(length, limit, lengths):

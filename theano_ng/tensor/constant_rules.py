@@ -155,13 +155,18 @@ def _scalar_op(v, elemwise, only_process_constants, max_recur):
     return _computed(node.op, values, v.type.dtype)
 
 
+def _has_length_one(x, i):
+    """Whether the type of a variable says so of a dimension; sparse matrices have shapes, but no such dimensions."""
+    return hasattr(x.type, "broadcastable") and x.type.broadcastable[i]
+
+
 @register_scalar_constant(Shape_i)
 def _shape_i(v, elemwise, only_process_constants, max_recur):
     x = v.owner.inputs[0]
     i = v.owner.op.i
     if isinstance(x, Constant):
         return np.asarray(np.shape(x.data)[i], dtype="int64")
-    if x.broadcastable[i]:
+    if _has_length_one(x, i):
         return np.asarray(1, dtype="int64")
     return None
 
@@ -245,7 +250,7 @@ def _shape_element(x, position):
         return None
     if isinstance(x, Constant):
         return np.asarray(x.data.shape[position], dtype="int64")
-    if x.broadcastable[position]:
+    if _has_length_one(x, position):
         return np.asarray(1, dtype="int64")
     # The rows of a gradient's grad_scale and the like keep shapes; specified
     # ones are known.

@@ -62,7 +62,7 @@ FLOORS = (
     ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),
     ("networks", "tensor.nnet tensor.signal"),
-    ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan"),
+    ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan sparse"),
     ("the package", " "),
     ("tools", "audit legacy misc tests"),
 )

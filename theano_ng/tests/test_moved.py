@@ -114,12 +114,12 @@ class TestMoved(unittest.TestCase):
             spec = importlib.util.spec_from_file_location("theano_ng.moved", %r)
             moved = sys.modules["theano_ng.moved"] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(moved)
-            del moved.MISSING["sparse matrices"]
-            chapter = sys.modules["theano_ng.sparse"] = types.ModuleType("theano_ng.sparse")
+            del moved.MISSING["GPU arrays"]
+            chapter = sys.modules["theano_ng.gpuarray"] = types.ModuleType("theano_ng.gpuarray")
             import theano_ng as theano
-            from theano_ng import sparse
-            print(sparse is chapter, theano.sparse is chapter, "sparse" in dir(theano))
-            print(hasattr(theano, "gpuarray"))
+            from theano_ng import gpuarray
+            print(gpuarray is chapter, theano.gpuarray is chapter, "gpuarray" in dir(theano))
+            print(hasattr(theano, "no_such_chapter"))
             """
         code = textwrap.dedent(code) % theano_ng.moved.__file__
         text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -12,9 +12,11 @@ import unittest
 from functools import partial
 
 import numpy as np
+import scipy.sparse
 
 import theano_ng
 import theano_ng.ifelse
+import theano_ng.sparse.opt
 import theano_ng.sandbox.linalg
 import theano_ng.sandbox.rng_mrg
 import theano_ng.scan.opt
@@ -148,6 +150,12 @@ for _names, _dtype, _value in _TABLE:
 VARIABLES["number"], VARIABLES["other"] = (scalar.float64("number"), 0.75), (scalar.float64("other"), 0.5)
 VARIABLES["l"] = TypedListType(T.dvector)("l"), [np.array([0.25, 0.5]), np.array([1.0, 2, 3])]
 VARIABLES["state"] = random_state_type("state"), np.random.RandomState(3)
+# Sparse matrices, and vectors of which one is made.
+_matrix = scipy.sparse.csr_matrix(np.array([[0, 0.5, 0], [0.25, 0, 0], [0.75, 0, 0]]))
+for _name, _filled in (("M", _matrix), ("N", _matrix.tocsc())):
+    VARIABLES[_name] = theano_ng.sparse.matrix(_filled.format, _name, "float64"), _filled
+for _name, _filled in (("columns", [1, 0, 0]), ("starts", [0, 1, 2, 3]), ("extent", [3, 3])):
+    VARIABLES[_name] = T.ivector(_name), np.array(_filled, dtype="int32")
 # Names that stand for expressions.
 ABBREVIATIONS = {"even": 2, "every_row": T.arange(VARIABLES["labels"][0].shape[0])}
 ABBREVIATIONS.update((name, T.constant(np.float64(number))) for number, name in enumerate(["zero", "unit", "two"]))
@@ -195,6 +203,12 @@ def _namespace():
         crossentropy.CrossentropyCategorical1HotGrad(),
     ):
         names[type(op).__name__] = op
+    # What tensors have under the same name (dot, add, sin ...) is theirs; `sparse_dot` and the like are those for matrices.
+    for name, value in vars(theano_ng.sparse).items():
+        if not name.startswith("_"):
+            names.setdefault(name, value)
+    names.update({name: value for name, value in vars(theano_ng.sparse.opt).items() if not name.startswith("_")})
+    names.update(sparse_dot=theano_ng.sparse.dot, sparse_transpose=theano_ng.sparse.transpose)
     names.update(
         _dot22=blas_ops._dot22,
         _dot22scalar=blas_ops._dot22scalar,
@@ -276,7 +290,7 @@ def all_rules():
     theano_ng.function([], T.constant(1.0))  # rules are loaded with the first function
     rules = {}
     _registered(compile_mode.optdb, rules)
-    for module in (opt, opt_sigm, theano_ng.ifelse):
+    for module in (opt, opt_sigm, theano_ng.ifelse, theano_ng.sparse.opt):
         for name, value in vars(module).items():
             if isinstance(value, LocalOptimizer) and value not in rules:
                 rules[value] = (name, set())
@@ -356,6 +370,7 @@ class TestExamples(unittest.TestCase):
         for a, b in zip(self.values(old), self.values(new)) if numbers else ():
             for one, other in zip(a, b) if isinstance(a, list) else [(a, b)]:
                 self.assertEqual(one.dtype, other.dtype)
+                one, other = (v.toarray() if scipy.sparse.issparse(v) else v for v in (one, other))
                 np.testing.assert_allclose(other, one, rtol=1e-9, atol=1e-12)
 
     def test_every_rule_has_examples_that_hold(self):

@@ -21,6 +21,7 @@ MODULES = (
     "theano_ng.typed_list.tests.audit_cases",
     "theano_ng.scan.tests.audit_cases",
     "theano_ng.sandbox.tests.audit_cases",
+    "theano_ng.sparse.tests.audit_cases",
     "theano_ng.tests.audit_cases",
 )
 
@@ -28,7 +29,8 @@ BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryM
 _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial ScalarActivation BaseAdvancedSubtensor
 BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduce CAReduceDtype _Logical _ArgmaxBase _IntegerParametrized
 RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealTransform ConditionalOp RealDivision _Pooling PoolGrad
-_OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal""".split()
+_OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
+_StructuredDotGrad _OnParts _Elementwise _Random""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",

@@ -1,0 +1,19 @@
+"""The Ops on sparse matrices and the functions around them, under one name; `__all__` of the modules below says where each of them is."""
+
+from theano_ng.configdefaults import config
+from theano_ng.sparse.arithmetic import *  # noqa: F401,F403
+from theano_ng.sparse.comparisons import *  # noqa: F401,F403
+from theano_ng.sparse.conversion import *  # noqa: F401,F403
+from theano_ng.sparse.indexing import *  # noqa: F401,F403
+from theano_ng.sparse.products import *  # noqa: F401,F403
+from theano_ng.sparse.reductions import *  # noqa: F401,F403
+from theano_ng.sparse.rows import *  # noqa: F401,F403
+from theano_ng.sparse.shaping import *  # noqa: F401,F403
+from theano_ng.sparse.structured import *  # noqa: F401,F403
+from theano_ng.sparse.type import SparseType, _is_sparse
+from theano_ng.sparse.utils import hash_from_sparse
+from theano_ng.sparse.var import *  # noqa: F401,F403
+
+integer_types = (int,)
+
+__all__ = ["SparseType", "_is_sparse", "config", "hash_from_sparse", "integer_types"]

@@ -1,0 +1,192 @@
+"""Products with sparse matrices, in C."""
+
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.sparse.conversion import CSM, CSMGrad, csm_properties
+from theano_ng.sparse.fields import csm_grad_c, sampling_dot_csr, sd_csc, sd_csr, usmm_csc_dense, usmm_csc_dense_inplace
+from theano_ng.sparse.opt.common import Parts, in_dtype
+from theano_ng.sparse.products import Dot, SamplingDot, StructuredDot, Usmm, usmm
+from theano_ng.sparse.shaping import transpose
+from theano_ng.sparse.type import SparseType
+from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.opt.own_registration import register_specialize, register_uncanonicalize
+
+__all__ = [
+    "local_csm_grad_c",
+    "local_dot_in_c",
+    "local_sampling_dot_csr",
+    "local_structured_dot",
+    "local_usmm",
+    "local_usmm_csc_dense_inplace",
+    "local_usmm_csx",
+]
+
+
+def _in_c(x, y, dtype):
+    """The product of a csr or csc variable and a dense matrix."""
+    parts, y = Parts(x, dtype), in_dtype(y, dtype)
+    if x.format == "csr":
+        return sd_csr(parts.data, parts.indices, parts.indptr, y, parts.minor)
+    return sd_csc(parts.data, parts.indices, parts.indptr, parts.minor, y)
+
+
+def _is_compressed(x):
+    return isinstance(x.type, SparseType) and x.format in ("csr", "csc")
+
+
+@register_specialize
+@local_optimizer([StructuredDot])
+def local_structured_dot(node):
+    """The product of a sparse and a dense matrix in C.
+
+    structured_dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
+    structured_dot(N, A)  ->  sd_csc(csm_data(N), csm_indices(N), csm_indptr(N), csm_shape(N)[0], A)          [specialize, fast_run]
+    """
+    a, b = node.inputs
+    if isinstance(b.type, SparseType) or not _is_compressed(a):
+        return False
+    result = _in_c(a, b, node.outputs[0].dtype)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@register_uncanonicalize
+@local_optimizer([Dot])
+def local_dot_in_c(node):
+    """A dense product of a sparse and a dense operand in C, when it has not become part of a `Usmm`.
+
+    sparse_dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
+    sparse_dot(A, M)  ->  sd_csc(csm_data(sparse_transpose(M)), csm_indices(sparse_transpose(M)), csm_indptr(sparse_transpose(M)), csm_shape(sparse_transpose(M))[0], A.T).T
+                                                                                          [uncanonicalize, fast_run]
+    """
+    x, y = node.inputs
+    dtype = node.outputs[0].dtype
+    if _is_compressed(x) and not isinstance(y.type, SparseType):
+        result = _in_c(x, y, dtype) if y.ndim == 2 else _in_c(x, y.dimshuffle(0, "x"), dtype).dimshuffle(0)
+    elif _is_compressed(y) and not isinstance(x.type, SparseType):
+        turned = transpose(y)
+        result = (
+            _in_c(turned, x.T, dtype).T if x.ndim == 2 else _in_c(turned, x.dimshuffle(0, "x"), dtype).dimshuffle(0)
+        )
+    else:
+        return False
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+def _number_and_dot(term):
+    """(alpha, x, y) of a product of a number and a sparse dot that nothing else reads; None otherwise."""
+    node = term.owner
+    if node is None or node.op != T.mul or len(node.inputs) != 2 or len(term.clients) != 1:
+        return None
+    for alpha, product in (node.inputs, node.inputs[::-1]):
+        made = product.owner
+        if (
+            all(alpha.type.broadcastable)
+            and made is not None
+            and isinstance(made.op, Dot)
+            and len(product.clients) == 1
+        ):
+            return alpha, *made.inputs
+    return None
+
+
+@register_specialize
+@local_optimizer([T.sub, T.add])
+def local_usmm(node):
+    """A number times a sparse product, added to or taken from a matrix, is one operation.
+
+    A - one * sparse_dot(N, B)  ->  usmm(-one, N, B, A)
+    A + one * sparse_dot(N, B)  ->  usmm(one, N, B, A)          [specialize, fast_run]
+    """
+    if len(node.inputs) != 2:
+        return False
+    dtype = node.outputs[0].dtype
+    places = (1,) if node.op == T.sub else (1, 0)
+    for place in places:
+        found, z = _number_and_dot(node.inputs[place]), node.inputs[1 - place]
+        # z is not broadcast by Usmm.
+        if found is None or any(z.type.broadcastable) or any(v.type.ndim != 2 for v in found):
+            continue
+        alpha, x, y = found
+        result = usmm(-alpha if node.op == T.sub else alpha, x, y, z)
+        if result.dtype != dtype or result.type != node.outputs[0].type:
+            continue
+        copy_stack_trace(node.outputs[0], result)
+        return [result]
+    return False
+
+
+@register_specialize
+@local_optimizer([Usmm])
+def local_usmm_csx(node):
+    """`Usmm` in C: of a csc matrix at once, of a csr matrix as a product whose data are multiplied, and a sum.
+
+    usmm(one, N, B, A)  ->  UsmmCscDense(False)(one, csm_data(N), csm_indices(N), csm_indptr(N), csm_shape(N)[0], B, A)
+    usmm(one, M, B, A)  ->  A + sd_csr(csm_data(M) * one.dimshuffle(0), csm_indices(M), csm_indptr(M), B, csm_shape(M)[1])
+                                                                                          [specialize, fast_run]
+    """
+    alpha, x, y, z = node.inputs
+    if not _is_compressed(x) or isinstance(y.type, SparseType):
+        return False
+    dtype = node.outputs[0].dtype
+    parts, y, z = Parts(x, dtype), in_dtype(y, dtype), in_dtype(z, dtype)
+    alpha = in_dtype(alpha, dtype)
+    if x.format == "csc":
+        result = usmm_csc_dense(alpha, parts.data, parts.indices, parts.indptr, parts.minor, y, z)
+    else:
+        scaled = parts.data * alpha.dimshuffle("x") if alpha.ndim == 0 else parts.data * alpha.dimshuffle(0)
+        result = z + sd_csr(scaled, parts.indices, parts.indptr, y, parts.minor)
+    if result.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@register_specialize("inplace")
+@local_optimizer([usmm_csc_dense], inplace=True)
+def local_usmm_csc_dense_inplace(node):
+    """`UsmmCscDense` over the matrix that it adds to.
+
+    usmm_csc_dense(one, x, columns, starts, n, B, A)  ->  usmm_csc_dense_inplace(one, x, columns, starts, n, B, A)
+                                                                                          [specialize, fast_run, inplace]
+    """
+    if node.inputs[6].dtype != node.outputs[0].dtype:
+        return False
+    result = usmm_csc_dense_inplace(*node.inputs)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@register_specialize
+@local_optimizer([CSMGrad])
+def local_csm_grad_c(node):
+    """The gradient of the construction of a sparse matrix in C.
+
+    CSMGrad()(x, columns, starts, extent, y, columns, starts, extent)  ->  csm_grad_c(x, columns, starts, extent, y, columns, starts, extent)
+                                                                                          [specialize, fast_run]
+    """
+    if node.op == csm_grad_c:
+        return False
+    result = csm_grad_c(*node.inputs)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@register_specialize
+@local_optimizer([SamplingDot])
+def local_sampling_dot_csr(node):
+    """A sampled product with a csr matrix in C.
+
+    sampling_dot(A, B, M)  ->  CSR(sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[0],
+                                   sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[1],
+                                   sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[2],
+                                   csm_shape(M))          [specialize, fast_run]
+    """
+    x, y, p = node.inputs
+    if p.format != "csr" or not x.dtype == y.dtype == p.dtype:
+        return False
+    data, indices, indptr, shape = csm_properties(p)
+    sampled = sampling_dot_csr(x, y, data, indices, indptr, shape[1])
+    result = CSM("csr")(*sampled, shape)
+    copy_stack_trace(node.outputs[0], [*sampled, result])
+    return [result]

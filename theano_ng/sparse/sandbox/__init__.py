@@ -1,0 +1,1 @@
+"""Experiments with sparse matrices: convolution as a product (`sp`), random matrices (`sp2`)."""

@@ -1,0 +1,314 @@
+"""Transposing, stacking, diagonals, and the order of entries."""
+
+import numpy as np
+import scipy.sparse
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.scalar import upcast
+from theano_ng.sparse.common import compressed, in_type_of, no_gradient
+from theano_ng.sparse.indexing import get_item_2d
+from theano_ng.sparse.type import SparseType
+from theano_ng.sparse.values import detached, matrix_of, rebuilt
+from theano_ng.sparse.var import as_sparse_variable
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import minimum
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "Diag",
+    "EnsureSortedIndices",
+    "HStack",
+    "Remove0",
+    "SquareDiagonal",
+    "Transpose",
+    "VStack",
+    "clean",
+    "diag",
+    "ensure_sorted_indices",
+    "hstack",
+    "remove0",
+    "square_diagonal",
+    "transpose",
+    "vstack",
+]
+
+_TRANSPOSED = {"csr": "csc", "csc": "csr"}
+
+
+class Transpose(Op):
+    """The transpose, a view: csr becomes csc, and csc csr. The gradient is regular."""
+
+    __props__ = ()
+    view_map = {0: [0]}
+    format_map = _TRANSPOSED
+
+    def __str__(self):
+        return "Sparse" + type(self).__name__
+
+    def make_node(self, x):
+        x = compressed(x, self)
+        return Apply(self, [x], [SparseType(format=_TRANSPOSED[x.format], dtype=x.dtype)()])
+
+    def perform(self, node, inputs, outputs):
+        (x,) = inputs
+        outputs[0][0] = rebuilt(_TRANSPOSED[x.format], x.data, x.indices, x.indptr, x.shape[::-1])
+
+    def grad(self, inputs, gout):
+        (x,) = inputs
+        (gz,) = gout
+        return [in_type_of(x, transpose(gz) if isinstance(gz.type, SparseType) else gz.T)]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0][::-1]]
+
+
+transpose = Transpose()
+
+
+class HStack(Op):
+    """Matrices side by side. The gradient is regular.
+
+    Parameters
+    ----------
+    format : {'csr', 'csc', 'bsr'}, optional
+        Of the result; csc by default.
+    dtype : str
+        Of the result.
+    """
+
+    __props__ = ("format", "dtype")
+    axis = 1
+
+    def __init__(self, format=None, dtype=None):
+        if dtype is None:
+            raise ValueError("The output dtype must be specified.")
+        self.format = "csc" if format is None else format
+        self.dtype = dtype
+
+    def __str__(self):
+        return "%s(%s,%s)" % (type(self).__name__, self.format, self.dtype)
+
+    def make_node(self, *mat):
+        if not mat:
+            raise ValueError("%s: cannot stack an empty list of matrices" % self)
+        return Apply(self, [compressed(x, self) for x in mat], [SparseType(dtype=self.dtype, format=self.format)()])
+
+    def perform(self, node, block, outputs):
+        for matrix in block:
+            if matrix.shape[1 - self.axis] != block[0].shape[1 - self.axis]:
+                raise ValueError(
+                    "%s: the matrices have different numbers of %s; the shapes are %s"
+                    % (self, "columns" if self.axis == 0 else "rows", ", ".join(str(m.shape) for m in block))
+                )
+        stack = scipy.sparse.hstack if self.axis == 1 else scipy.sparse.vstack
+        result = matrix_of(stack([matrix_of(m) for m in block], format=self.format, dtype=self.dtype))
+        if result.dtype != self.dtype:
+            result = result.astype(self.dtype)
+        outputs[0][0] = detached(result, *block)
+
+    def grad(self, inputs, gout):
+        (gz,) = gout
+        gradients, start = [], 0
+        for x in inputs:
+            stop = start + x.shape[self.axis]
+            part = slice(start, stop)
+            start = stop
+            if x.dtype in DISCRETE:
+                gradients.append(no_gradient(x))
+                continue
+            index = (slice(None), part) if self.axis == 1 else (part, slice(None))
+            gradients.append(in_type_of(x, get_item_2d(gz, index) if isinstance(gz.type, SparseType) else gz[index]))
+        return gradients
+
+    def infer_shape(self, node, ins_shapes):
+        shape = list(ins_shapes[0])
+        for other in ins_shapes[1:]:
+            shape[self.axis] = shape[self.axis] + other[self.axis]
+        return [tuple(shape)]
+
+
+class VStack(HStack):
+    """Matrices below each other. The gradient is regular; for the parameters see `HStack`."""
+
+    axis = 0
+
+
+def _stack(op, blocks, format, dtype):
+    blocks = [as_sparse_variable(block) for block in blocks]
+    if not blocks:
+        raise ValueError("%s: cannot stack an empty list of matrices" % op.__name__.lower())
+    if dtype is None:
+        dtype = upcast(*[block.dtype for block in blocks])
+    return op(format=format, dtype=dtype)(*blocks)
+
+
+def hstack(blocks, format=None, dtype=None):
+    """Stack sparse matrices side by side. The gradient is regular.
+
+    Parameters
+    ----------
+    blocks : list of SparseVariable
+        With the same number of rows, in format csr or csc.
+    format : {'csr', 'csc', 'bsr'}, optional
+        Of the result; csc by default.
+    dtype : str, optional
+        Of the result; by default what can hold all of them.
+    """
+    return _stack(HStack, blocks, format, dtype)
+
+
+def vstack(blocks, format=None, dtype=None):
+    """Stack sparse matrices, with the same number of columns, below each other; see `hstack`."""
+    return _stack(VStack, blocks, format, dtype)
+
+
+class Diag(Op):
+    """The main diagonal of a square sparse matrix, as a vector. The gradient is regular."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = compressed(x, self)
+        return Apply(self, [x], [TensorType(x.dtype, (False,))()])
+
+    def perform(self, node, inputs, outputs):
+        (x,) = inputs
+        rows, columns = x.shape
+        if rows != columns:
+            raise ValueError("Diag only apply on square matrix, not on one of shape %s" % (x.shape,))
+        outputs[0][0] = np.array(x.diagonal(), dtype=x.dtype) if rows else np.zeros(0, dtype=x.dtype)
+
+    def grad(self, inputs, gout):
+        return [in_type_of(inputs[0], square_diagonal(gout[0]))]
+
+    def infer_shape(self, nodes, shapes):
+        return [(minimum(*shapes[0]),)]
+
+
+diag = Diag()
+
+
+class SquareDiagonal(Op):
+    """The square sparse matrix, in format csc, that has a vector as its diagonal. The gradient is regular."""
+
+    __props__ = ()
+
+    def make_node(self, diag):
+        diag = as_tensor_variable(diag)
+        if diag.type.ndim != 1:
+            raise TypeError("data argument must be a vector", diag.type)
+        return Apply(self, [diag], [SparseType(dtype=diag.dtype, format="csc")()])
+
+    def perform(self, node, inputs, outputs):
+        (d,) = inputs
+        n = len(d)
+        places = np.arange(n + 1, dtype="int32")
+        outputs[0][0] = rebuilt("csc", np.array(d, copy=True), places[:n], places, (n, n))
+
+    def grad(self, inputs, gout):
+        (d,) = inputs
+        if d.dtype in DISCRETE:
+            return [no_gradient(d)]
+        (gz,) = gout
+        return [diag(gz) if isinstance(gz.type, SparseType) else gz.diagonal()]
+
+    def infer_shape(self, nodes, shapes):
+        return [(shapes[0][0], shapes[0][0])]
+
+
+square_diagonal = SquareDiagonal()
+
+
+class EnsureSortedIndices(Op):
+    """The same matrix with the indices of each row (csr) or column (csc) in order. The gradient is regular.
+
+    Parameters
+    ----------
+    inplace : bool
+        Whether to sort the entries of the input itself.
+    """
+
+    __props__ = ("inplace",)
+
+    def __init__(self, inplace):
+        self.inplace = inplace
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, "inplace" if self.inplace else "no_inplace")
+
+    def make_node(self, x):
+        x = compressed(x, self)
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        x = matrix_of(inputs[0])
+        if not self.inplace:
+            x = x.copy()
+        # What SciPy believes of the order may be out of date.
+        x.has_sorted_indices = False
+        x.sort_indices()
+        outputs[0][0] = inputs[0] if self.inplace else x
+
+    def grad(self, inputs, output_grad):
+        return [in_type_of(inputs[0], output_grad[0])]
+
+    def infer_shape(self, node, i0_shapes):
+        return i0_shapes
+
+
+ensure_sorted_indices = EnsureSortedIndices(inplace=False)
+
+
+class Remove0(Op):
+    """The same matrix without entries that are zero. The gradient is regular.
+
+    Parameters
+    ----------
+    inplace : bool
+        Whether to remove them from the input itself.
+    """
+
+    __props__ = ("inplace",)
+
+    def __init__(self, inplace=False):
+        self.inplace = inplace
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, "inplace" if self.inplace else "")
+
+    def make_node(self, x):
+        x = compressed(x, self)
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        (x,) = inputs
+        result = x if self.inplace else matrix_of(x).copy()
+        result.eliminate_zeros()
+        outputs[0][0] = result
+
+    def grad(self, inputs, gout):
+        return [in_type_of(inputs[0], gout[0])]
+
+    def infer_shape(self, node, i0_shapes):
+        return i0_shapes
+
+
+remove0 = Remove0()
+
+
+def clean(x):
+    """The same matrix without entries that are zero, and with sorted indices. The gradient is regular.
+
+    Indices need not be sorted: use this where they have to be, as for matrices that are handed to other libraries.
+
+    Parameters
+    ----------
+    x : SparseVariable
+    """
+    return ensure_sorted_indices(remove0(x))

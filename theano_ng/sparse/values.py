@@ -1,0 +1,164 @@
+"""Values: SciPy's sparse matrices, what makes them sound, how two of them compare, and how results are made of them."""
+
+import numpy as np
+import scipy.sparse
+
+from theano_ng.tensor.type import values_eq_approx as arrays_agree
+
+__all__ = ["check_pattern", "detached", "matrix_of", "rebuilt", "same_values", "nearly_same_values"]
+
+CLASSES = {"csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix, "bsr": scipy.sparse.bsr_matrix}
+
+
+def _is_sparse(x):
+    """Whether `x` is a value of SciPy's sparse classes, matrix or array.
+
+    Raises
+    ------
+    NotImplementedError
+        For a number, a string or the like, which says nothing about it.
+    """
+    if not isinstance(x, (scipy.sparse.sparray, scipy.sparse.spmatrix, np.ndarray, tuple, list)):
+        raise NotImplementedError(
+            "this function should only be called on sparse.scipy.sparse.spmatrix or numpy.ndarray, not %r" % (x,)
+        )
+    return scipy.sparse.issparse(x)
+
+
+def matrix_of(value):
+    """A sparse matrix that shares its memory with a sparse matrix or array (a copy in the first format for those that are neither csr, csc nor bsr).
+
+    Parameters
+    ----------
+    value : scipy.sparse.spmatrix or scipy.sparse.sparray
+
+    Returns
+    -------
+    scipy.sparse.spmatrix
+        `value` itself if it is one. Between matrices ``*`` is the product.
+    """
+    if isinstance(value, scipy.sparse.spmatrix):
+        return value
+    if value.format not in CLASSES:
+        return scipy.sparse.csr_matrix(value)
+    return rebuilt(value.format, value.data, value.indices, value.indptr, value.shape)
+
+
+def rebuilt(format, data, indices, indptr, shape):
+    """A sparse matrix of its parts, which are not copied."""
+    return CLASSES[format]((data, indices, indptr), shape=tuple(int(n) for n in shape), copy=False)
+
+
+def check_pattern(value):
+    """Refuse a matrix whose indices lead out of it: SciPy's compiled code, and ours, reads memory by them.
+
+    Parameters
+    ----------
+    value : csr, csc or bsr matrix
+
+    Raises
+    ------
+    ValueError
+        When indptr has another length than there are rows (csr) or columns (csc), does not start with 0, decreases or goes beyond the
+        entries, or an index is negative or too big.
+    """
+    indices, indptr, shape = value.indices, value.indptr, value.shape
+    major, minor = shape[::-1] if value.format == "csc" else shape
+    if value.format == "bsr":
+        height, width = value.data.shape[1:]
+        major, minor = major // height, minor // width
+    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or indices.ndim != 1 or indptr.ndim != 1:
+        raise ValueError(
+            "indices and indptr of a sparse matrix have to be vectors of integers, not %d-d %s and %d-d %s"
+            % (indices.ndim, indices.dtype, indptr.ndim, indptr.dtype)
+        )
+    if len(indptr) != major + 1 or not len(indptr):
+        raise ValueError(
+            "index pointer size (%d) should be (%d): a %s matrix of shape %s has one for each %s, and one more"
+            % (len(indptr), major + 1, value.format, shape, "column" if value.format == "csc" else "row")
+        )
+    if indptr[0] != 0 or (indptr[1:] < indptr[:-1]).any():
+        raise ValueError(
+            "indptr of a sparse matrix has to start with 0 and must not decrease; it starts with %s" % indptr[:5]
+        )
+    entries = int(indptr[-1])
+    if entries > min(len(indices), len(value.data)):
+        raise ValueError(
+            "Last value of index pointer should be less than the size of index and data arrays: it is %d, and there are %d indices and %d"
+            " elements" % (entries, len(indices), len(value.data))
+        )
+    if entries:
+        used = indices[:entries]
+        least, most = int(used.min()), int(used.max())
+        if least < 0 or most >= minor:
+            raise ValueError(
+                "indices of a sparse %s matrix of shape %s go from %d to %d, outside of 0 to %d"
+                % (value.format, shape, least, most, minor - 1)
+            )
+
+
+def shares_memory(a, b):
+    """Whether two values (sparse, or arrays) may share memory, by the bounds of their arrays."""
+
+    def buffers(value):
+        return (value,) if isinstance(value, np.ndarray) else (value.data, value.indices, value.indptr)
+
+    return any(np.may_share_memory(x, y) for x in buffers(a) for y in buffers(b))
+
+
+def detached(result, *inputs):
+    """`result`, or a copy when it shares memory with one of `inputs`: SciPy returns views now and then."""
+    return result.copy() if any(result is value or shares_memory(result, value) for value in inputs) else result
+
+
+def _canonical(value):
+    """A csr copy with sorted indices and without duplicates."""
+    value = scipy.sparse.csr_matrix(value, copy=True)
+    value.sum_duplicates()
+    return value
+
+
+def _elements(value):
+    """Places of the entries as int64, row by row, and the entries."""
+    rows = np.repeat(np.arange(value.shape[0], dtype="int64"), np.diff(value.indptr))
+    return rows * max(value.shape[1], 1) + value.indices, value.data
+
+
+def _side_by_side(a, b):
+    """The elements of two matrices at all places where one of them has an entry."""
+    a, b = _canonical(a), _canonical(b)
+    (at_a, in_a), (at_b, in_b) = _elements(a), _elements(b)
+    places = np.union1d(at_a, at_b)
+    columns = []
+    for at, elements in ((at_a, in_a), (at_b, in_b)):
+        column = np.zeros(len(places), dtype=elements.dtype)
+        column[np.searchsorted(places, at)] = elements
+        columns.append(column)
+    return columns
+
+
+def _alike(a, b):
+    return a.format == b.format and a.shape == b.shape and a.dtype == b.dtype
+
+
+def same_values(a, b):
+    """Whether two matrices have one format, shape and dtype, and the same elements; NaN equals NaN, a stored zero one that is not."""
+    if not (scipy.sparse.issparse(a) and scipy.sparse.issparse(b) and _alike(a, b)):
+        return False
+    x, y = _side_by_side(a, b)
+    return bool(np.array_equal(x, y, equal_nan=x.dtype.kind in "fc"))
+
+
+def nearly_same_values(a, b, eps=None):
+    """Whether two matrices have one format, shape and dtype, and elements that agree up to rounding.
+
+    Parameters
+    ----------
+    a, b : sparse matrix
+    eps : float, optional
+        Absolute tolerance; by default that of tensors of the dtype.
+    """
+    if not (scipy.sparse.issparse(a) and scipy.sparse.issparse(b) and _alike(a, b)):
+        return False
+    x, y = _side_by_side(a, b)
+    return arrays_agree(x, y, atol=eps)
