@@ -1,8 +1,10 @@
 """Rewriting engine: optimizers, rules, patterns, merging, walks and the equilibrium worklist."""
 
+import gc
 import io
 import logging
 import pickle
+import time
 import unittest
 
 from theano_ng import gof
@@ -229,18 +231,20 @@ class TestMerge(Base):
 
     def test_many_clients(self):
         # One variable with thousands of clients must not make merging quadratic.
-        import time
-
         times = []
         for n in (1000, 4000):
-            total = self.x
-            for i in range(n):
-                total = add(total, mul(self.x, constant(float(i % 50) + 0.5)))
-            e = graph_of(total)
-            start = time.process_time()
-            MergeOptimizer().optimize(e)
-            times.append(time.process_time() - start)
-            self.assertEqual(len(e.apply_nodes), n + 50)
+            tries = []
+            for _ in range(3):
+                total = self.x
+                for i in range(n):
+                    total = add(total, mul(self.x, constant(float(i % 50) + 0.5)))
+                e = graph_of(total)
+                gc.collect()  # what others left must not be searched while this is timed
+                start = time.process_time()
+                MergeOptimizer().optimize(e)
+                tries.append(time.process_time() - start)
+                self.assertEqual(len(e.apply_nodes), n + 50)
+            times.append(min(tries))
         self.assertLess(times[1], 10 * times[0] + 0.05)
 
     def test_same_graph(self):
