@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterable
 
 from theano_ng.compile.functions.maker import convert_function_input
 from theano_ng.compile.io import In, Out
@@ -76,6 +77,11 @@ def _caller_name(depth=2):
     return "%s:%d" % (os.path.abspath(frame.f_code.co_filename), frame.f_lineno)
 
 
+def _collected(pairs):
+    """Pairs that can be looked at more than once; they may come as the items of a dictionary, for instance."""
+    return pairs if isinstance(pairs, (list, tuple, dict)) or not isinstance(pairs, Iterable) else list(pairs)
+
+
 def function(
     inputs,
     outputs=None,
@@ -137,12 +143,11 @@ def function(
                 raise AssertionError("the keys of an output dictionary are strings, not %r" % (key,))
         output_keys = sorted(outputs)
         outputs = [outputs[key] for key in output_keys]
-    if updates is not None and not isinstance(updates, (list, tuple, dict)):
+    if isinstance(updates, str) or not (updates is None or isinstance(updates, Iterable)):
         raise (ValueError if isinstance(updates, str) else TypeError)(
             "updates are a dictionary or a list of pairs, not %r" % (updates,)
         )
-    if isinstance(updates, dict) and type(updates) is dict:
-        updates = list(updates.items())
+    updates, givens = (list(updates.items()) if type(updates) is dict else _collected(updates)), _collected(givens)
     if not isinstance(inputs, (list, tuple)):
         raise Exception(
             "Input variables of a Theano function should be contained in a list, even when there is a single input; got %r"

@@ -22,9 +22,11 @@ class TestUpdates(unittest.TestCase):
             lambda s: ((s, s + x),),
             lambda s: {s: s + x},
             lambda s: theano.OrderedUpdates([(s, s + x)]),
+            lambda s: {s: s + x}.items(),
+            lambda s: zip([s], [s + x]),
         ):
-            s = shared(1.0)
-            f = function([x], s * 2, updates=form(s))
+            s, y = shared(1.0), T.dscalar("y")
+            f = function([x], y * 2, updates=form(s), givens={y: s}.items())
             self.assertEqual(f(5), 2)  # outputs are computed before the update
             self.assertEqual(s.get_value(), 6)
             self.assertEqual(f(1), 12)
