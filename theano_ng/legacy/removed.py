@@ -7,11 +7,12 @@ SciPy's `special`, or the path of a function of this file.
 import collections
 import functools
 import importlib
+import importlib.machinery
 import re
 import sys
 import types
 
-__all__ = ["NAMES", "give_back", "hint", "take_back"]
+__all__ = ["MODULES", "NAMES", "give_back", "hint", "take_back"]
 
 NAMES = {
     "numpy": {
@@ -92,8 +93,12 @@ NAMES = {
 """Module -> name -> what it was, as an expression."""
 
 
+MODULES = {"pkg_resources": "_pkg_resources"}
+"""Module that is gone -> the function of this file that fills one in its place."""
+
+
 def give_back(report=None):
-    """Give modules the names back that they lost; those that a module has are left alone.
+    """Give modules the names back that they lost, and programs the modules; what is there is left alone.
 
     Parameters
     ----------
@@ -101,6 +106,9 @@ def give_back(report=None):
         Is told once for each name and line that uses it: the name with its module, what stands in for it, file, and line. Default: a line on
         standard error.
     """
+    if not any(isinstance(finder, _LostModules) for finder in sys.meta_path):
+        # Behind all others: it is asked for what they do not find.
+        sys.meta_path.append(_LostModules(report or _print))
     for module in NAMES:
         try:
             target = importlib.import_module(module)
@@ -113,6 +121,10 @@ def give_back(report=None):
 
 def take_back():
     """Undo `give_back`."""
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, _LostModules)]:
+        sys.meta_path.remove(finder)
+        for module in finder.made:
+            sys.modules.pop(module, None)
     for module in NAMES:
         lost = vars(sys.modules.get(module, types)).get("__getattr__")
         if isinstance(lost, _Lost):
@@ -130,18 +142,27 @@ def hint(error):
     error : BaseException
     """
     while error is not None:
-        for pattern in _COMPLAINTS if isinstance(error, (AttributeError, ImportError)) else ():
-            found = pattern.search(str(error))
-            if found is not None:
-                module, name = found["module"], found["name"]
-                module = "numpy" if module == "np" else module
-                if name in NAMES.get(module, ()):
-                    return "%s.%s was removed: theano_ng-run --numpy-names gives it back, as %s" % (
-                        module,
-                        name,
-                        _shown(NAMES[module][name]),
-                    )
+        found = _hint(str(error)) if isinstance(error, (AttributeError, ImportError)) else None
+        if found is not None:
+            return found
         error = error.__cause__ or error.__context__
+    return None
+
+
+def _hint(text):
+    """The same for the text of an exception."""
+    for pattern in _COMPLAINTS:
+        found = pattern.search(text)
+        if found is None:
+            continue
+        module, name = found["module"], found["name"]
+        module = "numpy" if module == "np" else module
+        if name in NAMES.get(module, ()):
+            replacement = _shown(NAMES[module][name])
+            return "%s.%s was removed: theano_ng-run --numpy-names gives it back, as %s" % (module, name, replacement)
+    found = _NO_MODULE.search(text)
+    if found is not None and found[1] in MODULES:
+        return "%s is gone: theano_ng-run --numpy-names gives back what programs used of it" % found[1]
     return None
 
 
@@ -151,6 +172,7 @@ _COMPLAINTS = (
     re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'"),
     re.compile(r"`(?P<module>np)\.(?P<name>\w+)` was removed"),
 )
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 class _Lost:
@@ -167,15 +189,36 @@ class _Lost:
                 return self.former(name)
             raise AttributeError("module %r has no attribute %r" % (self.module, name))
         value = _value(expression)
-        # Imports of names enter by way of the import system.
-        frame = sys._getframe(1)
-        while frame is not None and "importlib" in frame.f_code.co_filename:
-            frame = frame.f_back
-        place = (name, frame.f_code.co_filename, frame.f_lineno)
+        place = (name, *_place(sys._getframe(1)))
         if place not in self.reported:
             self.reported.add(place)
             self.report("%s.%s" % (self.module, name), _shown(expression), *place[1:])
         return value
+
+
+class _LostModules:
+    """Finder and loader of the modules that are gone."""
+
+    def __init__(self, report):
+        self.report, self.made = report, []
+
+    def find_spec(self, fullname, path=None, target=None):
+        return importlib.machinery.ModuleSpec(fullname, self) if fullname in MODULES else None
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        _value(MODULES[module.__name__])(module)
+        self.made.append(module.__name__)
+        self.report(module.__name__, "emulated", *_place(sys._getframe(1)))
+
+
+def _place(frame):
+    """File and line of the program below a frame; imports enter by way of the import system."""
+    while frame is not None and "importlib" in frame.f_code.co_filename:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def _print(name, replacement, file, line):
@@ -218,6 +261,21 @@ def _getargspec(function):
             "Function has keyword-only parameters or annotations, use inspect.signature() API which can support them"
         )
     return _ArgSpec(spec.args, spec.varargs, spec.varkw, spec.defaults)
+
+
+def _pkg_resources(module):
+    """What programs asked of setuptools' module about installed distributions."""
+    from importlib import metadata
+
+    class Distribution:
+        def __init__(self, found):
+            self.project_name = self.key = found.metadata["Name"]
+            self.version = found.version
+
+    module.get_distribution = lambda name: Distribution(metadata.distribution(name))
+    module.require = lambda *names: [module.get_distribution(name) for name in names]
+    module.DistributionNotFound = metadata.PackageNotFoundError
+    module.Distribution = Distribution
 
 
 def _in1d(ar1, ar2, assume_unique=False, invert=False):

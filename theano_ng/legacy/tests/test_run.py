@@ -150,6 +150,34 @@ class TestNames(unittest.TestCase):
         with self.assertRaises(AttributeError):
             np.float
 
+    def test_modules(self):
+        program = "import sys; sys.modules.pop('pkg_resources', None)\n" + textwrap.dedent(
+            """
+            import numpy
+            from theano_ng.legacy import removed
+            class Hidden:  # where setuptools has it still
+                @staticmethod
+                def find_spec(name, path=None, target=None):
+                    if name == "pkg_resources":
+                        return removed_finder.find_spec(name)
+            reports = []
+            removed.give_back(lambda *report: reports.append(report))
+            removed_finder = sys.meta_path[-1]
+            sys.meta_path.insert(0, Hidden)
+            import pkg_resources
+            assert pkg_resources.get_distribution("numpy").version == numpy.__version__
+            try:
+                pkg_resources.get_distribution("no such thing")
+            except pkg_resources.DistributionNotFound:
+                print(reports[0][:2], reports[0][3])
+            removed.take_back()
+            print("pkg_resources" in sys.modules, removed_finder in sys.meta_path)
+            """
+        )
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.stdout, done.stderr), ("('pkg_resources', 'emulated') 14\nFalse False\n", ""))
+        self.assertIn("pkg_resources is gone", removed.hint(ImportError("No module named 'pkg_resources'")))
+
     def test_hint(self):
         removed.take_back()
         for name, replacement in [
