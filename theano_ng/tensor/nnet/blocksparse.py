@@ -92,7 +92,9 @@ class _Blocks(NativeOp, Op):
 
 
 class SparseBlockGemv(_Blocks):
-    """Products of pieces of vectors and blocks of a matrix::
+    """Products of pieces of vectors and blocks of a matrix.
+
+    In NumPy::
 
         for b in range(batch):
             for j in range(oWin):
@@ -177,7 +179,9 @@ class SparseBlockGemv(_Blocks):
 
 
 class SparseBlockOuter(_Blocks):
-    """Outer products added to blocks of a matrix, as in the gradient of :class:`SparseBlockGemv`::
+    """Outer products added to blocks of a matrix, as in the gradient of :class:`SparseBlockGemv`.
+
+    In NumPy::
 
         for b in range(batch):
             for i in range(xWin):
