@@ -1,7 +1,8 @@
-# make demo: train on handwritten digits, dense networks and a convolutional one.  make test: run the tests.  make test-debug: run them in DebugMode, with every kind of memory for
-# outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.  make audit: look for everything that can be
-# wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.  make sanitize: run the tests that feed odd
-# arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
+# make demo: train on handwritten digits, dense networks and a convolutional one.  make test: run the tests.  make test-debug: run them
+# in DebugMode, with every kind of memory for outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.
+# make audit: look for everything that can be wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.
+# make sanitize: run the tests that feed odd arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes
+# its own virtual environment.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -67,7 +68,10 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
 	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays) \
-	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults $(addprefix theano_ng.sandbox.tests.test_,rng_mrg multinomial)
+	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults \
+	$(addprefix theano_ng.tensor.nnet.tests.test_,corr conv_legacy bn ctc neighbours blocksparse) theano_ng.tensor.signal.tests.test_pool \
+	$(addprefix theano_ng.sandbox.tests.test_,rng_mrg multinomial) theano_ng.tensor.tests.test_raw_random \
+	$(addprefix theano_ng.sparse.tests.test_,generated values)
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache
