@@ -277,7 +277,7 @@ class _Porter(cst.CSTTransformer):
             expression = NAMES.get(module, {}).get(attribute)
             if expression is None:
                 continue
-            new = self.replacement(original, updated, expression)
+            new = self.replacement(original, updated, module, expression)
             if new is None:
                 self.by_hand(original, module, attribute)
                 return updated
@@ -285,16 +285,15 @@ class _Porter(cst.CSTTransformer):
             return new
         return updated
 
-    def replacement(self, original, updated, expression):
+    def replacement(self, original, updated, module, expression):
         """What stands for an attribute of a module that was removed; None where nothing simple does."""
         owner = _code(updated.value)
         if re.fullmatch(r"-?np\.[\w.]+", expression):
             text = expression.replace("np", owner, 1)
             return cst.parse_expression("(%s)" % text if text.startswith("-") else text)
-        if expression.startswith("importlib.import_module('collections.abc')"):
-            return cst.parse_expression("%s.abc.%s" % (owner, expression.rpartition(".")[2]))
-        if expression == "importlib.import_module('time').process_time":
-            return cst.parse_expression("%s.process_time" % owner)
+        home, name = _home(expression) or (None, None)
+        if home is not None and (home + ".").startswith(module + "."):
+            return cst.parse_expression(owner + home[len(module) :] + "." + name)
         if re.fullmatch(r"[a-z]+", expression):
             scope = self.get_metadata(ScopeProvider, original, None)
             hidden = scope is not None and any(

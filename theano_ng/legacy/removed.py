@@ -70,6 +70,7 @@ NAMES = {
         "disp": "_disp",
         "loads": "_loads",
     },
+    "numpy.testing": {"Tester": "_Tester"},
     "collections": {
         name: "importlib.import_module('collections.abc').%s" % name
         for name in (
@@ -81,6 +82,18 @@ NAMES = {
     "inspect": {"getargspec": "_getargspec", "ArgSpec": "_ArgSpec"},
     "time": {"clock": "importlib.import_module('time').process_time"},
     "fractions": {"gcd": "importlib.import_module('math').gcd"},
+    "scipy.signal": {
+        name: "importlib.import_module('scipy.signal.windows').%s" % name
+        for name in (
+            "barthann bartlett blackman blackmanharris bohman boxcar chebwin cosine exponential flattop gaussian general_gaussian hamming hann"
+            " kaiser nuttall parzen triang tukey"
+        ).split()
+    },
+    "scipy.integrate": {
+        "simps": "importlib.import_module('scipy.integrate').simpson",
+        "trapz": "importlib.import_module('scipy.integrate').trapezoid",
+        "cumtrapz": "importlib.import_module('scipy.integrate').cumulative_trapezoid",
+    },
     "scipy.misc": {
         "logsumexp": "sp.logsumexp",
         "comb": "sp.comb",
@@ -106,22 +119,19 @@ def give_back(report=None):
         Is told once for each name and line that uses it: the name with its module, what stands in for it, file, and line. Default: a line on
         standard error.
     """
+    report = report or _print
     if not any(isinstance(finder, _LostModules) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Imports(report))
         # Behind all others: it is asked for what they do not find.
-        sys.meta_path.append(_LostModules(report or _print))
+        sys.meta_path.append(_LostModules(report))
     for module in NAMES:
-        try:
-            target = importlib.import_module(module)
-        except ImportError:
-            continue
-        former = vars(target).get("__getattr__")
-        if not isinstance(former, _Lost):
-            target.__getattr__ = _Lost(module, former, report or _print)
+        if module in sys.modules:
+            _attach(sys.modules[module], report)
 
 
 def take_back():
     """Undo `give_back`."""
-    for finder in [finder for finder in sys.meta_path if isinstance(finder, _LostModules)]:
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, (_Imports, _LostModules))]:
         sys.meta_path.remove(finder)
         for module in finder.made:
             sys.modules.pop(module, None)
@@ -194,6 +204,36 @@ class _Lost:
             self.reported.add(place)
             self.report("%s.%s" % (self.module, name), _shown(expression), *place[1:])
         return value
+
+
+def _attach(module, report):
+    former = vars(module).get("__getattr__")
+    if not isinstance(former, _Lost):
+        module.__getattr__ = _Lost(module.__name__, former, report)
+
+
+class _Imports:
+    """Finder that gives modules the names back as soon as they are imported: importing them all would take longer than most programs."""
+
+    made = ()
+
+    def __init__(self, report):
+        self.report = report
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname not in NAMES:
+            return None
+        others = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
+        spec = next((spec for spec in others if spec is not None), None)
+        if spec is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                _attach(module, self.report)
+
+            spec.loader.exec_module = exec_module
+        return spec
 
 
 class _LostModules:
@@ -276,6 +316,20 @@ def _pkg_resources(module):
     module.require = lambda *names: [module.get_distribution(name) for name in names]
     module.DistributionNotFound = metadata.PackageNotFoundError
     module.Distribution = Distribution
+
+
+class _Tester:
+    """What packages called to run their tests by nose, which is gone as well."""
+
+    def __init__(self, package=None, raise_warnings="release", depth=0):
+        self.package = package
+
+    def test(self, *args, **kwargs):
+        raise RuntimeError(
+            "numpy.testing.Tester ran tests by nose, which Python has outgrown: run them by another program"
+        )
+
+    bench = test
 
 
 def _in1d(ar1, ar2, assume_unique=False, invert=False):

@@ -39,6 +39,8 @@ CHANGES = [
     ("import numpy as np\ndef f(int): return np.int", "import numpy as np\ndef f(int): return np.int"),
     ("np = object()\nnp.float", "np = object()\nnp.float"),
     ("import time as t\nt.clock()", "import time as t\nt.process_time()"),
+    ("import scipy.signal as s\ns.gaussian(3, 1)", "import scipy.signal as s\ns.windows.gaussian(3, 1)"),
+    ("from scipy.integrate import simps, quad", "from scipy.integrate import simpson as simps, quad"),
     ("from time import clock", "from time import process_time as clock"),
     ("import collections\ncollections.Mapping", "import collections\ncollections.abc.Mapping"),
     (
