@@ -236,6 +236,14 @@ class ConfigParam:
         """What the flag accepts, for print(config)."""
         return self.accepts
 
+    def __get__(self, instance, owner=None):
+        """The value of the flag, for programs that go through all flags by the protocol of descriptors."""
+        return self if instance is None else _value_of(self)
+
+    def __set__(self, instance, value):
+        """Assign the flag, likewise."""
+        setattr(self.section, self.fullname.rpartition(".")[2], value)
+
 
 class EnumStr(ConfigParam):
     """A flag with one of a few texts as value."""

@@ -175,6 +175,16 @@ class Types(unittest.TestCase):
         self.assertRegex(text, "Global stats:  Time elasped since Theano import = .*linker = ")
         self.assertEqual(run("import theano_ng"), "")
 
+    def test_flags_as_descriptors(self):
+        """Programs that go through all flags read and write them so."""
+        param = next(p for p in configparser._config_var_list if p.fullname == "compute_test_value")
+        with configparser.change_flags(compute_test_value="off"):
+            self.assertEqual(param.__get__(True, None), "off")
+            param.__set__(None, "warn")
+            self.assertEqual(config.compute_test_value, "warn")
+            self.assertRaises(ValueError, param.__set__, None, "loud")
+        self.assertIs(param.__get__(None), param)
+
     def test_immutable_flags(self):
         table = (
             "device force_device init_gpu_device warn.ignore_bug_before base_compiledir compiledir_format compiledir "

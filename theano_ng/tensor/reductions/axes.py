@@ -1,5 +1,7 @@
 """The axes of reductions: what users may give, and putting them back."""
 
+from collections.abc import Collection
+
 import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
@@ -20,7 +22,7 @@ def check_and_normalize_axes(x, axis):
     Parameters
     ----------
     x : TensorVariable
-    axis : None, int, sequence of int, ndarray or constant
+    axis : None, int, collection of int, ndarray or constant
         None gives an empty list, which stands for all axes.
 
     Raises
@@ -43,10 +45,14 @@ def check_and_normalize_axes(x, axis):
         if axis.dtype not in DISCRETE:
             raise TypeError("The axis of a reduction must be an integer, got %s" % (axis,))
         axis = axis.data
-    if isinstance(axis, (tuple, list, np.ndarray)) and np.ndim(axis):
-        axes = list(axis)
-    else:
-        axes = [axis]
+    # Ranges and sets too. Iterators are not: whoever keeps dimensions asks twice.
+    several = (
+        isinstance(axis, np.ndarray)
+        and axis.ndim
+        or isinstance(axis, Collection)
+        and not isinstance(axis, (str, bytes, np.ndarray))
+    )
+    axes = list(axis) if several else [axis]
     result = []
     for item in axes:
         if isinstance(item, Constant):

@@ -65,6 +65,12 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(Sum(axis=())(x).broadcastable, x.broadcastable)
         self.assertEqual(Sum(axis=[0, 1])(x).owner.op, Sum(axis=(1, 0))(x).owner.op)
         self.assertNotEqual(Prod(axis=0)(x).owner.op, Prod(axis=0, no_zeros_in_input=True)(x).owner.op)
+        for function in (tt.sum, tt.prod, tt.mean, tt.max, tt.min, tt.var, tt.std, tt.any, tt.all, tt.argmax, tt.ptp):
+            for axis in (range(2), {0, 1}, np.arange(2), {0: "a", 1: "b"}.keys(), (0, 1)):
+                self.assertEqual(function(x, axis=axis).broadcastable, (False,), (function, axis))
+            for axis in (iter([0]), "a"):
+                self.assertRaises((TypeError, ValueError), function, x, axis=axis)
+        self.assertEqual(tt.sum(x, axis=range(1, 3), keepdims=True).broadcastable, (False, True, True))
         for axis in (3, -4):
             with self.assertRaisesRegex(ValueError, "Not enough dimensions"):
                 Sum(axis=axis)(x)
