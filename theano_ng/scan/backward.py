@@ -191,8 +191,18 @@ class Backward:
         }
 
     def _find_nulls(self):
-        """Find the inner inputs whose gradients do not exist: number -> variable of NullType."""
+        """Find the inner inputs whose gradients do not exist: number -> variable of NullType.
+
+        Those of variables of the group `shared` do not: nothing is kept of what they were.
+        """
+        op = self.op
+        behind = {i: state.inner_outputs for i, state in self.state_of.items()}
+        shared = [op.inputs.index(v) for v in op.inner_shared(op.inputs)]
+        behind.update((i, [op.n_results_before + op.n_nit_sot + k]) for k, i in enumerate(shared))
         self.nulls = {i: g for i, g in self.inner.items() if isinstance(g.type, NullType)}
+        for i, value in zip(shared, op.outer_shared(self.inputs)):
+            if i in self.inner:
+                self.nulls[i] = grad_undefined(op, self.inputs.index(value), value, "It changes from step to step.")
         todo = []
 
         def spread(o, g):
@@ -208,7 +218,7 @@ class Backward:
         while todo:
             # The gradient of a state that does not exist is that of what earlier steps made.
             i = todo.pop()
-            for o in self.state_of[i].inner_outputs if i in self.state_of else ():
+            for o in behind.get(i, ()):
                 spread(o, self.nulls[i])
         for i in self.nulls:
             self.inner.pop(i, None)

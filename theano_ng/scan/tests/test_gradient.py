@@ -641,6 +641,10 @@ class Shared(unittest.TestCase):
             T.grad(out.sum(), first)
         f = theano.function([xs, first], T.grad(out.sum(), xs), mode=FAST)
         np.testing.assert_array_equal(f([1.0, 1.0, 1.0], 5.0), [5, 6, 7])
+        # What goes by way of them has none either: a part of a gradient would be a wrong one.
+        out, _ = Scan([x, s], [x * s, s + x], info)(xs.shape[0], xs, first, xs.shape[0])
+        with self.assertRaisesRegex(NullTypeGradError, "changes from step to step"):
+            T.grad(out.sum(), xs)
 
 
 class JacobiansAndHessians(unittest.TestCase):
