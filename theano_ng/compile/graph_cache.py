@@ -140,8 +140,9 @@ class _Key:
             return "%s{%s}" % (self._home(cls), value.describe_for_cache(self, depth))
         props = getattr(cls, "__props__", None)
         if props is not None:
-            # An Op's name is no property, but it is printed.
-            state = [(name, getattr(value, name)) for name in props] + [getattr(value, "__dict__", {}).get("name")]
+            # Neither an Op's name nor its threads are properties, but the one is printed, and who asks for the others gets them.
+            beside = getattr(value, "__dict__", {})
+            state = [(name, getattr(value, name)) for name in props] + [beside.get("name"), bool(beside.get("openmp"))]
         elif hasattr(cls, "__getstate__") and cls.__getstate__ is not getattr(object, "__getstate__", None):
             state = value.__getstate__()
         else:

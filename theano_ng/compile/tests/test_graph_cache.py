@@ -18,6 +18,8 @@ from theano_ng.compile import graph_cache
 from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode
+from theano_ng.tensor.nnet.corr import CorrMM
+from theano_ng.tensor.signal.pool import Pool
 
 
 def run_process(folder, seed, *names, code="from theano_ng.compile.tests.graph_cache_functions import main; main()"):
@@ -161,6 +163,12 @@ class TestKeys(unittest.TestCase):
             "slice 2": ([m], m[2:]),
             "named op": ([x], tt.Elemwise(theano.scalar.sqr, name="A")(x)),
             "op with another name": ([x], tt.Elemwise(theano.scalar.sqr, name="B")(x)),
+            "one thread": ([x], tt.Elemwise(theano.scalar.cosh, openmp=False)(x)),
+            "threads": ([x], tt.Elemwise(theano.scalar.cosh, openmp=True)(x)),
+            "pooled by one thread": ([m], Pool(True, openmp=False)(m, (2, 2))),
+            "pooled by threads": ([m], Pool(True, openmp=True)(m, (2, 2))),
+            "correlated by one thread": ([v4 := tt.tensor4("x")], CorrMM(openmp=False)(v4, v4)),
+            "correlated by threads": ([v4], CorrMM(openmp=True)(v4, v4)),
             "print": ([x], theano.printing.Print("a")(x)),
             "print b": ([x], theano.printing.Print("b")(x)),
         }

@@ -75,10 +75,6 @@ class CorrBase(NativeOp, OpenMPOp):
         """Another Op of the family with the parameters of this one."""
         return op(openmp=self.openmp, **self._props_dict())
 
-    def describe_for_cache(self, key, depth):
-        # Threads are no property, for they change no result; a function that was asked for them gets them all the same.
-        return key.text((self._props(), bool(self.openmp)), depth)
-
     @property
     def axes(self):
         """How kernels move along each axis, a list of `Axis`."""
