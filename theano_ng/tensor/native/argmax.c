@@ -33,12 +33,12 @@ static const uint64_t bits_64[32] = EACH_BIT;
                 return i + __builtin_ctzll(found);                                                                   \
         }                                                                                                            \
     }                                                                                                                \
-    CLONES static int64_t name##_in_block(const T *p, int64_t n, T best)                                             \
+    VECTORISED static int64_t name##_in_block(const T *p, int64_t n, T best)                                             \
     {                                                                                                                \
         return name##_first(p, n, best);                                                                             \
     }                                                                                                                \
     /* Both of a contiguous stretch of at least LANES elements that the cache holds. */                              \
-    CLONES static int64_t name##_row(const T *p, int64_t n)                                                          \
+    VECTORISED static int64_t name##_row(const T *p, int64_t n)                                                          \
     {                                                                                                                \
         enum { LANES = LANES_OF(T) };                                                                                \
         T lane[LANES];                                                                                               \
@@ -95,7 +95,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
     }
 
 #define DEFINE_GATHER(name, T)                                                                \
-    CLONES static void name(T *restrict to, int64_t n, const char *from, int64_t stride)      \
+    VECTORISED static void name(T *restrict to, int64_t n, const char *from, int64_t stride)      \
     {                                                                                         \
         if (stride == sizeof(T))                                                              \
             memcpy(to, from, (size_t)n * sizeof(T));                                          \
@@ -111,7 +111,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
 /* Groups side by side: element (i, r) of group i at x + i * x_stride + r * row_stride. Places are counted in P, an integer of the size of T,
  * which serves for LIMIT rows. */
 #define SIDE_BY_SIDE(name, T, SAME_SIZE, P, LIMIT, BETTER, GATHER)                                                         \
-    CLONES static void name##_step(int64_t n, const T *restrict p, T *restrict best, P *restrict place, P row)       \
+    VECTORISED static void name##_step(int64_t n, const T *restrict p, T *restrict best, P *restrict place, P row)       \
     {                                                                                                                \
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                         \
         {                                                                                                            \

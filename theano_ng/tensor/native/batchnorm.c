@@ -3,16 +3,8 @@
  * What belongs to one mean is read three times (two times with its derivative), one mean after the other: all but the first time it comes
  * from the cache, so that memory is passed over once. */
 #include "native.h"
+#include "clones.h"
 #include <math.h>
-
-/* One binary uses the widest registers that the machine has. */
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("avx2", "default")))
-#else
-#define VECTORISED
-#endif
 
 /* What is inlined into functions of several versions is compiled for each of them. */
 #define INLINE static inline __attribute__((always_inline))

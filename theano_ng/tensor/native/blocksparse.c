@@ -1,13 +1,7 @@
 /* Products of chosen blocks: vectors by blocks of a matrix, and outer products added to blocks. float32 and float64. */
 #include "native.h"
+#include "clones.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("avx2", "default")))
-#else
-#define VECTORISED
-#endif
 #define LANES 16
 
 /* Strides in elements. */

@@ -1,15 +1,7 @@
 /* Softmax and cross-entropy over rows, float32 and float64. */
 #include "native.h"
+#include "clones.h"
 #include <math.h>
-
-/* One binary uses the widest registers that the machine has. */
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("avx2", "default")))
-#else
-#define VECTORISED
-#endif
 
 /* The exponential of a number that is not above 0, as an expression that compilers vectorize: exp(x) = 2**n exp(r), |r| <= log(2) / 2, with a
  * polynomial for exp(r). Errors are below 2 ulp. NaN stays NaN, also results that are denormal are right. */

@@ -1,19 +1,11 @@
 /* Pooling: maxima, sums and averages of windows that slide over the last axes, and their gradients. */
 #include "native.h"
+#include "clones.h"
 #include "threads.h"
 #include "pool_windows.h"
 
 /* As the modes of PoolingMode_t. */
 enum { POOL_MAX, POOL_SUM, POOL_INC_PAD, POOL_EXC_PAD };
-
-/* One binary uses the widest registers that the machine has. */
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define VECTORISED __attribute__((target_clones("avx2", "default")))
-#else
-#define VECTORISED
-#endif
 
 /* What the loops read and write; `gradient` has the shape of the output, in sums_at_maxima that of the image. */
 typedef struct {

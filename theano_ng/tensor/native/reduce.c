@@ -62,7 +62,7 @@ static void fold_stretch(const How *how, int64_t n, char *acc, const char *x, in
     how->combine(1, acc, 0, (char *)left, how->acc_item);
 }
 
-CLONES static void gather(char *restrict to, int64_t n, const char *restrict from, int64_t step, int64_t item)
+VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict from, int64_t step, int64_t item)
 {
     switch (item) {
     case 1: GATHER((uint8_t *)to, uint8_t, n, from, step) break;

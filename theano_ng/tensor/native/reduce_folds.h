@@ -13,15 +13,8 @@
 #define THEANO_NG_REDUCE_FOLDS_H
 
 #include "native.h"
+#include "clones.h"
 #include <math.h>
-
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define CLONES
-#endif
 
 typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride);
 typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows);
@@ -99,7 +92,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 
 /* M: the type in which 4 elements are combined, at least as wide as S. */
 #define FOLD_ROWS(name, OP, T, S, M)                                                                                 \
-    CLONES static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
+    VECTORISED static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
     {                                                                                                                \
         T *restrict a = (T *)acc;                                                                                    \
         for (; rows >= 4; rows -= 4, x += 4 * row_stride) {                                                          \
@@ -121,7 +114,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }
 
 #define FOLD_SHORT(name, OP, T, S)                                                                                   \
-    CLONES static void name##_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)         \
+    VECTORISED static void name##_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)         \
     {                                                                                                                \
         T *restrict a = (T *)acc;                                                                                    \
         for (int64_t i = 0; i < n; ++i, x += row_stride) {                                                           \
@@ -145,7 +138,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 
 /* Four vectors of accumulators. */
 #define FOLD(name, OP, T, S)                                                                                         \
-    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
+    VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
         enum { LANES = VECTOR_BYTES / sizeof(T) };                                                                   \
         typedef T vec __attribute__((vector_size(VECTOR_BYTES)));                                                    \
@@ -193,7 +186,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 
 /* Sums of narrow integers: as int32 over stretches in which that cannot overflow. */
 #define FOLD_NARROW(name, T, S, M, STRETCH)                                                                          \
-    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
+    VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
         if (acc_stride == 0) {                                                                                       \
             int64_t i = 0;                                                                                           \
@@ -259,7 +252,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 /* Extremes. The compiler vectorizes the loop over lanes (vector types with a select are taken apart). NaN is looked for apart: BARE is the
  * extreme of numbers, FLAG an integer type of the size of T. */
 #define FOLD_ORDER(name, OP, BARE, T, FLAG, IS_FLOAT)                                                                \
-    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
+    VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
         enum { LANES = sizeof(T) > 4 ? 32 : 128 / sizeof(T) };                                                       \
         if (acc_stride == 0) {                                                                                       \
@@ -309,7 +302,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
             FOLD_ALONG(OP, T, T)                                                                                     \
         }                                                                                                            \
     }                                                                                                                \
-    CLONES static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
+    VECTORISED static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
     {                                                                                                                \
         T *restrict a = (T *)acc;                                                                                    \
         for (; rows >= 4; rows -= 4, x += 4 * row_stride) {                                                          \
@@ -336,7 +329,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
             }                                                                                                        \
         }                                                                                                            \
     }                                                                                                                \
-    CLONES static void name##_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)         \
+    VECTORISED static void name##_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)         \
     {                                                                                                                \
         T *restrict a = (T *)acc;                                                                                    \
         for (int64_t i = 0; i < n; ++i, x += row_stride) {                                                           \
@@ -408,7 +401,7 @@ BITS(64, int64_t)
 #define ALL(a, b) ((a) & ((b) != 0))
 #define ANY(a, b) ((a) | ((b) != 0))
 #define FOLD_LOGICAL(name, OP, DECIDED)                                                                              \
-    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
+    VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
         uint8_t *a = (uint8_t *)acc;                                                                                 \
         const uint8_t *p = (const uint8_t *)x;                                                                       \
@@ -430,7 +423,7 @@ BITS(64, int64_t)
             FOLD_ALONG(OP, uint8_t, uint8_t)                                                                         \
         }                                                                                                            \
     }                                                                                                                \
-    CLONES static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
+    VECTORISED static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
     {                                                                                                                \
         uint8_t *restrict a = (uint8_t *)acc;                                                                        \
         for (; rows > 0; --rows, x += row_stride) {                                                                  \
@@ -457,7 +450,7 @@ static inline float half_as_float(uint16_t half)
     return value;
 }
 
-CLONES static void halves_as_floats(int64_t n, const char *x, int64_t x_stride, float *restrict to)
+VECTORISED static void halves_as_floats(int64_t n, const char *x, int64_t x_stride, float *restrict to)
 {
     if (x_stride == 2)
         for (int64_t i = 0; i < n; ++i)

@@ -5,12 +5,7 @@
  * contract of native functions is in gof/native.h.
  */
 #include "native.h"
-
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
-#define CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
-#define CLONES
-#endif
+#include "clones.h"
 
 #define MAC(z, a, b) ((z) += (a) * (b))
 #define ADD_TO(z, a) ((z) += (a))
@@ -121,7 +116,7 @@ typedef struct {
     npy_intp lines, entries;
 } Pattern;
 
-CLONES static npy_uint32 greatest(const npy_int32 *index, npy_intp count)
+VECTORISED static npy_uint32 greatest(const npy_int32 *index, npy_intp count)
 {
     npy_uint32 found = 0; /* negative numbers are the greatest */
     for (npy_intp k = 0; k < count; ++k)

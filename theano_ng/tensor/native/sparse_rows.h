@@ -34,7 +34,7 @@ typedef T NAME(wide) __attribute__((vector_size(64), aligned(sizeof(T)), may_ali
 #endif
 
 /* z[i] = the sum over the entries of line i of data * b[index]. */
-CLONES static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
+VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
                                        npy_intp b_row, T *z)
 {
     const npy_int32 total = start[lines];
@@ -79,7 +79,7 @@ CLONES static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int
 }
 
 /* z[index] += data * b[i] for the entries of each line i. */
-CLONES static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
+VECTORISED static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
                                        npy_intp b_row, T *z, npy_intp z_row)
 {
     const npy_int32 total = start[lines];
@@ -114,7 +114,7 @@ CLONES static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy_int
 }
 
 /* z[k] = the product of row i of a with row index[k] of b, for the entries k of each line i, times scale[k] if there is one. */
-CLONES static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *scale, const T *a,
+VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *scale, const T *a,
                                       npy_intp a_row, const T *b, npy_intp b_row, T *z)
 {
     const npy_int32 total = start[lines];
