@@ -551,16 +551,16 @@ class MRG_RandomStreams:
         return multinomial.MultinomialFromUniform(dtype)(pvals, unis, n)
 
     def choice(self, size=1, a=None, replace=True, p=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
-        """Choose among the categories of each row of p, without replacement.
+        """Choose among the categories of each row of p.
 
         Parameters
         ----------
         size : int or integer scalar
-            How many of each row, at most as many as there are.
+            How many of each row; without replacement at most as many as there are.
         a : None
             The categories are 0, 1, 2 ...
         replace : bool
-            False: choosing the same again is what the documentation leaves for later (NotImplementedError).
+            Whether a category can be chosen again. Without replacement the probabilities of the others are scaled to have the sum 1.
         p : matrix_like
             Rows of probabilities, which are not checked. Where a number is not below their sum the result is -1.
         ndim : None
@@ -573,8 +573,6 @@ class MRG_RandomStreams:
         TensorVariable
             A matrix with a row for each row of p.
         """
-        if replace:
-            raise NotImplementedError("MRG_RandomStreams.choice only works without replacement for now.")
         if a is not None:
             raise TypeError(
                 "For now, a has to be None in MRG_RandomStreams.choice. Sampled values are between 0 and p.shape[1]-1"
@@ -588,7 +586,7 @@ class MRG_RandomStreams:
             raise NotImplementedError("MRG_RandomStreams.choice is only implemented for p.ndim = 2")
         size = _number(size, "size")
         unis = self.uniform(size=p[:, 0].shape * size, ndim=1, nstreams=nstreams, **kwargs)
-        return multinomial.ChoiceFromUniform(odtype=dtype)(p, unis, size)
+        return multinomial.ChoiceFromUniform(odtype=dtype, replace=bool(replace))(p, unis, size)
 
     def multinomial_wo_replacement(self, size=None, n=1, pvals=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
         """The old name of ``choice(size=n, replace=False, p=pvals)``."""

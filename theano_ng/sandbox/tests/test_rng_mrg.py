@@ -416,6 +416,19 @@ class TestDistributions(unittest.TestCase):
             stats.chisquare(np.bincount(sample[:, 0], minlength=3), np.array([0.2, 0.3, 0.5]) * 5000).pvalue, 1e-3
         )
 
+    def test_choice_with_replacement(self):
+        """Choices of a row are independent; there may be more of them than categories."""
+        p = np.array([0.2, 0.3, 0.5])
+        rows = np.tile(p, (5000, 1))
+        (sample,) = drawn(lambda r: r.choice(p=rows, size=2), seed=85)
+        pairs = np.bincount(3 * sample[:, 0] + sample[:, 1], minlength=9)
+        self.assertGreater(stats.chisquare(pairs, 5000 * np.outer(p, p).ravel()).pvalue, 1e-3)
+        (sample,) = drawn(lambda r: r.choice(p=rows[:4], size=7, nstreams=6))
+        self.assertEqual((sample.shape, sample.dtype), ((4, 7), "int64"))
+        # the number of each row is the first category whose sum exceeds it
+        (unis,) = drawn(lambda r: r.uniform((4 * 7,), dtype=theano.config.floatX, nstreams=6))
+        np.testing.assert_array_equal(sample, np.searchsorted(np.cumsum(p), unis, side="right").reshape(7, 4).T)
+
 
 class TestStreams(unittest.TestCase):
     def test_seeds(self):
@@ -540,7 +553,6 @@ class TestStreams(unittest.TestCase):
             (lambda: r.multinomial(pvals=pvals, ndim=3), ValueError, "Provided an ndim argument"),
             (lambda: r.multinomial(pvals=pvals, n=-1), ValueError, "must not be negative"),
             (lambda: r.multinomial(pvals=pvals, n=1.5), TypeError, "must be an integer"),
-            (lambda: r.choice(p=pvals), NotImplementedError, "only works without replacement"),
             (lambda: r.choice(p=pvals, replace=False, a=3), TypeError, "a has to be None"),
             (lambda: r.choice(replace=False), TypeError, "p has to be specified"),
             (lambda: r.choice(replace=False, p=[0.5, 0.5]), NotImplementedError, "p.ndim = 2"),

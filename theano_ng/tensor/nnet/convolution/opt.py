@@ -71,7 +71,7 @@ def _implemented(node, convdim):
 def local_abstractconv_gemm(node):
     """A convolution in two dimensions, of kernels that are flipped or not.
 
-    AbstractConv2d(filter_flip=False)(images, kernels)  ->  CorrMM()(images, kernels)          [conv_gemm, conv_opts, fast_compile, fast_run]
+    AbstractConv2d(filter_flip=False)(images, kernels)  ->  CorrMM()(images, kernels)          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     AbstractConv2d(subsample=(2, 1))(images, kernels)  ->  ConvMM(subsample=(2, 1))(images, kernels)
     """
     return _implemented(node, 2)
@@ -82,7 +82,7 @@ def local_abstractconv_gradweight_gemm(node):
     """The gradient of a convolution in two dimensions with respect to kernels.
 
     AbstractConv2d_gradWeights()(images, maps, lengths)  ->
-        ConvMM_gradWeights()(images, maps, [lengths[0], lengths[1]])          [conv_gemm, conv_opts, fast_compile, fast_run]
+        ConvMM_gradWeights()(images, maps, [lengths[0], lengths[1]])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
     return _implemented(node, 2)
 
@@ -92,7 +92,7 @@ def local_abstractconv_gradinputs_gemm(node):
     """The gradient of a convolution in two dimensions with respect to images.
 
     AbstractConv2d_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])  ->
-        ConvMM_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])          [conv_gemm, conv_opts, fast_compile, fast_run]
+        ConvMM_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
     return _implemented(node, 2)
 
@@ -101,7 +101,7 @@ def local_abstractconv_gradinputs_gemm(node):
 def local_abstractconv3d_gemm(node):
     """A convolution in three dimensions, of kernels that are flipped or not.
 
-    AbstractConv3d(filter_flip=False)(films, cubes)  ->  Corr3dMM()(films, cubes)          [conv_gemm, conv_opts, fast_compile, fast_run]
+    AbstractConv3d(filter_flip=False)(films, cubes)  ->  Corr3dMM()(films, cubes)          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     AbstractConv3d()(films, cubes)  ->  Conv3dMM()(films, cubes)
     """
     return _implemented(node, 3)
@@ -112,7 +112,7 @@ def local_abstractconv3d_gradweight_gemm(node):
     """The gradient of a convolution in three dimensions with respect to kernels.
 
     AbstractConv3d_gradWeights()(films, films, [1, 1, 1])  ->
-        Conv3dMM_gradWeights()(films, films, [1, 1, 1])          [conv_gemm, conv_opts, fast_compile, fast_run]
+        Conv3dMM_gradWeights()(films, films, [1, 1, 1])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
     return _implemented(node, 3)
 
@@ -122,7 +122,7 @@ def local_abstractconv3d_gradinputs_gemm(node):
     """The gradient of a convolution in three dimensions with respect to images.
 
     AbstractConv3d_gradInputs()(cubes, films, [4, 5, 5])  ->
-        Conv3dMM_gradInputs()(cubes, films, [4, 5, 5])          [conv_gemm, conv_opts, fast_compile, fast_run]
+        Conv3dMM_gradInputs()(cubes, films, [4, 5, 5])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     """
     return _implemented(node, 3)
 
@@ -142,7 +142,7 @@ def _is_classic(op):
 def local_conv2d_cpu(node):
     """Where no correlation is wanted, the classic Op does it.
 
-    AbstractConv2d(subsample=(1, 2))(images, kernels)  ->  ConvOp(dx=1, dy=2)(images, kernels)          [conv_opts, fast_compile, fast_run]
+    AbstractConv2d(subsample=(1, 2))(images, kernels)  ->  ConvOp(dx=1, dy=2)(images, kernels)          [40, conv_opts, fast_compile, fast_run]
     """
     op = node.op
     if not _is_classic(op):
@@ -160,7 +160,7 @@ def local_conv2d_gradweight_cpu(node):
 
     AbstractConv2d_gradWeights()(images, maps, [2, 2])  ->
         ConvOp()(images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]).dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]
-        [conv_opts, fast_compile, fast_run]
+        [40, conv_opts, fast_compile, fast_run]
 
     The lengths follow from the two: only without strides, and where padding does not hide them.
     """
@@ -182,7 +182,7 @@ def local_conv2d_gradinputs_cpu(node):
     """Where no correlation is wanted, images are what gradients make of flipped kernels, padded where the convolution was not.
 
     AbstractConv2d_gradInputs()(kernels, maps, [5, 4])  ->
-        ConvOp(output_mode='full')(maps, kernels.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1])          [conv_opts, fast_compile, fast_run]
+        ConvOp(output_mode='full')(maps, kernels.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1])          [40, conv_opts, fast_compile, fast_run]
     """
     op = node.op
     if not _is_classic(op) or op.subsample != (1, 1):
@@ -203,9 +203,9 @@ for _rule in (
     local_abstractconv3d_gradweight_gemm,
     local_abstractconv3d_gradinputs_gemm,
 ):
-    conv_groupopt.register(_rule.__name__, _rule, "conv_gemm", "fast_compile", "fast_run", own=True)
+    conv_groupopt.register(_rule.__name__, _rule, "30", "conv_gemm", "fast_compile", "fast_run", own=True)
 for _rule in (local_conv2d_cpu, local_conv2d_gradweight_cpu, local_conv2d_gradinputs_cpu):
-    conv_groupopt.register(_rule.__name__, _rule, "fast_compile", "fast_run", own=True)
+    conv_groupopt.register(_rule.__name__, _rule, "40", "fast_compile", "fast_run", own=True)
 
 
 _ABSTRACT = [
