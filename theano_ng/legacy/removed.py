@@ -4,13 +4,20 @@
 SciPy's `special`, or the path of a function of this file.
 """
 
+import ast
 import collections
 import functools
 import importlib
 import importlib.machinery
+import inspect
+import math
+import pickle
 import re
 import sys
 import types
+from importlib import metadata
+
+import numpy as np
 
 __all__ = ["MODULES", "NAMES", "give_back", "hint", "take_back"]
 
@@ -278,9 +285,7 @@ def _shown(expression):
 
 @functools.cache
 def _value(expression):
-    import numpy as np
-
-    scope = dict(globals(), np=np)
+    scope = dict(globals())
     if expression.startswith("sp."):
         scope["sp"] = importlib.import_module("scipy.special")
     return eval(expression, scope)
@@ -293,8 +298,6 @@ _ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 
 def _getargspec(function):
     """Names and defaults of the parameters of a Python function; ValueError where it has others than getargspec knew."""
-    import inspect
-
     spec = inspect.getfullargspec(function)
     if spec.kwonlyargs or spec.annotations:
         raise ValueError(
@@ -305,7 +308,6 @@ def _getargspec(function):
 
 def _pkg_resources(module):
     """What programs asked of setuptools' module about installed distributions."""
-    from importlib import metadata
 
     class Distribution:
         def __init__(self, found):
@@ -333,14 +335,10 @@ class _Tester:
 
 
 def _in1d(ar1, ar2, assume_unique=False, invert=False):
-    import numpy as np
-
     return np.isin(np.ravel(ar1), ar2, assume_unique=assume_unique, invert=invert)
 
 
 def _asfarray(a, dtype=float):
-    import numpy as np
-
     dtype = np.dtype(dtype)
     return np.asarray(a, dtype if dtype.kind in "fc" else float)
 
@@ -350,21 +348,15 @@ def _asscalar(a):
 
 
 def _alen(a):
-    import numpy as np
-
     return len(np.atleast_1d(a))
 
 
 def _msort(a):
-    import numpy as np
-
     return np.sort(a, axis=0)
 
 
 def _find_common_type(array_types, scalar_types):
     """The dtype of arrays among numbers, which count only where they are of another kind."""
-    import numpy as np
-
     arrays, scalars = ([np.dtype(t) for t in types] for types in (array_types, scalar_types))
     of_arrays, of_scalars = (np.result_type(*types) if types else None for types in (arrays, scalars))
     if of_arrays is None or of_scalars is None:
@@ -374,8 +366,6 @@ def _find_common_type(array_types, scalar_types):
 
 
 def _issctype(rep):
-    import numpy as np
-
     if not isinstance(rep, (type, np.dtype)):
         return False
     try:
@@ -392,8 +382,6 @@ def _issubclass(a, b):
 
 
 def _obj2sctype(rep, default=None):
-    import numpy as np
-
     try:
         return np.asarray(rep).dtype.type if isinstance(rep, np.ndarray) else np.dtype(rep).type
     except TypeError:
@@ -401,21 +389,15 @@ def _obj2sctype(rep, default=None):
 
 
 def _sctype2char(sctype):
-    import numpy as np
-
     return np.dtype(sctype).char
 
 
 def _maximum_sctype(t):
-    import numpy as np
-
     kind = np.dtype(t).kind
     return {"i": np.int64, "u": np.uint64, "f": np.longdouble, "c": np.clongdouble}.get(kind, np.dtype(t).type)
 
 
 def _sctypes():
-    import numpy as np
-
     return {
         "int": [np.int8, np.int16, np.int32, np.int64],
         "uint": [np.uint8, np.uint16, np.uint32, np.uint64],
@@ -429,8 +411,6 @@ class _Casts(dict):
     """Type -> function that makes arrays of that type."""
 
     def __missing__(self, key):
-        import numpy as np
-
         dtype = np.dtype(key)
         return lambda x: np.asarray(x).astype(dtype)
 
@@ -439,14 +419,10 @@ class _Sizes(dict):
     """Type -> bytes of an element."""
 
     def __missing__(self, key):
-        import numpy as np
-
         return np.dtype(key).itemsize
 
 
 def _safe_eval(source):
-    import ast
-
     return ast.literal_eval(source)
 
 
@@ -459,17 +435,11 @@ def _disp(mesg, device=None, linefeed=True):
 
 
 def _loads(*args, **kwargs):
-    import pickle
-
     return pickle.loads(*args, **kwargs)
 
 
 def _derivative(func, x0, dx=1.0, n=1, args=(), order=3):
     """The n-th derivative at a point by central differences through `order` points (SciPy 1.0's definition: Lagrange weights)."""
-    import math
-
-    import numpy as np
-
     if order < n + 1:
         raise ValueError(
             "'order' (the number of points used to compute the derivative), must be at least the derivative order 'n' + 1."

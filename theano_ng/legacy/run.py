@@ -37,8 +37,8 @@ def main(argv=None):
     parser.add_argument("--force", action="store_true", help="also where Theano itself is installed")
     parser.add_argument("-m", dest="module", metavar="MODULE", help="run a module, as `python -m` does")
     parser.add_argument("program", nargs="?", metavar="PROGRAM", help="a file")
-    options = parser.parse_args(_own_arguments(argv))
-    arguments = argv[len(_own_arguments(argv)) :]
+    own = _own_arguments(argv)
+    options, arguments = parser.parse_args(own), argv[len(own) :]
     if options.module is None and options.program is None:
         parser.error("no program is given")
     try:
