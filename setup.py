@@ -41,6 +41,25 @@ def native_extensions():
             yield native
 
 
+def block_extensions():
+    """The interpreter of elementwise programs, for each level of processors that there are: tensor/native/blocks."""
+    folder = os.path.join(NATIVE, "blocks")
+    levels = {1: []}
+    if platform.machine() == "x86_64":
+        levels.update({3: ["-march=x86-64-v3"], 4: ["-march=x86-64-v4"]})
+    for level, flags in levels.items():
+        blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "rows.c"))
+        blocks.sources.append(os.path.join(folder, "module.c"))
+        blocks.depends = [*HEADERS, *[os.path.join(folder, name) for name in sorted(os.listdir(folder))]]
+        blocks.define_macros.append(("BLOCKS_LEVEL", str(level)))
+        if HAS_MVEC:
+            blocks.define_macros.append(("TNG_HAS_MVEC", platform.libc_ver()[1].replace(".", "")))
+        # As kernels are compiled (gof/compiler/toolchain.py).
+        builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
+        blocks.extra_compile_args += ["-fno-tree-sink", "-fno-strict-aliasing", *builtins, *flags]
+        yield blocks
+
+
 def uses_threads(path):
     """Whether a C file has loops that OpenMP may split."""
     with open(path, encoding="utf-8") as file:
@@ -110,4 +129,4 @@ class BuildExt(build_ext):
 
 
 os.chdir(HERE)
-setup(ext_modules=[*cython_extensions(), *native_extensions()], cmdclass={"build_ext": BuildExt})
+setup(ext_modules=[*cython_extensions(), *native_extensions(), *block_extensions()], cmdclass={"build_ext": BuildExt})

@@ -11,10 +11,14 @@ from typing import NamedTuple
 
 from theano_ng.gof import _native
 from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
+from theano_ng.gof.compiler.toolchain import find_toolchain
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
+
+# The word of the program that a kernel reads if it is an interpreter.
+PROGRAM = "program"
 
 
 class Kernel(NamedTuple):
@@ -32,6 +36,8 @@ class Kernel(NamedTuple):
     support : str
         C text in front of the function.
     compile_args, libraries : tuple of str
+    interpreted : callable, optional
+        Without arguments; returns a `LoadedKernel` that does the same without a compiler, or None.
     """
 
     source: str
@@ -41,6 +47,46 @@ class Kernel(NamedTuple):
     support: str = ""
     compile_args: tuple = ()
     libraries: tuple = ()
+    interpreted: object = None
+
+
+class LoadedKernel(NamedTuple):
+    """What runs in place of a `Kernel`.
+
+    Attributes
+    ----------
+    address : int
+        Of a C function.
+    program : int
+        Of the program that it reads, if it is an interpreter; goes into the word `program`. 0: it was compiled.
+    """
+
+    address: int
+    program: int = 0
+
+
+def obtain_kernels(kernels):
+    """Have kernels compiled, or interpreted where there is no compiler.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+
+    Returns
+    -------
+    list of LoadedKernel
+
+    Raises
+    ------
+    CompileError
+    MissingGXX
+        When there is no compiler, and one of them cannot be interpreted.
+    """
+    if find_toolchain() is None:
+        loaded = [kernel.interpreted and kernel.interpreted() for kernel in kernels]
+        if all(loaded):
+            return loaded
+    return [LoadedKernel(address) for address in load_kernels(kernels)]
 
 
 class NativeCode:
@@ -75,7 +121,7 @@ class NativeCode:
 
         Parameters
         ----------
-        addresses : sequence of int
+        addresses : sequence of int or LoadedKernel
             In place of `kernels`.
 
         Returns
@@ -87,8 +133,14 @@ class NativeCode:
         TypeError, ValueError
             When they are not what the C code reads, see `native_words.Record.pack`.
         """
-        addresses = iter(addresses)
-        words = {name: next(addresses) if isinstance(value, Kernel) else value for name, value in self.words.items()}
+        addresses, words = iter(addresses), dict(self.words)
+        for name, value in self.words.items():
+            if isinstance(value, Kernel):
+                words[name] = next(addresses)
+                if isinstance(words[name], LoadedKernel):
+                    words[name], program = words[name]
+                    if program:
+                        words[PROGRAM] = program
         return native_function(self.function).record.pack(words)
 
     def bind(self, addresses, inputs, outputs, layouts):
@@ -96,7 +148,7 @@ class NativeCode:
 
         Parameters
         ----------
-        addresses : sequence of int
+        addresses : sequence of int or LoadedKernel
             In place of `kernels`.
         inputs, outputs : list of cells
         layouts : list of int
@@ -154,7 +206,7 @@ def make_native_thunk(node, code, inputs, outputs):
     -------
     _native.NativeThunk
     """
-    addresses = load_kernels(code.kernels) if code.kernels else ()
+    addresses = obtain_kernels(code.kernels) if code.kernels else ()
     layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
     for i in getattr(node.op, "native_unchecked", ()):
         layouts[i] = -1

@@ -1,5 +1,6 @@
 """Inner loops for `Elemwise`: from a scalar op's C code to a `Kernel`, and the operands' rows in the words of native/elemwise.c."""
 
+import functools
 import re
 
 from theano_ng.gof.graph import Apply
@@ -10,6 +11,7 @@ from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import is_complex, support_text
 from theano_ng.scalar.types import c_type, discrete_dtypes
 from theano_ng.tensor.elemwise.divisors import OPERATIONS
+from theano_ng.tensor.elemwise.interpreter import interpreted
 
 # How a kernel reads an operand: as in native/elemwise_words.h.
 PLAIN, HOISTED, ALTERNATE = 0, 1, 2
@@ -212,7 +214,9 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
     for dtype in zeros:
         lines.append("    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, len(ctypes)))
     lines.append("}")
-    return Kernel(source="\n".join(lines) + "\n", **environment), needs_python
+    dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
+    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), summed)
+    return Kernel(source="\n".join(lines) + "\n", interpreted=without_compiler, **environment), needs_python
 
 
 def _hoist(k, ctypes, wide):

@@ -611,6 +611,7 @@ class Elemwise(NativeOp, OpenMPOp):
         code = NativeCode(
             _NATIVE + ":elemwise",
             kernel=kernel,
+            program=0,
             ndim=node.outputs[0].type.ndim,
             openmp_minsize=openmp_minsize,
             may_fail=needs_python,

@@ -5,7 +5,7 @@
  *     void kernel(int64_t n, char **ptr, const int64_t *stride)
  *
  * over pieces of n elements. Operands are the inputs, then the outputs; behind their pointers is one more, where kernels that divide integers
- * note that a divisor was zero (divisors.h). A kernel only knows item-size strides, and stride 0 for the
+ * note that a divisor was zero (divisors.h). In front of the strides is the address of the program that the interpreter runs (blocks/blocks.h). A kernel only knows item-size strides, and stride 0 for the
  * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
  * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
  *
@@ -38,6 +38,7 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
     PART(base, nin + nout)         /* bytes from the data pointer to the first element of the loop (negative strides) */ \
     PART(item, nin + nout)         /* item size */                                                                     \
     PART(buffered, nin + nout)     /* goes through a buffer */                                                         \
+    PART(program, 1)               /* what a kernel that interprets reads; in front of kstride */                      \
     PART(kstride, nin + nout)      /* stride the kernel is told */                                                     \
     PART(lens, nd)                 /* loop lengths, innermost first */                                                 \
     PART(strides, (nin + nout) * nd) /* [nop][nd] loop strides, innermost first */
@@ -804,6 +805,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         return with_copies(nin, nout, in, out, words, copy);
 
     data[nop] = (char *)&zeros;
+    *p.program = words->program;
     if (words->looks_first && overwrites_input(nin, nout, in, out) && check_divisors(nin, in, operands) < 0)
         return -1;
     if (nd == 0) {

@@ -9,10 +9,10 @@
 NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites, divides);
 enum { PLAIN, HOISTED, ALTERNATE };
 
-/* The kernel's address; the rank; the size from which threads share the work (0: never); whether the kernel uses Python's API and may set an
+/* The kernel's address, and that of the program that it runs if it is the interpreter (blocks/blocks.h); the rank; the size from which threads share the work (0: never); whether the kernel uses Python's API and may set an
  * exception; whether an input is of kind ALTERNATE; what the kernel does with a divisor that it computes (divisors.h); whether divisors among
  * the inputs are looked at before an input is overwritten; the inputs, then the outputs. */
-NATIVE_TABLE(elemwise, operand, operands, kernel, scratch, ndim, openmp_minsize, may_fail, has_alternate, computed_divisor, looks_first);
+NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_alternate, computed_divisor, looks_first);
 
 static inline int is_broadcast(const struct operand_words *operand, int d)
 {

@@ -9,10 +9,10 @@
 #include "divisors.h"
 #include "elemwise_words.h"
 
-/* The elementwise operation's kernel, or one that sums what it computes (`folds`); scratch memory (of tng_elemwise) and whether an input is of
+/* The elementwise operation's kernel, or one that sums what it computes (`folds`), and the program that it may run; scratch memory (of tng_elemwise) and whether an input is of
  * kind ALTERNATE; what the kernel does with a divisor that it computes (divisors.h); whether it notes zeros among its divisors; its inputs and
  * its result. */
-NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate, computed_divisor, has_divisors);
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_alternate, computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
@@ -219,9 +219,10 @@ static void sum_stretch(const Summing *s, int64_t n, char **data, int64_t from, 
 /* Sums all elements into one accumulator. Returns 0, or -1 with an exception set. */
 static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, const struct reduce_elemwise_words *words)
 {
-    int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], stride[nin + 1], item[nin + 1], index[MAX_ND + 1] = {0};
+    int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], behind_program[nin + 2], *stride = behind_program + 1, item[nin + 1], index[MAX_ND + 1] = {0};
     char *data[nin + 1];
     int n = 0, alternates_fixed = 1, zeros = 0;
+    behind_program[0] = words->program;
     for (int i = 0; i < nin; ++i) {
         data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
         item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
@@ -291,7 +292,7 @@ static const NativeEntry *elemwise_entry(void)
 static struct elemwise_words *inner_words(const struct reduce_elemwise_words *words, int64_t *room)
 {
     struct elemwise_words *inner = (struct elemwise_words *)room;
-    *inner = (struct elemwise_words){.kernel = words->kernel, .scratch = words->scratch, .ndim = words->ndim,
+    *inner = (struct elemwise_words){.kernel = words->kernel, .program = words->program, .scratch = words->scratch, .ndim = words->ndim,
                                      .has_alternate = words->has_alternate, .computed_divisor = words->computed_divisor,
                                      .n_operands = words->n_operands};
     memcpy(inner->operands, words->operands, (size_t)words->n_operands * sizeof *inner->operands);

@@ -8,6 +8,7 @@ from theano_ng.gof.op import Op
 from theano_ng.scalar.basic import upcast
 from theano_ng.scalar.op import float_function
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise import primitives
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
 from theano_ng.tensor.linalg.products import dot, tensordot
@@ -54,6 +55,7 @@ class ScalarRectifier(ScalarActivation):
 
 
 scalar_rectifier = ScalarRectifier(scal.upgrade_to_float, name="scalar_rectifier")
+primitives.register(scalar_softsign, scalar_rectifier)
 _rectifier = Elemwise(scalar_rectifier, name="rectifier")
 
 

@@ -7,6 +7,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import UnaryMath, c_cast, compute_in_output_float, float_function, is_complex, is_discrete
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.elemwise import primitives
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import clip
 from theano_ng.tensor.saturating import logistic, read_function, readers
@@ -141,5 +142,6 @@ class ScalarSoftplus(ScalarActivation):
 
 
 scalar_softplus = ScalarSoftplus(scal.upgrade_to_float, name="scalar_softplus")
+primitives.register(scalar_sigmoid, ultra_fast_scalar_sigmoid, scalar_softplus)
 softplus = Elemwise(scalar_softplus, name="softplus")
 softplus.__doc__ = """``log(1 + exp(x))``, elementwise, without overflow."""

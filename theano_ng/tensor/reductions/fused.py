@@ -110,6 +110,7 @@ class ReducedElemwise(NativeOp, Op):
             _NATIVE,
             **words,
             kernel=kernel,
+            program=0,
             folds=summed is not None,
             has_alternate=ALTERNATE in classes,
             has_divisors=bool(divisors),

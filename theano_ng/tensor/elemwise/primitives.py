@@ -1,0 +1,181 @@
+"""Operations on blocks of numbers: the instructions of the interpreter in tensor/native/blocks.
+
+An instruction is a scalar op on operands of one dtype, a conversion, or the rounding that float16 needs; it is compiled with the package, from
+the C that the op itself gives. ``python -m theano_ng.tensor.elemwise.primitives`` writes that C into native/blocks/rows.h, a row for each.
+"""
+
+import functools
+import importlib
+import os
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar import basic, basic_scipy
+from theano_ng.scalar.ops_arith import RealDivision, Switch, TrueDiv
+from theano_ng.scalar.ops_compare import LogicalComparison
+from theano_ng.scalar.op import is_discrete
+from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
+
+ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "rows.h")
+DTYPES = (*discrete_dtypes, "float32", "float64")
+
+# A product and the sum or difference that it goes into: one rounding on processors that have an instruction for it, as in compiled kernels.
+CONTRACTED = {"mul_add": "x0 * x1 + x2", "mul_sub": "x0 * x1 - x2", "sub_mul": "x2 - x0 * x1"}
+
+_registered = {}  # class of scalar ops -> an instance
+
+
+def register(*ops):
+    """Let scalar ops be instructions, for all dtypes that they have C for. Their C must depend on nothing but dtypes."""
+    for op in ops:
+        _registered[type(op)] = op
+
+
+register(
+    *[basic.add, basic.sub, basic.mul, basic.true_div, basic.int_div, basic.mod, basic.pow, basic.clip, basic.switch],
+    *[basic.maximum, basic.minimum, basic.abs_, basic.sgn, basic.neg, basic.inv, basic.sqr],
+    *[basic.lt, basic.gt, basic.le, basic.ge, basic.eq, basic.neq, basic.isnan, basic.isinf],
+    *[basic.or_, basic.xor, basic.and_, basic.invert, basic.ceil, basic.floor, basic.trunc],
+    *[basic.round_half_to_even, basic.round_half_away_from_zero, basic.deg2rad, basic.rad2deg, basic.sqrt],
+    *[basic.exp, basic.exp2, basic.expm1, basic.log, basic.log2, basic.log10, basic.log1p],
+    *[basic.sin, basic.cos, basic.tan, basic.arcsin, basic.arccos, basic.arctan, basic.arctan2],
+    *[basic.sinh, basic.cosh, basic.tanh, basic.arcsinh, basic.arccosh, basic.arctanh],
+    *[basic_scipy.erf, basic_scipy.erfc, basic_scipy.erfcx, basic_scipy.erfinv, basic_scipy.erfcinv],
+    *[basic_scipy.gamma, basic_scipy.gammaln, basic_scipy.psi, basic_scipy.tri_gamma, basic_scipy.chi2sf],
+    *[basic_scipy.gammainc, basic_scipy.gammaincc, basic_scipy.gammau, basic_scipy.gammal],
+    *[basic_scipy.j0, basic_scipy.j1, basic_scipy.i0, basic_scipy.i1],
+)
+
+
+def operand_dtype(op, dtypes, computed):
+    """The dtype in which a registered op computes, to which its C converts the operands; None where it does so with none.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    dtypes : list of str
+        Of the operands; no float16.
+    computed : str
+        Of the result, before it is converted to that of an input that is overwritten.
+    """
+    if isinstance(op, LogicalComparison):
+        common = upcast(*dtypes)
+        exact = common != "float64" or not all(map(is_discrete, dtypes))
+        return ("uint8" if common == "bool" else common) if exact else None
+    if isinstance(op, (basic.IsNan, basic.IsInf)):
+        return dtypes[0]
+    if isinstance(op, TrueDiv) and all(map(is_discrete, dtypes)):
+        return "float64"
+    return computed
+
+
+def name_of(op, dtype):
+    """The name of the instruction for a registered op on operands of `dtype`; None for other ops."""
+    return "%s_%s" % (type(op).__name__, dtype) if type(op) in _registered else None
+
+
+def conversion(source, target):
+    """The name of the instruction that converts."""
+    return "%s_to_%s" % (source, target)
+
+
+def rows():
+    """The C text of all instructions.
+
+    Returns
+    -------
+    str
+    """
+    includes, lines = {}, []
+    for op in _registered.values():
+        for dtype in DTYPES:
+            row = _row(op, dtype)
+            if row is not None:
+                lines.append(row)
+                for name in _headers(op):
+                    includes[name] = None
+    for source in DTYPES:
+        for target in DTYPES:
+            if source != target:
+                body = _body(basic.Cast(get_scalar_type(target)), [source], target)
+                lines.append("ROW1(%s, %s, %s, %s)" % (conversion(source, target), c_type(target), c_type(source), body))
+    for source, target, expression in (
+        ("float16", "float32", "tng_half_to_float(x0)"),
+        ("float32", "float16", "tng_float_to_half(x0)"),
+    ):
+        lines.append(
+            "ROW1(%s, %s, %s, z = %s;)" % (conversion(source, target), c_type(target), c_type(source), expression)
+        )
+    for dtype in ("float32", "float64"):
+        for name, expression in CONTRACTED.items():
+            lines.append("ROW3(%s_%s%s, z = %s;)" % (name, dtype, (", " + c_type(dtype)) * 4, expression))
+    lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
+    head = ["/* Written by tensor/elemwise/primitives.py; see there. ROW<n>(name, C type of the result, of n operands, C) */"]
+    head += ["#ifdef ROW_HEADERS"]
+    head += ['#include "../../../scalar/c_code/%s"' % name for name in includes]
+    return "\n".join([*head, "#else", *lines, "#endif", ""])
+
+
+def _headers(op):
+    names = op.c_helpers
+    names = (names,) if isinstance(names, str) else names or ()
+    return [*names, *([op.c_float_helpers] if op.c_float_helpers else [])]
+
+
+def _operands(op, dtype):
+    nin = op.nin if op.nin >= 0 else 2
+    return ["bool" if isinstance(op, Switch) and k == 0 else dtype for k in range(nin)]
+
+
+def _row(op, dtype):
+    """The row of an op on operands of a dtype; None where it has none."""
+    operands = _operands(op, dtype)
+    try:
+        node = op.make_node(*[get_scalar_type(d).make_variable() for d in operands])
+        out = node.outputs[0].type.dtype
+        if operand_dtype(op, operands, out) != dtype:
+            return None
+        body = _body(op, operands, out)
+    except (MethodNotDefined, TypeError, NotImplementedError):
+        return None
+    zeros = isinstance(op, RealDivision) and is_discrete(dtype)
+    return "ROW%d%s(%s, %s, %s, %s)" % (
+        len(operands),
+        "Z" if zeros else "",
+        name_of(op, dtype),
+        c_type(out),
+        ", ".join(map(c_type, operands)),
+        body,
+    )
+
+
+def _body(op, dtypes, out):
+    node = Apply(
+        op,
+        [get_scalar_type(d).make_variable() for d in dtypes],
+        [get_scalar_type(out).make_variable()],
+    )
+    sub = {"fail": "", "zeros": "zeros_%.0s"} if isinstance(op, RealDivision) else {"fail": ""}
+    return " ".join(op.c_code(node, "n", ["x%d" % k for k in range(len(dtypes))], ["z"], sub).split())
+
+
+@functools.cache
+def library():
+    """The module of instructions for this processor: the widest vectors that it has."""
+    package = "theano_ng.tensor.native."
+    base = importlib.import_module(package + "blocks_v1")
+    for level in range(base.level, 1, -1):
+        try:
+            return importlib.import_module("%sblocks_v%d" % (package, level))
+        except ImportError:
+            continue
+    return base
+
+
+if __name__ == "__main__":
+    import theano_ng.tensor.nnet  # noqa: F401, registers its activations
+
+    from theano_ng.tensor.elemwise import primitives
+
+    with open(ROWS, "w", encoding="utf-8") as file:
+        file.write(primitives.rows())

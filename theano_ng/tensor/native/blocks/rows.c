@@ -1,0 +1,215 @@
+/* The instructions, and the loop over blocks that runs them; compiled for several levels of processors (setup.py). No Python here: the rows are
+ * the C that scalar ops give for kernels, behind the same prologue. */
+#include "../../../gof/c_include/kernel_prologue.h"
+#include "vector_math.h"
+#define TNG_FOR_float32
+#define TNG_FOR_float64
+#define ROW_HEADERS
+#include "rows.h"
+#undef ROW_HEADERS
+#include "../../../scalar/c_code/sum_blocks.h"
+#include "blocks.h"
+
+/* -- instructions ------------------------------------------------------------------------------------------------- */
+
+#define ARGUMENTS int64_t n, char *out, const char *a, const char *b, const char *c, int *zeros
+#define UNUSED(x) (void)(x)
+#define UNUSED_HERE __attribute__((unused))
+
+#define ROW1(NAME, T, T0, ...)                                      \
+    static void NAME(ARGUMENTS)                                     \
+    {                                                               \
+        UNUSED(b), UNUSED(c), UNUSED(zeros);                        \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
+            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
+            T z;                                                    \
+            __VA_ARGS__                                             \
+            ((T *)out)[i] = z;                                      \
+        }                                                           \
+    }
+#define LOOP2(T, T0, T1, ...)                                       \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
+            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
+            const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];                       \
+            T z;                                                    \
+            __VA_ARGS__                                             \
+            ((T *)out)[i] = z;                                      \
+        }
+#define ROW2(NAME, T, T0, T1, ...)                                  \
+    static void NAME(ARGUMENTS)                                     \
+    {                                                               \
+        UNUSED(c), UNUSED(zeros);                                   \
+        LOOP2(T, T0, T1, __VA_ARGS__)                               \
+    }
+/* Of the divisors' type, so that a vector of them has as many elements. */
+#define ROW2Z(NAME, T, T0, T1, ...)                                 \
+    static void NAME(ARGUMENTS)                                     \
+    {                                                               \
+        T zeros_ = 0;                                               \
+        UNUSED(c);                                                  \
+        LOOP2(T, T0, T1, __VA_ARGS__)                               \
+        if (zeros_)                                                 \
+            *zeros = 1;                                             \
+    }
+#define ROW3(NAME, T, T0, T1, T2, ...)                              \
+    static void NAME(ARGUMENTS)                                     \
+    {                                                               \
+        UNUSED(zeros);                                              \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
+            const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
+            const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];                       \
+            const T2 x2 UNUSED_HERE = ((const T2 *)c)[i];                       \
+            T z;                                                    \
+            __VA_ARGS__                                             \
+            ((T *)out)[i] = z;                                      \
+        }                                                           \
+    }
+#include "rows.h"
+#undef ROW1
+#undef ROW2
+#undef ROW2Z
+#undef ROW3
+
+#define COPY(BITS)                                                                                              \
+    static void copy_##BITS(ARGUMENTS)                                                                          \
+    {                                                                                                           \
+        UNUSED(b), UNUSED(c), UNUSED(zeros);                                                                    \
+        memmove(out, a, (size_t)n * (BITS / 8));                                                                \
+    }
+COPY(8)
+COPY(16)
+COPY(32)
+COPY(64)
+
+#define ROW1(NAME, ...) {#NAME, NAME},
+#define ROW2 ROW1
+#define ROW2Z ROW1
+#define ROW3 ROW1
+const Instruction block_instructions[] = {
+#include "rows.h"
+    {"copy_8", copy_8}, {"copy_16", copy_16}, {"copy_32", copy_32}, {"copy_64", copy_64}, {NULL, NULL},
+};
+
+/* -- programs ----------------------------------------------------------------------------------------------------- */
+
+/* Values have numbers: operands of the node (inputs, then outputs), constants, registers. */
+typedef struct {
+    int64_t run;           /* an instruction_fn */
+    int64_t out, a, b, c;  /* values; those of operands that it does not have are 0 */
+} Step;
+
+typedef struct {
+    int64_t block;         /* elements in a block */
+    int64_t n_inputs, n_outputs, n_constants, n_registers;
+    int64_t register_item; /* bytes that an element of a register has room for */
+    int64_t n_steps;
+    int64_t alternate;     /* an input that is one value where its stride is 0, with all others of its kind; -1: none */
+    int64_t steps;         /* where Steps begin, in words from the beginning; behind them: */
+    int64_t items;         /* bytes of an element, for each operand */
+    int64_t repeated;      /* for each input: 0 elements, 1 one value, 2 as `alternate` says */
+    int64_t constants;     /* addresses of blocks that are full of a value */
+} Program;
+
+static void fill(char *block, const char *value, int64_t n, int64_t item)
+{
+#define FILL(T)                             \
+    {                                       \
+        const T one = *(const T *)value;    \
+        for (int64_t i = 0; i < n; ++i)     \
+            ((T *)block)[i] = one;          \
+        break;                              \
+    }
+    switch (item) {
+    case 1: FILL(uint8_t)
+    case 2: FILL(uint16_t)
+    case 4: FILL(uint32_t)
+    default: FILL(uint64_t)
+    }
+}
+
+/* The address of each value, and the blocks of inputs that are one value, which take the registers' room behind `room`. */
+static void begin(const Program *p, char **values, char **ptr, const int64_t *stride, char *room, int64_t length, char *moves)
+{
+    const int64_t *words = (const int64_t *)p;
+    const int64_t nop = p->n_inputs + p->n_outputs;
+    const int fixed = p->alternate >= 0 && stride[p->alternate] == 0;
+    char *next = room + p->n_registers * length * p->register_item;
+    for (int64_t o = 0; o < nop; ++o) {
+        const int64_t kind = o < p->n_inputs ? words[p->repeated + o] : 0;
+        moves[o] = !(kind == 1 || (kind == 2 && fixed));
+        values[o] = ptr[o];
+        if (!moves[o]) {
+            fill(next, ptr[o], length, words[p->items + o]);
+            values[o] = next;
+            next += length * 8;
+        }
+    }
+    for (int64_t k = 0; k < p->n_constants; ++k)
+        values[nop + k] = (char *)(intptr_t)words[p->constants + k];
+    for (int64_t k = 0; k < p->n_registers; ++k)
+        values[nop + p->n_constants + k] = room + k * length * p->register_item;
+}
+
+static inline __attribute__((always_inline)) void run_steps(const Program *p, const Step *steps, int64_t n, char **values, int *zeros)
+{
+    for (int64_t k = 0; k < p->n_steps; ++k) {
+        const Step *s = steps + k;
+        ((instruction_fn)(intptr_t)s->run)(n, values[s->out], values[s->a], values[s->b], values[s->c], zeros);
+    }
+}
+
+static inline void advance(const Program *p, char **values, const char *moves, int64_t count, int64_t n)
+{
+    const int64_t *items = (const int64_t *)p + p->items;
+    for (int64_t o = 0; o < count; ++o)
+        if (moves[o])
+            values[o] += n * items[o];
+}
+
+/* Room for registers and inputs that are one value, a block of `length` elements each. */
+#define BEGIN                                                                                              \
+    const Program *p = (const Program *)(intptr_t)stride[-1];                                              \
+    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers;      \
+    const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                           \
+    char room[length * (p->n_registers * p->register_item + p->n_inputs * 8) + 64] __attribute__((aligned(64))); \
+    char *values[n_values], moves[nop];                                                                    \
+    const Step *steps = (const Step *)((const int64_t *)p + p->steps);
+
+void blocks_run(int64_t total, char **ptr, const int64_t *stride)
+{
+    BEGIN
+    int *zeros = (int *)ptr[nop];
+    begin(p, values, ptr, stride, room, length, moves);
+    for (int64_t at = 0; at < total; at += length) {
+        const int64_t n = total - at < length ? total - at : length;
+        run_steps(p, steps, n, values, zeros);
+        advance(p, values, moves, nop, n);
+    }
+}
+
+/* The accumulator stands in place of the output, as in kernels that sum. */
+#define SUM(NAME, T)                                                                                       \
+    static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride)                               \
+    {                                                                                                      \
+        BEGIN                                                                                              \
+        int *zeros = (int *)ptr[nop];                                                                      \
+        T *accumulator = (T *)ptr[nop - 1];                                                                \
+        const int64_t tng_total = total;                                                                   \
+        begin(p, values, ptr, stride, room, length, moves);                                                \
+        TNG_SUM_BEGIN(T, computed)                                                                         \
+            for (int64_t at = 0; at < tng_n; at += length) {                                               \
+                const int64_t n = tng_n - at < length ? tng_n - at : length;                               \
+                values[nop - 1] = (char *)(computed + at);                                                 \
+                run_steps(p, steps, n, values, zeros);                                            \
+                advance(p, values, moves, nop - 1, n);                                                     \
+            }                                                                                              \
+        TNG_SUM_END(T, computed, accumulator)                                                              \
+    }
+SUM(int64, npy_uint64)
+SUM(uint64, npy_uint64)
+SUM(float32, npy_float32)
+SUM(float64, npy_float64)
+
+const BlockSum block_sums[] = {
+    {"int64", sum_int64}, {"uint64", sum_uint64}, {"float32", sum_float32}, {"float64", sum_float64}, {NULL, NULL},
+};
