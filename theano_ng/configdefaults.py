@@ -413,6 +413,13 @@ AddConfigVar(
     EnumStr("fast_run", "o4", "o3", "o2", "o1", "unsafe", "stabilize", "fast_compile", "merge", "None"),
     in_c_key=False,
 )
+AddConfigVar(
+    "tiered",
+    "Whether functions run before their kernels are compiled, on an interpreter, and change over when they are: auto, unless the kernels are in "
+    "the cache; on, always begin so; off, wait for the compiler.",
+    EnumStr("auto", "on", "off"),
+    in_c_key=False,
+)
 AddConfigVar("optimizer_verbose", "Print every rewrite that is applied.", BoolParam(False), in_c_key=False)
 AddConfigVar(
     "on_opt_error",

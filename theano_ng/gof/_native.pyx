@@ -229,6 +229,11 @@ def scratch_words(entry, list words, int nin, int nout):
         PyMem_Free(copy)
 
 
+def store_word(int64_t address, int64_t value):
+    """Store a word in memory that programs read: at once, so that who reads it finds the old value or the new."""
+    (<int64_t *><intptr_t>address)[0] = value
+
+
 cdef class NativeThunk(CThunk):
     """A native function bound to its cells.
 

@@ -10,10 +10,9 @@ import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.compiler.toolchain import CompileError
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
-from theano_ng.gof.native import native_code_of, prepared
+from theano_ng.gof.native import native_code_of, obtain_kernels, prepared
 from theano_ng.gof.program import gc_helper, make_program
 from theano_ng.gof.type import Type
 
@@ -492,9 +491,9 @@ def native_kernels(order):
         if code is not None:
             codes[node] = code
             kernels += code.kernels
-    if len(kernels) > 1 and config.cxx:
+    if len(kernels) > 1:
         try:
-            load_kernels(kernels)
+            obtain_kernels(kernels)
         except Exception:
             # Each node compiles its own again and reports by name what is wrong with it.
             pass

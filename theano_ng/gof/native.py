@@ -10,6 +10,8 @@ import importlib
 from typing import NamedTuple
 
 from theano_ng.gof import _native
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
 from theano_ng.gof.compiler.toolchain import find_toolchain
 from theano_ng.gof.native_words import SCRATCH, Record
@@ -66,7 +68,7 @@ class LoadedKernel(NamedTuple):
 
 
 def obtain_kernels(kernels):
-    """Have kernels compiled, or interpreted where there is no compiler.
+    """Have kernels compiled; or interpreted, where there is no compiler, or until they are compiled (`config.tiered`).
 
     Parameters
     ----------
@@ -84,9 +86,13 @@ def obtain_kernels(kernels):
     """
     if find_toolchain() is None:
         loaded = [kernel.interpreted and kernel.interpreted() for kernel in kernels]
-        if all(loaded):
-            return loaded
-    return [LoadedKernel(address) for address in load_kernels(kernels)]
+    elif config.tiered == "off":
+        loaded = [None] * len(kernels)
+    else:
+        loaded = [LoadedKernel(k) if isinstance(k, int) else k for k in background.obtain(kernels)]
+    missing = [kernel for kernel, found in zip(kernels, loaded) if not found]
+    compiled = iter(load_kernels(missing) if missing else ())
+    return [found or LoadedKernel(next(compiled)) for found in loaded]
 
 
 class NativeCode:

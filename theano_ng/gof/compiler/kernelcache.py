@@ -100,6 +100,12 @@ class KernelCache:
                 self._build(group, toolchain)
         return [self._addresses[key] for key in keys]
 
+    def address(self, key):
+        """The address of a kernel that has been compiled, by whomever; 0 when it has not."""
+        if key in self._addresses or self._find(key):
+            return self._addresses[key]
+        return 0
+
     def key(self, kernel, toolchain=None):
         """The content hash of a kernel, its prologue, the compiler and the flags; a hex string."""
         toolchain = toolchain or require_toolchain()

@@ -460,8 +460,8 @@ def compiler_available():
     return False
 
 
-def _spawn_environment():
-    # Messages in English; and no libraries slipped under the compiler.
+def spawn_environment():
+    """The environment of a compiler: messages in English; and no libraries slipped under it."""
     environment = dict(os.environ)
     environment["LC_ALL"] = "C"
     environment.pop("LD_PRELOAD", None)
@@ -494,7 +494,7 @@ def run_program(command, directory=None):
             (os.POSIX_SPAWN_DUP2, writer, 2),
         ]
         try:
-            pid = os.posix_spawn(command[0], command, _spawn_environment(), file_actions=actions)
+            pid = os.posix_spawn(command[0], command, spawn_environment(), file_actions=actions)
         except OSError as error:
             return 127, str(error)
         finally:

@@ -237,7 +237,7 @@ def _registers(writer, place):
 _kept = {}  # program -> the arrays that it lies in, for good, as compiled kernels do
 
 
-def interpreted(op, dtypes, outs, classes, summed=None):
+def interpreted(op, dtypes, outs, classes, divisors, summed=None):
     """Return the interpreter and a program for it in place of a compiled kernel.
 
     Parameters
@@ -247,6 +247,8 @@ def interpreted(op, dtypes, outs, classes, summed=None):
         Of inputs and outputs.
     classes : tuple of int
         From `elemwise.kernel.operand_classes`.
+    divisors : hashable
+        What else decides which kernel takes the program's place.
     summed : str, optional
         As of `elemwise.kernel.elemwise_kernel`.
 
@@ -255,7 +257,7 @@ def interpreted(op, dtypes, outs, classes, summed=None):
     LoadedKernel or None
         None when there are no instructions for the op.
     """
-    key = (op, dtypes, outs, classes, summed)
+    key = (op, dtypes, outs, classes, divisors, summed)
     if key not in _kept:
         try:
             _kept[key] = _assemble(op, list(dtypes), list(outs), classes, summed)
@@ -293,7 +295,7 @@ def _assemble(op, dtypes, outs, classes, summed):
     for dtype, data in writer.constants:
         blocks.append(_aligned(np.frombuffer(data, dtype=dtype), block))
     alternates = [k for k, kind in enumerate(classes) if kind == _ALTERNATE]
-    head = [block, nin, len(outs), n_constants, count, item, len(steps), alternates[0] if alternates else -1]
+    head = [0, block, nin, len(outs), n_constants, count, item, len(steps), alternates[0] if alternates else -1]
     tables = [
         [word for step in steps for word in step],
         [np.dtype(d).itemsize for d in (*dtypes, *outs)],

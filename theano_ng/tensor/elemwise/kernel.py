@@ -215,7 +215,8 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
         lines.append("    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, len(ctypes)))
     lines.append("}")
     dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
-    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), summed)
+    zeros = (tuple(divisors.inputs.items()), divisors.computed)
+    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), zeros, summed)
     return Kernel(source="\n".join(lines) + "\n", interpreted=without_compiler, **environment), needs_python
 
 

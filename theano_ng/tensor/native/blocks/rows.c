@@ -99,6 +99,7 @@ typedef struct {
 } Step;
 
 typedef struct {
+    int64_t compiled;      /* a kernel that takes the program's place, 0: none (yet) */
     int64_t block;         /* elements in a block */
     int64_t n_inputs, n_outputs, n_constants, n_registers;
     int64_t register_item; /* bytes that an element of a register has room for */
@@ -169,6 +170,11 @@ static inline void advance(const Program *p, char **values, const char *moves, i
 /* Room for registers and inputs that are one value, a block of `length` elements each. */
 #define BEGIN                                                                                              \
     const Program *p = (const Program *)(intptr_t)stride[-1];                                              \
+    const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);                              \
+    if (compiled) {                                                                                        \
+        ((blocks_fn)(intptr_t)compiled)(total, ptr, stride);                                               \
+        return;                                                                                            \
+    }                                                                                                      \
     const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers;      \
     const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                           \
     char room[length * (p->n_registers * p->register_item + p->n_inputs * 8) + 64] __attribute__((aligned(64))); \

@@ -1,0 +1,83 @@
+"""A program of its own: compiles a unit of kernels and publishes it in the cache, whatever becomes of the process that wanted it.
+
+``python compile_later.py JOB``, where JOB is a file of JSON that `background` wrote. Nothing of the package is imported: the interpreter's start
+is half of the work. What it publishes is what `kernelcache` does; a failure is left beside the job as JOB.failed.
+"""
+
+import json
+import os
+import sys
+from _blake2 import blake2b
+
+try:
+    import fcntl
+except ImportError:
+    fcntl = None
+
+
+def run(command, output):
+    """The exit status of a command, whose words go to the file `output`."""
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+        (os.POSIX_SPAWN_DUP2, 1, 2),
+    ]
+    try:
+        pid = os.posix_spawn(command[0], command, os.environ, file_actions=actions)
+    except OSError as error:
+        with open(output, "w") as file:
+            file.write(str(error))
+        return 127
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def unlink(*paths):
+    for path in paths:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
+def publish(job):
+    """Give the compiled unit, and the links to it, their names."""
+    directory, built = job["directory"], job["output"]
+    with open(built, "rb") as file:
+        unit = "u%s.so" % blake2b(file.read(), digest_size=job["digest_size"]).hexdigest()
+    os.chmod(built, 0o700)
+    os.replace(built, os.path.join(directory, unit))
+    for key in job["keys"]:
+        temporary = "%s-%s" % (job["stem"], key)
+        os.symlink(unit, temporary)
+        os.replace(temporary, os.path.join(directory, "k" + key))
+
+
+def main(path):
+    with open(path) as file:
+        job = json.load(file)
+    said, lock = job["stem"] + ".txt", None
+    try:
+        if fcntl is not None:
+            # Who else compiles this unit: its links are there when the lock is given.
+            lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if all(os.path.lexists(os.path.join(job["directory"], "k" + key)) for key in job["keys"]):
+            return
+        status = run(job["command"], said)
+        if status == 0 and os.path.exists(job["output"]):
+            publish(job)
+            return
+        with open(said, errors="replace") as file:
+            failure = {"status": status, "output": file.read()}
+        with open(said, "w") as file:
+            json.dump(failure, file)
+        os.replace(said, path + ".failed")
+    finally:
+        unlink(job["source"], job["output"], said, path)
+        if lock is not None:
+            unlink(job["lock"])
+            os.close(lock)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,162 @@
+"""The interpreter of elementwise programs against compiled kernels and Python."""
+
+import os
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.native import array_layout, obtain_kernels
+from theano_ng.scalar.types import get_scalar_type
+from theano_ng.tensor.elemwise import Elemwise, primitives
+from theano_ng.tensor.elemwise.interpreter import interpreted
+from theano_ng.tensor.type import TensorType
+
+EXACT = (
+    [scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.int_div, scalar.mod, scalar.clip, scalar.switch]
+    + [scalar.maximum, scalar.minimum, scalar.abs_, scalar.sgn, scalar.neg, scalar.inv, scalar.sqr, scalar.sqrt]
+    + [scalar.lt, scalar.gt, scalar.le, scalar.ge, scalar.eq, scalar.neq, scalar.isnan, scalar.isinf, scalar.second]
+    + [scalar.or_, scalar.xor, scalar.and_, scalar.invert, scalar.ceil, scalar.floor, scalar.trunc, scalar.identity]
+    + [scalar.round_half_to_even, scalar.round_half_away_from_zero]
+    + [scalar.Cast(get_scalar_type(dtype)) for dtype in (*primitives.DTYPES, "float16")]
+)
+DTYPES = (*primitives.DTYPES, "float16")
+
+
+def nin_of(op, rng):
+    return op.nin if op.nin >= 0 else int(rng.randint(1, 5))
+
+
+def undefined(op, args):
+    """Whether C leaves open what an op does: conversions to integers of floats that these cannot hold."""
+    if not isinstance(op, scalar.Cast) or op.o_type.dtype == "bool":
+        return False
+    return args[0].type.dtype.startswith("float") and not op.o_type.dtype.startswith("float")
+
+
+def random_values(dtype, shape, rng):
+    """Numbers of a dtype, special ones among them."""
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
+        values = rng.randn(*shape) * rng.choice([1e-3, 1.0, 30.0])
+        special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 2.5, float(np.finfo(kind).max), float(np.finfo(kind).tiny)]
+        values = np.where(rng.rand(*shape) < 0.2, rng.choice(special, size=shape), values)
+        with np.errstate(all="ignore"):
+            return values.astype(dtype)
+    if dtype == "bool":
+        return rng.rand(*shape) < 0.5
+    info = np.iinfo(kind)
+    small = rng.randint(max(info.min, -9), 10, size=shape).astype(dtype)
+    wide = rng.randint(info.min, info.max, size=shape, dtype=dtype)
+    return np.where(rng.rand(*shape) < 0.5, small, wide)
+
+
+def bits_of(array):
+    """Bits, of one NaN for all."""
+    array = np.array(array)
+    if array.dtype.kind == "f":
+        array[np.isnan(array)] = np.nan
+        return array.view("u%d" % array.dtype.itemsize)
+    return array
+
+
+def ulps(x, y):
+    """How many numbers lie between those of two float arrays."""
+    kind = "i%d" % x.dtype.itemsize
+    a, b = [np.where(v.view(kind) < 0, np.iinfo(kind).min - v.view(kind), v.view(kind)).astype("float64") for v in (x, y)]
+    both_nan = np.isnan(x) & np.isnan(y)
+    return np.where(both_nan, 0, np.abs(a - b))
+
+
+def run(node, values, loaded=None):
+    """The outputs of a node by its native code: compiled, or with what stands in for the kernel."""
+    code = node.op.native_code(node)
+    cells = [[None] for _ in node.outputs]
+    layouts = [array_layout(v.type) for v in (*node.inputs, *node.outputs)]
+    thunk = code.bind([loaded] if loaded else obtain_kernels(code.kernels), [[v] for v in values], cells, layouts)
+    try:
+        thunk()
+    except ZeroDivisionError as error:
+        return str(error)
+    return [c[0] for c in cells]
+
+
+def interpretation(node):
+    (kernel,) = node.op.native_code(node).kernels
+    return kernel.interpreted()
+
+
+class TestPrograms(unittest.TestCase):
+    def random_composite(self, rng, ops, dtypes):
+        inputs = [get_scalar_type(str(rng.choice(dtypes))).make_variable() for _ in range(rng.randint(1, 5))]
+        known = list(inputs)
+        while len(known) < len(inputs) + rng.randint(2, 12):
+            op = ops[rng.randint(len(ops))]
+            args = [known[rng.randint(len(known))] for _ in range(nin_of(op, rng))]
+            if undefined(op, args):
+                continue
+            if rng.rand() < 0.2:
+                with np.errstate(all="ignore"):
+                    number = random_values(args[-1].type.dtype, (1,), rng)[0]
+                args[-1] = scalar.constant(number, dtype=args[-1].type.dtype)
+            try:
+                known.append(op(*args))
+            except (TypeError, NotImplementedError):  # no such op for these types
+                continue
+        outputs = [known[-1], *[known[rng.randint(len(inputs), len(known))] for _ in range(rng.randint(0, 3))]]
+        return scalar.Composite(inputs, list(dict.fromkeys(outputs)))
+
+    def random_node(self, rng, ops, dtypes=DTYPES):
+        """A node over a random program and values for it: broadcast, strided, in place."""
+        op = self.random_composite(rng, ops, dtypes)
+        ndim = rng.randint(0, 3)
+        shape = [int(rng.choice([1, 3, 65, 300, 1500])) if d else int(rng.choice([2, 7])) for d in range(ndim)]
+        variables, values = [], []
+        for type_ in op.inputs_type:
+            pattern = [bool(rng.rand() < 0.25) for _ in range(ndim)]
+            variables.append(TensorType(type_.dtype, pattern)())
+            lengths = [1 if b else n for b, n in zip(pattern, shape)]
+            value = random_values(type_.dtype, tuple(lengths), rng)
+            values.append(value[..., ::-1].copy()[..., ::-1] if ndim and rng.rand() < 0.2 else np.asarray(value))
+        result = [all(flags) for flags in zip(*[v.type.broadcastable for v in variables])]
+        inplace = {}
+        for j, type_ in enumerate(op.outputs_type):
+            for i, variable in enumerate(variables):
+                fits = variable.type.dtype == type_.dtype and list(variable.type.broadcastable) == result
+                if fits and i not in inplace.values() and j not in inplace and rng.rand() < 0.5:
+                    inplace[j] = i
+        return Elemwise(op, inplace).make_node(*variables), values
+
+    def compare(self, ops, count, seed, tolerance, dtypes=DTYPES):
+        rng, compared = np.random.RandomState(seed), 0
+        while compared < count:
+            node, values = self.random_node(rng, ops, dtypes)
+            loaded = interpretation(node)
+            if loaded is None:
+                continue
+            compared += 1
+            expected = run(node, [v.copy() for v in values])
+            got = run(node, [v.copy() for v in values], loaded)
+            if isinstance(expected, str):
+                self.assertEqual(got, expected)
+                continue
+            for k, (x, y) in enumerate(zip(got, expected)):
+                message = "%d: output %d of %s on %s" % (compared, k, node.op, [v.dtype.name for v in values])
+                self.assertEqual((x.dtype, x.shape, x.strides), (y.dtype, y.shape, y.strides), message)
+                if tolerance == 0 or x.dtype.kind != "f":
+                    np.testing.assert_array_equal(bits_of(x), bits_of(y), err_msg=message)
+                else:
+                    self.assertLessEqual(ulps(x, y).max(initial=0), tolerance, message)
+
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_bits_of_kernels(self):
+        """Operations that are correctly rounded give the bits of the compiled kernel, contracted products and sums included."""
+        self.compare(EXACT, 150, 1, 0)
+        self.compare([scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 60, 2, 0, ("float32", "float64"))
+
+
+if __name__ == "__main__":
+    unittest.main()
