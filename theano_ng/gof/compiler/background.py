@@ -5,7 +5,6 @@ it publishes in the cache, and puts the address of each kernel into the first wo
 looks there when it is called. That word is all that changes.
 """
 
-import json
 import os
 import sys
 import threading
@@ -50,6 +49,8 @@ class Job:
         OSError
             When the directory cannot be written, or no process be started.
         """
+        import json
+
         toolchain, directory = require_toolchain(), self.cache.directory
         trust.make_directory(directory)
         toolchain.recall(directory)
@@ -90,8 +91,21 @@ class Job:
         except ChildProcessError:  # the host program reaps children itself
             return not os.path.exists(self.path)
 
+    def clean(self):
+        """Remove what a process that was killed has left."""
+        if self.pid is None:
+            return
+        stem = self.path[: -len(".json")]
+        for suffix in (".json", ".c", ".cpp", ".so", ".txt"):
+            try:
+                os.unlink(stem + suffix)
+            except OSError:
+                pass
+
     def failure(self):
         """The CompileError that the process left behind; None when it was killed."""
+        import json
+
         try:
             with open(self.path + ".failed") as file:
                 said = json.load(file)
@@ -197,15 +211,15 @@ class Background:
 
     def _finished(self, job):
         """Whether nothing is left to wait for; what is there is put to use."""
-        if self._swap(job):
-            if job.pid is not None and not job.ended():
-                return False
-            return True
-        if not job.ended():
+        swapped = self._swap(job)
+        if not (job.ended() or swapped and job.pid is None):
             return False
-        if self._swap(job):
+        swapped = swapped or self._swap(job)
+        if swapped:
+            job.clean()
             return True
         failure = job.failure()
+        job.clean()
         if failure is None and job.attempt < _ATTEMPTS:
             self._launch(Job(job.cache, job.kernels, job.attempt + 1))
         elif failure is not None and len(job.kernels) > 1:

@@ -1,7 +1,7 @@
 """Operations on blocks of numbers: the instructions of the interpreter in tensor/native/blocks.
 
 An instruction is a scalar op on operands of one dtype, a conversion, or the rounding that float16 needs; it is compiled with the package, from
-the C that the op itself gives. ``python -m theano_ng.tensor.elemwise.primitives`` writes that C into native/blocks/rows.h, a row for each.
+the C that the op itself gives: native/blocks/write_rows.py writes that C into native/blocks/rows.h, a row for each.
 """
 
 import functools
@@ -87,7 +87,7 @@ def rows():
     str
     """
     includes, lines = {}, []
-    for op in _registered.values():
+    for op in sorted(_registered.values(), key=lambda op: type(op).__name__):
         for dtype in DTYPES:
             row = _row(op, dtype)
             if row is not None:
@@ -98,7 +98,9 @@ def rows():
         for target in DTYPES:
             if source != target:
                 body = _body(basic.Cast(get_scalar_type(target)), [source], target)
-                lines.append("ROW1(%s, %s, %s, %s)" % (conversion(source, target), c_type(target), c_type(source), body))
+                lines.append(
+                    "ROW1(%s, %s, %s, %s)" % (conversion(source, target), c_type(target), c_type(source), body)
+                )
     for source, target, expression in (
         ("float16", "float32", "tng_half_to_float(x0)"),
         ("float32", "float16", "tng_float_to_half(x0)"),
@@ -110,7 +112,7 @@ def rows():
         for name, expression in CONTRACTED.items():
             lines.append("ROW3(%s_%s%s, z = %s;)" % (name, dtype, (", " + c_type(dtype)) * 4, expression))
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
-    head = ["/* Written by tensor/elemwise/primitives.py; see there. ROW<n>(name, C type of the result, of n operands, C) */"]
+    head = ["/* Written by write_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]
     head += ["#ifdef ROW_HEADERS"]
     head += ['#include "../../../scalar/c_code/%s"' % name for name in includes]
     return "\n".join([*head, "#else", *lines, "#endif", ""])
@@ -150,11 +152,7 @@ def _row(op, dtype):
 
 
 def _body(op, dtypes, out):
-    node = Apply(
-        op,
-        [get_scalar_type(d).make_variable() for d in dtypes],
-        [get_scalar_type(out).make_variable()],
-    )
+    node = Apply(op, [get_scalar_type(d).make_variable() for d in dtypes], [get_scalar_type(out).make_variable()])
     sub = {"fail": "", "zeros": "zeros_%.0s"} if isinstance(op, RealDivision) else {"fail": ""}
     return " ".join(op.c_code(node, "n", ["x%d" % k for k in range(len(dtypes))], ["z"], sub).split())
 
@@ -170,12 +168,3 @@ def library():
         except ImportError:
             continue
     return base
-
-
-if __name__ == "__main__":
-    import theano_ng.tensor.nnet  # noqa: F401, registers its activations
-
-    from theano_ng.tensor.elemwise import primitives
-
-    with open(ROWS, "w", encoding="utf-8") as file:
-        file.write(primitives.rows())

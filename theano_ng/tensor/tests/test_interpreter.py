@@ -1,6 +1,9 @@
 """The interpreter of elementwise programs against compiled kernels and Python."""
 
+import importlib
 import os
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -42,7 +45,19 @@ def random_values(dtype, shape, rng):
     kind = np.dtype(dtype)
     if kind.kind == "f":
         values = rng.randn(*shape) * rng.choice([1e-3, 1.0, 30.0])
-        special = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 0.5, 2.5, float(np.finfo(kind).max), float(np.finfo(kind).tiny)]
+        special = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            np.inf,
+            -np.inf,
+            np.nan,
+            0.5,
+            2.5,
+            float(np.finfo(kind).max),
+            float(np.finfo(kind).tiny),
+        ]
         values = np.where(rng.rand(*shape) < 0.2, rng.choice(special, size=shape), values)
         with np.errstate(all="ignore"):
             return values.astype(dtype)
@@ -66,7 +81,9 @@ def bits_of(array):
 def ulps(x, y):
     """How many numbers lie between those of two float arrays."""
     kind = "i%d" % x.dtype.itemsize
-    a, b = [np.where(v.view(kind) < 0, np.iinfo(kind).min - v.view(kind), v.view(kind)).astype("float64") for v in (x, y)]
+    a, b = [
+        np.where(v.view(kind) < 0, np.iinfo(kind).min - v.view(kind), v.view(kind)).astype("float64") for v in (x, y)
+    ]
     both_nan = np.isnan(x) & np.isnan(y)
     return np.where(both_nan, 0, np.abs(a - b))
 
@@ -156,6 +173,91 @@ class TestPrograms(unittest.TestCase):
         """Operations that are correctly rounded give the bits of the compiled kernel, contracted products and sums included."""
         self.compare(EXACT, 150, 1, 0)
         self.compare([scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 60, 2, 0, ("float32", "float64"))
+
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_functions(self):
+        """Functions of libm and ours differ from the compiled kernel by the last digits at most: vectors may have other lengths."""
+        rng, compared = np.random.RandomState(3), 0
+        for op in primitives._registered.values():
+            for dtype in ("float32", "float64"):
+                variables = [TensorType(dtype, (False,))() for _ in range(max(op.nin, 2) if op.nin < 0 else op.nin)]
+                try:
+                    node = Elemwise(op).make_node(*variables)
+                except TypeError:  # bits of floats
+                    continue
+                values = [random_values(dtype, (1500,), rng) for _ in variables]
+                loaded = interpretation(node)
+                self.assertIsNotNone(loaded, op)
+                (x,), (y,) = run(node, values), run(node, values, loaded)
+                if x.dtype.kind == "f":
+                    self.assertLessEqual(ulps(x, y).max(), 4, (op, dtype))
+                else:
+                    np.testing.assert_array_equal(x, y, err_msg=str(op))
+                compared += 1
+        self.assertGreater(compared, 100)
+
+    def test_what_has_no_instructions(self):
+        """Complex numbers, ops of others, and ops with several outputs are left to the compiler or to Python."""
+        z = T.zvector()
+        self.assertIsNone(interpretation((z * z).owner))
+
+        class Twice(scalar.UnaryScalarOp):
+            output_types_preference = staticmethod(scalar.same_out)
+
+            def c_code(self, node, name, inputs, outputs, sub):
+                return "%s = 2 * %s;" % (outputs[0], inputs[0])
+
+        self.assertIsNone(interpretation(Elemwise(Twice()).make_node(T.dvector())))
+        # Signed and unsigned integers of 64 bits are compared exactly, which no common type can.
+        self.assertIsNone(interpretation(T.lt(T.lvector(), TensorType("uint64", (False,))()).owner))
+
+    def test_rows_are_up_to_date(self):
+        """native/blocks/rows.h is what write_rows.py beside it writes."""
+        importlib.import_module("theano_ng.tensor.nnet")
+        with open(primitives.ROWS, encoding="utf-8") as file:
+            self.assertEqual(file.read(), primitives.rows())
+
+    def test_levels(self):
+        """Each of the modules for levels of processors that this one has computes the same."""
+        base = importlib.import_module("theano_ng.tensor.native.blocks_v1")
+        names = sorted(base.instructions)
+        for level in range(2, base.level + 1):
+            try:
+                module = importlib.import_module("theano_ng.tensor.native.blocks_v%d" % level)
+            except ImportError:
+                continue
+            self.assertEqual(sorted(module.instructions), names)
+
+
+PROGRAM = """
+import sys, warnings
+warnings.simplefilter("error")
+import numpy as np, theano_ng as theano, theano_ng.tensor as T
+from theano_ng.gof._native import NativeThunk
+a, b = T.dmatrices("a", "b")
+w = theano.shared(np.ones((3, 4)), "w")
+y = T.exp(-a * b) + T.nnet.sigmoid(a) * w.sum(axis=0)
+f = theano.function([a, b], [y, T.tanh(a * b).sum(), T.max(a + b, axis=1)], updates=[(w, w * 2 - a)])
+x = np.linspace(-1, 1, 12).reshape(3, 4)
+got = f(x, x + 1)
+np.testing.assert_allclose(got[0], np.exp(-x * (x + 1)) + 4 * 0 + 3 / (1 + np.exp(-x)), rtol=1e-14)
+np.testing.assert_allclose(got[1], np.tanh(x * (x + 1)).sum(), rtol=1e-14)
+np.testing.assert_allclose(got[2], (2 * x + 1).max(1), rtol=1e-14)
+np.testing.assert_array_equal(w.get_value(), 2 - x)
+elementwise = [t for n, t in zip(f.fn.nodes, f.fn.thunks) if "lemwise" in type(n.op).__name__]
+print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
+"""
+
+
+class TestWithoutCompiler(unittest.TestCase):
+    def test_function(self):
+        """With `cxx=` elementwise nodes and fused reductions run in C all the same."""
+        environment = dict(os.environ, THEANO_FLAGS="cxx=")
+        done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        count, native = done.stdout.split()
+        self.assertGreaterEqual(int(count), 3)
+        self.assertEqual(native, "True")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,189 @@
+"""Kernels that are compiled while functions run: the change-over, and what becomes of it when processes end, fork or are killed."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import warnings
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.configdefaults import config
+from theano_ng.configparser import change_flags
+from theano_ng.gof.compiler import background
+
+HEAD = """
+import os, signal, sys, time, threading
+import numpy as np, theano_ng as theano, theano_ng.tensor as T
+from theano_ng.gof.compiler import background
+x = T.dvector("x")
+values = np.linspace(0, 1, 1000)
+def function(k):
+    y = T.exp(x * %d)
+    for _ in range(k):
+        y = T.tanh(y) + x
+    return theano.function([x], y)
+def interpreted(f):
+    return sum(bool(p) for p in background._background.programs.values())
+def units():
+    folder = background.get_kernel_cache().directory
+    return [n for n in os.listdir(folder) if n.startswith("k")] if os.path.isdir(folder) else []
+"""
+
+
+@unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
+class TestBackground(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        # Kernels that no test before has compiled.
+        self.number = int.from_bytes(os.urandom(4), "little")
+
+    def run_program(self, text, flags="tiered=auto", wait=True):
+        environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,%s" % (self.folder, flags))
+        done = subprocess.Popen(
+            [sys.executable, "-c", HEAD % self.number + text],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        if not wait:
+            return done
+        out, err = done.communicate(timeout=120)
+        self.assertEqual(done.returncode, 0, err)
+        return out.split()
+
+    def test_change_over(self):
+        """A function runs at once; when its kernel is there it runs that, and gives the same numbers to the last digits."""
+        out = self.run_program(
+            """
+f = function(3)
+before = f(values)
+pending = interpreted(f)
+assert background.wait_for_kernels(60)
+after = f(values)
+np.testing.assert_allclose(after, before, rtol=1e-15)
+print(pending, interpreted(f), len(units()))
+"""
+        )
+        self.assertEqual(out, ["1", "0", "1"])
+
+    def test_off(self):
+        """With tiered=off the compiler is waited for."""
+        out = self.run_program("f = function(3); print(interpreted(f), len(units()))", "tiered=off")
+        self.assertEqual(out, ["0", "1"])
+
+    def test_found_in_cache(self):
+        """What is in the cache runs from the first call on; with tiered=on it takes the place of the interpreter."""
+        text = "f = function(3); print(interpreted(f)); f(values); assert background.wait_for_kernels(60); print(interpreted(f))"
+        self.assertEqual(self.run_program(text), ["1", "0"])
+        self.assertEqual(self.run_program(text), ["0", "0"])
+        self.assertEqual(self.run_program(text, "tiered=on"), ["0", "0"])
+
+    def test_process_that_ends_early(self):
+        """What was asked for is compiled and published although nobody waits for it, and nothing else is left."""
+        self.run_program("f = function(3); f(values); os._exit(0)")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            names = [n for _, _, files in os.walk(self.folder) for n in files]
+            if any(n.startswith("k") for n in names) and not any(n.startswith(("tmp-", "lock-")) for n in names):
+                break
+            time.sleep(0.05)
+        else:
+            self.fail("left: %s" % names)
+        self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
+
+    def test_threads(self):
+        """Four threads call a function while its kernel is put in."""
+        out = self.run_program(
+            """
+f = function(3)
+expected, wrong = f(values), []
+def work():
+    g = f.copy()
+    end = time.time() + 1.5
+    while time.time() < end:
+        if not np.allclose(g(values), expected, rtol=1e-14):
+            wrong.append(1)
+threads = [threading.Thread(target=work) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert background.wait_for_kernels(60)
+print(len(wrong), interpreted(f))
+"""
+        )
+        self.assertEqual(out, ["0", "0"])
+
+    def test_fork(self):
+        """A child of a process that waits for kernels gets them as well."""
+        out = self.run_program(
+            """
+f = function(3)
+expected = f(values)
+pid = os.fork()
+if pid == 0:
+    ok = background.wait_for_kernels(60) and not interpreted(f) and np.allclose(f(values), expected, rtol=1e-14)
+    os._exit(0 if ok else 1)
+assert background.wait_for_kernels(60)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), interpreted(f))
+"""
+        )
+        self.assertEqual(out, ["0", "0"])
+
+    def test_compiler_that_is_killed(self):
+        """It is started once more; when that is killed too, a warning says that functions go on without, which they do."""
+        out = self.run_program(
+            """
+import warnings
+warnings.simplefilter("always")
+rng = np.random.RandomState(int(os.environ.get("KILL_SEED", "0")))
+for k in range(6):
+    f = function(2 + k)
+    expected = f(values)
+    time.sleep(rng.rand() * 0.08)
+    for job in list(background._background._jobs):
+        try:
+            os.killpg(job.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    assert background.wait_for_kernels(60)
+    assert np.allclose(f(values), expected, rtol=1e-14)
+folder = background.get_kernel_cache().directory
+for name in units():
+    os.stat(os.path.join(folder, name))
+left = [n for n in os.listdir(folder) if n.startswith(("tmp-", "lock-"))]
+print(len(units()), interpreted(f), len(left))
+"""
+        )
+        self.assertEqual(out, ["6", "0", "0"])
+
+
+@unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
+class TestFailure(unittest.TestCase):
+    def test_compiler_error(self):
+        """A kernel that the compiler refuses is one warning, which names the file of the listing; the function goes on."""
+        x = T.dvector("x")
+        number = int.from_bytes(os.urandom(4), "little")
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            change_flags(tiered="auto", **{"gcc.cxxflags": "-fno-such-flag"}),
+        ):
+            warnings.simplefilter("always")
+            f = theano.function([x], x * number + T.cos(x))
+            values = np.linspace(0, 1, 100)
+            np.testing.assert_allclose(f(values), values * number + np.cos(values), rtol=1e-14)
+            self.assertTrue(background.wait_for_kernels(60))
+            np.testing.assert_allclose(f(values), values * number + np.cos(values), rtol=1e-14)
+        messages = [str(w.message) for w in caught if "interpreted" in str(w.message)]
+        self.assertEqual(len(messages), 1, caught)
+        self.assertRegex(messages[0], r"1 kernels could not be compiled.*theano_ng_compilation_error_")
+
+
+if __name__ == "__main__":
+    unittest.main()

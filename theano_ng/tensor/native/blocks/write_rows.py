@@ -1,0 +1,8 @@
+"""Writes rows.h beside this file: ``python theano_ng/tensor/native/blocks/write_rows.py``, after the C of a scalar op has changed."""
+
+import theano_ng.tensor.nnet  # noqa: F401, registers its activations
+from theano_ng.tensor.elemwise import primitives
+
+if __name__ == "__main__":
+    with open(primitives.ROWS, "w", encoding="utf-8") as file:
+        file.write(primitives.rows())
