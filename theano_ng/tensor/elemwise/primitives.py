@@ -1,7 +1,7 @@
 """Operations on blocks of numbers: the instructions of the interpreter in tensor/native/blocks.
 
 An instruction is a scalar op on operands of one dtype, a conversion, or the rounding that float16 needs; it is compiled with the package, from
-the C that the op itself gives: native/blocks/write_rows.py writes that C into native/blocks/rows.h, a row for each.
+the C that the op itself gives: `misc.write_block_rows` writes that C into native/blocks/rows.h, a row for each.
 """
 
 import functools
@@ -112,7 +112,7 @@ def rows():
         for name, expression in CONTRACTED.items():
             lines.append("ROW3(%s_%s%s, z = %s;)" % (name, dtype, (", " + c_type(dtype)) * 4, expression))
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
-    head = ["/* Written by write_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]
+    head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]
     head += ["#ifdef ROW_HEADERS"]
     head += ['#include "../../../scalar/c_code/%s"' % name for name in includes]
     return "\n".join([*head, "#else", *lines, "#endif", ""])

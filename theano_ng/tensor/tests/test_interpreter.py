@@ -212,7 +212,7 @@ class TestPrograms(unittest.TestCase):
         self.assertIsNone(interpretation(T.lt(T.lvector(), TensorType("uint64", (False,))()).owner))
 
     def test_rows_are_up_to_date(self):
-        """native/blocks/rows.h is what write_rows.py beside it writes."""
+        """native/blocks/rows.h is what misc.write_block_rows writes."""
         importlib.import_module("theano_ng.tensor.nnet")
         with open(primitives.ROWS, encoding="utf-8") as file:
             self.assertEqual(file.read(), primitives.rows())

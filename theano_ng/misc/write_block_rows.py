@@ -1,4 +1,4 @@
-"""Writes rows.h beside this file: ``python theano_ng/tensor/native/blocks/write_rows.py``, after the C of a scalar op has changed."""
+"""Writes tensor/native/blocks/rows.h: ``python -m theano_ng.misc.write_block_rows``, after the C of a scalar op has changed."""
 
 import theano_ng.tensor.nnet  # noqa: F401, registers its activations
 from theano_ng.tensor.elemwise import primitives
