@@ -187,7 +187,13 @@ class Background:
             self._swap(job)
             return
         try:
-            job.start()
+            try:
+                job.start()
+            except OSError as error:
+                if job.cache.directory != job.cache.shared:
+                    raise
+                job.cache.give_up(error)
+                job.start()
         except OSError as error:
             self._give_up(job, error)
             return

@@ -182,7 +182,7 @@ class KernelCache:
             except OSError as error:
                 if self.directory != self.shared:
                     raise
-                self._give_up(error)
+                self.give_up(error)
                 self._compile(group, toolchain)
         except CompileError as error:
             if len(group) == 1:
@@ -192,7 +192,7 @@ class KernelCache:
             for key, kernel in group.items():
                 self._build({key: kernel}, toolchain)
 
-    def _give_up(self, error):
+    def give_up(self, error):
         """Compile in a private directory from now on."""
         self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(

@@ -449,14 +449,23 @@ def warn_once(key, message):
 
 
 def compiler_available():
-    """Whether C code can be compiled. The first time that it cannot, a warning says so."""
+    """Whether C code can be compiled. The first time that it cannot, one line says so: a warning where a compiler was named."""
     if find_toolchain() is not None:
         return True
-    warn_once(
-        "compiler",
-        "No C++ compiler is available (config.cxx is %r): functions will run without compiled kernels, which is much slower. "
-        "Install g++, or name a compiler with THEANO_FLAGS=cxx=/path/to/g++." % (config.cxx,),
-    )
+    if config.cxx:
+        warn_once(
+            "compiler",
+            "The C++ compiler %r (config.cxx) is not there. Elementwise operations are interpreted, and Ops that have C code of their own need it."
+            % (config.cxx,),
+        )
+    elif "compiler" not in _warned:
+        import logging
+
+        _warned.add("compiler")
+        logging.getLogger("theano_ng.gof.cmodule").info(
+            "There is no C++ compiler: elementwise operations are interpreted. Ops that have C code of their own need one: install g++, or name it "
+            "with THEANO_FLAGS=cxx=/path/to/g++."
+        )
     return False
 
 
