@@ -39,7 +39,7 @@ class Kernel(NamedTuple):
         C text in front of the function.
     compile_args, libraries : tuple of str
     interpreted : callable, optional
-        Without arguments; returns a `LoadedKernel` that does the same without a compiler, or None.
+        Returns a `LoadedKernel` that does the same without a compiler, or None; with ``alone=True`` one that nothing compiled takes the place of.
     """
 
     source: str
@@ -199,7 +199,7 @@ def array_layout(type_):
     return -1 if native_layout is None else native_layout()
 
 
-def make_native_thunk(node, code, inputs, outputs):
+def make_native_thunk(node, code, inputs, outputs, kernels=None):
     """Bind native code to cells; compiles or loads its kernels.
 
     Parameters
@@ -207,12 +207,14 @@ def make_native_thunk(node, code, inputs, outputs):
     node : Apply
     code : NativeCode
     inputs, outputs : list of cells
+    kernels : sequence of LoadedKernel, optional
+        In place of its kernels, instead.
 
     Returns
     -------
     _native.NativeThunk
     """
-    addresses = obtain_kernels(code.kernels) if code.kernels else ()
+    addresses = kernels or (obtain_kernels(code.kernels) if code.kernels else ())
     layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
     for i in getattr(node.op, "native_unchecked", ()):
         layouts[i] = -1

@@ -99,7 +99,9 @@ class _Linker(link.LocalLinker):
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
         runs = []
-        with inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
+        # C code is the compiler's; what stands in for it is compared with it.
+        compiled = config.change_flags(tiered="off")
+        with compiled, inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for node in order:
                 try:
                     runs.append(_Runs(node, cells, compute_map, checks))

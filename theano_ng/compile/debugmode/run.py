@@ -23,6 +23,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.link_errors import with_text
+from theano_ng.gof.native import make_native_thunk, native_code_of
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.native import alloc
@@ -63,7 +64,7 @@ _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
 
 
 class _Runs:
-    """The thunks of a node: one of `perform`, one of C code, each possibly None.
+    """The thunks of a node: one of `perform`, one of C code, one of what stands in for compiled kernels, each possibly None.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class _Runs:
 
     def __init__(self, node, cells, compute_map, checks):
         self.node, self.compute_map = node, compute_map
-        self.py = self.c = None
+        self.py = self.c = self.interpreter = None
         op = node.op
         self.state = self._state()
         own = getattr(type(op), "make_thunk", None) is not Op.make_thunk or "make_thunk" in vars(op)
@@ -84,6 +85,8 @@ class _Runs:
                 self.c = op.make_c_thunk(node, cells, compute_map, [])
             except (NotImplementedError, MethodNotDefined):
                 pass  # no C for this node
+            else:
+                self.interpreter = _interpreter(node, cells) if config.cxx else None
         if has_perform(op) and (checks.py_code or (self.c is None and not own)):
             if not checks.py_code:
                 _logger.warning("Op %s doesn't have a c_code, forcing check of the python code", op)
@@ -143,6 +146,17 @@ class _Runs:
             asked.update(missing)
         for r in self.node.outputs:
             self.compute_map[r][0] = True
+
+
+def _interpreter(node, cells):
+    """The thunk by which a node runs before its kernels are compiled; None where there is none."""
+    code = native_code_of(node)
+    if code is None or not code.kernels:
+        return None
+    # Not the programs that other functions run, which change over.
+    loaded = [kernel.interpreted and kernel.interpreted(alone=True) for kernel in code.kernels]
+    inputs, outputs = [[cells[v] for v in variables] for variables in (node.inputs, node.outputs)]
+    return make_native_thunk(node, code, inputs, outputs, loaded) if all(loaded) else None
 
 
 class _Call:
@@ -259,7 +273,7 @@ class _Call:
         finite = checks.finite and node in self.active
         first = None
         try:
-            for kind, thunk in (("perform", run.py), ("c_code", run.c)):
+            for kind, thunk in (("perform", run.py), ("c_code", run.c), ("interpreter", run.interpreter)):
                 if thunk is None:
                     continue
                 self._fill(node, r_vals)
@@ -285,8 +299,9 @@ class _Call:
                     self._compare(node, r_vals, first, kind)
                     for r in node.outputs:
                         _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
-                # What rewriting removed has to compute the right value, to judge what replaced it; no more.
-                if node not in self.active:
+                # What rewriting removed has to compute the right value, to judge what replaced it; no more. The interpreter is called as the
+                # kernel that it stands in for is, by the same C.
+                if node not in self.active or kind == "interpreter":
                     continue
                 # Functions inside were checked by the first run.
                 with inner_functions(FAST_RUN):

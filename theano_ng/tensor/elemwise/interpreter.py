@@ -237,7 +237,7 @@ def _registers(writer, place):
 _kept = {}  # program -> the arrays that it lies in, for good, as compiled kernels do
 
 
-def interpreted(op, dtypes, outs, classes, divisors, summed=None):
+def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
     """Return the interpreter and a program for it in place of a compiled kernel.
 
     Parameters
@@ -251,13 +251,15 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None):
         What else decides which kernel takes the program's place.
     summed : str, optional
         As of `elemwise.kernel.elemwise_kernel`.
+    alone : bool
+        A program for the caller alone: no compiled kernel takes its place.
 
     Returns
     -------
     LoadedKernel or None
         None when there are no instructions for the op.
     """
-    key = (op, dtypes, outs, classes, divisors, summed)
+    key = (op, dtypes, outs, classes, divisors, summed, alone)
     if key not in _kept:
         try:
             _kept[key] = _assemble(op, list(dtypes), list(outs), classes, summed)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -247,6 +248,25 @@ np.testing.assert_array_equal(w.get_value(), 2 - x)
 elementwise = [t for n, t in zip(f.fn.nodes, f.fn.thunks) if "lemwise" in type(n.op).__name__]
 print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 """
+
+
+class TestDebugMode(unittest.TestCase):
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_interpreter_is_compared(self):
+        """DebugMode runs what stands in for kernels, and names it when it computes something else."""
+        x = T.dvector("x")
+        values = np.linspace(0.1, 1, 20)
+        mode = theano.compile.DebugMode(check_py_code=True)
+        np.testing.assert_allclose(theano.function([x], T.exp(x) + x, mode=mode)(values), np.exp(values) + values)
+
+        def wrong(op, *args, **kwargs):
+            return interpreted(scalar.cos, *args, **kwargs) if op == scalar.sin else interpreted(op, *args, **kwargs)
+
+        with mock.patch("theano_ng.tensor.elemwise.kernel.interpreted", wrong):
+            f = theano.function([x], T.sin(x), mode=mode)
+        with self.assertRaises(theano.compile.debugmode.BadThunkOutput) as caught:
+            f(values)
+        self.assertIn("interpreter", str(caught.exception))
 
 
 class TestWithoutCompiler(unittest.TestCase):
