@@ -49,11 +49,12 @@ def block_extensions():
         levels.update({3: ["-march=x86-64-v3"], 4: ["-march=x86-64-v4"]})
     for level, flags in levels.items():
         blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "rows.c"))
-        blocks.sources.append(os.path.join(folder, "module.c"))
+        blocks.sources += [os.path.join(folder, name) for name in ("module.c", "vector_math.c")]
         blocks.depends = [*HEADERS, *[os.path.join(folder, name) for name in sorted(os.listdir(folder))]]
         blocks.define_macros.append(("BLOCKS_LEVEL", str(level)))
         if HAS_MVEC:
-            blocks.define_macros.append(("TNG_HAS_MVEC", platform.libc_ver()[1].replace(".", "")))
+            blocks.define_macros.append(("TNG_HAS_MVEC", "1"))
+            blocks.libraries.append("dl")
         # As kernels are compiled (gof/compiler/toolchain.py).
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
         blocks.extra_compile_args += ["-fno-tree-sink", "-fno-strict-aliasing", *builtins, *flags]
