@@ -3,8 +3,10 @@
 import time
 from collections import OrderedDict
 from itertools import accumulate
+from weakref import WeakValueDictionary
 
-from theano_ng.compile.functions.maker import FunctionMaker
+from theano_ng.compile import graph_cache
+from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
@@ -26,6 +28,9 @@ from theano_ng.tensor.type import TensorType
 __all__ = ["Scan"]
 
 
+_makers = WeakValueDictionary()  # (mode or None, what a step is) -> its maker
+
+
 class StepGraph(InnerGraph):
     """The graph of a step. Its function lends its results, and may be given views: the loop copies what has to last.
 
@@ -37,27 +42,43 @@ class StepGraph(InnerGraph):
         self.makers, self.kernels, self.shape_functions = {}, {}, {}
 
     def maker(self):
-        """What makes functions and programs of the step, in the mode that is to be used now."""
+        """What makes functions and programs of the step, in the mode that is to be used now.
+
+        Equal steps that were written on the same lines have one: the gradient of nested loops computes the loops inside once more at each
+        level, and they are rewritten once.
+        """
         asked = inner_mode()
         key = None if asked is None else asked.inner_key()
         if key not in self.makers:
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
-            if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
-                mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
-            name, profile = self.arguments["name"], self.arguments["profile"] or config.profile
-            if profile:
-                profile = ScanProfileStats(name=profile if isinstance(profile, str) else name)
-            make = getattr(mode, "function_maker", FunctionMaker)
-            self.makers[key] = make(
-                [In(v, borrow=True) for v in self.inputs],
-                [Out(v, borrow=True) for v in self.outputs],
-                mode,
-                accept_inplace=True,
-                profile=profile or None,
-                on_unused_input="ignore",
-                name=name,
-            )
+            profile = self.arguments["profile"] or config.profile
+            text = None if profile else graph_cache.identity(mode, self, std_fgraph.features)
+            # The text tells of the loop's own mode; another one may have a linker of its own beside what decides on rewriting.
+            which = None if mode is self.arguments["mode"] else mode
+            made = None if text is None else _makers.get((which, text))
+            if made is None:
+                made = self._make_maker(mode, profile)
+                if text is not None:
+                    _makers[which, text] = made
+            self.makers[key] = made
         return self.makers[key]
+
+    def _make_maker(self, mode, profile):
+        if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
+            mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
+        name = self.arguments["name"]
+        if profile:
+            profile = ScanProfileStats(name=profile if isinstance(profile, str) else name)
+        make = getattr(mode, "function_maker", FunctionMaker)
+        return make(
+            [In(v, borrow=True) for v in self.inputs],
+            [Out(v, borrow=True) for v in self.outputs],
+            mode,
+            accept_inplace=True,
+            profile=profile or None,
+            on_unused_input="ignore",
+            name=name,
+        )
 
     def compile(self, arguments):
         return self.maker().create()
