@@ -183,6 +183,31 @@ def row_of(value):
     return value.shape, value.dtype
 
 
+def memory_of(layout, lengths):
+    """The arrays of a kernel, for the lengths of a call.
+
+    Parameters
+    ----------
+    layout : array_kernel.Layout
+    lengths : list of int
+
+    Returns
+    -------
+    list of ndarray
+        Views: the kernel may point them elsewhere.
+    """
+    found = []
+    for memory in layout.arrays:
+        array = np.empty([lengths[i] for i in memory.dims], memory.dtype)
+        if memory.value is not None:
+            array[...] = memory.value
+        if list(memory.order) != list(range(array.ndim)):
+            array = array.transpose([i for i in memory.order if i != "x"])
+            array = array[tuple(None if i == "x" else slice(None) for i in memory.order)]
+        found.append(array[...])
+    return found
+
+
 def result_buffer(rows, shape, dtype, old=None):
     """A buffer for the results of all steps.
 

@@ -19,6 +19,7 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.vm import CVM, VM_Linker
 from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
+from theano_ng.scan.array_kernel import array_kernel
 from theano_ng.scan.gradient import Derivatives
 from theano_ng.scan.groups import Groups
 from theano_ng.scan.kernel import loop_kernel
@@ -113,7 +114,10 @@ class StepGraph(InnerGraph):
         """
         maker = self.maker()
         if maker not in self.kernels:
-            self.kernels[maker] = loop_kernel(op, maker.fgraph) if config.cxx and not maker.profile else None
+            found = None
+            if config.cxx and not maker.profile:
+                found = loop_kernel(op, maker.fgraph) or array_kernel(op, maker.fgraph)
+            self.kernels[maker] = found
         return self.kernels[maker]
 
 
@@ -242,7 +246,7 @@ class Scan(Derivatives, Groups, Op):
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)
-        return ([], self.inner_graph.maker().fgraph.toposort()) if kernel is None else ([kernel.kernel], [])
+        return ([], self.inner_graph.maker().fgraph.toposort()) if kernel is None else ([kernel.kernel, *kernel.others], [])
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
