@@ -10,12 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from theano_ng.compile.ops import Shape_i
+from theano_ng.compile.ops import Rebroadcast, Shape_i, ViewOp
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import NativeCode, native_code_of
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import Scalar, get_scalar_type
 from theano_ng.scalar.divisors import divides
+from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.kernel import LoopKernel, Step, advance_rows, declare_rows, is_number
 from theano_ng.tensor.blas.ops import Gemv, Ger
 from theano_ng.tensor.constant import constant
@@ -328,7 +329,7 @@ class _Text(Step):
         return True
 
     def elemwise(self, node):
-        numbers = all(map(is_number, node.outputs))
+        numbers, scalar_op = all(map(is_number, node.outputs)), node.op.scalar_op
         if numbers and self.on_numbers(node):
             return
         divisors = integer_divisors(node)
@@ -337,6 +338,11 @@ class _Text(Step):
             raise _Impossible
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
+        if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
+            # Which loop runs there is for native/elemwise.c to say: roundings may be others.
+            plain = Elemwise(scalar_op).make_node(*node.inputs)
+            self.use(node, native_code_of(plain), [dims for _ in node.outputs])
+            return
         results = [(self.declare(v), _ctype(v)) for v in node.outputs] if numbers else [self.result(v, dims) for v in node.outputs]
         self.call(node, kernel, sources, dims, results, divisors)
 
@@ -437,6 +443,15 @@ class _Text(Step):
         source = self.array(v)
         shown = tuple(None if i == "x" else source.shown[i] for i in node.op.new_order)
         self.arrays[out] = source._replace(shown=shown)
+
+    def same(self, node):
+        (v,), (out,) = node.inputs, node.outputs
+        if is_number(v) != is_number(out):
+            raise _Impossible
+        if is_number(v):
+            self.names[out] = self.number(v)
+        else:
+            self.arrays[out] = self.array(v)
 
     def same_number(self, node):
         self.names[node.outputs[0]] = self.number(node.inputs[0])
@@ -554,7 +569,8 @@ class _Text(Step):
         source = self.array(v)
         indices = self.indices(node, 2, source)
         n = self.leading(indices, source)
-        if n is None or v.type.dtype != y.type.dtype or v.type.dtype == "bool":
+        same = v.type.dtype == y.type.dtype != "bool" or v.type.dtype.startswith("float") and y.type.dtype.startswith("float")
+        if n is None or not same:
             raise _Impossible
         rest = source.memory[n:]
         if is_number(y):
@@ -570,7 +586,7 @@ class _Text(Step):
         self.body += [
             "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s[tng_i];" % (size, made.pointer, source.pointer),
             "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[%s + tng_i] %s %s;"
-            % (self.product(rest), made.pointer, self.offset(indices, source), "=" if op.set_instead_of_inc else "+=", value),
+            % (self.product(rest), made.pointer, self.offset(indices, source), "=" if op.set_instead_of_inc else "+=", "(%s)%s" % (_ctype(out), value)),
         ]
 
     # -- native functions
@@ -651,10 +667,11 @@ class _Text(Step):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(between, sources)
         code = native_code_of(node)
-        if code is None or not any(s is not None and self.is_full(s, dims) for s in sources):
+        if code is None:
             raise _Impossible
         lengths = [i for i in dims if i is not None]
-        if not code.words["folds"]:
+        whole = any(s is not None and self.is_full(s, dims) for s in sources)
+        if whole and not code.words["folds"]:
             limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, _ctype(between))]
             limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
             self.setup.append("if (%s) %s" % (" || ".join(limits), _LEAVE))
@@ -665,7 +682,7 @@ class _Text(Step):
             for where in (self.names, self.arrays):
                 if made in where:
                     where[out] = where[made]
-        elif len(self.loops(dims, [s for s in sources if s is not None])) == 1:
+        elif whole and len(self.loops(dims, [s for s in sources if s is not None])) == 1:
             self.setup.append("if (%s > %d) %s" % (self.product(lengths), _LEAF, _LEAVE))
             t = get_scalar_type(op.reduction._acc_dtype(between.type.dtype)).dtype_specs()[1]
             name = "tng_acc%d" % len(self.body)
@@ -674,7 +691,7 @@ class _Text(Step):
             self.call(inner, code.words["kernel"], sources, dims, [(name, t)], divisors)
             self.body.append("%s = (%s)%s;" % (self.declare(out), _ctype(out), name))
         else:
-            self.use(node, code, [()])
+            self.use(node, code, self.without(op.reduction._axes(between.type.ndim), dims, node))
 
     @staticmethod
     def is_full(source, dims):
@@ -803,7 +820,7 @@ class _Text(Step):
         number = {root: i for i, root in enumerate(roots)}
         lines = []
         for text, name in self.functions.items():
-            lines.append(text.replace("void KERNEL(", "static __attribute__((noinline)) void %s(" % name))
+            lines.append(text.replace("void KERNEL(", "static __attribute__((noinline, noipa)) void %s(" % name))
         lines += [
             "int64_t KERNEL(int64_t tng_steps, const int64_t *tng_size, char **tng_base, const int64_t *tng_place,",
             "               char **const *tng_data, const tng_tool *tng_tools, int64_t *tng_left)",
@@ -829,6 +846,8 @@ _WRITERS = {
     DimShuffle: _Text.dimshuffle,
     ScalarFromTensor: _Text.same_number,
     TensorFromScalar: _Text.same_number,
+    Rebroadcast: _Text.same,
+    ViewOp: _Text.same,
     Shape_i: _Text.length_of,
     AllocEmpty: _Text.alloc_empty,
     Alloc: _Text.alloc,

@@ -201,10 +201,10 @@ def memory_of(layout, lengths):
         array = np.empty([lengths[i] for i in memory.dims], memory.dtype)
         if memory.value is not None:
             array[...] = memory.value
-        if list(memory.order) != list(range(array.ndim)):
-            array = array.transpose([i for i in memory.order if i != "x"])
-            array = array[tuple(None if i == "x" else slice(None) for i in memory.order)]
-        found.append(array[...])
+        array = array.transpose([i for i in memory.order if i != "x"])
+        lengths_shown = iter(array.shape)
+        # With the strides of a new array where the dimensions are in order; those of length 1 too.
+        found.append(array.reshape([1 if i == "x" else next(lengths_shown) for i in memory.order]))
     return found
 
 
