@@ -301,7 +301,8 @@ class _Text(Step):
             read = range(self.op.n_seqs + self.op.n_inner_taps)
             taken = " || ".join("(const void *)tng_p%d == (const void *)tng_p%d" % (k, i) for i in read)
             self.body.append(
-                "%s *const %s = %s;" % (_ctype(v), name, "%s ? %s : tng_p%d" % (taken, made.pointer, k) if taken else "tng_p%d" % k)
+                "%s *const %s = %s;"
+                % (_ctype(v), name, "%s ? %s : tng_p%d" % (taken, made.pointer, k) if taken else "tng_p%d" % k)
             )
             made = made._replace(pointer=name)
         self.arrays[v] = made
@@ -343,7 +344,11 @@ class _Text(Step):
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.use(node, native_code_of(plain), [dims for _ in node.outputs])
             return
-        results = [(self.declare(v), _ctype(v)) for v in node.outputs] if numbers else [self.result(v, dims) for v in node.outputs]
+        results = (
+            [(self.declare(v), _ctype(v)) for v in node.outputs]
+            if numbers
+            else [self.result(v, dims) for v in node.outputs]
+        )
         self.call(node, kernel, sources, dims, results, divisors)
 
     def call(self, node, kernel, sources, dims, results, divisors):
@@ -488,7 +493,8 @@ class _Text(Step):
             raise _Impossible
         made = self.result(out, self.allocated(out, node.inputs[1:]))
         self.body.append(
-            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s;" % (self.product(made.memory), made.pointer, self.number(value))
+            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s;"
+            % (self.product(made.memory), made.pointer, self.number(value))
         )
 
     # -- indices
@@ -496,7 +502,7 @@ class _Text(Step):
     def indices(self, node, n_before, source):
         """What indexes each dimension: the C text of a checked index, or None for all of it."""
         found = []
-        for index in get_idx_list(node.inputs[: 1] + node.inputs[n_before:], node.op.idx_list):
+        for index in get_idx_list(node.inputs[:1] + node.inputs[n_before:], node.op.idx_list):
             d = len(found)
             if isinstance(index, slice):
                 if index != slice(None):
@@ -569,7 +575,11 @@ class _Text(Step):
         source = self.array(v)
         indices = self.indices(node, 2, source)
         n = self.leading(indices, source)
-        same = v.type.dtype == y.type.dtype != "bool" or v.type.dtype.startswith("float") and y.type.dtype.startswith("float")
+        same = (
+            v.type.dtype == y.type.dtype != "bool"
+            or v.type.dtype.startswith("float")
+            and y.type.dtype.startswith("float")
+        )
         if n is None or not same:
             raise _Impossible
         rest = source.memory[n:]
@@ -584,9 +594,16 @@ class _Text(Step):
         made = self.result(out, source.dims)
         size = self.product(source.memory)
         self.body += [
-            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s[tng_i];" % (size, made.pointer, source.pointer),
+            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s[tng_i];"
+            % (size, made.pointer, source.pointer),
             "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[%s + tng_i] %s %s;"
-            % (self.product(rest), made.pointer, self.offset(indices, source), "=" if op.set_instead_of_inc else "+=", "(%s)%s" % (_ctype(out), value)),
+            % (
+                self.product(rest),
+                made.pointer,
+                self.offset(indices, source),
+                "=" if op.set_instead_of_inc else "+=",
+                "(%s)%s" % (_ctype(out), value),
+            ),
         ]
 
     # -- native functions
@@ -645,9 +662,20 @@ class _Text(Step):
         if not everything or (accumulator, result) != double and accumulator != result:
             self.use(node, code, self.without(axes, source.dims, node))
             return
-        name, count, t = self.declare(out), self.product(source.memory), "double" if accumulator == double[0] else _ctype(out)
+        name, count, t = (
+            self.declare(out),
+            self.product(source.memory),
+            "double" if accumulator == double[0] else _ctype(out),
+        )
         k = len(self.tools)
-        self.tools.append(Fold(words["operation"], words["element_type"], accumulator, words["identity"] if words["has_identity"] else b""))
+        self.tools.append(
+            Fold(
+                words["operation"],
+                words["element_type"],
+                accumulator,
+                words["identity"] if words["has_identity"] else b"",
+            )
+        )
         self.body += [
             "if (%s <= %d) {" % (count, _UNHALVED),
             "%s tng_acc;" % t,
@@ -797,7 +825,10 @@ class _Text(Step):
                 return None
             self.equate_all(rows.setdefault(k, found.dims), found.dims)
             size = "(size_t)(%s) * sizeof(%s)" % (self.product(found.memory), _ctype(v))
-            stores.append("if ((const void *)%s != (const void *)tng_p%d) memcpy(tng_p%d, %s, %s);" % (found.pointer, k, k, found.pointer, size))
+            stores.append(
+                "if ((const void *)%s != (const void *)tng_p%d) memcpy(tng_p%d, %s, %s);"
+                % (found.pointer, k, k, found.pointer, size)
+            )
         rows.update((k, (None,) * v.type.ndim) for k, v in enumerate(outputs, n_in) if numbers[k])
         until = self.number(fgraph.outputs[-1]) if op.as_while else None
         moving = [k for k in range(len(operands)) if k < first_other or k >= n_in]
@@ -808,11 +839,15 @@ class _Text(Step):
             return tuple(-1 if i is None else classes[self.find(i)] for i in dims)
 
         dims = tuple(numbered(rows[k]) for k in range(len(operands)))
-        arrays = tuple(ArrayMemory(dtype, numbered(memory), order, value) for dtype, memory, order, value in self.memory)
+        arrays = tuple(
+            ArrayMemory(dtype, numbered(memory), order, value) for dtype, memory, order, value in self.memory
+        )
         several = any(len([i for i in d if i >= 0]) > 1 for d in [*dims, *(a.dims for a in arrays)])
         layout = Layout(dims, tuple(self.fixed.get(root, -1) for root in classes), several, arrays, tuple(self.tools))
         type_numbers = tuple(np.dtype(v.type.dtype).num for v in operands)
-        return LoopKernel(self.kernel(source), tuple(numbers[: len(operands)]), type_numbers, layout, tuple(self.kernels))
+        return LoopKernel(
+            self.kernel(source), tuple(numbers[: len(operands)]), type_numbers, layout, tuple(self.kernels)
+        )
 
     def source(self, moving, loads, stores, until):
         """The text of the function. Lengths get their values first."""
@@ -827,8 +862,13 @@ class _Text(Step):
             "{",
             "    (void)tng_size, (void)tng_data, (void)tng_tools, (void)tng_left;",
         ]
-        lengths = ["const int64_t tng_d%d = tng_size[%d];" % (i, number[self.find(i)]) for i in range(len(self.parents))]
-        lines += ["    " + line for line in [*lengths, "int64_t tng_t = 0;", *declare_rows(moving), *self.constants, *self.setup]]
+        lengths = [
+            "const int64_t tng_d%d = tng_size[%d];" % (i, number[self.find(i)]) for i in range(len(self.parents))
+        ]
+        lines += [
+            "    " + line
+            for line in [*lengths, "int64_t tng_t = 0;", *declare_rows(moving), *self.constants, *self.setup]
+        ]
         lines += ["    while (tng_t < tng_steps) {"]
         lines += ["        " + line for line in [*loads, *self.body, *stores, *advance_rows(moving), "++tng_t;"]]
         if until is not None:
@@ -837,7 +877,7 @@ class _Text(Step):
 
     def kernel(self, source):
         self.join(dict(language="c", headers=(), support=_SUPPORT, compile_args=(), libraries=()))
-        return super().kernel("#pragma GCC diagnostic ignored \"-Wunused\"\n" + source)
+        return super().kernel('#pragma GCC diagnostic ignored "-Wunused"\n' + source)
 
 
 # Which method writes a node.

@@ -246,7 +246,11 @@ class Scan(Derivatives, Groups, Op):
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)
-        return ([], self.inner_graph.maker().fgraph.toposort()) if kernel is None else ([kernel.kernel, *kernel.others], [])
+        return (
+            ([], self.inner_graph.maker().fgraph.toposort())
+            if kernel is None
+            else ([kernel.kernel, *kernel.others], [])
+        )
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
