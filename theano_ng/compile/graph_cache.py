@@ -343,6 +343,45 @@ class CachedGraph:
         return ops, types, constants, nodes, [numbers[o] for o in fgraph.outputs]
 
 
+def _add_rewriting(key, mode, features):
+    """Add all that decides the result of rewriting beside the graph and what may be done with its inputs and outputs."""
+    _checked_environment(mode, features)
+    query = mode._optimizer
+    key.add(
+        sorted(query.include),
+        sorted(query.require),
+        sorted(query.exclude),
+        query.position_cutoff,
+        flags_in_effect(),
+        bool(config.cxx),
+    )
+    key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})
+
+
+def identity(mode, inner_graph, features):
+    """A text that two graphs inside Ops have in common when they are rewritten to the same, and their variables were made on the same lines.
+
+    Parameters
+    ----------
+    mode : Mode
+    inner_graph : InnerGraph
+    features : list
+        Of `std_fgraph`.
+
+    Returns
+    -------
+    str or None
+        None where that cannot be told.
+    """
+    key = _Key()
+    try:
+        _add_rewriting(key, mode, features)
+        key.add(inner_graph)
+    except Exception:  # as in `find`
+        return None
+    return key.digest()
+
+
 def find(mode, inputs, outputs, accept_inplace, features):
     """Where a function's rewritten graph is or would be.
 
@@ -364,18 +403,8 @@ def find(mode, inputs, outputs, accept_inplace, features):
         return None
     key = _Key()
     try:
-        _checked_environment(mode, features)
-        query = mode._optimizer
-        key.add(
-            sorted(query.include),
-            sorted(query.require),
-            sorted(query.exclude),
-            query.position_cutoff,
-            accept_inplace,
-            flags_in_effect(),
-            bool(config.cxx),
-        )
-        key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})
+        _add_rewriting(key, mode, features)
+        key.add(accept_inplace)
         updates, mapping = [], {}
         for i, spec in enumerate(inputs):
             if spec.update is not None:

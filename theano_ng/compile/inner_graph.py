@@ -101,7 +101,7 @@ class InnerGraph:
 
     def _start(self):
         self.functions = {}
-        self._key = self._hash = None
+        self._key = self._hash = self._text = None
 
     @staticmethod
     def _check(inputs, outputs, arguments, op_name):
@@ -222,11 +222,10 @@ class InnerGraph:
 
     def describe_for_cache(self, key, depth):
         """A text for the graph, see `graph_cache`."""
-        return "%s %s %s" % (
-            key.inner_graph(self.inputs, self.outputs),
-            key.text(self.shared, depth),
-            key.text(self.arguments, depth),
-        )
+        if self._text is None:
+            # Kept, for a graph that holds others would be read through again for each key: with all that is in these.
+            self._text = key.inner_graph(self.inputs, self.outputs)
+        return "%s %s %s" % (self._text, key.text(self.shared, depth), key.text(self.arguments, depth))
 
     @property
     def fn(self):

@@ -471,6 +471,9 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
     return thunk
 
 
+_gathered = set()  # the nodes that calls of native_kernels under way have gone through
+
+
 @contextlib.contextmanager
 def native_kernels(order):
     """Compile the kernels of all nodes at once; thunks that are made meanwhile find them loaded.
@@ -481,8 +484,11 @@ def native_kernels(order):
     ----------
     order : iterable of Apply
     """
-    codes, kernels, todo = {}, [], list(order)
+    codes, kernels, todo, seen = {}, [], list(order), set()
     for node in todo:
+        if node in _gathered or node in seen:
+            continue
+        seen.add(node)
         if hasattr(node.op, "inside"):
             own, nodes = node.op.inside()
             kernels += own
@@ -497,8 +503,12 @@ def native_kernels(order):
         except Exception:
             # Each node compiles its own again and reports by name what is wrong with it.
             pass
-    with prepared(codes):
-        yield
+    _gathered.update(seen)
+    try:
+        with prepared(codes):
+            yield
+    finally:
+        _gathered.difference_update(seen)
 
 
 class WrapLinker(Linker):

@@ -8,6 +8,7 @@ import time
 
 from libc.string cimport memmove
 from libc.stdint cimport int64_t
+from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject, PyObject_IsTrue
 
 cimport numpy as cnp
@@ -15,12 +16,15 @@ cimport numpy as cnp
 from theano_ng.gof._cvm cimport CLazyLinker
 from theano_ng.gof._native cimport (
     Arena, Array, CThunk, allocate, array_descr, array_dim, array_itemsize, array_ndim, array_type, behaved, free_arena, has_flags,
-    is_exact_array, thunk_fn)
+    NativeThunk, is_exact_array, native_fn, thunk_fn)
 from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put, refcount, take
 
 from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import load_kernels
 from theano_ng.scan import loop
+from theano_ng.scan.array_kernel import Fold
+from theano_ng.tensor.native.reduce import fold_of
 
 cnp.import_array()
 
@@ -41,6 +45,22 @@ cdef extern from "numpy/arrayobject.h":
 
 
 ctypedef int64_t (*kernel_fn)(int64_t steps, int64_t length, char **base, const int64_t *place) noexcept
+ctypedef int64_t (*array_kernel_fn)(
+    int64_t steps, const int64_t *size, char **base, const int64_t *place, char ***data, const Tool *tools, int64_t *left) noexcept
+
+cdef enum:
+    KEPT_MEMORY = 1 << 20   # bytes of arrays of a kernel that are kept between calls
+
+
+cdef struct Tool:
+    # A native function that a kernel calls; as in array_kernel.py.
+    native_fn function
+    int64_t n_ins
+    int64_t n_outs
+    PyObject **ins          # borrowed
+    PyObject **outs         # owned: the function may put others there
+    PyObject **own          # what is there before; borrowed
+    const int64_t *words
 
 
 cdef struct Rows:
@@ -114,6 +134,15 @@ cdef class LoopThunk(CThunk):
     cdef int64_t *place
     cdef char *numbers
     cdef int *type_numbers
+    cdef object layout              # of a kernel with arrays; None: it has none
+    cdef int n_lengths, n_tools
+    cdef int64_t *size              # the lengths, -1: not known yet
+    cdef int64_t *size_of_memory    # those that the arrays have
+    cdef int **dims                 # for each operand, which of them; -1: 1
+    cdef int *ranks
+    cdef char ***pointers           # where the data pointers of the arrays are
+    cdef Tool *tools
+    cdef list memory, bound         # the arrays; the thunks of the tools
 
     def __init__(self, op, linker, inputs, outputs, kernel=None, size_t address=0, profile=None):
         cdef int i, k
@@ -160,8 +189,53 @@ cdef class LoopThunk(CThunk):
             self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
             for k in range(self.n_operands):
                 self.numbers[k], self.type_numbers[k] = kernel.numbers[k], kernel.type_numbers[k]
+            self.layout = kernel.layout
+            if kernel.layout is not None:
+                self.set_layout(kernel.layout)
         else:
             self.bind()
+
+    cdef int set_layout(self, layout) except -1:
+        """Prepare what a kernel with arrays needs beside the rows."""
+        cdef int k, d
+        self.n_lengths, self.n_tools = len(layout.lengths), len(layout.tools)
+        self.size = <int64_t *>allocate(&self.arena, self.n_lengths + 1, sizeof(int64_t))
+        self.size_of_memory = <int64_t *>allocate(&self.arena, self.n_lengths + 1, sizeof(int64_t))
+        self.ranks = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
+        self.dims = <int **>allocate(&self.arena, self.n_operands, sizeof(int *))
+        for k in range(self.n_operands):
+            self.ranks[k] = len(layout.dims[k])
+            self.dims[k] = <int *>allocate(&self.arena, self.ranks[k] + 1, sizeof(int))
+            for d in range(self.ranks[k]):
+                self.dims[k][d] = layout.dims[k][d]
+        self.pointers = <char ***>allocate(&self.arena, len(layout.arrays) + 1, sizeof(char **))
+        self.tools = <Tool *>allocate(&self.arena, self.n_tools + 1, sizeof(Tool))
+        self.bound = []
+        for k in range(self.n_tools):
+            tool = layout.tools[k]
+            if isinstance(tool, Fold):
+                self.set_fold(&self.tools[k], tool)
+                self.bound.append(None)
+                continue
+            addresses = load_kernels(tool.code.kernels) if tool.code.kernels else ()
+            thunk = tool.code.bind(addresses, [[None] for _ in tool.inputs], [[None] for _ in tool.outputs], None)
+            self.bound.append(thunk)
+            self.tools[k].function = (<NativeThunk>thunk).call.function
+            self.tools[k].words = (<NativeThunk>thunk).call.words
+            self.tools[k].n_ins, self.tools[k].n_outs = len(tool.inputs), len(tool.outputs)
+            self.tools[k].ins = <PyObject **>allocate(&self.arena, len(tool.inputs) + 1, sizeof(PyObject *))
+            self.tools[k].outs = <PyObject **>allocate(&self.arena, len(tool.outputs) + 1, sizeof(PyObject *))
+            self.tools[k].own = <PyObject **>allocate(&self.arena, len(tool.outputs) + 1, sizeof(PyObject *))
+        return 0
+
+    cdef int set_fold(self, Tool *tool, fold) except -1:
+        """A function of native/reduce.c, and what its accumulator begins with."""
+        address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
+        cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
+        cdef bytes first = fold.identity or lowest
+        memmove(start, <char *>first, len(first))
+        tool.function, tool.words = <native_fn><void *><size_t>address, start
+        return 0
 
     cdef int bind(self) except -1:
         """Make a machine for the steps: one of its own, for functions in several threads may have nodes of one Op."""
@@ -209,6 +283,7 @@ cdef class LoopThunk(CThunk):
 
     def __dealloc__(self):
         self.let_go()
+        self.drop_memory()
         free_arena(&self.arena)
 
     cdef void let_go(self) noexcept:
@@ -227,6 +302,16 @@ cdef class LoopThunk(CThunk):
                 if self.rows[k].array != NULL:
                     decref(<PyObject *>self.rows[k].array)
                     self.rows[k].array = NULL
+
+    cdef void drop_memory(self) noexcept:
+        """Forget the arrays of the kernel."""
+        cdef int k, j
+        for k in range(self.n_tools if self.tools != NULL else 0):
+            for j in range(self.tools[k].n_outs):
+                if self.tools[k].outs[j] != NULL:
+                    decref(self.tools[k].outs[j])
+                    self.tools[k].outs[j] = NULL
+        self.memory = None
 
     # -- before the steps
 
@@ -271,6 +356,9 @@ cdef class LoopThunk(CThunk):
         cdef Array *array
         cdef cnp.npy_intp *lengths = NULL
         cdef int first_other = 1 + self.n_seqs + self.n_states + self.n_shared + self.n_results
+        if self.layout is not None:
+            for k in range(self.n_lengths):
+                self.size[k] = self.layout.lengths[k]
         for k in range(self.n_taps):
             rows = &self.rows[self.taps[k].rows]
             if not self.fits_operand(k, rows.array, 1, &lengths, &rank):
@@ -284,6 +372,8 @@ cdef class LoopThunk(CThunk):
                     and self.fits_operand(self.n_taps + k, array, 0, &lengths, &rank)):
                 return False
             self.base[self.n_taps + k] = array_data(array)
+        if self.layout is not None and not self.knows_lengths():
+            return False
         for k in range(self.n_sinks):
             rows = &self.rows[self.sinks[k].rows]
             if rows.array == NULL:
@@ -311,6 +401,8 @@ cdef class LoopThunk(CThunk):
                 if dims[d] != 1:
                     return False
             return True
+        if self.layout is not None:
+            return self.fits_lengths(k, ndim, dims, strides, expected)
         for d in range(ndim - 1, -1, -1):
             if dims[d] != 1 and strides[d] != expected:
                 return False
@@ -320,22 +412,75 @@ cdef class LoopThunk(CThunk):
             return True
         return ndim == rank[0] and same_lengths(dims, lengths[0], ndim)
 
+    cdef bint fits_lengths(self, int k, int ndim, cnp.npy_intp *dims, cnp.npy_intp *strides, cnp.npy_intp expected) noexcept:
+        """Whether an operand has the lengths that others have, and is contiguous."""
+        cdef int d, length
+        if ndim != self.ranks[k]:
+            return False
+        for d in range(ndim - 1, -1, -1):
+            length = self.dims[k][d]
+            if length >= 0 and self.size[length] < 0:
+                self.size[length] = dims[d]
+            if dims[d] != (self.size[length] if length >= 0 else 1) or (dims[d] != 1 and strides[d] != expected):
+                return False
+            expected *= dims[d]
+        return True
+
+    cdef bint knows_lengths(self) except -1:
+        """Whether all lengths are known, and such that native functions go the way that they go in the machine; there is memory then."""
+        cdef int k, j
+        cdef bint same = self.memory is not None
+        for k in range(self.n_lengths):
+            if self.size[k] < 1 or (self.size[k] == 1 and self.layout.several):
+                return False
+            same = same and self.size[k] == self.size_of_memory[k]
+        if same:
+            return True
+        self.drop_memory()
+        self.memory = loop.memory_of(self.layout, [self.size[k] for k in range(self.n_lengths)])
+        for k in range(self.n_lengths):
+            self.size_of_memory[k] = self.size[k]
+        for k in range(len(self.memory)):
+            self.pointers[k] = &(<Fields *><PyObject *>self.memory[k]).data
+        for k in range(self.n_tools):
+            tool = self.layout.tools[k]     # a fold has no arrays
+            for j in range(self.tools[k].n_ins):
+                self.tools[k].ins[j] = <PyObject *>self.memory[tool.inputs[j]]
+            for j in range(self.tools[k].n_outs):
+                self.tools[k].own[j] = self.tools[k].outs[j] = <PyObject *>self.memory[tool.outputs[j]]
+                incref(self.tools[k].own[j])
+        return True
+
     cdef int make_rows(self, int k, cnp.npy_intp *lengths, int rank) except -1:
         """The buffer of a result that the kernel computes."""
-        cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
+        cdef int o, i = self.sinks[k].rows - self.n_seqs - self.n_states
         cdef PyObject *rows = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
         cdef PyObject *old = peek(self.out_cells[self.n_states + i])
         kind = self.op.output_types[self.n_states + i]
-        shape = (1,) * (kind.ndim - 1) if lengths == NULL else tuple([lengths[d] for d in range(rank)])
+        if self.layout is not None:
+            o = self.n_taps + self.n_others + k
+            shape = tuple([self.size[self.dims[o][d]] if self.dims[o][d] >= 0 else 1 for d in range(self.ranks[o])])
+        else:
+            shape = (1,) * (kind.ndim - 1) if lengths == NULL else tuple([lengths[d] for d in range(rank)])
         made = loop.result_buffer(<object>rows, shape, kind.dtype, None if old == NULL or refcount(old) != 1 else <object>old)
         incref(<PyObject *>made)
         return self.set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
-    cdef int64_t all_steps(self, int64_t n_steps) except -1:
-        """Call the kernel."""
+    cdef int64_t all_steps(self, int64_t n_steps, int64_t *left) except -1:
+        """Call the kernel. `left`: whether the machine has to go on behind the steps that it did."""
         cdef int k, d
-        cdef int64_t length = 1
+        cdef int64_t length = 1, done
         cdef Array *array
+        left[0] = 0
+        if self.layout is not None:
+            done = (<array_kernel_fn><void *>self.kernel)(
+                n_steps, self.size, self.base, self.place, self.pointers, self.tools, left)
+            if left[0]:
+                PyErr_Clear()   # the machine raises it again
+                self.drop_memory()
+            elif sum([own.nbytes for own in self.memory]) > KEPT_MEMORY:
+                self.drop_memory()
+            return done
         for k in range(self.n_sinks):
             if not self.numbers[self.n_taps + self.n_others + k]:
                 array = self.rows[self.sinks[k].rows].array
@@ -584,6 +729,7 @@ cdef inline bint fits_row(Array *buffer, PyObject *value) noexcept:
 cdef int run_loop(void *data) except -1:
     cdef LoopThunk self = <LoopThunk>data
     cdef long long t = 0, n_steps
+    cdef int64_t left = 1
     cdef double start = 0, before = 0, in_steps = 0
     if self.profile is not None:
         start = time.perf_counter()
@@ -591,8 +737,8 @@ cdef int run_loop(void *data) except -1:
         n_steps = (<object>peek(self.in_cells[0])).__index__()
         self.start(n_steps)
         if self.kernel != NULL and n_steps > 0 and self.fits_kernel():
-            t = self.all_steps(n_steps)
-        else:
+            t = self.all_steps(n_steps, &left)
+        if left:
             if self.machine is None:
                 self.bind()
             self.share()

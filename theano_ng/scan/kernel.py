@@ -16,7 +16,7 @@ from theano_ng.tensor.elemwise.kernel import scalar_c_parts, scalar_node
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LoopKernel", "loop_kernel"]
+__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel"]
 
 # Elements that one node computes before the next one does: their results stay in the first-level cache.
 _BLOCK = 256
@@ -51,11 +51,19 @@ class LoopKernel(NamedTuple):
         For each operand, whether it is one number in each step.
     type_numbers : tuple of int
         NumPy's type number of each operand.
+    layout : Layout or None
+        Of a kernel of `array_kernel`, which is ``int64_t KERNEL(int64_t steps, const int64_t *size, char **base, const int64_t *place,
+        char **const *data, const tng_tool *tools, int64_t *left)``: the lengths; for each array where its data pointer is; the native
+        functions; and a flag for steps that were not done because the machine has to do them.
+    others : tuple of Kernel
+        Those that native functions call.
     """
 
     kernel: Kernel
     numbers: tuple
     type_numbers: tuple
+    layout: object = None
+    others: tuple = ()
 
 
 def loop_kernel(op, fgraph):
@@ -71,11 +79,11 @@ def loop_kernel(op, fgraph):
     operands = [*fgraph.inputs, *fgraph.outputs[:n_sinks]]
     if op.n_shared_outs or not n_sinks or not all(_is_possible(v) for v in [*fgraph.inputs, *fgraph.outputs]):
         return None
-    numbers = tuple(_is_number(v) for v in operands)
+    numbers = tuple(is_number(v) for v in operands)
     ranks = {v.type.ndim for v, number in zip(operands, numbers) if not number}
     if len(ranks) > 1 or any(numbers[len(fgraph.inputs) :]) == bool(ranks) or (ranks and op.as_while):
         return None
-    step = _Step(fgraph)
+    step = Step(fgraph)
     if not step.is_arithmetic():
         return None
     source = _source(op, fgraph, step, numbers)
@@ -83,10 +91,11 @@ def loop_kernel(op, fgraph):
 
 
 def _is_possible(v):
-    return type(v.type) is TensorType and v.type.dtype != "float16" and (_is_number(v) or not any(v.type.broadcastable))
+    return type(v.type) is TensorType and v.type.dtype != "float16" and (is_number(v) or not any(v.type.broadcastable))
 
 
-def _is_number(v):
+def is_number(v):
+    """Whether a variable has one element."""
     return all(v.type.broadcastable)
 
 
@@ -98,7 +107,7 @@ class _Part(NamedTuple):
     results: dict
 
 
-class _Step:
+class Step:
     """The C text of one step for one element, node by node."""
 
     def __init__(self, fgraph):
@@ -110,7 +119,7 @@ class _Step:
     def is_arithmetic(self):
         """Write the text; whether that was possible."""
         for node in self.fgraph.toposort():
-            if type(node.op) is DimShuffle and _is_number(node.inputs[0]):
+            if type(node.op) is DimShuffle and is_number(node.inputs[0]):
                 name = self.name(node.inputs[0])
                 if name is None:
                     return False
@@ -121,7 +130,7 @@ class _Step:
 
     def name(self, v):
         """The C name of a variable, or of a constant of one value; None for others."""
-        if v not in self.names and isinstance(v, Constant) and _is_possible(v) and _is_number(v):
+        if v not in self.names and isinstance(v, Constant) and _is_possible(v) and is_number(v):
             kind = get_scalar_type(v.type.dtype)
             name = self.names[v] = "tng_k%d" % len(self.constants)
             literal = kind.c_literal(v.data.reshape(())[()])
@@ -186,10 +195,7 @@ def _source(op, fgraph, step, numbers):
                 carried[state, lag] = "tng_c%d_%d" % (state, lag)
     from_register = {k: carried[state, -tap] for k, (state, tap) in taps.items() if (state, -tap) in carried}
     lines = ["int64_t KERNEL(int64_t tng_steps, int64_t tng_n, char **tng_base, const int64_t *tng_place)", "{"]
-    for k in moving:
-        lines.append("    char *const tng_b%d = tng_base[%d];" % (k, k))
-        lines.append("    const int64_t tng_s%d = tng_place[%d], tng_l%d = tng_place[%d];" % (k, 3 * k, k, 3 * k + 1))
-        lines.append("    int64_t tng_r%d = tng_place[%d];" % (k, 3 * k + 2))
+    lines += ["    " + line for line in declare_rows(moving)]
     for k in range(n_in - op.n_others, n_in):
         if numbers[k]:
             lines.append("    const %s tng_h%d = *(const %s *)tng_base[%d];" % (ctypes[k], k, ctypes[k], k))
@@ -229,13 +235,27 @@ def _source(op, fgraph, step, numbers):
         for state, lag in sorted(carried, reverse=True):
             former = carried.get((state, lag - 1), local[sinks[state]])
             lines.append("        %s = %s;" % (carried[state, lag], former))
-    for k in moving:
-        lines.append("        if (++tng_r%d == tng_l%d) tng_r%d = 0;" % (k, k, k))
+    lines += ["        " + line for line in advance_rows(moving)]
     lines.append("        ++tng_t;")
     if op.as_while:
         lines.append("        if (%s) break;" % local[-1])
     lines += ["    }", "    return tng_t;", "}"]
     return "\n".join(lines) + "\n"
+
+
+def declare_rows(moving):
+    """The declarations for operands that have rows: b, where the first one is, the distance s, the number l, and r, which is next."""
+    lines = []
+    for k in moving:
+        lines.append("char *const tng_b%d = tng_base[%d];" % (k, k))
+        lines.append("const int64_t tng_s%d = tng_place[%d], tng_l%d = tng_place[%d];" % (k, 3 * k, k, 3 * k + 1))
+        lines.append("int64_t tng_r%d = tng_place[%d];" % (k, 3 * k + 2))
+    return lines
+
+
+def advance_rows(moving):
+    """The statements that go on to the rows of the next step."""
+    return ["if (++tng_r%d == tng_l%d) tng_r%d = 0;" % (k, k, k) for k in moving]
 
 
 def _sinks_of_states(op, n_in):
@@ -251,7 +271,7 @@ def _by_blocks(step, loads, stores):
 
     Parameters
     ----------
-    step : _Step
+    step : Step
     loads : dict
         Name of an inner input -> the statement that reads its element.
     stores : dict

@@ -183,6 +183,31 @@ def row_of(value):
     return value.shape, value.dtype
 
 
+def memory_of(layout, lengths):
+    """The arrays of a kernel, for the lengths of a call.
+
+    Parameters
+    ----------
+    layout : array_kernel.Layout
+    lengths : list of int
+
+    Returns
+    -------
+    list of ndarray
+        Views: the kernel may point them elsewhere.
+    """
+    found = []
+    for memory in layout.arrays:
+        array = np.empty([lengths[i] for i in memory.dims], memory.dtype)
+        if memory.value is not None:
+            array[...] = memory.value
+        array = array.transpose([i for i in memory.order if i != "x"])
+        lengths_shown = iter(array.shape)
+        # With the strides of a new array where the dimensions are in order; those of length 1 too.
+        found.append(array.reshape([1 if i == "x" else next(lengths_shown) for i in memory.order]))
+    return found
+
+
 def result_buffer(rows, shape, dtype, old=None):
     """A buffer for the results of all steps.
 

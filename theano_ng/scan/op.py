@@ -3,8 +3,10 @@
 import time
 from collections import OrderedDict
 from itertools import accumulate
+from weakref import WeakValueDictionary
 
-from theano_ng.compile.functions.maker import FunctionMaker
+from theano_ng.compile import graph_cache
+from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
@@ -17,6 +19,7 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.vm import CVM, VM_Linker
 from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
+from theano_ng.scan.array_kernel import array_kernel
 from theano_ng.scan.gradient import Derivatives
 from theano_ng.scan.groups import Groups
 from theano_ng.scan.kernel import loop_kernel
@@ -24,6 +27,9 @@ from theano_ng.scan.validation import check_step, fit_inputs
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Scan"]
+
+
+_makers = WeakValueDictionary()  # (mode or None, what a step is) -> its maker
 
 
 class StepGraph(InnerGraph):
@@ -37,27 +43,43 @@ class StepGraph(InnerGraph):
         self.makers, self.kernels, self.shape_functions = {}, {}, {}
 
     def maker(self):
-        """What makes functions and programs of the step, in the mode that is to be used now."""
+        """What makes functions and programs of the step, in the mode that is to be used now.
+
+        Equal steps that were written on the same lines have one: the gradient of nested loops computes the loops inside once more at each
+        level, and they are rewritten once.
+        """
         asked = inner_mode()
         key = None if asked is None else asked.inner_key()
         if key not in self.makers:
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
-            if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
-                mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
-            name, profile = self.arguments["name"], self.arguments["profile"] or config.profile
-            if profile:
-                profile = ScanProfileStats(name=profile if isinstance(profile, str) else name)
-            make = getattr(mode, "function_maker", FunctionMaker)
-            self.makers[key] = make(
-                [In(v, borrow=True) for v in self.inputs],
-                [Out(v, borrow=True) for v in self.outputs],
-                mode,
-                accept_inplace=True,
-                profile=profile or None,
-                on_unused_input="ignore",
-                name=name,
-            )
+            profile = self.arguments["profile"] or config.profile
+            text = None if profile else graph_cache.identity(mode, self, std_fgraph.features)
+            # The text tells of the loop's own mode; another one may have a linker of its own beside what decides on rewriting.
+            which = None if mode is self.arguments["mode"] else mode
+            made = None if text is None else _makers.get((which, text))
+            if made is None:
+                made = self._make_maker(mode, profile)
+                if text is not None:
+                    _makers[which, text] = made
+            self.makers[key] = made
         return self.makers[key]
+
+    def _make_maker(self, mode, profile):
+        if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
+            mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
+        name = self.arguments["name"]
+        if profile:
+            profile = ScanProfileStats(name=profile if isinstance(profile, str) else name)
+        make = getattr(mode, "function_maker", FunctionMaker)
+        return make(
+            [In(v, borrow=True) for v in self.inputs],
+            [Out(v, borrow=True) for v in self.outputs],
+            mode,
+            accept_inplace=True,
+            profile=profile or None,
+            on_unused_input="ignore",
+            name=name,
+        )
 
     def compile(self, arguments):
         return self.maker().create()
@@ -92,7 +114,10 @@ class StepGraph(InnerGraph):
         """
         maker = self.maker()
         if maker not in self.kernels:
-            self.kernels[maker] = loop_kernel(op, maker.fgraph) if config.cxx and not maker.profile else None
+            found = None
+            if config.cxx and not maker.profile:
+                found = loop_kernel(op, maker.fgraph) or array_kernel(op, maker.fgraph)
+            self.kernels[maker] = found
         return self.kernels[maker]
 
 
@@ -221,7 +246,11 @@ class Scan(Derivatives, Groups, Op):
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)
-        return ([], self.inner_graph.maker().fgraph.toposort()) if kernel is None else ([kernel.kernel], [])
+        return (
+            ([], self.inner_graph.maker().fgraph.toposort())
+            if kernel is None
+            else ([kernel.kernel, *kernel.others], [])
+        )
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""

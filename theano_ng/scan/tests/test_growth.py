@@ -1,11 +1,15 @@
 """The work of compiling loops: calls of functions are counted, not seconds."""
 
+import gc
 import unittest
+
+import numpy as np
 
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
+from theano_ng.scan.op import Scan
 from theano_ng.tensor.tests.test_opt_growth import calls_of
 
 MODE = Mode("cvm", "fast_run")
@@ -32,6 +36,15 @@ def repeated(n_steps, x):
     return theano_ng.scan(lambda s: T.tanh(s) * s.sum(), outputs_info=x, n_steps=n_steps, mode=MODE)[0][-1]
 
 
+def steps_inside(fgraph):
+    """The steps of all loops, those inside loops too."""
+    found = []
+    for node in fgraph.toposort():
+        if isinstance(node.op, Scan):
+            found += [node.op.inner_graph, *steps_inside(node.op.inner_graph.maker().fgraph)]
+    return found
+
+
 class TestGrowth(unittest.TestCase):
     def work(self, make, size, gradient):
         """How many functions are called to differentiate and compile; without the cache of rewritten graphs, whose state would count."""
@@ -41,6 +54,7 @@ class TestGrowth(unittest.TestCase):
         def compile_all():
             theano_ng.function([x], T.grad(y.sum(), x) if gradient else y, mode=MODE)
 
+        gc.collect()  # steps that are still there would not be rewritten again
         with config.change_flags(cache_graphs=False):
             return calls_of(compile_all)
 
@@ -54,8 +68,45 @@ class TestGrowth(unittest.TestCase):
         self.check(nested, False, 3, 9, lambda depth: depth)
 
     def test_gradients_of_nested_loops(self):
-        """A step of a backward loop computes the loops inside once more, for all but the outermost: depth * (depth + 3) / 2 loops."""
-        self.check(nested, True, 2, 5, lambda depth: depth * (depth + 3) / 2)
+        """A step of a backward loop computes the loops inside once more, for all but the outermost: these are the same steps at each level."""
+        self.check(nested, True, 4, 16, lambda depth: depth)
+
+    def test_steps_of_nested_loops_are_rewritten_once(self):
+        """There are depth * (depth + 3) / 2 loops, of two kinds at each level: forwards and backwards."""
+        for depth in (2, 6):
+            x = T.dvector("x")
+            function = theano_ng.function([x], T.grad(nested(depth, x).sum(), x), mode=MODE)
+            steps = steps_inside(function.maker.fgraph)
+            self.assertEqual(len(steps), depth * (depth + 3) // 2)
+            self.assertLessEqual(len({id(step.maker()) for step in steps}), 2 * depth)
+
+    def test_what_equal_steps_do_not_share(self):
+        """Where they were written, the mode and the flags."""
+
+        def first(x):
+            return theano_ng.scan(lambda v, s: s * 2 // v, sequences=x, outputs_info=np.int64(3))[0]
+
+        def second(x):
+            return theano_ng.scan(lambda v, s: s * 2 // v, sequences=x, outputs_info=np.int64(3))[0]
+
+        x = T.lvector("x")
+
+        def maker(make):
+            (step,) = steps_inside(theano_ng.function([x], make(x)).maker.fgraph)
+            return step.maker()
+
+        flags = [{}, {}, {"mode": "FAST_COMPILE"}, {"exception_verbosity": "high"}]
+        makers = []
+        for make, changed in [(first, changed) for changed in flags] + [(second, {})]:
+            with config.change_flags(changed):
+                makers.append(maker(make))
+        self.assertIs(makers[1], makers[0])
+        self.assertEqual(len(set(makers[1:])), len(makers) - 1)
+        for make, line in ((first, first.__code__.co_firstlineno), (second, second.__code__.co_firstlineno)):
+            function = theano_ng.function([x], make(x))
+            with self.assertRaises(ZeroDivisionError) as caught:
+                function([1, 0])
+            self.assertIn('test_growth.py", line %d' % (line + 1), str(caught.exception))
 
     def test_loops_one_after_another(self):
         self.check(one_after_another, False, 3, 9, lambda length: length)

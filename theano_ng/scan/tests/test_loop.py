@@ -32,10 +32,12 @@ class RandomLoop:
         Whether steps may hold products of vectors and matrices.
     """
 
+    shapes = (), (3,), (2, 3)
+
     def __init__(self, rng, products):
         self.rng = rng
         self.dtype = rng.choice(["float64", "float32"])
-        self.shape = [(), (3,), (2, 3)][rng.randint(3)]
+        self.shape = self.shapes[rng.randint(len(self.shapes))]
         self.n_steps = int(rng.choice([0, 1, 2, 7, 20]))
         n = {name: rng.randint(3) for name in ("seqs", "mit_sot", "sit_sot", "nit_sot", "others")}
         n["mit_mot"], n["shared"] = rng.randint(2), rng.randint(2) * rng.randint(2)
@@ -153,11 +155,78 @@ class RandomLoop:
         return f
 
 
+class RandomArrays(RandomLoop):
+    """A loop that also reduces, multiplies by a matrix, broadcasts and indexes, on rows of many lengths."""
+
+    shapes = (), (1,), (3,), (17,), (150,), (2, 3), (1, 3), (4, 3), (5, 40), (20, 70)
+
+    def expression(self):
+        """Something bounded, of the shape of rows."""
+        sources = [v for v in self.sources if v.ndim == len(self.shape)] or self.sources
+        a, b, c = (sources[self.rng.randint(len(sources))] for _ in range(3))
+        if not self.shape or a.ndim == 0:
+            return super().expression()
+        found = [make(a, b, c) for make in self.choose((vectors if a.ndim == 1 else matrices) + anything)]
+        return T.cast(T.clip(sum(found) / len(found), -1, 1), self.dtype)
+
+    def choose(self, makers):
+        return [makers[self.rng.randint(len(makers))] for _ in range(self.rng.randint(1, 4))]
+
+
+def index(v, length):
+    """A number from 0 to length - 1, of what v holds."""
+    return T.minimum(T.cast(abs(v).max() * length, "int64"), length - 1)
+
+
+def outer(a, b):
+    """A square matrix of two vectors."""
+    return T.tanh(a.dimshuffle(0, "x") + b.dimshuffle("x", 0))
+
+
+anything = [
+    lambda a, b, c: a / (1 + abs(b).sum()),
+    lambda a, b, c: T.exp(a - a.max()) * b,
+    lambda a, b, c: T.switch(T.any(a > 0.5), b, c * 0.5),
+    lambda a, b, c: a * T.tanh((b * c).sum()),
+    lambda a, b, c: T.switch(T.all(a > b), a, b.min() + c * 0.1),
+    lambda a, b, c: a * T.prod(b) + T.tanh(c),
+    lambda a, b, c: a - b.mean() // 1,
+]
+vectors = [
+    lambda a, b, c: T.dot(outer(a, b), c) * 0.5,
+    lambda a, b, c: T.dot(a, outer(b, c)) + b * 0.25,
+    lambda a, b, c: c + T.dot(outer(a, c), b),
+    lambda a, b, c: a * T.tanh(T.dot(b, c)),
+    lambda a, b, c: a + b[index(c, c.shape[0])],
+    lambda a, b, c: a * b[-1] - c[0],
+    lambda a, b, c: T.set_subtensor(a[index(b, a.shape[0])], 0.5),
+    lambda a, b, c: T.inc_subtensor(a[-1], c[0] * b.sum()),
+    lambda a, b, c: T.max(outer(a, b), axis=0) * c,
+    lambda a, b, c: T.sum(outer(a, b) * 0.1, axis=1) + T.cast(T.argmax(c), c.dtype) * 0.01,
+    lambda a, b, c: T.tanh(outer(a, b)[:, index(c, c.shape[0])]),
+    lambda a, b, c: outer(a, b)[index(c, c.shape[0])],
+    lambda a, b, c: T.nnet.softmax(outer(a, b))[0] * c,
+]
+matrices = [
+    lambda a, b, c: a - b.mean(axis=0) * c,
+    lambda a, b, c: a * b.sum(axis=1, keepdims=True) * 0.1,
+    lambda a, b, c: a / (1 + abs(b + c).sum(axis=0)),
+    lambda a, b, c: T.nnet.softmax(a) - b,
+    lambda a, b, c: a + T.max(b * c, axis=1).dimshuffle(0, "x"),
+    lambda a, b, c: a * b[index(c, c.shape[0])],
+    lambda a, b, c: T.dot(a, b[0]).dimshuffle(0, "x") * c * 0.1,
+    lambda a, b, c: a + b[:, index(c, c.shape[1])].dimshuffle(0, "x"),
+    lambda a, b, c: T.set_subtensor(a[index(b, a.shape[0])], c[0]),
+    lambda a, b, c: a[:, 2].dimshuffle(0, "x") * T.exp(-abs(b)) + T.argmax(c, axis=1).dimshuffle(0, "x") * 0.01,
+    lambda a, b, c: T.tanh(a.T).T * b,
+]
+
+
 class TestRandomLoops(unittest.TestCase):
     """With what is left of a call in the memory of the next one."""
 
-    def compare(self, seed, products):
-        loop = RandomLoop(np.random.RandomState(seed), products)
+    def compare(self, seed, products, kind=RandomLoop):
+        loop = kind(np.random.RandomState(seed), products)
         wanted = loop.reference()
         given = [np.array(a) for a in loop.arguments]
         functions = [loop.function(PYTHON), loop.function("FAST_RUN")]
@@ -183,6 +252,15 @@ class TestRandomLoops(unittest.TestCase):
                 op = self.compare(seed, False).op
                 kernels += op.inner_graph.kernel(op) is not None
         self.assertGreater(kernels, 15)
+
+    def test_arrays(self):
+        written = 0
+        for seed in range(1000, 1060):
+            with self.subTest(seed=seed):
+                op = self.compare(seed, False, RandomArrays).op
+                kernel = op.inner_graph.kernel(op)
+                written += kernel is not None and kernel.layout is not None
+        self.assertGreater(written, 20)
 
     def test_products(self):
         for seed in range(100, 115):

@@ -1,5 +1,6 @@
 """Loops in Python, in C step by step, and as one C function: rows that trade places, odd arrays, failures, and what stays behind."""
 
+import contextlib
 import gc
 import threading
 import unittest
@@ -259,6 +260,118 @@ class TestOddArrays(Loops):
             wanted[t + 1] = wanted[t] * 0.5 + A[t]
         given = A.copy()
         np.testing.assert_allclose(f(4, given, given), wanted)
+
+
+class TestArrays(unittest.TestCase):
+    """One C function with arrays leaves to the machine what it cannot go on with."""
+
+    def both(self, make):
+        """Functions with that C function and without it, whose graphs were made on the same lines."""
+        functions = []
+        for patch in (contextlib.nullcontext(), NO_KERNEL):
+            with patch:
+                functions.append(make())
+                (op,) = (n.op for n in functions[-1].maker.fgraph.toposort() if isinstance(n.op, Scan))
+                self.assertEqual(getattr(op.inner_graph.kernel(op), "layout", None) is None, patch is NO_KERNEL)
+        return functions
+
+    def same(self, functions, *arguments):
+        found, wanted = (f(*arguments) for f in functions)
+        np.testing.assert_array_equal(found, wanted)
+        return found
+
+    def same_failure(self, functions, kind, *arguments):
+        texts = []
+        for f in functions:
+            with self.assertRaises(kind) as caught:
+                f(*arguments)
+            texts.append(str(caught.exception))
+        self.assertEqual(*texts)
+        return texts[0]
+
+    def test_index_out_of_bounds(self):
+        places, x = T.lvector("places"), T.dvector("x")
+        step = lambda i, s, p: [s * 0.5 + x[p] * s.sum(), i]  # noqa: E731
+        start = [T.ones_like(x), np.int64(0)]
+        functions = self.both(lambda: theano.function([places, x], theano.scan(step, places, start)[0][0]))
+        for given in ([0, 2, -3, 1, -1], [1]):
+            self.same(functions, given, X[0])
+        for given, at in (([0, 1, 3, 0], 3), ([-4, 0], 1), ([0, 2**62, 0], 2), ([-(2**63), 0], 1)):
+            text = self.same_failure(functions, IndexError, given, X[0])
+            self.assertIn("That was in step %d of the loop" % at, text)
+            self.assertIn("test_loop_faults.py", text)
+            self.same(functions, [0, 2], X[0])
+
+    def test_written_out_of_bounds(self):
+        places, x = T.bvector("places"), T.dvector("x")
+        for write in (T.set_subtensor, T.inc_subtensor):
+            step = lambda i, s: write(s[i], s[0] + 1)  # noqa: B023, E731
+            functions = self.both(lambda: theano.function([places, x], theano.scan(step, places, x)[0][-1]))  # noqa: B023
+            self.same(functions, np.int8([0, 1, -1]), X[0])
+            self.assertIn("step 1 of the loop", self.same_failure(functions, IndexError, np.int8([0, -4]), X[0]))
+
+    def test_zero_divides_an_integer(self):
+        x, rate = T.lvector("x"), T.lvector("rate")
+        for step in (lambda r, s: s // r + s.max(), lambda r, s: s + s.sum() // r):
+            functions = self.both(lambda: theano.function([x, rate], theano.scan(step, rate, x)[0]))  # noqa: B023
+            self.same(functions, [5, -7, 9], [1, 2, 3])
+            text = self.same_failure(functions, ZeroDivisionError, [5, -7, 9], [1, 2, 0, 3])
+            self.assertIn("step 2 of the loop", text)
+
+    def test_shapes_that_do_not_fit(self):
+        x, m = T.dvector("x"), T.dmatrix("m")
+        functions = self.both(
+            lambda: theano.function([x, m], theano.scan(lambda s: T.dot(m, s) / s.sum(), outputs_info=x, n_steps=3)[0])
+        )
+        self.same(functions, X[0], W)
+        for matrix in (np.ones((3, 4)), np.ones((4, 3)), np.ones((4, 4))):
+            self.same_failure(functions, ValueError, X[0], matrix)
+        self.same(functions, X[0], W)
+
+    def test_lengths_that_change_between_calls(self):
+        x, m = T.dvector("x"), T.dmatrix("m")
+
+        def step(s):
+            return T.tanh(T.dot(m, s) + T.max(m + s, axis=1) * s.sum())
+
+        functions = self.both(lambda: theano.function([x, m], theano.scan(step, outputs_info=x, n_steps=4)[0]))
+        for n in (3, 1, 5, 40, 3, 0, 70, 3):
+            self.same(functions, RNG.randn(n), RNG.randn(n, n))
+
+    def test_arrays_that_are_not_contiguous(self):
+        x, m = T.dvector("x"), T.dmatrix("m")
+        functions = self.both(
+            lambda: theano.function([x, m], theano.scan(lambda s: T.dot(m, s) / s.sum(), outputs_info=x, n_steps=3)[0])
+        )
+        for matrix in (W.T, W[::-1], np.ones((6, 6))[::2, ::2], W.astype(">f8")):
+            self.same(functions, RNG.rand(6)[::2], matrix)
+
+    def test_until_in_a_loop_over_vectors(self):
+        x = T.dvector("x")
+
+        def step(s):
+            return s * 0.5, theano.scan_module.until(abs(s).max() < 0.1)
+
+        functions = self.both(lambda: theano.function([x], theano.scan(step, outputs_info=x, n_steps=50)[0]))
+        self.assertEqual(self.same(functions, np.array([1.0, -3.0, 0.5])).shape, (6, 3))
+
+    def test_nothing_is_kept(self):
+        x = T.dvector("x")
+        f = theano.function([x], theano.scan(lambda s: s / s.sum(), outputs_info=x, n_steps=3)[0])
+        f(np.ones(4))
+        gc.collect()
+        before = live_objects()
+        for n in (4, 5, 200000, 4):
+            f(np.ones(n))
+        self.assertEqual(live_objects(), before)
+
+    def test_sums_of_many(self):
+        """Long vectors are summed in halves."""
+        x = T.vector("x", dtype="float32")
+        for n in (2047, 2048, 2049, 4096, 4097, 10000):
+            step = lambda s: s / s.sum() + (s * s).sum() * np.float32(0.01) - T.max(abs(s))  # noqa: E731
+            functions = self.both(lambda: theano.function([x], theano.scan(step, outputs_info=x, n_steps=3)[0]))
+            self.same(functions, RNG.rand(n).astype("float32"))
 
 
 class Failing(Exception):

@@ -644,7 +644,24 @@ static PyObject *has_fold(PyObject *self, PyObject *args)
     return PyBool_FromLong(find_fold(op, x_type, acc_type).fold != NULL);
 }
 
+static PyObject *fold_of(PyObject *self, PyObject *args)
+{
+    struct reduction_words words = {0};
+    int op, x_type, acc_type;
+    How how;
+    (void)self;
+    if (!PyArg_ParseTuple(args, "iii", &op, &x_type, &acc_type))
+        return NULL;
+    words.operation = op, words.element_type = x_type, words.accumulator_type = acc_type;
+    if (set_how(&how, &words, NULL) < 0)
+        return NULL;
+    return Py_BuildValue("Ny#", PyLong_FromVoidPtr((void *)how.fold.fold), how.identity, (Py_ssize_t)sizeof how.identity);
+}
+
 static PyMethodDef methods[] = {
+    {"fold_of", fold_of, METH_VARARGS,
+     "fold_of(operation, element type number, accumulator type number): the address of a fold_fn (reduce_folds.h), and 16 bytes that begin "
+     "with the lowest value for a maximum, the highest one for a minimum."},
     {"has_fold", has_fold, METH_VARARGS, "has_fold(operation, element type number, accumulator type number): whether no kernel is needed."},
     {NULL, NULL, 0, NULL},
 };
