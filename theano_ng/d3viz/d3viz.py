@@ -138,7 +138,8 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     """
     graph = _page_graph(fct, PyDotFormatter(*args, **kwargs))
     outfile = pathlib.Path(outfile)
-    title = getattr(fct, "name", None) or outfile.stem
+    # A function that has no name of its own is called by the path and line where it was made.
+    title = pathlib.PurePath(getattr(fct, "name", None) or outfile.stem).name
     if copy_deps:
         style = "<style>\n%s</style>" % (_PAGE / "style.css").read_text(encoding="utf-8")
         script = "<script>\n%s</script>" % (_PAGE / "viewer.js").read_text(encoding="utf-8")

@@ -182,6 +182,8 @@ def short_label(op, size=48):
     """
     if type(op).__name__ == "Scan":
         return shortened("scan %s" % (getattr(op, "name", None) or ""), size).strip()
+    if "inner_graph" in vars(op) and getattr(op, "name", None):
+        return shortened(op.name, size)
     # A reduction of what is computed in the same loop prints as both.
     parts = [_short(part) for part in str(op).split(" of ")]
     return shortened(" of ".join(parts), size)
@@ -201,7 +203,7 @@ def _short(text):
             props = props[len("Composite{") : -1]
         return props
     if "=" in props or props in _NOISE:
-        kept = [p for p in props.split(", ") if p not in _NOISE and p.partition("=")[0] not in ("acc_dtype", "inplace")]
+        kept = [p for p in props.split(", ") if p not in _NOISE and not p.startswith(("acc_dtype=", "inplace=", "inline="))]
         return "%s{%s}" % (name, ", ".join(kept)) if kept else name
     return text
 

@@ -237,6 +237,10 @@ export function layout(nodes, edges) {
     for (const t of trunks[edge.from].slice(0, span)) {
       edge.via.push([x[t] - left, tops[rank[t]]], [x[t] - left, bottoms[rank[t]]]);
     }
+    // Beside an open box, which is much higher than its neighbours, lines go straight up and down.
+    const low = (v) => bottoms[rank[v]] - tops[rank[v]] - nodes[v].height > 2 * GAP_Y;
+    if (low(edge.from)) edge.via.unshift([nodes[edge.from].x, bottoms[rank[edge.from]]]);
+    if (low(edge.to)) edge.via.push([nodes[edge.to].x, tops[rank[edge.to]]]);
   }
   return { width: right - left, height: y - GAP_Y };
 }

@@ -5,7 +5,7 @@ import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY
 import { select } from "d3-selection";
 import "d3-transition";
 import { zoom, zoomIdentity, zoomTransform } from "d3-zoom";
-import { curve, holders, instance, origin, place, route } from "./model.js";
+import { along, curve, holders, instance, origin, place, route } from "./model.js";
 import { heat, legend, showTip } from "./words.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -55,10 +55,11 @@ function traceEdge(graph, edge) {
   const line = curve(points);
   const group = elements.get(edge.path);
   group.selectAll("path").attr("d", line);
-  // The label stands beside the last stretch, where it is near the node that reads the value.
+  // The label stands on the last stretch, near the node that reads the value; those of neighbouring inputs at different heights.
   const [x0, y0] = points[points.length - 2];
   const [x1, y1] = points[points.length - 1];
-  group.select("text").attr("x", (x0 + x1) / 2).attr("y", (y0 + y1) / 2);
+  const [x, y] = along(x0, y0, x1, y1, 0.4 + 0.15 * ((edge.toPort ?? 1) % 3));
+  group.select("text").attr("x", x).attr("y", y);
 }
 
 function paint(node, graph) {
@@ -93,7 +94,7 @@ function drawNode(graph, node, parent) {
   };
   outline(0, "shape");
   if (node.inside) {
-    group.append("text").attr("class", "title").attr("y", -h / 2 + 16).text(node.label);
+    group.append("text").attr("class", "title").attr("x", 10 - w / 2).attr("y", 16 - h / 2).text(node.label);
     drawInside(node, group);
   } else {
     if (expandable) outline(3.5, "inner-border");
@@ -351,7 +352,7 @@ const search = {
     byId("found").textContent = "";
     if (!words) return;
     const fits = (box) =>
-      [box.label, box.text ?? "", box.type, ...(box.source ?? [])].some((part) => String(part).toLowerCase().includes(words));
+      [box.label, box.text ?? "", box.type, ...(box.source ?? []).slice(0, 3)].some((part) => String(part).toLowerCase().includes(words));
     const holds = holders(data, fits);
     for (const [path, [, node]] of shown) {
       const inside = node.box.inner !== undefined && !node.inside && holds[node.box.inner];
@@ -420,6 +421,12 @@ byId("profile").addEventListener("click", () => {
 legend(byId("legend"), data, byTime);
 redraw();
 fit(0);
+if (zoomTransform(svg.node()).k < 0.4) {
+  // Nothing could be read: begin at the inputs.
+  const first = top.nodes.reduce((a, b) => (b.y < a.y ? b : a));
+  const k = Math.max(0.6, zoomTransform(svg.node()).k);
+  svg.call(view.transform, zoomIdentity.translate(svg.node().clientWidth / 2 - k * first.x, 60 - k * first.y).scale(k));
+}
 byId("summary").textContent = summary();
 svg.attr("data-ready", "yes");
 

@@ -98,6 +98,13 @@ export function curve(points) {
   return text;
 }
 
+/** A point of the line that `curve` draws between two points; t is 0 at the first and 1 at the second. */
+export function along(x0, y0, x1, y1, t) {
+  const bend = x0 === x1 ? 0 : Math.max(Math.abs(y1 - y0) / 2, 12);
+  const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
+  return [(a + b) * x0 + (c + d) * x1, a * y0 + b * (y0 + bend) + c * (y1 - bend) + d * y1];
+}
+
 /** The points of an edge; the way around others is left when one of its nodes was moved. */
 export function route(graph, edge) {
   const moved = graph.nodes[edge.from].moved || graph.nodes[edge.to].moved;
