@@ -147,7 +147,8 @@ function abscissae(layers, up, down, half, isTrunk) {
 /**
  * Place nodes and lead edges.
  *
- * nodes: [{width, height}], given x and y of their centres. edges: [{from, to}], given `via`, points between the two ends.
+ * nodes: [{width, height}], given x and y of their centres. edges: [{from, to}], given the points between their ends: `via`, of which
+ * edges from one node share the first, and `last`, behind them.
  * Returns the size of the whole, whose upper left corner is at 0, 0.
  */
 export function layout(nodes, edges) {
@@ -233,6 +234,7 @@ export function layout(nodes, edges) {
   for (let v = 0; v < n; v++) nodes[v].x = x[v] - left;
   for (const edge of edges) {
     edge.via = [];
+    edge.last = [];
     const span = rank[edge.to] - rank[edge.from] - 1;
     for (const t of trunks[edge.from].slice(0, span)) {
       edge.via.push([x[t] - left, tops[rank[t]]], [x[t] - left, bottoms[rank[t]]]);
@@ -240,7 +242,7 @@ export function layout(nodes, edges) {
     // Beside an open box, which is much higher than its neighbours, lines go straight up and down.
     const low = (v) => bottoms[rank[v]] - tops[rank[v]] - nodes[v].height > 2 * GAP_Y;
     if (low(edge.from)) edge.via.unshift([nodes[edge.from].x, bottoms[rank[edge.from]]]);
-    if (low(edge.to)) edge.via.push([nodes[edge.to].x, tops[rank[edge.to]]]);
+    if (low(edge.to)) edge.last.push([nodes[edge.to].x, tops[rank[edge.to]]]);
   }
   return { width: right - left, height: y - GAP_Y };
 }

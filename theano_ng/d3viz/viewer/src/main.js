@@ -2,10 +2,10 @@
 
 import { drag } from "d3-drag";
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
-import { select } from "d3-selection";
+import { pointer, select } from "d3-selection";
 import "d3-transition";
 import { zoom, zoomIdentity, zoomTransform } from "d3-zoom";
-import { along, curve, holders, instance, origin, place, route } from "./model.js";
+import { along, curve, holders, instance, nearest, origin, place, stretch, trunks } from "./model.js";
 import { heat, legend, showTip } from "./words.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -43,23 +43,31 @@ const shown = new Map(); // path of a node -> [instance, node]
 function drawEdge(graph, edge, parent) {
   const group = parent.append("g").attr("class", `edge ${edge.effect}`).attr("data-path", edge.path);
   group.append("path").attr("class", "line").attr("marker-end", `url(#tip-${edge.effect})`);
-  group.append("path").attr("class", "grip");
   if (edge.label) group.append("text").text(edge.label);
-  group.on("mouseenter", (event) => showTip(tip, event, edgeFacts(graph, edge))).on("mouseleave", hideTip);
   elements.set(edge.path, group);
   traceEdge(graph, edge);
 }
 
 function traceEdge(graph, edge) {
-  const points = route(graph, edge);
-  const line = curve(points);
+  const points = stretch(graph, edge);
+  edge.points = points;
   const group = elements.get(edge.path);
-  group.selectAll("path").attr("d", line);
+  group.select("path").attr("d", curve(points));
   // The label stands on the last stretch, near the node that reads the value; those of neighbouring inputs at different heights.
   const [x0, y0] = points[points.length - 2];
   const [x1, y1] = points[points.length - 1];
   const [x, y] = along(x0, y0, x1, y1, 0.4 + 0.15 * ((edge.toPort ?? 1) % 3));
-  group.select("text").attr("x", x).attr("y", y);
+  group.select("text").attr("x", x + 4).attr("y", y);
+}
+
+function traceTrunks(graph, node) {
+  elements
+    .get(`${node.path}t`)
+    .selectAll("path")
+    .data(trunks(graph, node))
+    .join("path")
+    .attr("class", ({ effect }) => `edge ${effect}`)
+    .attr("d", ({ points }) => curve(points));
 }
 
 function paint(node, graph) {
@@ -164,14 +172,19 @@ function drawGraph(graph, parent) {
   const edges = parent.append("g");
   const nodes = parent.append("g");
   for (const node of graph.nodes) drawNode(graph, node, nodes);
+  for (const node of graph.nodes) {
+    elements.set(`${node.path}t`, edges.append("g").attr("class", "trunk"));
+    traceTrunks(graph, node);
+  }
   for (const edge of graph.edges) drawEdge(graph, edge, edges);
 }
 
 /** Show a node where it is now, and the edges at it. */
 function settle(graph, node) {
   elements.get(node.path).attr("transform", `translate(${node.x},${node.y})`);
-  for (const edge of node.arriving) traceEdge(graph, edge);
-  for (const edge of node.leaving) traceEdge(graph, edge);
+  const begin = (edge) => graph.nodes[edge.from];
+  for (const edge of [...node.arriving, ...node.leaving]) traceEdge(graph, edge);
+  for (const other of new Set([node, ...node.arriving.map(begin)])) traceTrunks(graph, other);
 }
 
 function redraw() {
@@ -186,6 +199,7 @@ function redraw() {
   drawGraph(top, canvas);
   svg.attr("data-layout-ms", Math.round(placed - begin)).attr("data-draw-ms", Math.round(performance.now() - placed));
   search.refresh();
+  cull();
 }
 
 /** Open a box, or close it; it stays where it is on the screen. */
@@ -207,8 +221,38 @@ const view = zoom()
     canvas.attr("transform", transform);
     svg.classed("far", transform.k < 0.45).classed("farther", transform.k < 0.13);
     hideTip();
+    cull();
   });
 svg.call(view).on("dblclick.zoom", null);
+
+let culling = 0;
+const hidden = new WeakSet();
+
+/** Take out of the page what lies outside the window: thousands of nodes could not be moved smoothly otherwise. */
+function cull() {
+  culling ||= requestAnimationFrame(() => {
+    culling = 0;
+    const { k, x, y } = zoomTransform(svg.node());
+    const { clientWidth, clientHeight } = svg.node();
+    const margin = 200 / k;
+    const [x0, y0, x1, y1] = [-x / k - margin, -y / k - margin, (clientWidth - x) / k + margin, (clientHeight - y) / k + margin];
+    const show = (path, left, upper, right, lower) => {
+      const element = elements.get(path).node();
+      const out = right < x0 || left > x1 || lower < y0 || upper > y1;
+      if (out === hidden.has(element)) return;
+      element.style.display = out ? "none" : "";
+      hidden[out ? "add" : "delete"](element);
+    };
+    for (const { path, x: cx, y: cy, width, height } of top.nodes) {
+      show(path, cx - width / 2, cy - height / 2, cx + width / 2, cy + height / 2);
+    }
+    for (const { path, points } of top.edges) {
+      const xs = points.map((p) => p[0]);
+      const ys = points.map((p) => p[1]);
+      show(path, Math.min(...xs) - 40, Math.min(...ys), Math.max(...xs) + 40, Math.max(...ys));
+    }
+  });
+}
 
 function fit(duration = 300) {
   const { width, height } = svg.node().getBoundingClientRect();
@@ -226,6 +270,10 @@ function fit(duration = 300) {
 }
 
 function centre(path) {
+  // What lies outside the window has no place in it.
+  const outermost = elements.get(path.split("/")[0]);
+  outermost.style("display", null);
+  hidden.delete(outermost.node());
   const box = elements.get(path).node().getBoundingClientRect();
   const frame = svg.node().getBoundingClientRect();
   const k = zoomTransform(svg.node()).k;
@@ -247,6 +295,7 @@ function release() {
     node.moved = true;
     node.fx = node.fy = null;
   }
+  for (const node of top.nodes) traceTrunks(top, node);
   const links = top.edges.map(({ from, to }) => ({ source: from, target: to }));
   simulation = forceSimulation(top.nodes)
     .force("link", forceLink(links).distance(70).strength(0.25))
@@ -257,6 +306,7 @@ function release() {
     .on("tick", () => {
       for (const node of top.nodes) elements.get(node.path).attr("transform", `translate(${node.x},${node.y})`);
       for (const edge of top.edges) traceEdge(top, edge);
+      cull();
     });
 }
 
@@ -264,6 +314,18 @@ function release() {
 
 const nodeFacts = (graph, node) => ({ kind: "node", node, drawing: graph.drawing });
 const edgeFacts = (graph, edge) => ({ kind: "edge", edge, from: graph.nodes[edge.from], to: graph.nodes[edge.to] });
+
+// Thin lines are hard to hit, and wide invisible ones beside them would have to be painted: the nearest is looked for.
+svg.on("mousemove", (event) => {
+  if (event.buttons || !menu.hidden) return;
+  const node = event.target.closest(".node");
+  if (node && !node.classList.contains("open")) return;
+  const [x, y] = pointer(event, canvas.node());
+  const reach = 6 / zoomTransform(svg.node()).k;
+  const found = nearest(top, x, y, reach);
+  if (found) showTip(tip, event, edgeFacts(...found));
+  else if (!node) hideTip();
+});
 
 function hideTip() {
   tip.hidden = true;

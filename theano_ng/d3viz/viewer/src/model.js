@@ -26,7 +26,7 @@ export function instance(data, number, path = "") {
     leaving: [],
   }));
   const edges = drawing.arrows.map(([from, to, fromPort, toPort, label, effect], i) => {
-    const edge = { from, to, fromPort, toPort, label, effect, path: `${path}e${i}`, via: [] };
+    const edge = { from, to, fromPort, toPort, label, effect, path: `${path}e${i}`, via: [], last: [] };
     nodes[from].leaving.push(edge);
     nodes[to].arriving.push(edge);
     return edge;
@@ -105,10 +105,62 @@ export function along(x0, y0, x1, y1, t) {
   return [(a + b) * x0 + (c + d) * x1, a * y0 + b * (y0 + bend) + c * (y1 - bend) + d * y1];
 }
 
-/** The points of an edge; the way around others is left when one of its nodes was moved. */
-export function route(graph, edge) {
-  const moved = graph.nodes[edge.from].moved || graph.nodes[edge.to].moved;
-  return [start(graph, edge), ...(moved ? [] : edge.via), end(graph, edge)];
+const moved = (graph, edge) => graph.nodes[edge.from].moved || graph.nodes[edge.to].moved;
+
+/** The points of an edge from where it leaves the trunk; the way around others is left when one of its nodes was moved. */
+export function stretch(graph, edge) {
+  if (moved(graph, edge)) return [start(graph, edge), end(graph, edge)];
+  return [edge.via[edge.via.length - 1] ?? start(graph, edge), ...edge.last, end(graph, edge)];
+}
+
+/** What edges from a node have in common, drawn once: [{points, effect}], one for each place where edges leave. */
+export function trunks(graph, node) {
+  const found = new Map();
+  for (const edge of node.leaving) {
+    if (!edge.via.length || moved(graph, edge)) continue;
+    const from = start(graph, edge);
+    const known = found.get(from[0]);
+    if (!known) found.set(from[0], { points: [from, ...edge.via], effect: edge.effect });
+    else {
+      if (known.points.length <= edge.via.length) known.points = [from, ...edge.via];
+      if (known.effect !== edge.effect) known.effect = "";
+    }
+  }
+  return [...found.values()];
+}
+
+const STEPS = 8;
+
+/** The edge that passes nearest to a point, no farther than `reach`: [instance, edge], or null. */
+export function nearest(graph, x, y, reach) {
+  for (const node of graph.nodes) {
+    if (!node.inside || Math.abs(x - node.x) > node.width / 2 || Math.abs(y - node.y) > node.height / 2) continue;
+    const [dx, dy] = origin(node);
+    return nearest(node.inside, x - node.x - dx, y - node.y - dy, reach);
+  }
+  let found = null;
+  let least = reach;
+  for (const edge of graph.edges) {
+    for (let i = 1; i < edge.points.length; i++) {
+      const [x0, y0] = edge.points[i - 1];
+      const [x1, y1] = edge.points[i];
+      if (x < Math.min(x0, x1) - reach || x > Math.max(x0, x1) + reach) continue;
+      if (y < Math.min(y0, y1) - reach - 12 || y > Math.max(y0, y1) + reach + 12) continue;
+      let [px, py] = [x0, y0];
+      for (let k = 1; k <= STEPS; k++) {
+        const [qx, qy] = along(x0, y0, x1, y1, k / STEPS);
+        const length = (qx - px) ** 2 + (qy - py) ** 2 || 1;
+        const t = Math.max(0, Math.min(1, ((x - px) * (qx - px) + (y - py) * (qy - py)) / length));
+        const far = Math.hypot(x - px - t * (qx - px), y - py - t * (qy - py));
+        if (far < least) {
+          least = far;
+          found = [graph, edge];
+        }
+        [px, py] = [qx, qy];
+      }
+    }
+  }
+  return found;
 }
 
 /** Which drawings hold a box that `fits`, in themselves or in what is inside: number -> boolean. */
