@@ -88,7 +88,11 @@ def _page_graph(fct, formatter):
                 "nodes": sum(r["seconds"] for r in boxes if "seconds" in r),
             }
         found.append(one)
-    shapes = {"apply": formatter.shapes["apply"], "input": formatter.shapes["input"], "output": formatter.shapes["output"]}
+    shapes = {
+        "apply": formatter.shapes["apply"],
+        "input": formatter.shapes["input"],
+        "output": formatter.shapes["output"],
+    }
     return {"drawings": found, "colors": formatter.node_colors, "shapes": shapes}
 
 

@@ -144,10 +144,18 @@ class PyDotFormatter:
                     attributes["subg"] = "cluster_" + names[i]
                     below = names[i] + "_"
                     attributes["subg_map_inputs"] = str(
-                        [[names[arriving[i, k]], "%s%d" % (below, b + 1)] for k, b in enumerate(inside.inputs) if (i, k) in arriving]
+                        [
+                            [names[arriving[i, k]], "%s%d" % (below, b + 1)]
+                            for k, b in enumerate(inside.inputs)
+                            if (i, k) in arriving
+                        ]
                     )
                     attributes["subg_map_outputs"] = str(
-                        [["%s%d" % (below, b + 1), names[leaving[i, k]]] for k, b in enumerate(inside.outputs) if (i, k) in leaving]
+                        [
+                            ["%s%d" % (below, b + 1), names[leaving[i, k]]]
+                            for k, b in enumerate(inside.outputs)
+                            if (i, k) in leaving
+                        ]
                     )
                     cluster = pydot.Cluster(names[i], label=_quoted(box.label))
                     inner.append((cluster, (inside, below, cluster)))

@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from theano_ng.gof.graph import Constant
-from theano_ng.printing.graphs import contents, inner_graph, is_shared, overwritten_inputs, short_label, shortened, user_frames
+from theano_ng.printing.graphs import (
+    contents,
+    inner_graph,
+    is_shared,
+    overwritten_inputs,
+    short_label,
+    shortened,
+    user_frames,
+)
 
 MOST_TEXT = 2000
 """Characters of the full name of an Op that are kept."""
@@ -160,7 +168,14 @@ class Reader:
         for v in graph.inputs:
             add_variable(v)
         for node in graph.nodes:
-            add(node, "apply", short_label(node.op), type(node.op).__name__, shortened(str(node.op), MOST_TEXT), inside[node])
+            add(
+                node,
+                "apply",
+                short_label(node.op),
+                type(node.op).__name__,
+                shortened(str(node.op), MOST_TEXT),
+                inside[node],
+            )
             here, effects = places[node], overwritten_inputs(node.op)
             for i, v in enumerate(node.inputs):
                 if v not in places and (v.owner is None or v.owner not in places):

@@ -81,7 +81,11 @@ def contents(fct, who="pydotprint"):
         inputs = [i for i in graph_inputs(outputs) if not isinstance(i, Constant)]
         return Contents(inputs, outputs, list(io_toposort(inputs, outputs)))
     inputs, outputs = getattr(fct, "inputs", None), getattr(fct, "outputs", None)
-    if isinstance(inputs, list) and isinstance(outputs, list) and all(isinstance(v, Variable) for v in inputs + outputs):
+    if (
+        isinstance(inputs, list)
+        and isinstance(outputs, list)
+        and all(isinstance(v, Variable) for v in inputs + outputs)
+    ):
         return Contents(list(inputs), list(outputs), list(io_toposort(inputs, outputs)))
     raise ValueError(
         "%s expects as input a theano.function, a FunctionGraph, an Apply, a Variable or a non-empty list of Variables; got %s"
@@ -203,7 +207,9 @@ def _short(text):
             props = props[len("Composite{") : -1]
         return props
     if "=" in props or props in _NOISE:
-        kept = [p for p in props.split(", ") if p not in _NOISE and not p.startswith(("acc_dtype=", "inplace=", "inline="))]
+        kept = [
+            p for p in props.split(", ") if p not in _NOISE and not p.startswith(("acc_dtype=", "inplace=", "inline="))
+        ]
         return "%s{%s}" % (name, ", ".join(kept)) if kept else name
     return text
 

@@ -68,7 +68,9 @@ class Browser:
             raise RuntimeError("%s %s: %s" % (method, path, error.read().decode()[:2000])) from None
 
     def _do(self, path, content=None, method="POST"):
-        return self._send(method, "/%s/%s" % (self.session, path), {} if content is None and method == "POST" else content)
+        return self._send(
+            method, "/%s/%s" % (self.session, path), {} if content is None and method == "POST" else content
+        )
 
     def open(self, path):
         """Open a file and wait until the page is ready."""
@@ -132,6 +134,26 @@ class Browser:
     def screenshot(self):
         """The window as a PNG."""
         return base64.b64decode(self._do("screenshot", method="GET"))
+
+    def count_pixels(self, png, colors):
+        """How many pixels of a PNG have each of some colours, (red, green, blue)."""
+        script = """
+            const [source, colors, done] = arguments;
+            const image = new Image();
+            image.onload = () => {
+              const canvas = Object.assign(document.createElement("canvas"), {width: image.width, height: image.height});
+              const context = canvas.getContext("2d");
+              context.drawImage(image, 0, 0);
+              const pixels = new Uint32Array(context.getImageData(0, 0, image.width, image.height).data.buffer);
+              const wanted = colors.map(([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0);
+              const counts = wanted.map(() => 0);
+              for (const pixel of pixels) wanted.forEach((color, i) => (counts[i] += pixel === color));
+              done(counts);
+            };
+            image.src = source;
+        """
+        source = "data:image/png;base64," + base64.b64encode(png).decode()
+        return self._do("execute/async", {"script": script, "args": [source, [list(color) for color in colors]]})
 
     def messages(self):
         """What the console was told since the last call."""

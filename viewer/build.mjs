@@ -1,4 +1,4 @@
-// Builds ../page/viewer.js of src/ and the modules that package.json pins. Run `npm ci && npm run build` after a change.
+// Builds ../theano_ng/d3viz/page/viewer.js of src/ and the modules that package.json pins. Run `npm ci && npm run build` after a change.
 
 import { createHash } from "node:crypto";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ for (const name of readdirSync("src").sort()) sources.update(name).update(readFi
 const text = result.outputFiles[0].text.replaceAll("</script", "<\\/script");
 const versions = used.map((name) => `${name} ${packages[`node_modules/${name}`].version}`);
 const head = `/* Built by viewer/build.mjs; licences: LICENSES.txt. ${versions.join(", ")}. Sources: ${sources.digest("hex")} */\n`;
-writeFileSync("../page/viewer.js", head + text);
+writeFileSync("../theano_ng/d3viz/page/viewer.js", head + text);
 const licences = used.map((name) => `${name} ${packages[`node_modules/${name}`].version}\n\n${readFileSync(`node_modules/${name}/LICENSE`, "utf8").trim()}\n`);
-writeFileSync("../page/LICENSES.txt", `viewer.js contains parts of these modules.\n\n${licences.join(`\n${"-".repeat(72)}\n\n`)}`);
+writeFileSync("../theano_ng/d3viz/page/LICENSES.txt", `viewer.js contains parts of these modules.\n\n${licences.join(`\n${"-".repeat(72)}\n\n`)}`);
 console.log(`${head.length + text.length} bytes`);
