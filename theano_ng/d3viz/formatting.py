@@ -2,11 +2,8 @@
 
 import re
 
-import numpy as np
-
-from theano_ng.d3viz.reading import Reader
-from theano_ng.gof.graph import Constant
 from theano_ng.moved import no_attribute
+from theano_ng.printing.drawing import Reader, broadcastable_to_str, dtype_to_char, type_to_str, var_label
 from theano_ng.printing.graphs import user_frames
 from theano_ng.printing.picture import import_pydot, pydot_available, pydot_imported_msg
 
@@ -88,7 +85,7 @@ class PyDotFormatter:
         -------
         list of Drawing
         """
-        return Reader(self.compact, formulas, var_label, type_to_str).read(fct, who)
+        return Reader(self.compact, formulas).read(fct, who)
 
     def color(self, box):
         """The colour of a box, or None.
@@ -212,80 +209,6 @@ def dict_to_pdnode(d):
         if value is not None:
             attributes[key] = _quoted("\t".join(map(str, value)) if isinstance(value, (list, tuple)) else value)
     return import_pydot(ImportError).Node(**attributes)
-
-
-_CHARS = {
-    "complex64": "c",
-    "complex128": "z",
-    "float32": "f",
-    "float64": "d",
-    "int8": "b",
-    "int16": "w",
-    "int32": "i",
-    "int64": "l",
-}
-
-
-def dtype_to_char(dtype):
-    """The letter that names of constructors have for a dtype, as the d of dmatrix; X where there is none."""
-    return _CHARS.get(str(dtype), "X")
-
-
-_SHAPES = {(): "scalar", (False,): "vector", (False, True): "col", (True, False): "row", (False, False): "matrix"}
-
-
-def broadcastable_to_str(b):
-    """What a broadcastable pattern is called, as vector or row; an empty text where it has no name."""
-    return _SHAPES.get(tuple(b), "")
-
-
-def type_to_str(t):
-    """A short text for a type.
-
-    Parameters
-    ----------
-    t : Type
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> from theano_ng import tensor
-    >>> type_to_str(tensor.dmatrix), type_to_str(tensor.TensorType("float16", (False,))), type_to_str(tensor.ftensor3)
-    ('dmatrix', 'float16 vector', 'float32 3D')
-    """
-    dtype, pattern = getattr(t, "dtype", None), getattr(t, "broadcastable", None)
-    if dtype is None or pattern is None or hasattr(t, "format"):
-        return str(t)
-    shape, char = broadcastable_to_str(pattern), dtype_to_char(dtype)
-    if not shape:
-        return "%s %dD" % (dtype, len(pattern))
-    return "%s %s" % (dtype, shape) if char == "X" else char + shape
-
-
-def var_label(var, precision=3):
-    """The text on a variable: its name, the value of a constant, or the type.
-
-    Parameters
-    ----------
-    var : Variable
-    precision : int
-        Digits behind the point.
-    """
-    if var.name is not None:
-        return var.name
-    if isinstance(var, Constant):
-        try:
-            value = np.asarray(var.data)
-            if value.dtype != object:
-                lines = np.array2string(value, precision=precision, threshold=8, edgeitems=2).split("\n")
-                return lines[0] + (" ..." if len(lines) > 1 else "")
-        except (TypeError, ValueError):
-            pass  # the value of somebody's type, which is no array
-        return str(var.data)[:40]
-    return type_to_str(var.type)
 
 
 def var_tag(var):

@@ -1,7 +1,7 @@
 """What pictures of graphs ask of a graph: its nodes, graphs inside nodes, and the lines of the user's program that made it."""
 
 import os
-from dataclasses import dataclass, field
+from collections import namedtuple
 
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable, io_toposort
@@ -11,30 +11,23 @@ from theano_ng.gof.op import ops_with_inner_function
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-@dataclass(frozen=True)
-class Contents:
-    """A graph that is to be shown.
+Contents = namedtuple(
+    "Contents", "inputs outputs nodes updates shared profile name", defaults=({}, frozenset(), None, None)
+)
+Contents.__doc__ = """A graph that is to be shown.
 
-    Attributes
-    ----------
-    inputs, outputs : list of Variable
-    nodes : list of Apply
-        In order of execution.
-    updates : dict of Variable to Variable
-        Those of `outputs` that are new values of shared variables -> the input that has the old value.
-    shared : set of Variable
-        Those of `inputs` that hold values of shared variables.
-    profile : ProfileStats or None
-    name : str or None
-    """
-
-    inputs: list
-    outputs: list
-    nodes: list
-    updates: dict = field(default_factory=dict)
-    shared: set = field(default_factory=set)
-    profile: object = None
-    name: str | None = None
+Attributes
+----------
+inputs, outputs : list of Variable
+nodes : list of Apply
+    In order of execution.
+updates : dict of Variable to Variable
+    Those of `outputs` that are new values of shared variables -> the input that has the old value.
+shared : set of Variable
+    Those of `inputs` that hold values of shared variables.
+profile : ProfileStats or None
+name : str or None
+"""
 
 
 def contents(fct, who="pydotprint"):
@@ -128,12 +121,8 @@ def inner_graph(op, formulas=False):
     return None
 
 
-@dataclass(frozen=True)
-class _OfMaker:
-    """A FunctionMaker in the place of the function that it makes."""
-
-    maker: object
-    profile: object
+# A FunctionMaker in the place of the function that it makes.
+_OfMaker = namedtuple("_OfMaker", "maker profile")
 
 
 def user_frames(thing):

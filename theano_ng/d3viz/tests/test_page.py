@@ -82,7 +82,7 @@ class TestPage(unittest.TestCase):
         self.assertEqual(self.count(".through path"), 4, "three inputs and an output come through the border")
         self.assertGreater(self.share((243, 246, 250)), 5000, "the shaded area")
         b.click("#fit")
-        b.wait("return document.querySelector('.node.open .node.expandable') !== null")
+        b.wait("return !document.getElementById('graph').__transition")
         b.double_click(".node.open .node.expandable")
         self.assertEqual(self.count(".node.open .node.open"), 1)
         # Close the outer one, at its title.

@@ -15,6 +15,80 @@ from theano_ng.printing.graphs import (
     user_frames,
 )
 
+_CHARS = {
+    "complex64": "c",
+    "complex128": "z",
+    "float32": "f",
+    "float64": "d",
+    "int8": "b",
+    "int16": "w",
+    "int32": "i",
+    "int64": "l",
+}
+
+
+def dtype_to_char(dtype):
+    """The letter that names of constructors have for a dtype, as the d of dmatrix; X where there is none."""
+    return _CHARS.get(str(dtype), "X")
+
+
+_SHAPES = {(): "scalar", (False,): "vector", (False, True): "col", (True, False): "row", (False, False): "matrix"}
+
+
+def broadcastable_to_str(b):
+    """What a broadcastable pattern is called, as vector or row; an empty text where it has no name."""
+    return _SHAPES.get(tuple(b), "")
+
+
+def type_to_str(t):
+    """A short text for a type.
+
+    Parameters
+    ----------
+    t : Type
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from theano_ng import tensor
+    >>> type_to_str(tensor.dmatrix), type_to_str(tensor.TensorType("float16", (False,))), type_to_str(tensor.ftensor3)
+    ('dmatrix', 'float16 vector', 'float32 3D')
+    """
+    dtype, pattern = getattr(t, "dtype", None), getattr(t, "broadcastable", None)
+    if dtype is None or pattern is None or hasattr(t, "format"):
+        return str(t)
+    shape, char = broadcastable_to_str(pattern), dtype_to_char(dtype)
+    if not shape:
+        return "%s %dD" % (dtype, len(pattern))
+    return "%s %s" % (dtype, shape) if char == "X" else char + shape
+
+
+def var_label(var, precision=3):
+    """The text on a variable: its name, the value of a constant, or the type.
+
+    Parameters
+    ----------
+    var : Variable
+    precision : int
+        Digits behind the point.
+    """
+    if var.name is not None:
+        return var.name
+    if isinstance(var, Constant):
+        try:
+            value = np.asarray(var.data)
+            if value.dtype != object:
+                lines = np.array2string(value, precision=precision, threshold=8, edgeitems=2).split("\n")
+                return lines[0] + (" ..." if len(lines) > 1 else "")
+        except (TypeError, ValueError):
+            pass  # the value of somebody's type, which is no array
+        return str(var.data)[:40]
+    return type_to_str(var.type)
+
+
 MOST_TEXT = 2000
 """Characters of the full name of an Op that are kept."""
 
@@ -101,15 +175,11 @@ class Reader:
         Leave out intermediate variables without a name: an arrow leads from node to node.
     formulas : bool
         Elementwise Ops of several steps have a drawing of what they compute of one element.
-    variable_label, type_label : callable
-        The texts on variables and on arrows.
     """
 
-    def __init__(self, compact, formulas, variable_label, type_label):
+    def __init__(self, compact, formulas=False):
         self.compact = compact
         self.formulas = formulas
-        self.variable_label = variable_label
-        self.type_label = type_label
 
     def read(self, fct, who):
         """The drawings of a graph: its own first, then one for each graph inside. An Op that is used often has one drawing.
@@ -139,14 +209,34 @@ class Reader:
                     if inner is not None:
                         graphs.append(contents(inner, who))
                 inside[node] = numbers[key][1]
-            drawings.append(self._drawing(graph, inside))
+            drawings.append(self.drawing(graph, graph.nodes, inside))
         return drawings
 
-    def _drawing(self, graph, inside):
+    def drawing(self, graph, nodes, inside=None):
+        """The drawing of one graph, or of a part of it.
+
+        Parameters
+        ----------
+        graph : Contents
+        nodes : list of Apply
+            Those of the graph that are drawn, in order. What others compute looks like an input.
+        inside : dict, optional
+            Node -> number of the drawing inside, or None.
+
+        Returns
+        -------
+        Drawing
+        """
+        inside = {} if inside is None else inside
         drawing = Drawing(profile=graph.profile)
         places = {}
+        drawn = set(nodes)
         inputs, outputs = dict.fromkeys(graph.inputs), dict.fromkeys(graph.outputs)
         used = {v for node in graph.nodes for v in node.inputs} | set(outputs)
+        if len(drawn) < len(graph.nodes):
+            # The inputs of the rest are not in the picture.
+            read = {v for node in nodes for v in node.inputs} | set(outputs)
+            graph = graph._replace(inputs=[v for v in graph.inputs if v in read or v not in used])
 
         def add(thing, kind, label, node_type, text, number=None):
             places[thing] = len(drawing.boxes)
@@ -159,29 +249,29 @@ class Reader:
                 kind = "constant_input"
             elif v in graph.shared or is_shared(v):
                 kind = "shared_input"
-            elif v in inputs or v.owner is None:
+            elif v in inputs or v.owner is None or v.owner not in drawn:
                 kind = "input"
             else:
                 kind = "output" if v in outputs else "variable"
-            add(v, kind, self.variable_label(v), str(v.type), self._about(v, graph))
+            add(v, kind, var_label(v), str(v.type), self._about(v, graph))
 
         for v in graph.inputs:
             add_variable(v)
-        for node in graph.nodes:
+        for node in nodes:
             add(
                 node,
                 "apply",
                 short_label(node.op),
                 type(node.op).__name__,
                 shortened(str(node.op), MOST_TEXT),
-                inside[node],
+                inside.get(node),
             )
             here, effects = places[node], overwritten_inputs(node.op)
             for i, v in enumerate(node.inputs):
                 if v not in places and (v.owner is None or v.owner not in places):
                     add_variable(v)
                 start, port = (places[v], None) if v in places else (places[v.owner], v.index)
-                label = self.type_label(v.type)
+                label = type_to_str(v.type)
                 if len(node.inputs) > 1:
                     label = "%d %s" % (i, label)
                 drawing.arrows.append(Arrow(start, here, port, i, label, effects.get(i, "")))
@@ -190,7 +280,7 @@ class Reader:
                     continue
                 if v in outputs or v.name is not None and v in used or not self.compact:
                     add_variable(v)
-                    label = self.type_label(v.type)
+                    label = type_to_str(v.type)
                     if len(node.outputs) > 1:
                         label = "%d %s" % (i, label)
                     drawing.arrows.append(Arrow(here, places[v], i, None, label))
