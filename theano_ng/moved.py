@@ -97,7 +97,6 @@ MOVED = {
 
 MISSING = {
     "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
-    "interactive pictures of graphs": "d3viz",
 }
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 

@@ -598,6 +598,14 @@ class FunctionGraph(object2):
     def __repr__(self):
         return self.__str__()
 
+    def _repr_svg_(self):
+        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
+        return ports.graph_picture(self)
+
+    def _repr_html_(self):
+        """An outline for notebooks that have no picture."""
+        return ports.graph_outline(self)
+
     def __getstate__(self):
         state = self.__dict__.copy()
         for feature in self._features:

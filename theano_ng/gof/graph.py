@@ -52,6 +52,14 @@ class Node(object2):
         copy.__dict__.update(self.__dict__)
         return copy
 
+    def _repr_svg_(self):
+        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
+        return ports.graph_picture(self)
+
+    def _repr_html_(self):
+        """An outline for notebooks that have no picture."""
+        return ports.graph_outline(self)
+
 
 class Apply(Node):
     """The application of an Op to input variables, producing output variables.

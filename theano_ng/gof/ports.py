@@ -101,6 +101,18 @@ label_graph = Port(
     """A graph as a tree of letters, with a legend, as ``min_informative_str(variable)``.""",
 )
 
+graph_picture = Port(
+    "graph_picture",
+    "theano_ng.printing",
+    """``graph_picture(thing)``: a picture of a graph for notebooks, as the text of an SVG; None where there is none.""",
+)
+
+graph_outline = Port(
+    "graph_outline",
+    "theano_ng.printing",
+    """``graph_outline(thing)``: an outline of a graph for notebooks, as HTML; None where there is none, or a picture.""",
+)
+
 cdata_op = Port(
     "cdata_op",
     "theano_ng.scalar.cdata_op",

@@ -7,6 +7,7 @@
 """
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.lazy import lazy_names
@@ -37,6 +38,9 @@ from theano_ng.printing.strings import (
     position_independent_str,
     var_descriptor,
 )
+
+ports.graph_picture.fill("theano_ng.printing.notebook:svg")
+ports.graph_outline.fill("theano_ng.printing.notebook:html")
 
 integer_types = (int,)
 string_types = (str,)

@@ -1,15 +1,16 @@
 """pydotprint: a graph as a picture, by pydot and graphviz."""
 
+import importlib
 import os
 
 import numpy as np
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.gof.graph import Apply, Constant, Variable, io_toposort
-from theano_ng.gof.graph import inputs as graph_inputs
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.printing.graphs import contents, overwritten_inputs, shortened
 
-pydot_imported_msg = "Install the python package pydot or pydot-ng. Install graphviz."
+pydot_imported_msg = "Install the python package pydot or pydot-ng (pip install 'theano_ng[viz]'). Install graphviz."
 
 # First match wins; the key is looked for in the name of the op.
 DEFAULT_COLORS = {
@@ -27,34 +28,36 @@ DEFAULT_COLORS = {
 _INPUT, _OUTPUT, _SHARED, _UNUSED = "green", "dodgerblue2", "cyan", "grey"
 
 
-def _import_pydot():
-    """Return pydot or a fork of it; a RuntimeError says what to install."""
+def import_pydot(failure=RuntimeError):
+    """Return pydot or a fork of it.
+
+    Parameters
+    ----------
+    failure : type
+        The class of the error that says what to install.
+    """
     for name in ("pydot", "pydot_ng", "pydotplus"):
         try:
-            return __import__(name)
+            return importlib.import_module(name)
         except ImportError:
             continue
-    raise RuntimeError("Failed to import pydot. " + pydot_imported_msg)
+    raise failure("Failed to import pydot. " + pydot_imported_msg)
 
 
 def pydot_available():
     """Whether a pydot package can be imported."""
     try:
-        _import_pydot()
+        import_pydot()
     except RuntimeError:
         return False
     return True
-
-
-def _shortened(text, size):
-    return text[: max(size - 3, 0)] + "..." if len(text) > size else text
 
 
 class _Picture:
     """The drawing of one graph."""
 
     def __init__(self, inputs, outputs, order, options):
-        self.pydot = _import_pydot()
+        self.pydot = import_pydot()
         self.inputs = inputs
         self.outputs = outputs
         self.order = order
@@ -99,13 +102,13 @@ class _Picture:
             text = str(variable.type)
         if options["with_ids"]:
             text += " id=%d" % len(self.names)
-        return _shortened(text, options["max_label_size"])
+        return shortened(text, options["max_label_size"])
 
     def apply_label(self, node, number):
         text = str(node.op).replace(":", "_")
         if self.options["with_ids"]:
             text += " id=%d" % number
-        return _shortened(text, self.options["max_label_size"])
+        return shortened(text, self.options["max_label_size"])
 
     def apply_color(self, node):
         name = type(node.op).__name__
@@ -126,18 +129,13 @@ class _Picture:
 
     def edge_style(self, node, index):
         """Return the colour of the edge into input `index`: red if it is destroyed, blue if an output is a view of it."""
-        for positions in (getattr(node.op, "destroy_map", None) or {}).values():
-            if index in positions:
-                return {"color": "red"}
-        for positions in (getattr(node.op, "view_map", None) or {}).values():
-            if index in positions:
-                return {"color": "blue"}
-        return {}
+        color = {"destroyed": "red", "viewed": "blue"}.get(overwritten_inputs(node.op).get(index))
+        return {"color": color} if color else {}
 
     def edge(self, start, end, label, style):
         attributes = dict(style)
         if label:
-            attributes["label"] = '"%s"' % _shortened(label, self.options["max_label_size"]).replace('"', "'")
+            attributes["label"] = '"%s"' % shortened(label, self.options["max_label_size"]).replace('"', "'")
         self.graph.add_edge(self.pydot.Edge(start, end, **attributes))
 
     def draw(self, clusters):
@@ -207,29 +205,6 @@ def _branches(order, highlight, picture):
     return result
 
 
-def _contents(fct):
-    """Return (inputs, outputs, nodes in order, updated variables) of what is to be drawn."""
-    if hasattr(fct, "maker") and hasattr(fct.maker, "fgraph"):
-        fgraph = fct.maker.fgraph
-        pairs = getattr(fgraph, "update_mapping", None) or {}
-        return list(fgraph.inputs), list(fgraph.outputs), fgraph.toposort(), {fgraph.outputs[k] for k in pairs}
-    if isinstance(fct, FunctionGraph):
-        return list(fct.inputs), list(fct.outputs), fct.toposort(), set()
-    if isinstance(fct, Variable):
-        fct = [fct]
-    elif isinstance(fct, Apply):
-        fct = fct.outputs
-    if isinstance(fct, (list, tuple)) and fct and all(isinstance(v, Variable) for v in fct):
-        outputs = list(fct)
-        inputs = [i for i in graph_inputs(outputs) if not isinstance(i, Constant)]
-        return inputs, outputs, list(io_toposort(inputs, outputs)), set()
-    raise ValueError(
-        "pydotprint expects as input a theano.function, a FunctionGraph, an Apply, a Variable or a non-empty list of Variables; got %s"
-        % type(fct),
-        fct,
-    )
-
-
 def pydotprint(
     fct,
     outfile=None,
@@ -285,7 +260,8 @@ def pydotprint(
     RuntimeError
         If pydot cannot be imported, or graphviz cannot be run.
     """
-    inputs, outputs, order, updates = _contents(fct)
+    graph = contents(fct)
+    inputs, outputs, order, updates = graph.inputs, graph.outputs, graph.nodes, graph.updates
     if outfile is None:
         outfile = os.path.join(config.compiledir, "theano.pydotprint.%s.%s" % (config.device, format))
     options = {

@@ -64,7 +64,7 @@ FLOORS = (
     ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan sparse"),
     ("the package", " "),
-    ("tools", "audit legacy misc tests"),
+    ("tools", "audit d3viz legacy misc tests"),
 )
 
 

@@ -1,15 +1,23 @@
 """The callable that compilation gives."""
 
 import copy
+import os
 
 from theano_ng.compile._function import FunctionBase
 from theano_ng.compile.functions.copying import copy_function
 from theano_ng.compile.functions.inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import link, ports
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import ops_with_inner_function
 from theano_ng.gof.utils import get_variable_trace_string
+
+
+def _listed(texts, most=8):
+    """Texts separated by commas; of many the first ones and how many more there are."""
+    if len(texts) > most:
+        texts = texts[: most - 1] + ["... %d more" % (len(texts) - most + 1)]
+    return ", ".join(texts)
 
 
 class Function(FunctionBase):
@@ -342,6 +350,32 @@ class Function(FunctionBase):
                 sync = getattr(container.storage[0], "sync", None)
                 if sync is not None:
                     sync()
+
+    def _repr_svg_(self):
+        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
+        return ports.graph_picture(self)
+
+    def _repr_html_(self):
+        """An outline for notebooks that have no picture."""
+        return ports.graph_outline(self)
+
+    def __repr__(self):
+        """Name, inputs, outputs and updates, and how large the graph is."""
+        if self.maker is None or not hasattr(self, "input_storage"):
+            return object.__repr__(self)
+        inputs = [str(i[0].variable) for i in self.indices if not i[0].implicit]
+        updated = [str(i[0].variable) for i in self.indices if i[0].update is not None]
+        outputs = [str(out.variable.type if out.variable.name is None else out.variable) for out in self.outputs]
+        text = "<%s%s (%s) -> %s" % (
+            type(self).__name__,
+            # A function without a name is called by the path and line where it was made.
+            " " + os.path.basename(self.name) if self.name else "",
+            _listed(inputs),
+            "None" if self.return_none else _listed(outputs) if outputs else "nothing",
+        )
+        if updated:
+            text += ", updates " + _listed(updated)
+        return "%s; %d nodes>" % (text, len(self.maker.fgraph.apply_nodes))
 
     def __str__(self):
         return "<%s %s>" % (type(self).__name__, self.name) if self.name else object.__repr__(self)

@@ -1,0 +1,176 @@
+"""Pages for browsers that show graphs, and files for Graphviz."""
+
+import html
+import json
+import pathlib
+import re
+
+from theano_ng.d3viz.formatting import PyDotFormatter
+from theano_ng.printing.graphs import shortened
+
+__all__ = ["d3viz", "d3write", "replace_patterns", "safe_json"]
+
+_PAGE = pathlib.Path(__file__).with_name("page")
+
+
+def replace_patterns(x, replace):
+    """Replace parts of a text.
+
+    Parameters
+    ----------
+    x : str
+    replace : dict
+        Regular expression -> what stands in its place, as in `re.sub`; one after the other.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> replace_patterns("hello world", {"hello": "bye", "w.*": "all"})
+    'bye all'
+    """
+    for pattern, text in replace.items():
+        x = re.sub(pattern, text, x)
+    return x
+
+
+def safe_json(obj):
+    """JSON that may stand in a script of an HTML page: no text in it can end the script, or begin a comment.
+
+    Parameters
+    ----------
+    obj : object
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(safe_json({"name": "</script>"}))
+    {"name": "\\u003c/script>"}
+    """
+    return json.dumps(obj).replace("<", "\\u003c")
+
+
+def _page_graph(fct, formatter):
+    """What the page is told of a graph."""
+    drawings = formatter.describe(fct, formulas=True, who="d3viz")
+    found = []
+    for drawing in drawings:
+        profile = drawing.profile
+        measured = profile is not None and bool(profile.apply_time)
+        boxes = []
+        for box in drawing.boxes:
+            record = {"kind": box.kind, "label": shortened(box.label, 60), "type": box.node_type}
+            if box.text and box.text != box.label:
+                record["text"] = box.text
+            color = formatter.color(box)
+            if color is not None:
+                record["color"] = color
+            if box.frames:
+                record["source"] = [box.frames[-1][0], box.frames[-1][1], box.frames[-1][2], box.frames[-1][3] or ""]
+            if box.drawing is not None:
+                record["inner"] = box.drawing
+            if measured and box.kind == "apply":
+                record["seconds"] = profile.apply_time.get(box.thing, 0.0)
+                record["calls"] = profile.apply_callcount.get(box.thing, 0)
+                record["c"] = bool(profile.apply_cimpl.get(box.thing))
+            boxes.append(record)
+        arrows = [[a.start, a.end, a.start_port, a.end_port, a.label, a.effect] for a in drawing.arrows]
+        one = {"boxes": boxes, "arrows": arrows, "inputs": drawing.inputs, "outputs": drawing.outputs}
+        if measured:
+            one["profile"] = {
+                "calls": profile.fct_callcount,
+                "seconds": profile.fct_call_time,
+                "nodes": sum(r["seconds"] for r in boxes if "seconds" in r),
+            }
+        found.append(one)
+    shapes = {
+        "apply": formatter.shapes["apply"],
+        "input": formatter.shapes["input"],
+        "output": formatter.shapes["output"],
+    }
+    return {"drawings": found, "colors": formatter.node_colors, "shapes": shapes}
+
+
+def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
+    """Write an HTML page on which a graph can be explored.
+
+    Parameters
+    ----------
+    fct : compiled function, FunctionGraph, variable, Apply or list of variables
+    outfile : str or path
+        Where to write; its folder is made if it is not there.
+    copy_deps : bool
+        True: the page holds its scripts and styles, so that it is one file, which can be sent and opened anywhere. False: it refers
+        to them where they are installed with this package, by ``file:`` addresses: pages are smaller, and work on this computer alone.
+        No page needs a network.
+    *args, **kwargs
+        For `formatting.PyDotFormatter`.
+
+    Raises
+    ------
+    ValueError
+        When `fct` is nothing of that kind.
+
+    Notes
+    -----
+    Ellipses are Ops, coloured by their kind (red: transfers to and from a GPU). Boxes are variables: inputs are green, outputs blue.
+    Arrows are black; blue where a node returns a view of its input, red where it overwrites it. An Op with a graph inside (OpFromGraph,
+    scan, elementwise formulas) has a double border: a double click opens it, and closes it again.
+
+    The mouse wheel zooms; the background and single nodes are dragged. Pointing at a node or an arrow shows its type, the line of the
+    program that made it, and times where the function has a profile; then ``Toggle profile colors`` paints nodes by the time
+    they take. Labels are edited from the context menu. ``Release nodes`` lets all nodes find their places by themselves,
+    ``Reset nodes`` puts them where they were.
+
+    Neither pydot nor Graphviz is needed.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from theano_ng import d3viz, tensor
+    >>> x = tensor.dmatrix("x")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "graph.html")
+    ...     d3viz.d3viz(tensor.tanh(x).sum(), path)
+    ...     os.path.getsize(path) > 1000
+    True
+    """
+    graph = _page_graph(fct, PyDotFormatter(*args, **kwargs))
+    outfile = pathlib.Path(outfile)
+    # A function that has no name of its own is called by the path and line where it was made.
+    title = pathlib.PurePath(getattr(fct, "name", None) or outfile.stem).name
+    if copy_deps:
+        style = "<style>\n%s</style>" % (_PAGE / "style.css").read_text(encoding="utf-8")
+        script = "<script>\n%s</script>" % (_PAGE / "viewer.js").read_text(encoding="utf-8")
+    else:
+        style = '<link rel="stylesheet" href="%s">' % html.escape((_PAGE / "style.css").resolve().as_uri())
+        script = '<script src="%s"></script>' % html.escape((_PAGE / "viewer.js").resolve().as_uri())
+    parts = {"title": html.escape(str(title)), "style": style, "graph": safe_json(graph), "script": script}
+    page = (_PAGE / "page.html").read_text(encoding="utf-8")
+    # One pass, so that nothing is looked for in what was put in.
+    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], page)
+    outfile.parent.mkdir(parents=True, exist_ok=True)
+    outfile.write_text(page, encoding="utf-8")
+
+
+def d3write(fct, path, *args, **kwargs):
+    """Write a graph in the language of Graphviz.
+
+    Parameters
+    ----------
+    fct : compiled function, FunctionGraph, variable, Apply or list of variables
+    path : str or path
+    *args, **kwargs
+        For `formatting.PyDotFormatter`.
+
+    Raises
+    ------
+    ImportError
+        When pydot is missing.
+    """
+    PyDotFormatter(*args, **kwargs)(fct).write_raw(str(path))

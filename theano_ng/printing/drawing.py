@@ -1,0 +1,305 @@
+"""A graph, and the graphs inside its nodes, as plain records from which pictures are made."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from theano_ng.gof.graph import Constant
+from theano_ng.printing.graphs import (
+    contents,
+    inner_graph,
+    is_shared,
+    overwritten_inputs,
+    short_label,
+    shortened,
+    user_frames,
+)
+
+_CHARS = {
+    "complex64": "c",
+    "complex128": "z",
+    "float32": "f",
+    "float64": "d",
+    "int8": "b",
+    "int16": "w",
+    "int32": "i",
+    "int64": "l",
+}
+
+
+def dtype_to_char(dtype):
+    """The letter that names of constructors have for a dtype, as the d of dmatrix; X where there is none."""
+    return _CHARS.get(str(dtype), "X")
+
+
+_SHAPES = {(): "scalar", (False,): "vector", (False, True): "col", (True, False): "row", (False, False): "matrix"}
+
+
+def broadcastable_to_str(b):
+    """What a broadcastable pattern is called, as vector or row; an empty text where it has no name."""
+    return _SHAPES.get(tuple(b), "")
+
+
+def type_to_str(t):
+    """A short text for a type.
+
+    Parameters
+    ----------
+    t : Type
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from theano_ng import tensor
+    >>> type_to_str(tensor.dmatrix), type_to_str(tensor.TensorType("float16", (False,))), type_to_str(tensor.ftensor3)
+    ('dmatrix', 'float16 vector', 'float32 3D')
+    """
+    dtype, pattern = getattr(t, "dtype", None), getattr(t, "broadcastable", None)
+    if dtype is None or pattern is None or hasattr(t, "format"):
+        return str(t)
+    shape, char = broadcastable_to_str(pattern), dtype_to_char(dtype)
+    if not shape:
+        return "%s %dD" % (dtype, len(pattern))
+    return "%s %s" % (dtype, shape) if char == "X" else char + shape
+
+
+def var_label(var, precision=3):
+    """The text on a variable: its name, the value of a constant, or the type.
+
+    Parameters
+    ----------
+    var : Variable
+    precision : int
+        Digits behind the point.
+    """
+    if var.name is not None:
+        return var.name
+    if isinstance(var, Constant):
+        try:
+            value = np.asarray(var.data)
+            if value.dtype != object:
+                lines = np.array2string(value, precision=precision, threshold=8, edgeitems=2).split("\n")
+                return lines[0] + (" ..." if len(lines) > 1 else "")
+        except (TypeError, ValueError):
+            pass  # the value of somebody's type, which is no array
+        return str(var.data)[:40]
+    return type_to_str(var.type)
+
+
+MOST_TEXT = 2000
+"""Characters of the full name of an Op that are kept."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node of a picture.
+
+    Attributes
+    ----------
+    kind : str
+        ``'apply'``; of variables ``'input'``, ``'shared_input'``, ``'constant_input'``, ``'output'``, ``'unused'`` or ``'variable'``.
+    label : str
+    thing : Apply or Variable
+    node_type : str
+        Of a variable its type, of an Apply node the class of its Op.
+    text : str
+        The whole name of the Op, or what is known of the variable.
+    frames : list
+        Lines of the user's program, see `printing.graphs.user_frames`.
+    drawing : int or None
+        Number of the `Drawing` inside.
+    """
+
+    kind: str
+    label: str
+    thing: object
+    node_type: str
+    text: str
+    frames: list
+    drawing: int | None = None
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A value on its way from a box to another.
+
+    Attributes
+    ----------
+    start, end : int
+        Numbers of boxes.
+    start_port, end_port : int or None
+        Which output of an Apply node at the start, and which input of one at the end.
+    label : str
+    effect : str
+        ``''``, ``'viewed'`` or ``'destroyed'``: what the node at the end does to it.
+    """
+
+    start: int
+    end: int
+    start_port: int | None
+    end_port: int | None
+    label: str
+    effect: str = ""
+
+
+@dataclass
+class Drawing:
+    """The picture of one graph.
+
+    Attributes
+    ----------
+    boxes : list of Box
+    arrows : list of Arrow
+    inputs, outputs : list of int
+        Boxes of the graph's inputs and outputs.
+    profile : ProfileStats or None
+        Of the function that runs this graph, if it was measured.
+    """
+
+    boxes: list = field(default_factory=list)
+    arrows: list = field(default_factory=list)
+    inputs: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
+    profile: object = None
+
+
+class Reader:
+    """Reads graphs into drawings.
+
+    Parameters
+    ----------
+    compact : bool
+        Leave out intermediate variables without a name: an arrow leads from node to node.
+    formulas : bool
+        Elementwise Ops of several steps have a drawing of what they compute of one element.
+    """
+
+    def __init__(self, compact, formulas=False):
+        self.compact = compact
+        self.formulas = formulas
+
+    def read(self, fct, who):
+        """The drawings of a graph: its own first, then one for each graph inside. An Op that is used often has one drawing.
+
+        Parameters
+        ----------
+        fct : object
+            What `printing.graphs.contents` takes.
+        who : str
+            Named in errors.
+
+        Returns
+        -------
+        list of Drawing
+        """
+        graphs = [contents(fct, who)]
+        numbers = {}  # op -> number of its drawing, which keeps the op alive as long as it is known by its id
+        drawings = []
+        while len(drawings) < len(graphs):
+            graph = graphs[len(drawings)]
+            inside = {}
+            for node in graph.nodes:
+                key = id(node.op)
+                if key not in numbers:
+                    inner = inner_graph(node.op, self.formulas)
+                    numbers[key] = (node.op, None if inner is None else len(graphs))
+                    if inner is not None:
+                        graphs.append(contents(inner, who))
+                inside[node] = numbers[key][1]
+            drawings.append(self.drawing(graph, graph.nodes, inside))
+        return drawings
+
+    def drawing(self, graph, nodes, inside=None):
+        """The drawing of one graph, or of a part of it.
+
+        Parameters
+        ----------
+        graph : Contents
+        nodes : list of Apply
+            Those of the graph that are drawn, in order. What others compute looks like an input.
+        inside : dict, optional
+            Node -> number of the drawing inside, or None.
+
+        Returns
+        -------
+        Drawing
+        """
+        inside = {} if inside is None else inside
+        drawing = Drawing(profile=graph.profile)
+        places = {}
+        drawn = set(nodes)
+        inputs, outputs = dict.fromkeys(graph.inputs), dict.fromkeys(graph.outputs)
+        used = {v for node in graph.nodes for v in node.inputs} | set(outputs)
+        if len(drawn) < len(graph.nodes):
+            # The inputs of the rest are not in the picture.
+            read = {v for node in nodes for v in node.inputs} | set(outputs)
+            graph = graph._replace(inputs=[v for v in graph.inputs if v in read or v not in used])
+
+        def add(thing, kind, label, node_type, text, number=None):
+            places[thing] = len(drawing.boxes)
+            drawing.boxes.append(Box(kind, label, thing, node_type, text, user_frames(thing), number))
+
+        def add_variable(v):
+            if v not in used:
+                kind = "unused"
+            elif isinstance(v, Constant):
+                kind = "constant_input"
+            elif v in graph.shared or is_shared(v):
+                kind = "shared_input"
+            elif v in inputs or v.owner is None or v.owner not in drawn:
+                kind = "input"
+            else:
+                kind = "output" if v in outputs else "variable"
+            add(v, kind, var_label(v), str(v.type), self._about(v, graph))
+
+        for v in graph.inputs:
+            add_variable(v)
+        for node in nodes:
+            add(
+                node,
+                "apply",
+                short_label(node.op),
+                type(node.op).__name__,
+                shortened(str(node.op), MOST_TEXT),
+                inside.get(node),
+            )
+            here, effects = places[node], overwritten_inputs(node.op)
+            for i, v in enumerate(node.inputs):
+                if v not in places and (v.owner is None or v.owner not in places):
+                    add_variable(v)
+                start, port = (places[v], None) if v in places else (places[v.owner], v.index)
+                label = type_to_str(v.type)
+                if len(node.inputs) > 1:
+                    label = "%d %s" % (i, label)
+                drawing.arrows.append(Arrow(start, here, port, i, label, effects.get(i, "")))
+            for i, v in enumerate(node.outputs):
+                if v in inputs:
+                    continue
+                if v in outputs or v.name is not None and v in used or not self.compact:
+                    add_variable(v)
+                    label = type_to_str(v.type)
+                    if len(node.outputs) > 1:
+                        label = "%d %s" % (i, label)
+                    drawing.arrows.append(Arrow(here, places[v], i, None, label))
+        for v in graph.outputs:
+            if v not in places:
+                add_variable(v)
+        drawing.inputs = [places[v] for v in graph.inputs]
+        drawing.outputs = [places[v] for v in graph.outputs]
+        return drawing
+
+    @staticmethod
+    def _about(v, graph):
+        if isinstance(v, Constant):
+            try:
+                value = np.asarray(v.data)
+                text = np.array2string(value, threshold=20, edgeitems=3) if value.dtype != object else repr(v.data)
+            except Exception as failure:  # the text of a value of somebody's type
+                text = "a value without text (%s)" % type(failure).__name__
+            return shortened(text, 400)
+        if v in graph.updates:
+            return "new value of %s" % graph.updates[v]
+        return ""

@@ -1,0 +1,217 @@
+"""What pictures of graphs ask of a graph: its nodes, graphs inside nodes, and the lines of the user's program that made it."""
+
+import os
+from collections import namedtuple
+
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Apply, Constant, Variable, io_toposort
+from theano_ng.gof.graph import inputs as graph_inputs
+from theano_ng.gof.op import ops_with_inner_function
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+Contents = namedtuple(
+    "Contents", "inputs outputs nodes updates shared profile name", defaults=({}, frozenset(), None, None)
+)
+Contents.__doc__ = """A graph that is to be shown.
+
+Attributes
+----------
+inputs, outputs : list of Variable
+nodes : list of Apply
+    In order of execution.
+updates : dict of Variable to Variable
+    Those of `outputs` that are new values of shared variables -> the input that has the old value.
+shared : set of Variable
+    Those of `inputs` that hold values of shared variables.
+profile : ProfileStats or None
+name : str or None
+"""
+
+
+def contents(fct, who="pydotprint"):
+    """The graph of what a user hands over.
+
+    Parameters
+    ----------
+    fct : compiled function, FunctionGraph, Variable, Apply or non-empty list of Variable
+        Anything else that has lists of variables ``inputs`` and ``outputs``, as the graphs inside Ops have, is taken too.
+    who : str
+        Named in the error.
+
+    Returns
+    -------
+    Contents
+
+    Raises
+    ------
+    ValueError
+        When it is nothing of that kind.
+    """
+    if hasattr(fct, "maker") and hasattr(fct.maker, "fgraph"):
+        fgraph = fct.maker.fgraph
+        pairs = getattr(fgraph, "update_mapping", None) or {}
+        specs = getattr(fct.maker, "inputs", None) or []
+        shared = {v for spec, v in zip(specs, fgraph.inputs) if getattr(spec, "implicit", False)}
+        return Contents(
+            list(fgraph.inputs),
+            list(fgraph.outputs),
+            fgraph.toposort(),
+            {fgraph.outputs[k]: fgraph.inputs[i] for k, i in pairs.items()},
+            shared,
+            getattr(fct, "profile", None),
+            getattr(fct, "name", None),
+        )
+    if isinstance(fct, FunctionGraph):
+        return Contents(list(fct.inputs), list(fct.outputs), fct.toposort())
+    if isinstance(fct, Variable):
+        fct = [fct]
+    elif isinstance(fct, Apply):
+        fct = fct.outputs
+    if isinstance(fct, (list, tuple)) and fct and all(isinstance(v, Variable) for v in fct):
+        outputs = list(fct)
+        inputs = [i for i in graph_inputs(outputs) if not isinstance(i, Constant)]
+        return Contents(inputs, outputs, list(io_toposort(inputs, outputs)))
+    inputs, outputs = getattr(fct, "inputs", None), getattr(fct, "outputs", None)
+    if (
+        isinstance(inputs, list)
+        and isinstance(outputs, list)
+        and all(isinstance(v, Variable) for v in inputs + outputs)
+    ):
+        return Contents(list(inputs), list(outputs), list(io_toposort(inputs, outputs)))
+    raise ValueError(
+        "%s expects as input a theano.function, a FunctionGraph, an Apply, a Variable or a non-empty list of Variables; got %s"
+        % (who, type(fct)),
+        fct,
+    )
+
+
+def is_shared(variable):
+    """Whether a variable is a shared one: compile is above this package, so they are known by their container."""
+    return hasattr(variable, "container")
+
+
+def inner_graph(op, formulas=False):
+    """The graph inside an Op: as it runs where it has been compiled, otherwise as it was written.
+
+    Parameters
+    ----------
+    op : Op
+    formulas : bool
+        What an elementwise Op computes of one element is a graph, too.
+
+    Returns
+    -------
+    Function, Contents or None
+        What `contents` takes; None when there is no graph inside.
+    """
+    inner = getattr(op, "inner_graph", None)
+    if inner is not None:
+        for made in (getattr(inner, "functions", None), getattr(inner, "makers", None)):
+            for one in (made or {}).values():
+                return one if hasattr(one, "maker") else _OfMaker(one, getattr(one, "profile", None))
+        return inner
+    name = ops_with_inner_function.get(type(op))
+    if name is not None:
+        function = getattr(op, name, None)
+        return function if hasattr(function, "maker") else None
+    if formulas:
+        return getattr(getattr(op, "scalar_op", None), "fgraph", None)
+    return None
+
+
+# A FunctionMaker in the place of the function that it makes.
+_OfMaker = namedtuple("_OfMaker", "maker profile")
+
+
+def user_frames(thing):
+    """The levels of the user's program at which a variable, or the first output of a node, was made.
+
+    Parameters
+    ----------
+    thing : Variable or Apply
+
+    Returns
+    -------
+    list of (str, int, str, str or None)
+        File, line, function and text of the line, outermost first; the package's own levels are left out.
+    """
+    variable = thing.outputs[0] if isinstance(thing, Apply) and thing.outputs else thing
+    traces = getattr(variable.tag, "trace", None)
+    if not traces:
+        return []
+    # One stack, or a list of them of which the first is that of the node itself.
+    one = isinstance(traces[0], tuple) and len(traces[0]) > 2 and isinstance(traces[0][0], str)
+    frames = []
+    for file, line, function, *text in traces if one else traces[0]:
+        if file and not (file.startswith(_PACKAGE) and "tests" not in file[len(_PACKAGE) :].split(os.sep)):
+            frames.append((file, line, function, text[0] if text else None))
+    return frames
+
+
+_NOISE = ("no_inplace", "inplace")
+
+
+def short_label(op, size=48):
+    """What an Op does, in a few characters.
+
+    Parameters
+    ----------
+    op : Op
+    size : int
+        Longer texts are cut.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from theano_ng import tensor
+    >>> x = tensor.matrix("x")
+    >>> [short_label(y.owner.op) for y in (tensor.tanh(x), x.sum(axis=0), x.T, tensor.dot(x, x))]
+    ['tanh', 'Sum{axis=[0]}', 'DimShuffle{1,0}', 'dot']
+    """
+    if type(op).__name__ == "Scan":
+        return shortened("scan %s" % (getattr(op, "name", None) or ""), size).strip()
+    if "inner_graph" in vars(op) and getattr(op, "name", None):
+        return shortened(op.name, size)
+    # A reduction of what is computed in the same loop prints as both.
+    parts = [_short(part) for part in str(op).split(" of ")]
+    return shortened(" of ".join(parts), size)
+
+
+def _short(text):
+    text = " ".join(text.split()).removeprefix("Inplace")
+    name, brace, props = text.partition("{")
+    if not brace or not props.endswith("}"):
+        # An elementwise Op in place ends with the pairs of output and input.
+        head, bracket, _ = text.partition("}[(")
+        return _short(head + "}") if bracket else text
+    props = props[:-1]
+    if name == "Elemwise":
+        props = props.removesuffix(",no_inplace").removesuffix(",inplace")
+        if props.startswith("Composite{") and props.endswith("}"):
+            props = props[len("Composite{") : -1]
+        return props
+    if "=" in props or props in _NOISE:
+        kept = [
+            p for p in props.split(", ") if p not in _NOISE and not p.startswith(("acc_dtype=", "inplace=", "inline="))
+        ]
+        return "%s{%s}" % (name, ", ".join(kept)) if kept else name
+    return text
+
+
+def shortened(text, size):
+    """A text of at most `size` characters; what is cut shows as an ellipsis."""
+    return text[: max(size - 3, 0)] + "..." if len(text) > size else text
+
+
+def overwritten_inputs(op):
+    """Input -> ``'destroyed'`` or ``'viewed'``, for the inputs that an Op overwrites or returns views of."""
+    found = {}
+    for name, kind in (("view_map", "viewed"), ("destroy_map", "destroyed")):
+        for positions in (getattr(op, name, None) or {}).values():
+            found.update(dict.fromkeys(positions, kind))
+    return found

@@ -1,0 +1,214 @@
+"""What notebooks show of graphs: a picture where Graphviz can draw it, otherwise an outline in HTML."""
+
+import functools
+import html as html_module
+import re
+import shutil
+import subprocess
+
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.printing.drawing import Reader, type_to_str, var_label
+from theano_ng.printing.graphs import contents, short_label, shortened
+
+MOST_OPS = 60
+"""Ops of a picture; of larger graphs the part nearest to the outputs is drawn."""
+
+MOST_LINES = 300
+"""Lines of an outline."""
+
+MOST_LEVELS = 60
+"""How deep an outline is nested."""
+
+COLORS = {
+    "input": "#d3f2c8",
+    "shared_input": "#e9f2b8",
+    "constant_input": "#ccf5e1",
+    "output": "#cfe6ff",
+    "unused": "#eeeeee",
+    "variable": "#ffffff",
+    "apply": "#fdebd8",
+}
+
+
+@functools.cache
+def _dot():
+    return shutil.which("dot")
+
+
+def _is_leaf(thing):
+    """Whether there is no graph to be shown: an input, a constant or a shared variable."""
+    return isinstance(thing, Variable) and thing.owner is None
+
+
+def svg(thing):
+    """A picture of a graph, at most as wide as the page.
+
+    Parameters
+    ----------
+    thing : Function, FunctionGraph, Variable or Apply
+
+    Returns
+    -------
+    str or None
+        None for a variable without a graph, and where Graphviz is missing or fails.
+    """
+    if _is_leaf(thing) or _dot() is None:
+        return None
+    try:
+        text = subprocess.run(
+            [_dot(), "-Tsvg"], input=_dot_text(thing), capture_output=True, encoding="utf-8", timeout=20, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+    # A pixel for a point; narrower where the page is.
+    return re.sub(
+        r'<svg width="(\d+)pt" height="\d+pt"',
+        r'<svg style="width:\1px;max-width:100%;height:auto"',
+        text[text.index("<svg") :],
+        count=1,
+    )
+
+
+def _nearest(graph, most):
+    """At most `most` of the nodes of a graph, in order: those nearest to the outputs."""
+    if len(graph.nodes) <= most:
+        return graph.nodes
+    kept = {}
+    level = dict.fromkeys(v.owner for v in graph.outputs if v.owner is not None)
+    while level and len(kept) < most:
+        kept.update(dict.fromkeys(list(level)[: most - len(kept)]))
+        below = (v.owner for node in level for v in node.inputs if v.owner is not None)
+        level = {node: None for node in below if node not in kept}
+    return [node for node in graph.nodes if node in kept]
+
+
+def _quoted(text):
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"%s"' % "".join(c if c.isprintable() else " " for c in text)
+
+
+def _dot_text(thing):
+    """The picture in Graphviz's language."""
+    graph = contents(thing, "the picture")
+    kept = _nearest(graph, MOST_OPS)
+    left_out = len(graph.nodes) - len(kept)
+    drawing = Reader(compact=True).drawing(graph, kept)
+    lines = [
+        "digraph {",
+        'graph [bgcolor="transparent", ranksep=0.3, nodesep=0.2];',
+        'node [fontname="Helvetica", fontsize=11, style=filled, height=0.3, margin="0.08,0.03", color="#57636f"];',
+        'edge [fontname="Helvetica", fontsize=9, arrowsize=0.6, color="#57636f", fontcolor="#57636f"];',
+    ]
+    for i, box in enumerate(drawing.boxes):
+        shape = "ellipse" if box.kind == "apply" else "box"
+        if left_out and box.kind != "apply" and box.thing.owner is not None and box.thing.owner not in kept:
+            shape = "note"
+        lines.append(
+            "n%d [label=%s, shape=%s, fillcolor=%s, tooltip=%s];"
+            % (
+                i,
+                _quoted(shortened(box.label, 40)),
+                shape,
+                _quoted(COLORS[box.kind]),
+                _quoted(box.text or box.node_type),
+            )
+        )
+    for arrow in drawing.arrows:
+        color = {"viewed": ', color="dodgerblue"', "destroyed": ', color="red"'}.get(arrow.effect, "")
+        lines.append("n%d -> n%d [label=%s%s];" % (arrow.start, arrow.end, _quoted(arrow.label), color))
+    if left_out:
+        lines.append(
+            'graph [label=%s, labelloc=t, fontname="Helvetica", fontsize=11];'
+            % _quoted("the %d ops nearest to the outputs; %s more are left out" % (len(kept), "{:,}".format(left_out)))
+        )
+    lines.append("}")
+    return "\n".join(lines)
+
+
+def html(thing):
+    """An outline of a graph, whose branches open and close.
+
+    Parameters
+    ----------
+    thing : Function, FunctionGraph, Variable or Apply
+
+    Returns
+    -------
+    str or None
+        None for a variable without a graph, and where `svg` gives a picture: notebooks show one of the two.
+    """
+    if _is_leaf(thing) or _dot() is not None:
+        return None
+    return outline(thing)
+
+
+def outline(thing):
+    """The outline itself, see `html`.
+
+    Parameters
+    ----------
+    thing : Function, FunctionGraph, Variable or Apply
+
+    Returns
+    -------
+    str
+    """
+    graph = contents(thing, "the outline")
+    parts = ['<div style="font-family:monospace;white-space:nowrap">']
+    if not isinstance(thing, (Variable, Apply)):
+        parts.append("<div>inputs: %s</div>" % ", ".join(_described(v) for v in graph.inputs))
+    numbers, lines = {}, 0
+    # What is still to be written, the next last: a text that closes, or a variable and how deep it lies.
+    todo = [(v, 0) for v in reversed(graph.outputs)]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        v, depth = item
+        if lines >= MOST_LINES:
+            continue
+        lines += 1
+        node = v.owner
+        new = " = new value of <b>%s</b>" % _escaped(graph.updates[v].name) if depth == 0 and v in graph.updates else ""
+        if node is None or v in graph.inputs:
+            parts.append("<div>%s%s</div>" % (_described(v), new))
+            continue
+        label = "%s%s" % (_escaped(short_label(node.op)), ".%d" % v.index if len(node.outputs) > 1 else "")
+        name = " <b>%s</b>" % _escaped(v.name) if v.name else ""
+        known = node in numbers
+        number = numbers.setdefault(node, len(numbers) + 1)
+        head = '%s%s <span style="color:#777">%s [%d]</span>%s' % (
+            label,
+            name,
+            _escaped(type_to_str(v.type)),
+            number,
+            new,
+        )
+        if known or depth >= MOST_LEVELS:
+            parts.append("<div>%s %s</div>" % (head, "as above" if known else "..."))
+            continue
+        parts.append(
+            '<details%s style="margin-left:1em"><summary style="margin-left:-1em">%s</summary>'
+            % (' open=""' if depth < 4 else "", head)
+        )
+        todo.append("</details>")
+        todo.extend((i, depth + 1) for i in reversed(node.inputs))
+    left_out = len(graph.nodes) - len(numbers)
+    if left_out > 0:
+        parts.append("<div><i>%s more ops are left out</i></div>" % "{:,}".format(left_out))
+    parts.append("</div>")
+    return "\n".join(parts)
+
+
+def _escaped(text):
+    return html_module.escape(str(text))
+
+
+def _described(v):
+    text = _escaped(shortened(var_label(v), 60))
+    return (
+        text
+        if isinstance(v, Constant) or v.name is None
+        else '%s <span style="color:#777">%s</span>' % (text, _escaped(type_to_str(v.type)))
+    )
