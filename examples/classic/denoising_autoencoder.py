@@ -66,7 +66,7 @@ def main(report):
             ("filters", model.W.get_value().T[:40]),
         ]
         for a, (title, images) in zip(axes, parts):
-            a.imshow(tiles(images, 5), cmap="gray")
+            a.imshow(tiles(images[:20], 4), cmap="gray")
             a.set_title(title)
             a.axis("off")
 

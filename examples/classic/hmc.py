@@ -11,7 +11,7 @@ import theano
 import theano.tensor as T
 from theano.tensor.shared_randomstreams import RandomStreams
 
-CHAINS, LEAPS, TARGET = 50, 15, 0.8
+CHAINS, LEAPS, TARGET = 50, 20, 0.95
 
 
 def energy(q):

@@ -72,9 +72,9 @@ def main(report):
 
     def draw(figure):
         axes = figure.subplots(1, 3)
-        parts = [("data", train_x[:40], 8), ("filters", model.W.get_value().T[:40], 8), ("fantasies", particles, 5)]
-        for a, (title, images, across) in zip(axes, parts):
-            a.imshow(tiles(images, across), cmap="gray")
+        parts = [("data", train_x), ("filters", model.W.get_value().T), ("fantasies", particles)]
+        for a, (title, images) in zip(axes, parts):
+            a.imshow(tiles(images[:20], 5), cmap="gray")
             a.set_title(title)
             a.axis("off")
 

@@ -67,10 +67,10 @@ class Report:
         self.small = self.options.small
         self.rows, self.sums, self.seconds, self.ready = [], {}, [], None
 
-    def step(self, function, *arguments):
+    def step(self, function, *arguments, **options):
         """The result of one step of the program; its time is kept."""
         before = time.time()
-        result = function(*arguments)
+        result = function(*arguments, **options)
         now = time.time()
         if self.ready is None:
             self.ready = now - STARTED

@@ -79,7 +79,7 @@ def main(report):
         axes[0].set_title("test digits on the plane")
         line = np.linspace(-2, 2, 12)
         grid = np.array([[a, b] for b in line[::-1] for a in line], theano.config.floatX)
-        axes[1].imshow(tiles(draw_digits(grid), 12), cmap="gray_r")
+        axes[1].imshow(tiles(draw_digits(grid), 12), cmap="gray")
         axes[1].set_title("digits from the plane")
         axes[1].axis("off")
 

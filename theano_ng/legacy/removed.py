@@ -318,6 +318,43 @@ def _pkg_resources(module):
     module.require = lambda *names: [module.get_distribution(name) for name in names]
     module.DistributionNotFound = metadata.PackageNotFoundError
     module.Distribution = Distribution
+    module.parse_version = _version
+
+
+_STAGES = {
+    "dev": -4,
+    "a": -3,
+    "alpha": -3,
+    "b": -2,
+    "beta": -2,
+    "c": -1,
+    "rc": -1,
+    "pre": -1,
+    "preview": -1,
+    "post": 1,
+    "rev": 1,
+    "r": 1,
+}
+
+
+def _version(text):
+    """What orders versions as PEP 440 does: the epoch, the numbers without zeros at the end, and pairs of a stage and its number."""
+    epoch, _, rest = text.lower().strip().lstrip("v").rpartition("!")
+    public, _, local = rest.partition("+")
+    numbers = re.match(r"[\d.]*", public)[0]
+    release = [int(n) for n in numbers.split(".") if n]
+    while release and release[-1] == 0:
+        release.pop()
+    stages = [
+        (_STAGES.get(name, -5), int(n or 0)) for name, n in re.findall(r"([a-z]+)[._-]?(\d*)", public[len(numbers) :])
+    ]
+    # A final release lies between its candidates and what was corrected after it, and a stage's development versions before it.
+    return (
+        int(epoch or 0),
+        tuple(release),
+        (*stages, (0, 0)),
+        tuple((n.isdigit(), int(n) if n.isdigit() else n) for n in re.split(r"[._-]", local) if n),
+    )
 
 
 class _Tester:

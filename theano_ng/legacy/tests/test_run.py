@@ -104,6 +104,16 @@ class TestNames(unittest.TestCase):
                 with self.subTest(module=module, name=name):
                     self.assertIsNotNone(getattr(target, name))
 
+    def test_versions(self):
+        version = removed._version
+        # the order of PEP 440's summary of forms
+        ordered = "1.0.dev1 1.0a1.dev1 1.0a1 1.0a1.post1 1.0a10 1.0b2 1.0rc1 1.0 1.0+a.2 1.0+1 1.0.post1.dev1 1.0.post1 1.0.1 1.2 1.10 1!0.1"
+        versions = [version(text) for text in ordered.split()]
+        self.assertEqual(versions, sorted(versions))
+        self.assertEqual(len(set(versions)), len(versions))
+        for text, other in [("1.0", "1.0.0"), ("v1.0rc1", "1.0.c1"), ("1.0.post1", "1.0-r1")]:
+            self.assertEqual(version(text), version(other))
+
     def test_values(self):
         self.assertIs(np.float, float)
         self.assertEqual(np.NINF, -np.inf)
