@@ -10,6 +10,7 @@ import os
 import tempfile
 
 import numpy as np
+import theano.ifelse  # Keras uses it, and imports theano alone
 from keras import backend as K
 
 K.set_floatx("float64")

@@ -3,6 +3,7 @@
 from support import Report, digits
 
 import numpy as np
+import theano.ifelse  # Keras uses it, and imports theano alone
 from keras import backend as K
 
 K.set_floatx("float64")
