@@ -38,10 +38,10 @@ def checksum(value):
 
 
 def tiles(images, across, shape=(8, 8)):
-    """Images as one, in rows of `across`, each scaled to 0..1, with a pixel of white between them."""
+    """Images as one, in rows of `across`, each scaled to 0..1, with pixels of NaN between them, which matplotlib leaves white."""
     images = np.asarray(images, "float64").reshape((-1,) + shape)
     down = -(-len(images) // across)
-    page = np.ones((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1))
+    page = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
     for k, image in enumerate(images):
         top, left = k // across * (shape[0] + 1), k % across * (shape[1] + 1)
         spread = image.max() - image.min()
@@ -112,7 +112,7 @@ class Report:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
 
-            figure = Figure(figsize=(7, 3))
+            figure = Figure(figsize=(8, 3.4))
             FigureCanvasAgg(figure)
             draw(figure)
             figure.savefig(self.options.picture, dpi=80, bbox_inches="tight")

@@ -77,9 +77,9 @@ def main(report):
         axes = figure.subplots(1, 2)
         axes[0].scatter(places[:, 0], places[:, 1], c=test_y, cmap="tab10", s=6)
         axes[0].set_title("test digits on the plane")
-        line = np.linspace(-2, 2, 12)
+        line = np.linspace(-2, 2, 10)
         grid = np.array([[a, b] for b in line[::-1] for a in line], theano.config.floatX)
-        axes[1].imshow(tiles(draw_digits(grid), 12), cmap="gray")
+        axes[1].imshow(tiles(draw_digits(grid), 10), cmap="gray", interpolation="nearest")
         axes[1].set_title("digits from the plane")
         axes[1].axis("off")
 
