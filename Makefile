@@ -10,7 +10,7 @@ STAMP = $(VENV)/.built
 comma = ,
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-.PHONY: demo test test-debug test-debug-sample audit sanitize doc format wheel clean
+.PHONY: demo test test-debug test-debug-sample test-clients audit sanitize doc format wheel clean
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
@@ -50,6 +50,11 @@ audit: $(STAMP)
 	mkdir -p build
 	$(VENV)/bin/theano_ng-audit $(AUDIT_CASES) --processes $(AUDIT_PROCESSES) --examples $(AUDIT_EXAMPLES) --time $(AUDIT_SECONDS) \
 		--json build/audit.json
+
+# Lasagne, Keras, PyMC3 and the programs of examples/classic, each client in an environment of its own, filled from PyPI: numbers are those of
+# Theano 1.0.5, run beside them where there is Python 3.8 (OLD_PYTHON), else those recorded.
+test-clients: $(STAMP)
+	$(VENV)/bin/python benchmarks/clients/check.py --table build/clients/table.md $(CLIENTS)
 
 doc: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[doc]'

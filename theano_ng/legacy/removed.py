@@ -117,8 +117,14 @@ MODULES = {"pkg_resources": "_pkg_resources"}
 """Module that is gone -> the function of this file that fills one in its place."""
 
 
+BEHAVIOUR = {"h5py._hl.attrs": "_decodable_attributes"}
+"""Module that answers otherwise than it did -> the function of this file that lets it answer so, and returns what undoes that."""
+
+
 def give_back(report=None):
     """Give modules the names back that they lost, and programs the modules; what is there is left alone.
+
+    Text that h5py reads from attributes can be decoded again: since h5py 3 it is.
 
     Parameters
     ----------
@@ -131,7 +137,7 @@ def give_back(report=None):
         sys.meta_path.insert(0, _Imports(report))
         # Behind all others: it is asked for what they do not find.
         sys.meta_path.append(_LostModules(report))
-    for module in NAMES:
+    for module in (*NAMES, *BEHAVIOUR):
         if module in sys.modules:
             _attach(sys.modules[module], report)
 
@@ -142,6 +148,8 @@ def take_back():
         sys.meta_path.remove(finder)
         for module in finder.made:
             sys.modules.pop(module, None)
+    while _undo:
+        _undo.popitem()[1]()
     for module in NAMES:
         lost = vars(sys.modules.get(module, types)).get("__getattr__")
         if isinstance(lost, _Lost):
@@ -177,6 +185,8 @@ def _hint(text):
         if name in NAMES.get(module, ()):
             replacement = _shown(NAMES[module][name])
             return "%s.%s was removed: theano_ng-run --numpy-names gives it back, as %s" % (module, name, replacement)
+    if text == "'str' object has no attribute 'decode'":
+        return "text that h5py reads is decoded since h5py 3: theano_ng-run --numpy-names lets programs decode it"
     found = _NO_MODULE.search(text)
     if found is not None and found[1] in MODULES:
         return "%s is gone: theano_ng-run --numpy-names gives back what programs used of it" % found[1]
@@ -213,7 +223,15 @@ class _Lost:
         return value
 
 
+_undo = {}
+"""Module of `BEHAVIOUR` -> what undoes the change that was made to it."""
+
+
 def _attach(module, report):
+    if module.__name__ in BEHAVIOUR:
+        if module.__name__ not in _undo:
+            _undo[module.__name__] = _value(BEHAVIOUR[module.__name__])(module, report)
+        return
     former = vars(module).get("__getattr__")
     if not isinstance(former, _Lost):
         module.__getattr__ = _Lost(module.__name__, former, report)
@@ -228,7 +246,7 @@ class _Imports:
         self.report = report
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname not in NAMES:
+        if fullname not in NAMES and fullname not in BEHAVIOUR:
             return None
         others = (finder.find_spec(fullname, path, target) for finder in sys.meta_path if finder is not self)
         spec = next((spec for spec in others if spec is not None), None)
@@ -318,6 +336,68 @@ def _pkg_resources(module):
     module.require = lambda *names: [module.get_distribution(name) for name in names]
     module.DistributionNotFound = metadata.PackageNotFoundError
     module.Distribution = Distribution
+    module.parse_version = _version
+
+
+def _decodable_attributes(module, report):
+    """Let attributes of HDF5 files that are text be decoded, as they had to be before h5py 3; returns what undoes it."""
+    read, reported = module.AttributeManager.__getitem__, set()
+
+    class Text(str):
+        def decode(self, encoding="utf-8", errors="strict"):
+            place = _place(sys._getframe(1))
+            if place not in reported:
+                reported.add(place)
+                report("decode() of text read by h5py", "decoded", *place)
+            return str(self)
+
+    def __getitem__(self, name):
+        value = read(self, name)
+        if isinstance(value, str):
+            return Text(value)
+        if isinstance(value, np.ndarray) and value.dtype == object:
+            texts = [Text(v) if isinstance(v, str) else v for v in value.flat]
+            value = np.array([*texts, None], object)[:-1].reshape(value.shape)
+        return value
+
+    module.AttributeManager.__getitem__ = __getitem__
+    return lambda: setattr(module.AttributeManager, "__getitem__", read)
+
+
+_STAGES = {
+    "dev": -4,
+    "a": -3,
+    "alpha": -3,
+    "b": -2,
+    "beta": -2,
+    "c": -1,
+    "rc": -1,
+    "pre": -1,
+    "preview": -1,
+    "post": 1,
+    "rev": 1,
+    "r": 1,
+}
+
+
+def _version(text):
+    """What orders versions as PEP 440 does: the epoch, the numbers without zeros at the end, and pairs of a stage and its number."""
+    epoch, _, rest = text.lower().strip().lstrip("v").rpartition("!")
+    public, _, local = rest.partition("+")
+    numbers = re.match(r"[\d.]*", public)[0]
+    release = [int(n) for n in numbers.split(".") if n]
+    while release and release[-1] == 0:
+        release.pop()
+    stages = [
+        (_STAGES.get(name, -5), int(n or 0)) for name, n in re.findall(r"([a-z]+)[._-]?(\d*)", public[len(numbers) :])
+    ]
+    # A final release lies between its candidates and what was corrected after it, and a stage's development versions before it.
+    return (
+        int(epoch or 0),
+        tuple(release),
+        (*stages, (0, 0)),
+        tuple((n.isdigit(), int(n) if n.isdigit() else n) for n in re.split(r"[._-]", local) if n),
+    )
 
 
 class _Tester:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import types
 import unittest
 
 import numpy as np
@@ -103,6 +104,38 @@ class TestNames(unittest.TestCase):
             for name in names:
                 with self.subTest(module=module, name=name):
                     self.assertIsNotNone(getattr(target, name))
+
+    def test_text_in_hdf5(self):
+        # a stand-in for h5py, which the tests do not need
+        module = types.ModuleType("h5py._hl.attrs")
+
+        class AttributeManager(dict):
+            __getitem__ = dict.__getitem__
+
+        module.AttributeManager = AttributeManager
+        sys.modules["h5py._hl.attrs"] = module
+        self.addCleanup(sys.modules.pop, "h5py._hl.attrs")
+        removed.give_back(lambda *report: self.reports.append(report))
+        attributes = AttributeManager(one="a", many=np.array(["b", "cd"], object), old=np.array([b"e"]), number=3)
+        for _ in range(2):
+            self.assertEqual(attributes["one"].decode("utf8"), "a")
+        self.assertEqual([n.decode("utf8") for n in attributes["many"]], ["b", "cd"])
+        self.assertEqual([n.decode("utf8") for n in attributes["old"]], ["e"])
+        self.assertEqual((attributes["one"], attributes["number"]), ("a", 3))
+        self.assertEqual(len(self.reports), 2)
+        removed.take_back()
+        self.assertIs(type(attributes["one"]), str)
+        self.assertIn("h5py 3", removed.hint(AttributeError("'str' object has no attribute 'decode'")))
+
+    def test_versions(self):
+        version = removed._version
+        # the order of PEP 440's summary of forms
+        ordered = "1.0.dev1 1.0a1.dev1 1.0a1 1.0a1.post1 1.0a10 1.0b2 1.0rc1 1.0 1.0+a.2 1.0+1 1.0.post1.dev1 1.0.post1 1.0.1 1.2 1.10 1!0.1"
+        versions = [version(text) for text in ordered.split()]
+        self.assertEqual(versions, sorted(versions))
+        self.assertEqual(len(set(versions)), len(versions))
+        for text, other in [("1.0", "1.0.0"), ("v1.0rc1", "1.0.c1"), ("1.0.post1", "1.0-r1")]:
+            self.assertEqual(version(text), version(other))
 
     def test_values(self):
         self.assertIs(np.float, float)

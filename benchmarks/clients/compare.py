@@ -1,0 +1,76 @@
+"""Whether two runs of a program agree, quantity by quantity."""
+
+import collections
+
+TOLERANCE = 1e-5
+"""Between numbers, relative to the larger; between projections of arrays, relative to the arrays' norms."""
+
+Horizon = collections.namedtuple("Horizon", "rows later reason")
+"""Rows in which rounding is not amplified yet; the relative difference that later rows may have, by name of the number; and why."""
+
+HORIZONS = {
+    "lstm_text": Horizon(
+        2,
+        {"cost": 0.05, "gradient_norm": 0.3},
+        "steps scaled by the size of small gradients amplify a rounding error some 1e4 times in 120 steps of a recurrent network",
+    ),
+    "pymc3_nuts": Horizon(
+        11,
+        {"mu": 0.1, "tau": 0.15, "sigma": 0.05, "theta_0": 0.1, "theta_7": 0.1},
+        "a Hamiltonian path amplifies rounding exponentially; later rows are compared as estimates, by their Monte Carlo errors",
+    ),
+}
+"""Programs whose last numbers depend on the last bit of the first ones; those of all others are compared to the end."""
+
+
+def differences(program, run, other, small=False):
+    """What two runs disagree in.
+
+    Parameters
+    ----------
+    program : str
+        Its name, without ``.py``.
+    run, other : dict
+        What the program wrote by ``--json``.
+    small : bool
+        Whether these were short runs, which no horizon cuts off.
+
+    Returns
+    -------
+    worst : float
+        The largest relative difference of what is compared to `TOLERANCE`.
+    messages : list of str
+        What differs by more than is allowed.
+    """
+    horizon = None if small else HORIZONS.get(program)
+    worst, messages = 0.0, []
+
+    def compare(what, a, b, size, allowed):
+        nonlocal worst
+        difference = abs(a - b) / size if a != b else 0.0
+        if allowed == TOLERANCE:
+            worst = max(worst, difference)
+        # A difference from or of NaN is one.
+        if not difference <= allowed:
+            messages.append("%s: %s is %r and %r, allowed are %g" % (program, what, a, b, allowed))
+
+    if [sorted(row) for row in run["rows"]] != [sorted(row) for row in other["rows"]]:
+        return float("inf"), ["%s: the rows have other names" % program]
+    for k, (row, other_row) in enumerate(zip(run["rows"], other["rows"])):
+        for name in sorted(row):
+            a, b = row[name], other_row[name]
+            if name == "row":
+                if a != b:
+                    messages.append("%s: row %d is called %s and %s" % (program, k, a, b))
+                continue
+            allowed = TOLERANCE if horizon is None or k < horizon.rows else horizon.later[name]
+            compare("%s of row %s" % (name, row["row"]), a, b, max(abs(a), abs(b)), allowed)
+    if sorted(run["checksums"]) != sorted(other["checksums"]):
+        return float("inf"), [*messages, "%s: the arrays have other names" % program]
+    if horizon is None:
+        for name, (norm, projection) in run["checksums"].items():
+            other_norm, other_projection = other["checksums"][name]
+            size = max(norm, other_norm)
+            compare("the norm of %s" % name, norm, other_norm, size, TOLERANCE)
+            compare("the projection of %s" % name, projection, other_projection, size, TOLERANCE)
+    return worst, messages

@@ -1,0 +1,28 @@
+"""The hierarchical model of `pymc3_nuts.py`, fitted by automatic differentiation variational inference (ADVI) of PyMC3."""
+
+from support import Report
+
+import numpy as np
+import pymc3 as pm
+from pymc3_nuts import model
+
+
+def main(report):
+    with model():
+        inference = pm.ADVI(random_seed=25)
+        # Compiles the step, and makes one.
+        report.step(inference.fit, 1, progressbar=False)
+        step = inference.objective.step_function()
+        for _ in range(20):
+            report.step(step)
+        per_row = 50 if report.small else 1000
+        for row in range(2 if report.small else 5):
+            inference.fit(per_row, progressbar=False)
+            report.row((row + 1) * per_row, loss=np.mean(inference.hist[-per_row:]))
+        approximation = inference.approx
+    report.checksums(mean=approximation.mean.eval(), deviation=approximation.std.eval())
+    report.finish()
+
+
+if __name__ == "__main__":
+    main(Report(__doc__))

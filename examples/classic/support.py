@@ -1,0 +1,118 @@
+"""What the programs of this folder share: the digits, the table that each prints, and what it says about its numbers and times.
+
+It imports no Theano, and runs under Python 3.5 or newer with any NumPy since 1.9.
+"""
+
+import time
+
+STARTED = time.time()  # before anything large is imported: a program imports this file first
+
+import argparse
+import json
+import os
+import sys
+
+import numpy as np
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def digits(seed, test=397):
+    """The handwritten digits of `examples/data`, shuffled.
+
+    Returns
+    -------
+    two pairs (images, labels), for training and for the test: images of 64 pixels from 0 to 1 (float64), and labels (int32)
+    """
+    with np.load(os.path.join(HERE, "..", "data", "digits.npz")) as z:
+        x, y = z["images"] / 16.0, z["labels"].astype("int32")
+    order = np.random.RandomState(seed).permutation(len(x))
+    x, y = x[order], y[order]
+    return (x[:-test], y[:-test]), (x[-test:], y[-test:])
+
+
+def checksum(value):
+    """Two numbers that tell arrays apart: the Euclidean norm, and the product with a direction that favours no element."""
+    flat = np.asarray(value, "float64").ravel()
+    return [float(np.sqrt((flat**2).sum())), float(flat.dot(np.cos(1.0 + np.arange(flat.size))))]
+
+
+def tiles(images, across, shape=(8, 8)):
+    """Images as one, in rows of `across`, each scaled to 0..1, with pixels of NaN between them, which matplotlib leaves white."""
+    images = np.asarray(images, "float64").reshape((-1,) + shape)
+    down = -(-len(images) // across)
+    page = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
+    for k, image in enumerate(images):
+        top, left = k // across * (shape[0] + 1), k % across * (shape[1] + 1)
+        spread = image.max() - image.min()
+        page[top : top + shape[0], left : left + shape[1]] = (image - image.min()) / (spread or 1.0)
+    return page
+
+
+class Report:
+    """The numbers of one run: rows of a table, checksums of arrays, and the times of a step.
+
+    Attributes
+    ----------
+    small : bool
+        Whether the run is to be short.
+    """
+
+    def __init__(self, description, arguments=None):
+        parser = argparse.ArgumentParser(description=description.split("\n\n")[0])
+        parser.add_argument("--small", action="store_true", help="a short run, for tests")
+        parser.add_argument("--json", metavar="FILE", help="write the numbers and times")
+        parser.add_argument("--picture", metavar="FILE", help="draw what was learned (needs matplotlib)")
+        self.options = parser.parse_args(arguments)
+        self.small = self.options.small
+        self.rows, self.sums, self.seconds, self.ready = [], {}, [], None
+
+    def step(self, function, *arguments, **options):
+        """The result of one step of the program; its time is kept."""
+        before = time.time()
+        result = function(*arguments, **options)
+        now = time.time()
+        if self.ready is None:
+            self.ready = now - STARTED
+        else:
+            self.seconds.append(now - before)
+        return result
+
+    def row(self, name, **numbers):
+        """Print a row of the table: the name of its first column, and numbers in the order of their names."""
+        numbers = {key: float(value) for key, value in numbers.items()}
+        if not self.rows:
+            print("".join("%15s" % heading for heading in ["", *sorted(numbers)]))
+        print("%15s" % name + "".join("%15.8g" % numbers[key] for key in sorted(numbers)))
+        sys.stdout.flush()
+        self.rows.append(dict(numbers, row=str(name)))
+
+    def checksums(self, **arrays):
+        """Keep, and print, checksums of arrays."""
+        for name in sorted(arrays):
+            self.sums[name] = checksum(arrays[name])
+            print("%15s%15.8g%15.8g  (norm, projection)" % ((name,) + tuple(self.sums[name])))
+
+    def finish(self, draw=None):
+        """Write what the command line asks for.
+
+        Parameters
+        ----------
+        draw : callable, optional
+            Draws on a figure of matplotlib, which it is given.
+        """
+        # Half the steps are slower than this one; what others do on the machine hardly moves it.
+        step = float(np.median(self.seconds)) if self.seconds else None
+        took = {"ready": self.ready, "step": step, "total": time.time() - STARTED}
+        print("first step after %.2f s, others %s" % (self.ready, "took %.3g ms" % (step * 1e3) if step else "none"))
+        if self.options.json:
+            with open(self.options.json, "w") as f:
+                json.dump({"rows": self.rows, "checksums": self.sums, "seconds": took}, f, indent=1, sort_keys=True)
+        if self.options.picture and draw is not None:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+
+            figure = Figure(figsize=(8, 3.4))
+            FigureCanvasAgg(figure)
+            draw(figure)
+            figure.savefig(self.options.picture, dpi=80, bbox_inches="tight")
