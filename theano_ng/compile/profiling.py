@@ -174,6 +174,10 @@ class ProfileStats:
     linker_make_thunk_time : dict
         By Apply node.
     nb_nodes : int
+    compiled : list of (str, float)
+        What the C compiler was called for, and the seconds it took.
+    graphs_from_disk : int
+        How many rewritten graphs were read from disk instead of being made.
     optimizer_profile : tuple or None
         The optimizer and what it returned, with config.profile_optimizer.
     variable_shape, variable_strides, variable_offset : dict
@@ -186,6 +190,7 @@ class ProfileStats:
     fct_call_time = vm_call_time = 0.0
     fct_callcount = 0
     nb_nodes = -1
+    graphs_from_disk = 0
     optimizer_profile = None
     line_width = None
     show_sum = True
@@ -202,6 +207,7 @@ class ProfileStats:
                 )
         self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
         self.linker_make_thunk_time = {}
+        self.compiled = []
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
         self.node_executed_order, self.node_cleared_order = [], []
         self.dependencies = {}
@@ -227,6 +233,7 @@ class ProfileStats:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        self.__dict__.setdefault("compiled", [])  # profiles of Theano, and of 1.0
         self._called = weakref.WeakSet()
 
     @classmethod
@@ -252,6 +259,8 @@ class ProfileStats:
                 "linker_node_make_thunks",
             ):
                 setattr(total, name, getattr(total, name) + getattr(profile, name))
+            total.graphs_from_disk += profile.graphs_from_disk
+            total.compiled += profile.compiled
             total.nb_nodes = max(total.nb_nodes, 0) + max(profile.nb_nodes, 0)
             for name in (
                 "apply_time",

@@ -8,7 +8,7 @@ is made of a program by `of`; the constructors take the classic arguments.
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import link, progress
 from theano_ng.gof._cvm import CLazyLinker, checked_request
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
@@ -784,8 +784,9 @@ class VM_Linker(link.LocalLinker):
         impl = "py" if self.c_thunks is False else None
         thunks = []
         with link.native_kernels(order if impl is None else ()):
-            for node in order:
+            for i, node in enumerate(order):
                 before = time.perf_counter()
+                progress.task.linking(i + 1, order)
                 thunks.append(link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl))
                 if self.profile is not None:
                     self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
