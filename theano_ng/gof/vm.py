@@ -348,7 +348,7 @@ class Stack(VM):
         self.node_idx = {node: i for i, node in enumerate(self.nodes)}
         self.message = ""
         self.base_apply_stack = [r.owner for r in fgraph.outputs if r.owner]
-        self.memory_profile = bool(config.profile and config.profile_memory)
+        self.memory_profile = config.profile_memory
         if self.memory_profile:
             self._forget_memory()
         self.lazy = lazy
@@ -660,7 +660,7 @@ class VM_Linker(link.LocalLinker):
         """
         if (
             self.calls_back
-            or (config.profile and config.profile_memory)
+            or (config.profile_memory and (config.profile or self.profile is not None))
             or (not self.use_cloop and (lazy or self.allow_partial_eval))
         ):
             return Stack
