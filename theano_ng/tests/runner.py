@@ -1,5 +1,7 @@
 """theano_ng-nose: runs tests with nose2, several files at a time, and closes with ``N passed, N failed, N skipped``.
 
+Temporary files of tests go to a folder that is removed in the end, unless tests failed.
+
 A parent process hands test files to worker processes, one file after another; a worker that dies counts as one failure of the file
 it was running, and is replaced.
 """
@@ -9,8 +11,10 @@ import json
 import os
 import queue
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -211,9 +215,16 @@ def work():
 
 
 class Worker:
-    """A worker process, started when it gets its first target and again after it died."""
+    """A worker process, started when it gets its first target and again after it died.
 
-    def __init__(self):
+    Parameters
+    ----------
+    folder : str
+        For its temporary files.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
         self.process = None
 
     def run(self, top, name, only):
@@ -225,6 +236,7 @@ class Worker:
                 text=True,
                 env=dict(
                     os.environ,
+                    TMPDIR=self.folder,
                     PYTHONPATH=os.pathsep.join(
                         filter(None, (os.path.dirname(package_root()), os.environ.get("PYTHONPATH")))
                     ),
@@ -349,6 +361,7 @@ def main(argv=None):
     total = {"passed": 0, "failed": 0, "skipped": 0}
     skips, not_run, lock, stop = [], [], threading.Lock(), threading.Event()
     started, cpu, broken = time.monotonic(), 0.0, None
+    scratch = tempfile.mkdtemp(prefix="theano_ng-nose-")
     progress = Progress(len(wanted))
 
     def is_over():
@@ -386,7 +399,7 @@ def main(argv=None):
 
     def drain():
         nonlocal broken
-        worker = Worker()
+        worker = Worker(scratch)
         while not stop.is_set():
             try:
                 top, name = todo.get_nowait()
@@ -414,6 +427,8 @@ def main(argv=None):
     for thread in threads:
         thread.join()
     progress.close()
+    if not total["failed"] or not os.listdir(scratch):
+        shutil.rmtree(scratch, ignore_errors=True)
     if broken is not None:
         raise broken
     for reason in sorted(skips):
@@ -422,6 +437,8 @@ def main(argv=None):
         print("not run: the time was over before %s" % name)
     for line in progress.slowest():
         print(line)
+    if os.path.exists(scratch):
+        print("temporary files of the tests: %s" % scratch)
     print(
         "%.1f s (CPU %.1f s)%s"
         % (time.monotonic() - started, cpu, ", %d FILES NOT RUN" % len(not_run) if not_run else "")

@@ -98,6 +98,18 @@ class TestRunner(unittest.TestCase):
         self.assertTrue(any("AssertionError: 1 != 2" in line for line in lines))
         self.assertIn("skipped test_few.Few.test_later: no reason", lines)
 
+    def test_temporary_files(self):
+        text = (
+            "import tempfile, unittest\nclass T(unittest.TestCase):\n    def test(self):\n        tempfile.mkdtemp()\n"
+        )
+        for more, kept in (("", 0), ("        self.fail()\n", 1)):
+            with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"TMPDIR": folder}):
+                with mock.patch.object(sys.modules[__name__], "TESTS", text + more):
+                    status, lines = self.run_it()
+                left = [name for name in os.listdir(folder) if name.startswith("theano_ng-nose-")]
+                self.assertEqual((status, len(left)), (kept, kept))
+                self.assertEqual([line for line in lines if line.startswith("temporary files")] != [], bool(kept))
+
     def test_some(self):
         status, lines = self.run_it("-k", "Few.test_fi")
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed, 0 skipped"))
