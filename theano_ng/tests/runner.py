@@ -362,6 +362,7 @@ def main(argv=None):
     skips, not_run, lock, stop = [], [], threading.Lock(), threading.Event()
     started, cpu, broken = time.monotonic(), 0.0, None
     scratch = tempfile.mkdtemp(prefix="theano_ng-nose-")
+    os.chmod(scratch, 0o1777)  # as folders for temporary files are: processes of other users may have part in a test
     progress = Progress(len(wanted))
 
     def is_over():
