@@ -64,7 +64,7 @@ class Requirements(unittest.TestCase):
             [sys.executable, "-c", THREADED],
             env={
                 **os.environ,
-                "THEANO_FLAGS": "openmp=True,openmp_elemwise_minsize=1,cxx=",
+                "THEANO_FLAGS": os.environ.get("THEANO_FLAGS", "") + ",openmp=True,openmp_elemwise_minsize=1,cxx=",
                 "OMP_NUM_THREADS": "2",
                 **environment,
             },
