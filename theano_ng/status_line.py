@@ -1,6 +1,5 @@
 """A line on a terminal that says what a program is doing; it is written over again and again, and wiped before anything else is printed."""
 
-import shutil
 import sys
 
 
@@ -28,6 +27,8 @@ class StatusLine:
         """Put a text in place of the one that is shown; what does not fit on the line is cut."""
         if not self.enabled:
             return
+        import shutil
+
         text = text.encode("ascii", "replace").decode()[: shutil.get_terminal_size((80, 24)).columns - 1]
         self._write("\r" + text + " " * (self._drawn - len(text)))
         self._drawn = len(text)

@@ -4,8 +4,6 @@ A page is one file, `profiling_page.html`, with the numbers put into it as JSON.
 elsewhere, and puts names into the page as text only. All sums are made here, where they can be tested.
 """
 
-import html
-import json
 import linecache
 import os
 
@@ -30,6 +28,9 @@ def page(profile):
     -------
     str
     """
+    import html
+    import json
+
     data = contents(profile)
     # Nothing in a script element may look like its end; U+2028 and U+2029 are ends of lines in older browsers.
     text = (
