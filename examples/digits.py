@@ -222,8 +222,9 @@ def train_model(name, epochs, seed):
 
 def draw_curves(curves, path):
     """Save cost and test error over epochs of every model."""
-    import matplotlib
+    from theano_ng.extras import require
 
+    matplotlib = require("matplotlib", "The picture of the curves")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 

@@ -82,8 +82,9 @@ def shifted(images, rng):
 
 def draw(curves, filters, folder):
     """Save the curves of cost and error, and the filters of the first layer."""
-    import matplotlib
+    from theano_ng.extras import require
 
+    matplotlib = require("matplotlib", "The picture of the curves")
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 

@@ -642,6 +642,12 @@ def _timeout_default():
 
 
 AddConfigVar(
+    "compile.progress",
+    "Say on a terminal what is being done when compiling a function takes longer than two seconds.",
+    BoolParam(True),
+    in_c_key=False,
+)
+AddConfigVar(
     "compile.timeout",
     "Seconds after which waiting for a cache entry is given up and a private copy is compiled.",
     IntParam(_timeout_default, _positive),

@@ -1,10 +1,13 @@
 """``theano_ng-audit``: look for everything that can be wrong with Ops, from the command line."""
 
 import argparse
+import os
 import sys
 
 from theano_ng.audit.driver import AuditError
 from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
+from theano_ng.commands import command
+from theano_ng.configdefaults import config
 
 DESCRIPTION = "Look for everything that can be wrong with Ops: values, gradients, shapes, memory, references."
 EPILOG = (
@@ -46,6 +49,7 @@ def _parser():
     return parser
 
 
+@command
 def main(argv=None):
     """Run the command line program.
 
@@ -64,6 +68,8 @@ def main(argv=None):
         arguments = parser.parse_args(argv)
     except SystemExit as stop:  # argparse has printed why
         return stop.code or 0
+    # Hypothesis would make a folder where the command is run.
+    os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(config.base_compiledir, "hypothesis"))
     try:
         return _run(arguments)
     except UsageError as failure:
@@ -166,8 +172,6 @@ def audit_all(cases, options, processes=1, quiet=False, done=None):
     list of Report
         In the order of the cases.
     """
-    import os
-
     from theano_ng.audit.driver import audit
     from theano_ng.audit.progress import Progress
 

@@ -16,6 +16,7 @@ from theano_ng import tensor
 from theano_ng.audit import forms
 from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.targets import Built, Target, destroyed
+from theano_ng.extras import require
 
 #: What can be varied about the inputs.
 VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content")
@@ -58,14 +59,7 @@ def require_hypothesis():
     ImportError
         Saying what to install.
     """
-    try:
-        import hypothesis
-    except ImportError as failure:
-        raise ImportError(
-            "the audit generates its inputs with Hypothesis, which is not installed: "
-            "pip install 'theano_ng[audit]', or pip install hypothesis"
-        ) from failure
-    return hypothesis
+    return require("hypothesis", "the audit, which generates inputs,")
 
 
 @dataclass

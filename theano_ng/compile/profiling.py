@@ -8,6 +8,7 @@ import time
 import weakref
 from collections import defaultdict
 
+from theano_ng.compile import profiling_page
 from theano_ng.compile.profiling_memory import memory_report
 from theano_ng.configdefaults import config
 from theano_ng.gof import differentiate
@@ -19,6 +20,8 @@ theano_imported_time = time.time()
 total_fct_exec_time = 0.0
 total_graph_opt_time = 0.0
 total_time_linker = 0.0
+
+MOST_CALL_TIMES = 2000  # then each stands for two calls
 
 _atexit_print_list = []
 _profiler_printers = []
@@ -66,6 +69,7 @@ def count_call(profile, seconds, before=None):
         return
     profile.fct_callcount += 1
     profile.fct_call_time += seconds
+    profile.note_call(seconds)
 
 
 @contextlib.contextmanager
@@ -168,12 +172,18 @@ class ProfileStats:
     fct_callcount : int
     fct_call_time, vm_call_time : float
         Seconds in calls, and in running graphs.
+    call_times : list of float
+        Seconds of each call; after many calls, of `calls_per_time` calls each, one after the other.
     apply_time, apply_callcount, apply_cimpl : dict
         By Apply node: seconds, number of runs, whether C code ran.
     compile_time, optimizer_time, validate_time, linker_time, import_time, linker_node_make_thunks : float
     linker_make_thunk_time : dict
         By Apply node.
     nb_nodes : int
+    compiled : list of (str, float)
+        What the C compiler was called for, and the seconds it took.
+    graphs_from_disk : int
+        How many rewritten graphs were read from disk instead of being made.
     optimizer_profile : tuple or None
         The optimizer and what it returned, with config.profile_optimizer.
     variable_shape, variable_strides, variable_offset : dict
@@ -186,6 +196,9 @@ class ProfileStats:
     fct_call_time = vm_call_time = 0.0
     fct_callcount = 0
     nb_nodes = -1
+    graphs_from_disk = 0
+    calls_per_time = 1
+    calls_left = 0  # of the latest of `call_times`
     optimizer_profile = None
     line_width = None
     show_sum = True
@@ -202,6 +215,7 @@ class ProfileStats:
                 )
         self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
         self.linker_make_thunk_time = {}
+        self.compiled, self.call_times = [], []
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
         self.node_executed_order, self.node_cleared_order = [], []
         self.dependencies = {}
@@ -212,6 +226,19 @@ class ProfileStats:
         self.__dict__.update(kwargs)
         if atexit_print:
             _atexit_print_list.append(self)
+
+    def note_call(self, seconds):
+        """Add a call to `call_times`."""
+        if self.calls_left:
+            self.call_times[-1] += seconds
+            self.calls_left -= 1
+            return
+        times = self.call_times
+        if len(times) == MOST_CALL_TIMES:
+            times[:] = [one + two for one, two in zip(times[::2], times[1::2])]
+            self.calls_per_time *= 2
+        times.append(seconds)
+        self.calls_left = self.calls_per_time - 1
 
     def blank(self):
         """What stands for this profile in the pickle of a function: an empty one with the same settings.
@@ -227,6 +254,8 @@ class ProfileStats:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        for name in ("compiled", "call_times"):  # profiles that Theano pickled have none
+            self.__dict__.setdefault(name, [])
         self._called = weakref.WeakSet()
 
     @classmethod
@@ -252,6 +281,8 @@ class ProfileStats:
                 "linker_node_make_thunks",
             ):
                 setattr(total, name, getattr(total, name) + getattr(profile, name))
+            total.graphs_from_disk += profile.graphs_from_disk
+            total.compiled += profile.compiled
             total.nb_nodes = max(total.nb_nodes, 0) + max(profile.nb_nodes, 0)
             for name in (
                 "apply_time",
@@ -275,6 +306,7 @@ class ProfileStats:
         """Forget the calls; what compilation took stays."""
         self.fct_call_time = self.vm_call_time = 0.0
         self.fct_callcount = 0
+        self.call_times, self.calls_per_time, self.calls_left = [], 1, 0
         self.apply_callcount = {}
         self.apply_time = {}
 
@@ -582,23 +614,78 @@ class ProfileStats:
                 {},
             )
 
-    def print_tips(self, file):
-        """Print what may make this function faster."""
+    def tips(self):
+        """What may make this function faster.
+
+        Returns
+        -------
+        list of str
+        """
         tips = []
         dtypes = {getattr(r, "dtype", None) for node in self.apply_time for r in (*node.inputs, *node.outputs)}
         if "float64" in dtypes and "float32" in dtypes:
             tips.append(
-                "  - float32 and float64 are mixed: a float64 value (often an int32 or int64 that meets a float32) makes the "
+                "float32 and float64 are mixed: a float64 value (often an int32 or int64 that meets a float32) makes the "
                 "results of an Op float64. Try the Theano flag floatX=float32 and cast inputs."
             )
         slow = sorted({str(type(node.op).__name__) for node, impl in self.apply_cimpl.items() if not impl})
         if slow:
-            tips.append("  - These Ops ran Python code: %s." % ", ".join(slow[:10]))
+            tips.append("These Ops ran Python code: %s." % ", ".join(slow[:10]))
         if config.mode in ("DebugMode", "DEBUG_MODE"):
-            tips.append("  - DebugMode computes everything several times; its times say nothing about other modes.")
+            tips.append("DebugMode computes everything several times; its times say nothing about other modes.")
+        return tips
+
+    def print_tips(self, file):
+        """Print what may make this function faster."""
         print("Here are tips to potentially make your code run faster", file=file)
-        for tip in tips or ["  Sorry, no tip for today."]:
-            print(tip, file=file)
+        for tip in self.tips():
+            print("  - %s" % tip, file=file)
+        if not self.tips():
+            print("  Sorry, no tip for today.", file=file)
+
+    # Pages
+
+    def to_html(self, path):
+        """Write the profile as a page: one HTML file that needs nothing else, for any browser.
+
+        It shows where the time went by Op, by node, and by line of the program; how long calls took; with `config.profile_memory` what was held in
+        memory, node by node; and how the function was compiled, with `config.profile_optimizer` rewrite by rewrite.
+
+        Parameters
+        ----------
+        path : str, path or file
+            A file is written to as text.
+        """
+        text = profiling_page.page(self)
+        if hasattr(path, "write"):
+            path.write(text)
+            return
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def name_on_page(self):
+        """What the title of a page calls the function."""
+        return self.message
+
+    def calls_on_page(self):
+        """What a page says of the calls.
+
+        Returns
+        -------
+        dict
+            ``kind`` ("function" or "loop"), ``count``, ``seconds``, ``running`` (seconds in the graph), ``thunks`` (seconds in nodes), ``times`` and
+            ``each`` (`call_times` and `calls_per_time`), ``last`` (how many calls the last of the times stands for).
+        """
+        return {
+            "kind": "function",
+            "count": self.fct_callcount,
+            "seconds": self.fct_call_time,
+            "running": self.vm_call_time,
+            "thunks": sum(self.apply_time.values()),
+            "times": self.call_times,
+            "each": self.calls_per_time,
+            "last": self.calls_per_time - self.calls_left,
+        }
 
 
 class ScanProfileStats(ProfileStats):
@@ -643,6 +730,19 @@ class ScanProfileStats(ProfileStats):
 
     def is_used(self):
         return self.callcount > 0
+
+    def name_on_page(self):
+        return "the loop %s" % (self.name or "without a name")
+
+    def calls_on_page(self):
+        """As for a function, and ``steps``."""
+        return {
+            **super().calls_on_page(),
+            "kind": "loop",
+            "count": self.callcount,
+            "seconds": self.call_time,
+            "steps": self.nbsteps,
+        }
 
     def summary_globals(self, file):
         """Nothing: global times belong to the outer function's profile."""

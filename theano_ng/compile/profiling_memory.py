@@ -11,6 +11,13 @@ def _aliased(node):
     return aliased
 
 
+def inplace_codes(node):
+    """For each output of a node, how it gets its memory by the Op's declaration: "c" created, "i" inplace, "v" view."""
+    views = set(getattr(node.op, "view_map", None) or ())
+    inplace = set(getattr(node.op, "destroy_map", None) or ())
+    return ["i" if i in inplace else "v" if i in views else "c" for i in range(len(node.outputs))]
+
+
 def variable_size(profile, r):
     """Bytes of a variable's value in the latest call; 0 when its Type cannot tell."""
     info = profile.variable_shape.get(r)
@@ -61,29 +68,58 @@ class GraphMemory:
 
     def peak(self, order=None, free=True):
         """Most bytes held at once, inputs left out, when the nodes run in an order."""
-        held = most = 0
+        return max(self.timeline(order, free), default=0)
+
+    def timeline(self, order=None, free=True):
+        """Bytes held when each node has allocated its outputs, inputs left out.
+
+        Parameters
+        ----------
+        order : list of Apply, optional
+            Default: that in which they ran.
+        free : bool
+            Whether values are freed after their last use.
+
+        Returns
+        -------
+        list of int
+        """
+        held, found = 0, []
         waiting = dict(self.readers)
         for node in self.nodes if order is None else order:
             held += self._allocated(node)
-            most = max(most, held)
+            found.append(held)
             if free:
                 held -= self._freed(node, waiting)
-        return most
+        return found
+
+    def alive_at(self, position):
+        """The variables with memory of their own that are held when the node at a position has allocated its outputs."""
+        alive, waiting = {}, dict(self.readers)
+        for i, node in enumerate(self.nodes):
+            alive.update(dict.fromkeys(out for out in node.outputs if out in self.size))
+            if i == position:
+                break
+            for r in self._dead(node, waiting):
+                del alive[r]
+        return list(alive)
 
     def _allocated(self, node):
         return sum(self.size.get(out, 0) for out in node.outputs)
 
     def _freed(self, node, waiting):
         """Bytes that die with a node; `waiting` counts the readers that are left."""
-        freed = 0
+        return sum(self.size[r] for r in self._dead(node, waiting))
+
+    def _dead(self, node, waiting):
+        """The variables with memory of their own that die with a node."""
         for r in dict.fromkeys(self._root(r) for r in node.inputs):
             waiting[r] -= 1
             if waiting[r] == 0 and r in self.size and r not in self.kept:
-                freed += self.size[r]
+                yield r
         for out in node.outputs:
             if out in self.size and not waiting.get(out) and out not in self.kept:
-                freed += self.size[out]
-        return freed
+                yield out
 
     def frugal_order(self):
         """An order that holds little: of the nodes that can run, always the one after which least memory is held."""
@@ -159,10 +195,8 @@ def memory_report(profile, file, n_apply=None):
     for memory in memories:
         for node in memory.nodes:
             sizes = [variable_size(profile, out) for out in node.outputs]
-            views = set(getattr(node.op, "view_map", None) or ())
-            inplace = set(getattr(node.op, "destroy_map", None) or ())
-            codes = ["i" if i in inplace else "v" if i in views else "c" for i in range(len(sizes))]
-            rows.append((sum(sizes), [profile.variable_shape.get(out) for out in node.outputs], codes, node))
+            shapes = [profile.variable_shape.get(out) for out in node.outputs]
+            rows.append((sum(sizes), shapes, inplace_codes(node), node))
     rows.sort(key=lambda row: -row[0])
     shown = [row for row in rows if row[0] >= config.profiling.min_memory_size][:n_apply]
     for size, shapes, codes, node in shown:

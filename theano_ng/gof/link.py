@@ -10,6 +10,7 @@ import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import progress
 from theano_ng.gof.compiler.toolchain import CompileError
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.native import native_code_of, obtain_kernels, prepared
@@ -360,7 +361,10 @@ def make_eager_program(linker, impl, input_storage, output_storage, storage_map)
     # All values that a thunk could ask for are there when it runs, so every variable counts as computed.
     compute_map = {r: [True] for r in storage_map}
     with native_kernels(order if impl != "py" else ()):
-        thunks = [make_node_thunk(node, storage_map, compute_map, linker.no_recycling, impl) for node in order]
+        thunks = []
+        for i, node in enumerate(order):
+            progress.task.linking(i + 1, order)
+            thunks.append(make_node_thunk(node, storage_map, compute_map, linker.no_recycling, impl))
     return make_program(
         fgraph,
         order,

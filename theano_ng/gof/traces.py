@@ -6,7 +6,7 @@ from theano_ng.configdefaults import config
 MOST_TRACES = 16
 
 
-def _traces_of(from_var):
+def traces_of(from_var):
     """The stack traces of one variable, or of several without repetition."""
     variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
     found = []
@@ -37,9 +37,9 @@ def copy_stack_trace(from_var, to_var):
     -------
     The argument `to_var`.
     """
-    traces = _traces_of(from_var)
+    traces = traces_of(from_var)
     for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
-        own = _traces_of(v)
+        own = traces_of(v)
         ids = {id(t) for t in own}
         v.tag.trace = (own + [t for t in traces if id(t) not in ids])[: max(MOST_TRACES, len(own))]
     return to_var
@@ -68,7 +68,7 @@ def complete_stack_traces(fgraph, replacements, reason=None):
         if new.owner is None:
             continue  # a constant, or a variable of the user
         if not has_trace(new):
-            traces = _traces_of(old)
+            traces = traces_of(old)
             if config.check_stack_trace != "off":
                 if traces:
                     continue

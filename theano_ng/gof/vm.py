@@ -8,7 +8,7 @@ is made of a program by `of`; the constructors take the classic arguments.
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import link, progress
 from theano_ng.gof._cvm import CLazyLinker, checked_request
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
@@ -348,7 +348,7 @@ class Stack(VM):
         self.node_idx = {node: i for i, node in enumerate(self.nodes)}
         self.message = ""
         self.base_apply_stack = [r.owner for r in fgraph.outputs if r.owner]
-        self.memory_profile = bool(config.profile and config.profile_memory)
+        self.memory_profile = config.profile_memory
         if self.memory_profile:
             self._forget_memory()
         self.lazy = lazy
@@ -660,7 +660,7 @@ class VM_Linker(link.LocalLinker):
         """
         if (
             self.calls_back
-            or (config.profile and config.profile_memory)
+            or (config.profile_memory and (config.profile or self.profile is not None))
             or (not self.use_cloop and (lazy or self.allow_partial_eval))
         ):
             return Stack
@@ -784,8 +784,9 @@ class VM_Linker(link.LocalLinker):
         impl = "py" if self.c_thunks is False else None
         thunks = []
         with link.native_kernels(order if impl is None else ()):
-            for node in order:
+            for i, node in enumerate(order):
                 before = time.perf_counter()
+                progress.task.linking(i + 1, order)
                 thunks.append(link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl))
                 if self.profile is not None:
                     self.profile.linker_make_thunk_time[node] = time.perf_counter() - before

@@ -7,9 +7,11 @@ import os
 import sys
 import tempfile
 
-EXTRA = "theano_ng-port needs LibCST: pip install 'theano_ng[port]'"
+from theano_ng.commands import command
+from theano_ng.extras import require
 
 
+@command
 def main(argv=None):
     """Look at files and folders.
 
@@ -37,12 +39,12 @@ def main(argv=None):
     parser.add_argument("--json", action="store_true", help="print the findings for programs")
     options = parser.parse_args(argv)
     try:
-        from theano_ng.legacy import porting
+        require("libcst", "theano_ng-port")
     except ImportError as error:
-        if (error.name or "").partition(".")[0] != "libcst":
-            raise
-        print(EXTRA, file=sys.stderr)
+        print(error, file=sys.stderr)
         return 2
+    from theano_ng.legacy import porting
+
     reports, status = [], 0
     for path in files(options.paths):
         try:

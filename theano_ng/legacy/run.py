@@ -7,9 +7,11 @@ import sys
 import traceback
 
 from theano_ng import legacy
+from theano_ng.commands import command
 from theano_ng.legacy import removed
 
 
+@command
 def main(argv=None):
     """Run a program under the name that it was given, with its own arguments.
 

@@ -363,7 +363,8 @@ def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentS
     >>> import os, tempfile
     >>> import numpy as np
     >>> import theano_ng as theano
-    >>> path = os.path.join(tempfile.mkdtemp(), "model.zip")
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = os.path.join(folder.name, "model.zip")
     >>> foo_1 = theano.shared(0, name='foo')
     >>> foo_2 = theano.shared(1, name='foo')
     >>> with open(path, 'wb') as f:

@@ -3,6 +3,7 @@
 import importlib.util
 import itertools
 
+from theano_ng.extras import missing
 from theano_ng.scalar.op import ScalarOp
 from theano_ng.scalar.types import float32, float64, int64
 
@@ -44,7 +45,7 @@ class SymPyCCode(ScalarOp):
 
     def __init__(self, inputs, expr, name=None):
         if not imported_sympy:
-            raise ImportError("SymPyCCode needs the package sympy: install it")
+            raise ImportError(missing("sympy", "SymPyCCode"))
         super().__init__(name=name or next(_names))
         self.inputs = tuple(inputs)
         self.expr = expr

@@ -241,6 +241,10 @@ class Scan(Derivatives, Groups, Op):
         linker = self.inner_graph.maker().linker
         return isinstance(linker, VM_Linker) and linker.machine_class(True) is CVM
 
+    def inner_profile(self):
+        """The profile of the step, or None."""
+        return self.inner_graph.maker().profile
+
     def inside(self):
         """Kernels, and nodes whose kernels are needed to run a node; see `gof.link.native_kernels`."""
         if not self.runs_in_c():
@@ -272,7 +276,7 @@ class Scan(Derivatives, Groups, Op):
     def perform(self, node, inputs, outputs):
         start = time.perf_counter()
         steps = loop.run(self, lambda values: self.inner_graph(*values), inputs, outputs)
-        profile = self.inner_graph.maker().profile
+        profile = self.inner_profile()
         if profile:
             profile.count_loop(steps, time.perf_counter() - start)
 

@@ -9,6 +9,7 @@ import os
 
 import numpy as np
 
+from theano_ng.extras import require
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
 from theano_ng.gof.sched import key_to_cmp
@@ -143,13 +144,9 @@ def load(path, dtype, broadcastable, mmap_mode=None):
 def _mpi():
     """The module of mpi4py."""
     try:
-        from mpi4py import MPI
-    except ImportError as err:
-        raise RuntimeError(
-            "Sending and receiving arrays needs the package mpi4py, which cannot be imported (%s). Install it with its MPI"
-            " library (pip install 'theano_ng[mpi]'), and start the program with mpiexec." % err
-        ) from err
-    return MPI
+        return require("mpi4py.MPI", "Sending and receiving arrays")
+    except ImportError as error:
+        raise RuntimeError("%s\nThat brings an MPI library too; start the program with mpiexec." % error) from error
 
 
 def _find_mpi():

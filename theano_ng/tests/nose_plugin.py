@@ -1,5 +1,7 @@
 """The nose2 plugin that counts outcomes for theano_ng-nose."""
 
+import time
+
 from nose2.events import Plugin
 
 
@@ -13,6 +15,8 @@ class OutcomeCounter(Plugin):
     def __init__(self):
         self.counts = {"passed": 0, "failed": 0, "skipped": 0}
         self.skipped = []
+        self.seconds = []  # (seconds, name of the test)
+        self._begun = 0.0
         self.session.theano_ng_outcomes = self
 
     def startTestRun(self, event):
@@ -28,6 +32,12 @@ class OutcomeCounter(Plugin):
             else:
                 todo.extend(reversed(list(test)))
         event.suite = type(event.suite)(chosen)
+
+    def startTest(self, event):
+        self._begun = time.monotonic()
+
+    def stopTest(self, event):
+        self.seconds.append((time.monotonic() - self._begun, event.test.id()))
 
     def setTestOutcome(self, event):
         """A test's outcome is final here; a failing subtest is a failing test of its own, a passing one is part of its test."""

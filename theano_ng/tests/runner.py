@@ -1,5 +1,7 @@
 """theano_ng-nose: runs tests with nose2, several files at a time, and closes with ``N passed, N failed, N skipped``.
 
+Temporary files of tests go to a folder that is removed in the end, unless tests failed.
+
 A parent process hands test files to worker processes, one file after another; a worker that dies counts as one failure of the file
 it was running, and is replaced.
 """
@@ -8,10 +10,20 @@ import argparse
 import json
 import os
 import queue
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+
+from theano_ng import extras
+from theano_ng.commands import command
+from theano_ng.status_line import StatusLine
+
+SLOW_SECONDS = 1.0  # files and tests that take less are not named among the slowest
+SLOWEST = 5  # how many of them are
 
 USAGE = """theano_ng-nose [options] [what ...]
 
@@ -98,7 +110,7 @@ def targets(options):
     Raises
     ------
     SystemExit
-        When something that was asked for does not exist.
+        When something that was asked for does not exist, or a folder has no tests.
     """
     asked = list(options.what)
     if options.theano:
@@ -110,6 +122,8 @@ def targets(options):
         path, _, inner = what.partition(":")
         if os.path.isdir(path):
             files = test_files(path)
+            if not files:
+                raise SystemExit("theano_ng-nose: there are no tests (test_*.py) in %s" % os.path.abspath(path))
         elif os.path.isfile(path):
             files = [path]
         elif path.endswith(".py") or os.sep in path:
@@ -166,7 +180,8 @@ def run_target(top, name, only):
             module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"]
         )
     outcomes = program.session.theano_ng_outcomes
-    return {"counts": outcomes.counts, "skipped": outcomes.skipped, "report": report.getvalue()}
+    slow = sorted((one for one in outcomes.seconds if one[0] >= SLOW_SECONDS), reverse=True)[:SLOWEST]
+    return {"counts": outcomes.counts, "skipped": outcomes.skipped, "slow": slow, "report": report.getvalue()}
 
 
 def processor_time():
@@ -200,9 +215,16 @@ def work():
 
 
 class Worker:
-    """A worker process, started when it gets its first target and again after it died."""
+    """A worker process, started when it gets its first target and again after it died.
 
-    def __init__(self):
+    Parameters
+    ----------
+    folder : str
+        For its temporary files.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
         self.process = None
 
     def run(self, top, name, only):
@@ -214,6 +236,7 @@ class Worker:
                 text=True,
                 env=dict(
                     os.environ,
+                    TMPDIR=self.folder,
                     PYTHONPATH=os.pathsep.join(
                         filter(None, (os.path.dirname(package_root()), os.environ.get("PYTHONPATH")))
                     ),
@@ -226,12 +249,13 @@ class Worker:
         except BrokenPipeError:
             line = ""
         if line:
-            return json.loads(line)
+            return {"slow": [], **json.loads(line)}
         status = self.process.wait()
         self.process = None
         return {
             "counts": {"passed": 0, "failed": 1, "skipped": 0},
             "skipped": [],
+            "slow": [],
             "cpu": 0.0,
             "report": "the test process died with status %s while running %s" % (status, name),
         }
@@ -242,8 +266,90 @@ class Worker:
             self.process.wait()
 
 
+class Progress:
+    """Counts files; says on a terminal which are running, and at the end which were slow.
+
+    Parameters
+    ----------
+    files : int
+        How many there are.
+    stream : file, optional
+        Of the line that says it. Default: the standard output.
+    """
+
+    def __init__(self, files, stream=None):
+        self.files, self.finished, self.failed = files, 0, 0
+        self.running = {}  # file -> when it was started
+        self.slow_files, self.slow_tests = [], []
+        self.line = StatusLine(sys.stdout if stream is None else stream)
+        self.ready, self.watcher = threading.Event(), None
+
+    def start(self, name):
+        self.running[name] = time.monotonic()
+
+    def finish(self, name, result):
+        """Take a result in; returns the seconds that the file took."""
+        seconds = time.monotonic() - self.running.pop(name)
+        self.finished += 1
+        self.failed += result["counts"]["failed"]
+        if seconds >= SLOW_SECONDS:
+            self.slow_files.append((seconds, name))
+        self.slow_tests.extend((seconds, name) for seconds, name in result["slow"])
+        return seconds
+
+    def text(self):
+        """For instance ``12 of 240 files, 1 failed; running: theano_ng.tests.test_scan (21 s)``."""
+        now = time.monotonic()
+        running = ["%s (%.0f s)" % (name, now - begun) for name, begun in self.running.items()]
+        failed = ", %d failed" % self.failed if self.failed else ""
+        return "%d of %d files%s; running: %s" % (self.finished, self.files, failed, ", ".join(running))
+
+    def watch(self, lock):
+        """Draw the line once a second from now on; `lock` is held while anything is printed."""
+
+        def draw():
+            while not self.ready.wait(1):
+                with lock:
+                    self.line.show(self.text())
+
+        if self.line.enabled:
+            self.watcher = threading.Thread(target=draw, daemon=True)
+            self.watcher.start()
+
+    def close(self):
+        self.ready.set()
+        if self.watcher is not None:
+            self.watcher.join()
+        self.line.clear()
+
+    def slowest(self):
+        """Lines that name the slowest files and tests."""
+        for what, found in (("files", self.slow_files), ("tests", self.slow_tests)):
+            if found:
+                yield "slowest %s:" % what
+                yield from ("  %6.1f s  %s" % one for one in sorted(found, reverse=True)[:SLOWEST])
+
+
+def hints(report):
+    """Which packages have to be installed where tests failed because these are missing."""
+    missing = sorted(set(re.findall(r"No module named '(\w+)", report)) & set(extras.EXTRAS))
+    return ["hint: %s" % extras.missing(name, "this test") for name in missing]
+
+
+@command
 def main(argv=None):
-    """Entry point of the command; returns the number of failures, at most 100, as exit status."""
+    """Run tests.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: the number of failures, at most 100; 1 when there was no test.
+    """
     options = parse(sys.argv[1:] if argv is None else argv)
     if options.worker:
         work()
@@ -254,66 +360,96 @@ def main(argv=None):
         todo.put(target)
     total = {"passed": 0, "failed": 0, "skipped": 0}
     skips, not_run, lock, stop = [], [], threading.Lock(), threading.Event()
-    started, cpu = time.monotonic(), 0.0
+    started, cpu, broken = time.monotonic(), 0.0, None
+    scratch = tempfile.mkdtemp(prefix="theano_ng-nose-")
+    os.chmod(scratch, 0o1777)  # as folders for temporary files are: processes of other users may have part in a test
+    progress = Progress(len(wanted))
 
     def is_over():
         return (options.seconds is not None and time.monotonic() - started > options.seconds) or (
             options.cpu_seconds is not None and cpu > options.cpu_seconds
         )
 
-    def drain():
+    def report(name, result):
+        """Count and print the result of a file."""
         nonlocal cpu
-        worker = Worker()
+        counts, seconds = result["counts"], progress.finish(name, result)
+        for key in total:
+            total[key] += counts[key]
+        skips.extend(result["skipped"])
+        cpu += result["cpu"]
+        progress.line.clear()
+        print(
+            "%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)  %d/%d"
+            % (
+                name,
+                counts["passed"],
+                counts["failed"],
+                counts["skipped"],
+                seconds,
+                result["cpu"],
+                progress.finished,
+                len(wanted),
+            ),
+            flush=True,
+        )
+        if counts["failed"] or options.verbose:
+            print("\n".join([result["report"], *hints(result["report"])]), flush=True)
+        if counts["failed"] and options.stop:
+            stop.set()
+
+    def drain():
+        nonlocal broken
+        worker = Worker(scratch)
         while not stop.is_set():
             try:
                 top, name = todo.get_nowait()
             except queue.Empty:
                 break
-            begin = time.monotonic()
             if is_over():
                 with lock:
                     not_run.append(name)
                 continue
+            with lock:
+                progress.start(name)
             result = worker.run(top, name, options.k)
             with lock:
-                counts = result["counts"]
-                for key in total:
-                    total[key] += counts[key]
-                skips.extend(result["skipped"])
-                cpu += result["cpu"]
-                print(
-                    "%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)"
-                    % (
-                        name,
-                        counts["passed"],
-                        counts["failed"],
-                        counts["skipped"],
-                        time.monotonic() - begin,
-                        result["cpu"],
-                    ),
-                    flush=True,
-                )
-                if counts["failed"] or options.verbose:
-                    print(result["report"], flush=True)
-                if counts["failed"] and options.stop:
+                try:
+                    report(name, result)
+                except BrokenPipeError as error:  # nobody reads any more
+                    broken = error
                     stop.set()
         worker.close()
 
     threads = [threading.Thread(target=drain) for _ in range(max(1, min(options.processes, len(wanted))))]
+    progress.watch(lock)
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    progress.close()
+    if not total["failed"] or not os.listdir(scratch):
+        shutil.rmtree(scratch, ignore_errors=True)
+    if broken is not None:
+        raise broken
     for reason in sorted(skips):
         print("skipped %s" % reason)
     for name in not_run:
         print("not run: the time was over before %s" % name)
+    for line in progress.slowest():
+        print(line)
+    if os.path.exists(scratch):
+        print("temporary files of the tests: %s" % scratch)
     print(
         "%.1f s (CPU %.1f s)%s"
         % (time.monotonic() - started, cpu, ", %d FILES NOT RUN" % len(not_run) if not_run else "")
     )
+    nothing = not any(total.values()) and not not_run
+    if nothing:
+        what = "whose name contains %r" % options.k if options.k is not None else "in what was asked for"
+        print("theano_ng-nose: there is no test %s" % what, file=sys.stderr)
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % total, flush=True)
-    return min(total["failed"], 100)
+    return 1 if nothing else min(total["failed"], 100)
 
 
 if __name__ == "__main__":

@@ -27,9 +27,13 @@ from theano_ng.configparser import (
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
+home = tempfile.TemporaryDirectory()  # until the tests end
+
+
 def run(code, ok=True, cwd=None, **env):
-    """What a fresh process prints (stdout), or with ``ok=False`` the last line of its error."""
+    """What a fresh process prints (stdout), or with ``ok=False`` the last line of its error. It has a home of its own, without a .theanorc."""
     environment = {k: v for k, v in os.environ.items() if k not in ("THEANO_FLAGS", "THEANORC")}
+    environment["HOME"] = home.name
     environment.update(env, PYTHONPATH=os.pathsep.join([ROOT, env.get("PYTHONPATH", "")]))
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], env=environment, cwd=cwd, capture_output=True, text=True

@@ -35,6 +35,7 @@ PAGES = [
 LAZY_PAGES = (
     "internal/where",
     "reference/linkers",
+    "reference/profiling",
     "tutorial/conditions",
     "tutorial/debugging",
     "tutorial/loops",

@@ -319,9 +319,11 @@ class Rewriting(unittest.TestCase):
             self.assertIn("Failed to infer_shape from Op Broken", str(caught[0].message))
         with (
             change_flags(on_shape_error="raise", on_opt_error="raise"),
+            messages("theano_ng.gof.opt") as said,
             self.assertRaisesRegex(Exception, "Failed to infer_shape"),
         ):
             function([x], Broken()(x).shape)
+        self.assertIn("local_shape_to_shape_i", said[0])
 
 
 class Running(unittest.TestCase):

@@ -17,13 +17,13 @@ ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 FLOORS = (
     (
         "ground",
-        "version lazy moved digests compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount",
+        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount",
     ),
     ("flags", "configparser configdefaults misc.safe_asarray"),
     (
         "texts and graphs",
         "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
-        " gof.graph gof.traces gof.clients gof.sched",
+        " gof.graph gof.traces gof.clients gof.sched gof.progress",
     ),
     (
         "types and graphs that change",

@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 import theano_ng
 from theano_ng.tests import runner
@@ -30,6 +32,49 @@ class Few(unittest.TestCase):
 """
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+class TestProgress(unittest.TestCase):
+    RESULT = {"counts": {"passed": 1, "failed": 1, "skipped": 0}, "slow": [(9.0, "a.T.test_x")]}
+
+    def test_files(self):
+        progress = runner.Progress(3, Terminal())
+        progress.start("a")
+        progress.start("b")
+        self.assertEqual(progress.text(), "0 of 3 files; running: a (0 s), b (0 s)")
+        progress.running["a"] -= 10
+        self.assertGreaterEqual(progress.finish("a", self.RESULT), 10)
+        self.assertEqual(progress.text(), "1 of 3 files, 1 failed; running: b (0 s)")
+        lines = list(progress.slowest())
+        self.assertEqual([lines[0], lines[2]], ["slowest files:", "slowest tests:"])
+        self.assertEqual([line.split()[-1] for line in lines], ["files:", "a", "tests:", "a.T.test_x"])
+
+    def test_live_line(self):
+        seen, lock = Terminal(), threading.Lock()
+        progress = runner.Progress(1, seen)
+        with mock.patch.object(progress.ready, "wait", side_effect=[False, True]):
+            progress.start("a")
+            progress.watch(lock)
+            progress.watcher.join()
+        progress.close()
+        self.assertIn("\r0 of 1 files; running: a (0 s)", seen.getvalue())
+        self.assertTrue(seen.getvalue().endswith(" \r"))
+
+    def test_no_live_line_in_a_file(self):
+        progress = runner.Progress(1, io.StringIO())
+        progress.watch(threading.Lock())
+        self.assertIsNone(progress.watcher)
+
+    def test_hints(self):
+        self.assertEqual(
+            runner.hints("ModuleNotFoundError: No module named 'mpmath'\nNo module named 'nose'"),
+            ["hint: this test needs the package mpmath, which cannot be imported: pip install 'theano_ng[test]'"],
+        )
+
+
 class TestRunner(unittest.TestCase):
     def run_it(self, *arguments):
         """Exit status, and output, of the command on a folder with the tests above."""
@@ -49,12 +94,33 @@ class TestRunner(unittest.TestCase):
     def test_counts(self):
         status, lines = self.run_it()
         self.assertEqual((status, lines[-1]), (1, "2 passed, 1 failed, 1 skipped"))
+        self.assertRegex(lines[0], r"^test_few .* 1/1$")
         self.assertTrue(any("AssertionError: 1 != 2" in line for line in lines))
         self.assertIn("skipped test_few.Few.test_later: no reason", lines)
+
+    def test_temporary_files(self):
+        text = (
+            "import tempfile, unittest\nclass T(unittest.TestCase):\n    def test(self):\n        tempfile.mkdtemp()\n"
+        )
+        for more, kept in (("", 0), ("        self.fail()\n", 1)):
+            with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"TMPDIR": folder}):
+                with mock.patch.object(sys.modules[__name__], "TESTS", text + more):
+                    status, lines = self.run_it()
+                left = [name for name in os.listdir(folder) if name.startswith("theano_ng-nose-")]
+                self.assertEqual((status, len(left)), (kept, kept))
+                self.assertEqual([line for line in lines if line.startswith("temporary files")] != [], bool(kept))
 
     def test_some(self):
         status, lines = self.run_it("-k", "Few.test_fi")
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed, 0 skipped"))
+
+    def test_none(self):
+        status, lines = self.run_it("-k", "of_no_test")
+        self.assertEqual((status, lines[-1]), (1, "0 passed, 0 failed, 0 skipped"))
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertRaisesRegex(
+                SystemExit, "there are no tests .* in " + folder, runner.targets, runner.parse([folder])
+            )
 
     def test_time(self):
         for limit, value in (("--seconds", "0"), ("--cpu-seconds", "-1")):

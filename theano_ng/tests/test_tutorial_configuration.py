@@ -16,6 +16,7 @@ class ConfigurationAndModes(unittest.TestCase):
         rc = tempfile.NamedTemporaryFile("w", suffix=".cfg", delete=False)
         rc.write("[global]\nfloatX = float32\n")
         rc.close()
+        self.addCleanup(os.unlink, rc.name)
 
         def run(code, **env):
             e = {k: v for k, v in os.environ.items() if k not in ("THEANO_FLAGS", "THEANORC")}

@@ -151,6 +151,9 @@ class ErrorsAndDebugging(unittest.TestCase):
         import os, pickle, tempfile
 
         x = T.dvector("x")
-        fn = os.path.join(tempfile.mkdtemp(), "dump.pkl")
-        theano.function_dump(fn, [x], x * 2)
-        assert_close(theano.function(**pickle.load(open(fn, "rb")))([1, 2]), [2, 4])
+        with tempfile.TemporaryDirectory() as folder:
+            fn = os.path.join(folder, "dump.pkl")
+            theano.function_dump(fn, [x], x * 2)
+            with open(fn, "rb") as file:
+                arguments = pickle.load(file)
+        assert_close(theano.function(**arguments)([1, 2]), [2, 4])

@@ -28,10 +28,13 @@ class PicklingAndAliasing(unittest.TestCase):
         import os, tempfile
         from theano_ng.misc.pkl_utils import dump, load
 
-        p = os.path.join(tempfile.mkdtemp(), "model.zip")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        p = os.path.join(folder.name, "model.zip")
         with open(p, "wb") as fh:
             dump((theano.shared(np.arange(3.0), name="w"),), fh)
         arrs = np.load(p)
+        self.addCleanup(arrs.close)
         assert any(np.array_equal(arrs[k], np.arange(3.0)) for k in arrs.files if k.startswith("w"))
         with open(p, "rb") as fh:
             assert_close(load(fh)[0].get_value(), [0, 1, 2])

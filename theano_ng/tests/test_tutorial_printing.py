@@ -108,7 +108,9 @@ class Printing(unittest.TestCase):
     def test_pictures(self):
         import io, contextlib, os, tempfile
 
-        out = os.path.join(tempfile.mkdtemp(), "g.png")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        out = os.path.join(folder.name, "g.png")
         buf = io.StringIO()
         a = T.vector("a")
         with contextlib.redirect_stdout(buf):

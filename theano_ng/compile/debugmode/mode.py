@@ -8,7 +8,7 @@ from theano_ng.compile.debugmode.tracking import _VariableEquivalenceTracker
 from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
 from theano_ng.compile.mode import Mode, inner_functions
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import link, progress
 from theano_ng.gof.graph import io_toposort
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
@@ -102,7 +102,8 @@ class _Linker(link.LocalLinker):
         # C code is the compiler's; what stands in for it is compared with it.
         compiled = config.change_flags(tiered="off")
         with compiled, inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
-            for node in order:
+            for i, node in enumerate(order):
+                progress.task.linking(i + 1, order)
                 try:
                     runs.append(_Runs(node, cells, compute_map, checks))
                 except Exception as failure:

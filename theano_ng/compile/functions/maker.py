@@ -26,7 +26,7 @@ from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import link, progress
 from theano_ng.gof.compiler import gxx
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.destroy.failures import fails_on_values
@@ -48,7 +48,7 @@ def _one_at_a_time(compile_something):
 
     @functools.wraps(compile_something)
     def locked(*args, **kwargs):
-        with _compiling:
+        with _compiling, progress.compiling:
             return compile_something(*args, **kwargs)
 
     return locked
@@ -417,6 +417,7 @@ class FunctionMaker:
                 profiling.total_graph_opt_time += seconds
                 if self.profile is not None:
                     self.profile.optimizer_time += seconds
+                    self.profile.graphs_from_disk += 1
                 return fgraph
         fgraph, additional_outputs = std_fgraph(inputs, outputs, accept_inplace)
         fgraph.profile = self.profile
@@ -635,6 +636,10 @@ def orig_function(
     Function
     """
     start = time.perf_counter()
+    task = progress.task
+    compiled_before = len(task.compiled)
+    if task.name is None:
+        task.name = name
     mode = get_mode(mode)
     inputs = [convert_function_input(i) for i in inputs]
     if isinstance(mode, (list, tuple)):
@@ -656,6 +661,7 @@ def orig_function(
     if profile is not None:
         profile.compile_time += time.perf_counter() - start
         profile.nb_nodes = len(function.maker.fgraph.apply_nodes)
+        profile.compiled += task.compiled[compiled_before:]
     function.name = name
     return function
 

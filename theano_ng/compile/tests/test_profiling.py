@@ -132,7 +132,9 @@ class TestProfile(unittest.TestCase):
         both = ProfileStats.combined([p, q], "both")
         self.assertEqual((both.fct_callcount, both.nb_nodes, len(both.apply_time)), (3, 6, 6))
         self.assertIn("Message: both", printed(both))
-        name = os.path.join(tempfile.mkdtemp(), "profile.txt")
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        name = os.path.join(folder.name, "profile.txt")
         old, profiling._atexit_print_list[:] = profiling._atexit_print_list[:], [p, q]
         try:
             with config.change_flags({"profile": True, "profiling.destination": name}):

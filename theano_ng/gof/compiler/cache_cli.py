@@ -2,6 +2,7 @@
 
 import sys
 
+from theano_ng.commands import command as quiet_command
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler import compiledir
@@ -26,6 +27,7 @@ The directories are chosen by THEANO_FLAGS=base_compiledir=... or compiledir=...
 """
 
 
+@quiet_command
 def main(argv=None):
     """Run the command line program.
 
@@ -63,6 +65,8 @@ def main(argv=None):
         return 2
     try:
         command()
+    except BrokenPipeError:
+        raise
     except OSError as error:
         sys.stderr.write("theano_ng-cache: %s\n" % error)
         return 1

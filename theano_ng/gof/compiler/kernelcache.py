@@ -16,6 +16,7 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
+from theano_ng.gof import progress
 from theano_ng.gof.compiler import trust
 from theano_ng.gof._native import dlopen_symbols
 from theano_ng.gof.compiler.toolchain import (
@@ -96,7 +97,8 @@ class KernelCache:
             for key, kernel in missing.items():
                 kind = (kernel.language, tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))
                 groups.setdefault(kind, {})[key] = kernel
-            for group in groups.values():
+            for i, group in enumerate(groups.values()):
+                progress.task.calling_compiler(_names(group), i + 1, len(groups))
                 self._build(group, toolchain)
         return [self._addresses[key] for key in keys]
 
@@ -189,7 +191,8 @@ class KernelCache:
                 (error.kernel,) = group.values()
                 raise
             # Alone, each tells whether it is at fault; helper functions of the same name in two kernels do no harm then.
-            for key, kernel in group.items():
+            for i, (key, kernel) in enumerate(group.items()):
+                progress.task.calling_compiler(_names({key: kernel}), i + 1, len(group))
                 self._build({key: kernel}, toolchain)
 
     def give_up(self, error):
@@ -224,6 +227,7 @@ class KernelCache:
         first = next(iter(group.values()))
         suffix = ".cpp" if first.language == "c++" else ".c"
         output = stem + ".so"
+        begun = time.perf_counter()
         try:
             with open(stem + suffix, "w", encoding="utf-8") as file:
                 file.write(source)
@@ -233,6 +237,7 @@ class KernelCache:
                 if not toolchain.probe(self.directory):
                     raise
                 compile_file(unit_command(first, toolchain, stem + suffix, output), stem + suffix, output, source)
+            progress.task.called_compiler(_names(group), time.perf_counter() - begun)
             with open(output, "rb") as file:
                 unit = unit_name(file.read())
             trust.publish(output, os.path.join(self.directory, unit))
@@ -284,6 +289,10 @@ def linked_unit(path):
         except OSError:
             return None
     return unit if os.path.basename(unit) == unit else None
+
+
+def _names(group):
+    return "1 loop" if len(group) == 1 else "%d loops" % len(group)
 
 
 def unit_name(content):

@@ -10,6 +10,7 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
+from theano_ng.gof import progress
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, warn_once
 from theano_ng.gof.compiler.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
@@ -466,8 +467,10 @@ class ModuleCache:
         compile_str = lnk.c_compiler().compile_str
         # Compilers of Ops have the documented arguments only.
         more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
+        what, begun = ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), time.perf_counter()
+        progress.task.calling_compiler(what)
         try:
-            return compile_str(
+            path = compile_str(
                 name,
                 source.replace(HASH_PLACEHOLDER, name),
                 location=folder,
@@ -478,6 +481,8 @@ class ModuleCache:
                 py_module=False,
                 **more,
             )
+            progress.task.called_compiler(what, time.perf_counter() - begun)
+            return path
         except CompileError as error:
             if len(lnk.node_order) == 1:
                 error.name_node(lnk.node_order[0])

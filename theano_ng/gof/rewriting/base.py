@@ -7,7 +7,7 @@ import time
 import traceback
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import toolbox
+from theano_ng.gof import progress, toolbox
 from theano_ng.gof.destroy import handler as destroyhandler
 
 _logger = logging.getLogger("theano_ng.gof.opt")
@@ -229,6 +229,7 @@ class SeqOptimizer(Optimizer, list):
                 nb_before = len(fgraph.apply_nodes)
                 v0 = profile.validate_time if profile else 0.0
                 t0 = time.perf_counter()
+                progress.task.rewriting(fgraph, opt)
                 sub_prof = None
                 try:
                     sub_prof = opt.optimize(fgraph)

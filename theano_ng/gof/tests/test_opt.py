@@ -356,7 +356,8 @@ class TestWalks(Base):
             config.on_opt_error = "ignore"
             nav.optimize(graph_of(exp(self.x)))
             config.on_opt_error = "raise"
-            self.assertRaises(RuntimeError, nav.optimize, graph_of(exp(self.x)))
+            with self.assertLogs(logger, "ERROR"):
+                self.assertRaises(RuntimeError, nav.optimize, graph_of(exp(self.x)))
         finally:
             config.on_opt_error = before
         self.assertRaises(RuntimeError, TopoOptimizer(broken).optimize, graph_of(exp(self.x)))

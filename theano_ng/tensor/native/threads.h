@@ -4,7 +4,11 @@
 
 #ifdef _OPENMP
 #include "native.h"
+#if defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+#include "gomp.h"
+#else
 #include <omp.h>
+#endif
 #include <pthread.h>
 
 /* A process has one pool of threads, whichever module started it: they share what is known of it, in a capsule beside them. */
