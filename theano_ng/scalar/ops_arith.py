@@ -131,7 +131,16 @@ class Mul(ScalarOp):
         return result
 
 
-class Sub(BinaryScalarOp):
+class NoBools:
+    """Base of ops that the output types of their class say are not defined for bools: nor are they in place, where an instance has others."""
+
+    def output_types(self, types):
+        if all(t.dtype == "bool" for t in types):
+            type(self).output_types_preference(*types)
+        return super().output_types(types)
+
+
+class Sub(NoBools, BinaryScalarOp):
     """Difference; not defined for two bools, as in NumPy."""
 
     nfunc_spec = ("subtract", 2, 1)
