@@ -9,6 +9,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
+    AsDeclared,
     BinaryScalarOp,
     ScalarOp,
     UnaryScalarOp,
@@ -131,16 +132,7 @@ class Mul(ScalarOp):
         return result
 
 
-class NoBools:
-    """Base of ops that the output types of their class say are not defined for bools: nor are they in place, where an instance has others."""
-
-    def output_types(self, types):
-        if all(t.dtype == "bool" for t in types):
-            type(self).output_types_preference(*types)
-        return super().output_types(types)
-
-
-class Sub(NoBools, BinaryScalarOp):
+class Sub(AsDeclared, BinaryScalarOp):
     """Difference; not defined for two bools, as in NumPy."""
 
     nfunc_spec = ("subtract", 2, 1)

@@ -4,6 +4,7 @@ import numpy as np
 
 from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import (
+    AsDeclared,
     ScalarOp,
     UnaryScalarOp,
     c_cast,
@@ -13,7 +14,7 @@ from theano_ng.scalar.op import (
     is_discrete,
     zeros_for,
 )
-from theano_ng.scalar.ops_arith import NoBools, conj_if_complex, quiet, wrapping
+from theano_ng.scalar.ops_arith import conj_if_complex, quiet, wrapping
 from theano_ng.scalar.out_types import real_out, same_out, same_out_nobool, upgrade_to_float
 from theano_ng.scalar.types import c_type, get_scalar_type
 
@@ -61,7 +62,7 @@ class Abs(UnaryScalarOp):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
 
 
-class Sgn(NoBools, UnaryScalarOp):
+class Sgn(AsDeclared, UnaryScalarOp):
     """Sign: -1, 0 or 1; of a complex number x / |x|; NaN for NaN."""
 
     nfunc_spec = ("sign", 1, 1)
@@ -86,7 +87,7 @@ class Sgn(NoBools, UnaryScalarOp):
         return zeros_for(inputs)
 
 
-class Neg(NoBools, UnaryScalarOp):
+class Neg(AsDeclared, UnaryScalarOp):
     """Negation; not defined for bool, as in NumPy."""
 
     nfunc_spec = ("negative", 1, 1)

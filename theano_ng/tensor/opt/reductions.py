@@ -57,9 +57,12 @@ def local_sum_prod_mul_by_scalar(node):
     prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
     The exponent is the number of elements reduced. Products of several tensors, and those of a dtype that a power with such an exponent does
-    not have, are left alone: there the factor costs nothing, or the power needs a wider dtype.
+    not have, are left alone: there the factor costs nothing, or the power needs a wider dtype. So are products that are computed anyway: something
+    reads them that is neither a reduction nor an elementwise operation, of which they become a part.
     """
     (x,) = node.inputs
+    if any(reader == "output" or not isinstance(reader.op, (Sum, Prod, Elemwise)) for reader, _ in x.clients):
+        return False
     out = node.outputs[0]
     factors = inputs_of(x, T.mul)
     if factors is not None:
