@@ -86,7 +86,12 @@ class Models:
         yield "softmax, by hand", [x, labels], [w, b], -T.log(e / e.sum(axis=1, keepdims=True))[rows, labels].mean()
 
         v, c = self.shared(3, 4), self.shared(4)
-        for name, activation in (("tanh", T.tanh), ("sigmoid", nnet.sigmoid), ("relu", nnet.relu), ("softplus", nnet.softplus)):
+        for name, activation in (
+            ("tanh", T.tanh),
+            ("sigmoid", nnet.sigmoid),
+            ("relu", nnet.relu),
+            ("softplus", nnet.softplus),
+        ):
             h = activation(T.dot(x, w) + b)
             p = nnet.softmax(T.dot(h, v) + c)
             yield "layers, " + name, [x, labels], [w, b, v, c], -T.mean(T.log(p)[rows, labels]) + 1e-4 * (w**2).sum()
@@ -107,7 +112,12 @@ class Models:
         images, filters = T.dtensor4("images"), self.shared(2, 1, 3, 3)
         h = nnet.conv2d(images, filters, filter_shape=(2, 1, 3, 3))
         h = importlib.import_module(self.theano.__name__ + ".tensor.signal.pool").pool_2d(h, (2, 2), ignore_border=True)
-        yield "convolution", [images], [filters], T.tanh(h + self.shared(2).dimshuffle("x", 0, "x", "x")).flatten(2).sum()
+        yield (
+            "convolution",
+            [images],
+            [filters],
+            T.tanh(h + self.shared(2).dimshuffle("x", 0, "x", "x")).flatten(2).sum(),
+        )
 
         u, state = self.shared(3, 3), self.shared(3)
         steps, _ = self.theano.scan(lambda row, h, u, w: T.tanh(T.dot(row, w) + T.dot(h, u)), x, state, [u, w])
@@ -146,7 +156,14 @@ class Randoms:
             unary += (lambda x: x * 2, lambda x: 1 - x, lambda x: x + 0.5, lambda x: T.sqrt(1 + x * x), lambda x: x**3)
             return self.pick(unary)(x)
         if r < 0.65:
-            binary = (T.add, T.sub, T.mul, T.maximum, lambda x, y: x / (1 + T.sqr(y)), lambda x, y: T.switch(T.gt(x, 0), x, y))
+            binary = (
+                T.add,
+                T.sub,
+                T.mul,
+                T.maximum,
+                lambda x, y: x / (1 + T.sqr(y)),
+                lambda x, y: T.switch(T.gt(x, 0), x, y),
+            )
             return self.pick(binary)(x, self.pick(pool))
         y = self.pick([p for p in pool if p.ndim == 2])
         others = (
@@ -233,7 +250,10 @@ def asked(python, package, arguments, cache):
     environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     environment.pop("PYTHONPATH", None)
     if package == "theano":
-        environment["THEANO_FLAGS"] = "device=cpu,base_compiledir=%s%s" % (cache, "" if "time" in arguments else ",cxx=")
+        environment["THEANO_FLAGS"] = "device=cpu,base_compiledir=%s%s" % (
+            cache,
+            "" if "time" in arguments else ",cxx=",
+        )
     command = [python, "-W", "ignore", os.path.abspath(__file__), "--child", package, *arguments]
     out = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return json.loads(out.stdout.decode())
@@ -255,7 +275,10 @@ def main():
     slower = [name for name, (_, t) in theirs.items() if ours[name][1] > SLOWER * t]
     if "time" in arguments:
         ratios = sorted(ours[name][1] / t for name, (_, t) in theirs.items())
-        print("time here / there: median %.2f, largest %.2f; slower in %d" % (ratios[len(ratios) // 2], ratios[-1], len(slower)))
+        print(
+            "time here / there: median %.2f, largest %.2f; slower in %d"
+            % (ratios[len(ratios) // 2], ratios[-1], len(slower))
+        )
         for name in slower:
             print("%s: %.2f us here, %.2f us there" % (name, 1e6 * ours[name][1], 1e6 * theirs[name][1]))
     sys.exit(bool(slower or set(more) - set(REASONS)))
