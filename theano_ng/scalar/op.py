@@ -487,6 +487,14 @@ class BinaryScalarOp(ScalarOp):
     nin = 2
 
 
+class AsDeclared:
+    """Base of ops that are not defined in place, where an instance has output types of its own, for what the class refuses."""
+
+    def output_types(self, types):
+        type(self).output_types_preference(*types)
+        return super().output_types(types)
+
+
 def compute_in_output_float(x):
     """Return a discrete NumPy number as the float that `upgrade_to_float` gives it, so that int8 is not computed in float16."""
     kind = getattr(x, "dtype", None)

@@ -9,6 +9,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
+    AsDeclared,
     BinaryScalarOp,
     ScalarOp,
     UnaryScalarOp,
@@ -131,7 +132,7 @@ class Mul(ScalarOp):
         return result
 
 
-class Sub(BinaryScalarOp):
+class Sub(AsDeclared, BinaryScalarOp):
     """Difference; not defined for two bools, as in NumPy."""
 
     nfunc_spec = ("subtract", 2, 1)

@@ -8,6 +8,7 @@ from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
+    AsDeclared,
     BinaryScalarOp,
     UnaryMath,
     UnaryScalarOp,
@@ -119,7 +120,7 @@ class Sqrt(UnaryMath):
         return gz * _number(0.5, z) / z
 
 
-class Deg2Rad(UnaryMath):
+class Deg2Rad(AsDeclared, UnaryMath):
     """Degrees to radians."""
 
     nfunc_spec = ("deg2rad", 1, 1)
@@ -132,7 +133,7 @@ class Deg2Rad(UnaryMath):
         return gz * _number(math.pi / 180, z)
 
 
-class Rad2Deg(UnaryMath):
+class Rad2Deg(AsDeclared, UnaryMath):
     """Radians to degrees."""
 
     nfunc_spec = ("rad2deg", 1, 1)

@@ -4,6 +4,7 @@ import numpy as np
 
 from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import (
+    AsDeclared,
     ScalarOp,
     UnaryScalarOp,
     c_cast,
@@ -61,7 +62,7 @@ class Abs(UnaryScalarOp):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
 
 
-class Sgn(UnaryScalarOp):
+class Sgn(AsDeclared, UnaryScalarOp):
     """Sign: -1, 0 or 1; of a complex number x / |x|; NaN for NaN."""
 
     nfunc_spec = ("sign", 1, 1)
@@ -86,7 +87,7 @@ class Sgn(UnaryScalarOp):
         return zeros_for(inputs)
 
 
-class Neg(UnaryScalarOp):
+class Neg(AsDeclared, UnaryScalarOp):
     """Negation; not defined for bool, as in NumPy."""
 
     nfunc_spec = ("negative", 1, 1)

@@ -31,7 +31,8 @@ static inline npy_float64 tng_erfcx(npy_float64 x)
     /* The exponential of an ordinary number where it is not needed: an overflow would leave the vector unit. */
     const npy_float64 a = __builtin_fabs(x), base = 0.5 * (x - a), square = base * base, rest = __builtin_fma(base, base, -square);
     const npy_float64 e = exp(square);
-    const npy_float64 tail = tng_erfcx_fit(1 - 7.5 / (a + 3.75)) / (1 + 2 * a);
+    /* The fit is a unit in the last place below 1 where it has to be 1. */
+    const npy_float64 tail = a < 0x1p-54 ? 1 : tng_erfcx_fit(1 - 7.5 / (a + 3.75)) / (1 + 2 * a);
     const npy_float64 left = x < -26.63 ? TNG_INF : 2 * (e + e * rest) - tail;
     return x < 0 ? left : tail;
 }

@@ -127,6 +127,12 @@ class TestSpecial(unittest.TestCase):
                 err_msg=name + " of float32",
             )
 
+    def test_one(self):
+        """erfcx is exactly 1 where it rounds to 1."""
+        x = np.array([0.0, -0.0, 1e-300, -1e-300, 1e-20, -1e-20, -1e-17])
+        np.testing.assert_array_equal(self.double["erfcx"](x), np.ones(7))
+        np.testing.assert_array_equal(self.single["erfcx"](x.astype("float32")), np.ones(7))
+
     def test_ranges(self):
         """Dense points over the range where the result is finite and, on a logarithmic scale, towards its ends."""
         tiny = np.geomspace(1e-300, 0.5, 500)

@@ -247,8 +247,8 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
         Of inputs and outputs.
     classes : tuple of int
         From `elemwise.kernel.operand_classes`.
-    divisors : hashable
-        What else decides which kernel takes the program's place.
+    divisors : tuple
+        The numbers of inputs that are integer divisors, and what else decides which kernel takes the program's place.
     summed : str, optional
         As of `elemwise.kernel.elemwise_kernel`.
     alone : bool
@@ -262,13 +262,13 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
     key = (op, dtypes, outs, classes, divisors, summed, alone)
     if key not in _kept:
         try:
-            _kept[key] = _assemble(op, list(dtypes), list(outs), classes, summed)
+            _kept[key] = _assemble(op, list(dtypes), list(outs), classes, divisors[0], summed)
         except Unsupported:
             _kept[key] = None
     return _kept[key] and _kept[key][0]
 
 
-def _assemble(op, dtypes, outs, classes, summed):
+def _assemble(op, dtypes, outs, classes, divisors, summed):
     instructions, kernels = library().instructions, library().kernels
     writer, outputs = _write(op, dtypes, outs)
     nin = len(dtypes)
@@ -303,6 +303,7 @@ def _assemble(op, dtypes, outs, classes, summed):
         [np.dtype(d).itemsize for d in (*dtypes, *outs)],
         list(classes),
         [b.ctypes.data for b in blocks],
+        [len(divisors), *divisors],
     ]
     at = len(head) + len(tables)
     for table in tables:

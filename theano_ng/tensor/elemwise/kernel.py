@@ -3,6 +3,8 @@
 import functools
 import re
 
+import numpy as np
+
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import Kernel, meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
@@ -119,7 +121,7 @@ def operand_classes(node):
     return classes
 
 
-def elemwise_kernel(op, node, classes, divisors, summed=None):
+def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False):
     """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`.
 
     Parameters
@@ -133,6 +135,9 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
     summed : str, optional
         A dtype: the kernel adds the sum of its output to an accumulator of that dtype, which the output's pointer leads to, instead of
         storing it; see native/reduce_elemwise.h.
+    looks_first : bool
+        Where the driver says so, the kernel looks at the divisors before it writes anything, and returns where one is zero; see
+        native/divisors.h.
     """
     nin = len(node.inputs)
     operands = [*node.inputs, *node.outputs]
@@ -155,6 +160,9 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
         body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], **sub)
     if wide:
         environment["support"] = support_text("half_blocks.h") + environment["support"]
+    if looks_first:
+        looked_body = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide), zeros=None)[0]
+        environment["support"] = support_text("zero_in.h") + environment["support"]
     classes = [*classes, *[PLAIN] * len(node.outputs)]
     accumulator = None
     if summed is not None:
@@ -165,13 +173,25 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
         environment["support"] = support_text("sum_blocks.h") + environment["support"]
         ctypes[nin] = accumulator
 
-    def loop(hoisted, indent):
+    def loop(hoisted, indent, body=body, sub=sub):
         fixed = {k: _HOISTED % k for k in hoisted}
         before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL, **sub), fixed) or (
             "",
             body,
         )
         return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
+
+    def loops(hoisted, indent):
+        if not looks_first:
+            return loop(hoisted, indent)
+        return [
+            indent + "if (*(int *)tng_ptr[%d]) {" % len(ctypes),
+            *[_look(k, node.inputs[k].type.dtype, k in hoisted, len(ctypes), indent + "    ") for k in divisors.inputs],
+            *loop(hoisted, indent + "    ", looked_body, {"zeros": None}),
+            indent + "} else {",
+            *loop(hoisted, indent + "    "),
+            indent + "}",
+        ]
 
     lines = [
         "void KERNEL(int64_t %s, char **tng_ptr, const int64_t *tng_stride)" % ("tng_total" if summed else "tng_n"),
@@ -197,9 +217,9 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
         lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
         for k in alternates:
             lines.append("        " + _hoist(k, ctypes, wide))
-        lines += loop(hoisted | set(alternates), " " * 8)
+        lines += loops(hoisted | set(alternates), " " * 8)
         lines.append("    } else {")
-    lines += loop(hoisted, " " * 4)
+    lines += loops(hoisted, " " * 4)
     if alternates:
         lines.append("    }")
     else:
@@ -215,9 +235,20 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
         lines.append("    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, len(ctypes)))
     lines.append("}")
     dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
-    zeros = (tuple(divisors.inputs.items()), divisors.computed)
-    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), zeros, summed)
+    divided = (tuple(divisors.inputs), divisors.computed, looks_first)
+    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), divided, summed)
     return Kernel(source="\n".join(lines) + "\n", interpreted=without_compiler, **environment), needs_python
+
+
+def _look(k, dtype, hoisted, place, indent):
+    """Leave the kernel where input `k`, a divisor, has a zero; otherwise it goes on, and has nothing to note."""
+    bits = 8 * np.dtype(dtype).itemsize
+    if hoisted:
+        # The compiler is not to learn that it divides by no zero: gcc 12 makes slower code of that.
+        found = 'int tng_zero = %s == 0; __asm__("" : "+r"(tng_zero));' % (_HOISTED % k)
+    else:
+        found = "int tng_zero = tng_zero_in_uint%d_t((const uint%d_t *)%s, tng_n);" % (bits, bits, _POINTER % k)
+    return "%s{ %s *(int *)tng_ptr[%d] = tng_zero; if (tng_zero) return; }" % (indent, found, place)
 
 
 def _hoist(k, ctypes, wide):

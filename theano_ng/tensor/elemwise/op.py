@@ -603,8 +603,9 @@ class Elemwise(NativeOp, OpenMPOp):
         if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
             return None, False
         classes, divisors = operand_classes(node), integer_divisors(node)
+        looks_first = self._looks_first(node, divisors)
         try:
-            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes, divisors)
+            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes, divisors, looks_first=looks_first)
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
@@ -617,13 +618,15 @@ class Elemwise(NativeOp, OpenMPOp):
             may_fail=needs_python,
             has_alternate=ALTERNATE in classes,
             computed_divisor=OPERATIONS[divisors.computed],
-            looks_first=self._looks_first(node, divisors),
+            looks_first=looks_first,
             operands=operand_rows(node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors),
         )
         return code, needs_python
 
     def _looks_first(self, node, divisors):
         """Whether divisors are looked at before the loop: it would overwrite them, or what others see after a call that fails."""
+        if divisors.computed:
+            return False
         divided = [node.inputs[i] for i in divisors.inputs]
         overwritten = [node.inputs[i] for i in self.inplace_pattern.values()]
         return bool(divided) and any(x in divided or not _is_temporary(x) for x in overwritten)

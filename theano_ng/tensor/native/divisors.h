@@ -1,7 +1,9 @@
 /* Zeros among integer divisors.
  *
  * A kernel that divides integers notes that it has met one, at the pointer behind those of its operands, and goes on: loops without
- * branches are vectorized. So inputs that the kernel is to overwrite are looked at before it runs.
+ * branches are vectorized. So divisors are looked at before inputs are overwritten: by the kernel itself, of nodes that may overwrite what others
+ * see, where the place holds a 1 when it is called; it computes nothing then if there is a zero, and notes nothing. Where a kernel is called more
+ * than once, `check_divisors` looks before the first call.
  */
 #ifndef THEANO_NG_DIVISORS_H
 #define THEANO_NG_DIVISORS_H

@@ -5,7 +5,8 @@
  *     void kernel(int64_t n, char **ptr, const int64_t *stride)
  *
  * over pieces of n elements. Operands are the inputs, then the outputs; behind their pointers is one more, where kernels that divide integers
- * note that a divisor was zero (divisors.h). In front of the strides is the address of the program that the interpreter runs (blocks/blocks.h). A kernel only knows item-size strides, and stride 0 for the
+ * note that a divisor was zero, and read whether they have to look first (divisors.h). In front of the strides is the address of the program that
+ * the interpreter runs (blocks/blocks.h). A kernel only knows item-size strides, and stride 0 for the
  * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
  * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
  *
@@ -712,14 +713,17 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
 }
 
 /* Whether the result of a division by what may be zero is better written beside the array that it could overwrite. The divisors would have
- * to be looked at before: one more pass over memory, which takes up to half as long as dividing. Memory of its own, which is kept for the
- * next call (alloc.c), costs nothing but for small arrays, where allocating does, and very large ones, which it does not keep two of. */
-static int cheaper_beside(PyArrayObject *target)
+ * to be looked at before: one more pass over memory. It costs little where they are one number or stay in the cache. Memory of its own, which
+ * is kept for the next call (alloc.c), costs nothing, but for arrays that do not fit the last cache. */
+static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_words *operands)
 {
     npy_intp bytes = PyArray_ITEMSIZE(target);
+    int many = 0;
     for (int d = 0; d < PyArray_NDIM(target); ++d)
         bytes *= PyArray_DIM(target, d);
-    return bytes >= (32 << 10) && bytes <= (128 << 20);
+    for (int i = 0; i < nin; ++i)
+        many |= operands[i].divides != NO_DIVISOR && operands[i].kind != HOISTED;
+    return many && bytes >= (1 << 20) && bytes <= (8 << 20);
 }
 
 /* Provides the output arrays. Returns 1 when inputs must be copied first (marked in `copy`), -1 on error. */
@@ -730,8 +734,8 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
     for (int j = 0; j < nout; ++j) {
         int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
-        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type && !(looks_first && cheaper_beside(target))
-            && same_lengths(nd, PyArray_DIMS(target), dims)) {
+        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type && same_lengths(nd, PyArray_DIMS(target), dims)
+            && !(looks_first && cheaper_beside(target, nin, operands))) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
                     && !same_elements(target, (PyArrayObject *)in[i]))
@@ -761,9 +765,6 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
 /* Whether something of the inputs is overwritten. */
 static int overwrites_input(int nin, int nout, PyObject **in, PyObject **out)
 {
-    for (int d = 0; d < PyArray_NDIM((PyArrayObject *)out[0]); ++d)
-        if (PyArray_DIM((PyArrayObject *)out[0], d) == 0)
-            return 0;
     for (int j = 0; j < nout; ++j)
         for (int i = 0; i < nin; ++i)
             if (out[j] == in[i])
@@ -806,12 +807,11 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
 
     data[nop] = (char *)&zeros;
     *p.program = words->program;
-    if (words->looks_first && overwrites_input(nin, nout, in, out) && check_divisors(nin, in, operands) < 0)
-        return -1;
     if (nd == 0) {
         for (int o = 0; o < nop; ++o)
             data[o] = PyArray_DATA((PyArrayObject *)(o < nin ? in[o] : out[o - nin]));
         p.head[H_VALID] = 1;
+        zeros = (int)words->looks_first;
         kernel(1, data, p.kstride);
         if (zeros)
             return zero_met(nin, in, operands, words->computed_divisor);
@@ -831,6 +831,12 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         data[o] = PyArray_BYTES(a) + p.base[o];
     }
     Run run = {&p, kernel, data, nd, nin, nop};
+    if (words->looks_first && overwrites_input(nin, nout, in, out)) {
+        /* What the kernel is called for once it looks at itself. */
+        zeros = !p.head[H_ROWS] && !p.head[H_BUFFERED] && words->openmp_minsize == 0;
+        if (!zeros && check_divisors(nin, in, operands) < 0)
+            return -1;
+    }
     run_all(&run, words->may_fail ? 0 : words->openmp_minsize);
     if (zeros)
         return zero_met(nin, in, operands, words->computed_divisor);

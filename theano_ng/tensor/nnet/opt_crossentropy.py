@@ -275,6 +275,26 @@ local_logsoftmax = register_stabilize("fast_compile")(
 )
 
 
+@register_specialize
+@ignores_nonfinite
+@local_optimizer([T.sub])
+def local_logsoftmax_by_hand(node):
+    """Numbers less the logarithm of the sum of the exponentials of their rows, which nothing else reads.
+
+    A - log(sum(exp(A), axis=1, keepdims=True))  ->  logsoftmax_op(A)          [specialize, fast_run]
+    """
+    out = node.outputs[0]
+    a, logarithm = node.inputs
+    total = inputs_of(logarithm, T.log)
+    if total is None or len(logarithm.clients) != 1 or a.type != out.type or out.ndim != 2 or out.dtype not in FLOATS:
+        return None
+    if summed_along(T.exp(a), total[0]) != (1,):
+        return None
+    result = logsoftmax_op(a)
+    copy_stack_trace(out, result)
+    return [result]
+
+
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
 
 

@@ -94,6 +94,35 @@ def local_dimshuffle_lift(node):
     return [new]
 
 
+@register_specialize
+@local_optimizer([DimShuffle])
+def local_dimshuffle_of_number(node):
+    """What is computed of a number alone is computed without the dimensions that it is given and relieved of again.
+
+    cast(n.dimshuffle('x'), 'float64').dimshuffle()  ->  cast(n, 'float64')          [specialize, fast_run]
+
+    Here the cast is read by others too, who find their dimensions around the new one.
+    """
+    (x,), out = node.inputs, node.outputs[0]
+    if (
+        out.ndim
+        or x.owner is None
+        or not isinstance(x.owner.op, Elemwise)
+        or len(x.owner.inputs) != 1
+        or x.owner.op.inplace_pattern
+    ):
+        return False
+    (given,) = x.owner.inputs
+    if given.owner is None or not isinstance(given.owner.op, DimShuffle) or given.owner.inputs[0].ndim:
+        return False
+    number = x.owner.op(given.owner.inputs[0])
+    copy_stack_trace([x, out], number)
+    around = shuffled(number, ("x",) * x.ndim)
+    if number.type != out.type or around.type != x.type:
+        return False
+    return {out: number, x: around}
+
+
 @register_canonicalize
 @local_optimizer([DimShuffle])
 def local_lift_transpose_through_dot(node):

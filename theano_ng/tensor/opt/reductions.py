@@ -57,9 +57,12 @@ def local_sum_prod_mul_by_scalar(node):
     prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
     The exponent is the number of elements reduced. Products of several tensors, and those of a dtype that a power with such an exponent does
-    not have, are left alone: there the factor costs nothing, or the power needs a wider dtype.
+    not have, are left alone: there the factor costs nothing, or the power needs a wider dtype. So are products that are computed anyway: something
+    reads them that is neither a reduction nor an elementwise operation, of which they become a part.
     """
     (x,) = node.inputs
+    if not all(_runs_through(reader) for reader, _ in x.clients):
+        return False
     out = node.outputs[0]
     factors = inputs_of(x, T.mul)
     if factors is not None:
@@ -100,6 +103,13 @@ def local_sum_prod_mul_by_scalar(node):
     if scalars is None and out.dtype[0] not in "ifc":
         return False
     return _of_same_shape(T.mul(power, reduced), out)
+
+
+def _runs_through(reader):
+    """Whether a node is a loop over its inputs that may take in what computes them, or a view that only such a loop reads."""
+    while reader != "output" and isinstance(reader.op, DimShuffle) and len(reader.outputs[0].clients) == 1:
+        ((reader, _),) = reader.outputs[0].clients
+    return reader != "output" and isinstance(reader.op, (Sum, Prod, Elemwise))
 
 
 def _count(x, axes, fgraph):
@@ -167,11 +177,12 @@ def local_sum_prod_all_to_none(node):
 
 
 @register_canonicalize
+@register_specialize
 @local_optimizer([Sum, Prod])
 def local_op_of_op(node):
     """Two sums (or products) in a row are one over the axes of both.
 
-    sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, fast_run]
+    sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, specialize, fast_run]
     prod(prod(t, axis=0), axis=1)  ->  prod(t, axis=(0, 2))
     """
     (x,) = node.inputs

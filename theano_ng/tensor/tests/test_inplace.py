@@ -53,6 +53,18 @@ class TestInplace(unittest.TestCase):
         assert f(a, [1, 1, 1]).tolist() == [1, 2, 3]
         assert a.tolist() == [1, 2, 3]
 
+    def test_undefined(self):
+        """What is not defined for bools or complex numbers is not in place either."""
+        x, y = T.TensorType("bool", (False,))("x"), T.TensorType("bool", (False,))("y")
+        for name, args in (("neg", [x]), ("sgn", [x]), ("sub", [x, y])):
+            for op in (getattr(T, name), getattr(inplace, name + "_inplace")):
+                with self.assertRaisesRegex(TypeError, "bool (in|out)put (is )?not supported"):
+                    op(*args)
+        assert inplace.sub_inplace(T.bvector(), x).dtype == "int8"
+        for name in ("deg2rad", "rad2deg"):
+            for op in (getattr(T, name), getattr(inplace, name + "_inplace")):
+                self.assertRaisesRegex(TypeError, "complex argument not supported", op, T.zvector())
+
     def test_transpose(self):
         x = T.dmatrix()
         value = np.arange(6.0).reshape(2, 3)

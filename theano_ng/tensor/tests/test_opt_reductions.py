@@ -8,6 +8,7 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
+from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros, Sum
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -72,6 +73,19 @@ class TestFactors(RewriteCase):
         self.assertEqual([node.inputs[0] for node in sums], f.maker.fgraph.inputs)
         value = np.arange(6.0).reshape(3, 2)
         np.testing.assert_allclose(f(value)[0], -value.sum(axis=1) / 3)
+
+    def test_product_that_is_computed_anyway(self):
+        """The gradients of weights and of a bias share a cotangent: where it is negated for the one, it is for the other."""
+        m, v = T.dmatrix("m"), T.dvector("v")
+        for factor in (-1, 3):
+            scaled = T.exp(v) * factor
+            f = theano_ng.function([m, v], [T.dot(m.T, scaled), scaled.sum()])
+            below = [node.inputs[0] for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Sum)]
+            self.assertEqual(len(below), 1)
+            self.assertGreater(len(below[0].clients), 1)
+            self.assertEqual(sum(isinstance(node.op, Elemwise) for node in f.maker.fgraph.apply_nodes), 1)
+            value = np.arange(3.0)
+            np.testing.assert_allclose(f(np.eye(3), value)[1], factor * np.exp(value).sum())
 
     def test_narrow_integers(self):
         b, s = T.bvector("b"), T.bscalar("s")

@@ -339,10 +339,10 @@ class TestState(Divides):
             self.refused(f, [0, 2, 0], [1, 0, 2], says=r"element \[\d\] of input\[1\]")
 
     def test_state_of_any_size(self):
-        """Small state is overwritten after a look at the divisors; from 32 KiB on the quotients have memory of their own. Either way it is as before."""
+        """State is overwritten after a look at the divisors; that of 1 MiB and more has its quotients beside it. Either way it is as before."""
         s, y = theano.shared(np.zeros((1, 1), "int64")), T.lmatrix()
         f = theano.function([y], updates=[(s, s // y)], mode=FUSED)
-        for n in (3, 60, 70, 200):
+        for n in (3, 60, 70, 200, 400):
             rng = np.random.RandomState(n)
             values = rng.randint(0, 100, (n, n))
             for layout in (

@@ -109,6 +109,7 @@ typedef struct {
     int64_t items;         /* bytes of an element, for each operand */
     int64_t repeated;      /* for each input: 0 elements, 1 one value, 2 as `alternate` says */
     int64_t constants;     /* addresses of blocks that are full of a value */
+    int64_t divisors;      /* how many inputs are integer divisors, and their numbers */
 } Program;
 
 static void fill(char *block, const char *value, int64_t n, int64_t item)
@@ -167,6 +168,33 @@ static inline void advance(const Program *p, char **values, const char *moves, i
             values[o] += n * items[o];
 }
 
+static int has_zero(const char *y, int64_t n, int64_t item)
+{
+#define LOOK(T)                             \
+    {                                       \
+        T zero = 0;                         \
+        for (int64_t i = 0; i < n; ++i)     \
+            zero |= ((const T *)y)[i] == 0; \
+        return zero != 0;                   \
+    }
+    switch (item) {
+    case 1: LOOK(uint8_t)
+    case 2: LOOK(uint16_t)
+    case 4: LOOK(uint32_t)
+    default: LOOK(uint64_t)
+    }
+}
+
+/* Whether a divisor is zero: looked for before anything is overwritten (divisors.h). */
+static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves)
+{
+    const int64_t *words = (const int64_t *)p, *divisors = words + p->divisors;
+    for (int64_t k = 1; k <= divisors[0]; ++k)
+        if (has_zero(ptr[divisors[k]], moves[divisors[k]] ? n : 1, words[p->items + divisors[k]]))
+            return 1;
+    return 0;
+}
+
 /* Room for registers and inputs that are one value, a block of `length` elements each. */
 #define BEGIN                                                                                              \
     const Program *p = (const Program *)(intptr_t)stride[-1];                                              \
@@ -186,6 +214,8 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
     BEGIN
     int *zeros = (int *)ptr[nop];
     begin(p, values, ptr, stride, room, length, moves);
+    if (*zeros && (*zeros = meets_zero(p, ptr, total, moves)))
+        return;
     for (int64_t at = 0; at < total; at += length) {
         const int64_t n = total - at < length ? total - at : length;
         run_steps(p, steps, n, values, zeros);

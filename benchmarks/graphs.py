@@ -1,0 +1,303 @@
+"""Compare the package with Theano 1.0: into how many nodes are graphs rewritten, and how long do they take?
+
+    python benchmarks/graphs.py /path/to/python3.8             # an interpreter that can `import theano`; numbers of nodes
+    python benchmarks/graphs.py /path/to/python3.8 time word   # compiled and run by both, of graphs with this word in their name
+
+Models written as programs for Theano write them, with gradients and updates, and random graphs of elementwise operations, products, reductions,
+views and indexing, with gradients. Where the package has more nodes, or takes 1.1 times as long, the graph is printed, and makes the exit status 1.
+Nodes inside loops count.
+"""
+
+import importlib
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+RANDOM = 200
+SLOWER = 1.1
+# Why a graph has more nodes than in Theano 1.0: name -> reason.
+REASONS = {
+    "convolution, cost": "Without a compiler Theano 1.0 leaves the abstract convolution as it is.",
+    "random 46, gradient": "Both lengths of a gradient that is given to rows in reversed order are checked; Theano 1.0 checks the first.",
+    "random 49": "m / d, of two results, is computed once; Theano 1.0 divides in both.",
+    "random 73, gradient": "The length that a vector shares with the columns of a matrix is checked.",
+    "random 98, gradient": "A fill of -1 along reversed rows keeps the length that the slice has.",
+    "random 105, gradient": "-s**3, of two results, is computed once.",
+    "random 106, gradient": "-(y + 0.5) is -0.5 - y, and has a sum of its own.",
+    "random 150, gradient": "Reversed rows are read through views in one loop, without zeros to increment.",
+    "random 153": "y - y.mean(0), of two results, is computed once; Theano 1.0 subtracts in both.",
+}
+
+
+class Models:
+    """Yields (name, inputs, outputs, updates)."""
+
+    def __init__(self, theano):
+        self.theano, self.T = theano, theano.tensor
+        self.nnet = importlib.import_module(theano.__name__ + ".tensor.nnet")
+
+    def shared(self, *shape):
+        values = np.random.RandomState(len(shape)).rand(*shape)
+        return self.theano.shared(values if shape else np.asarray(values), "p")
+
+    def __iter__(self):
+        T = self.T
+        for name, inputs, parameters, cost in self.costs():
+            gradients = T.grad(cost, parameters)
+            yield name + ", cost", inputs, [cost], []
+            yield name + ", gradient", inputs, gradients, []
+            yield name + ", cost and gradient", inputs, [cost] + gradients, []
+            for rule, updates in self.rules(parameters, gradients):
+                yield name + ", " + rule, inputs, [cost], updates
+
+    def rules(self, parameters, gradients):
+        """Updates as optimizers make them."""
+        T = self.T
+        yield "descent", [(p, p - 0.1 * g) for p, g in zip(parameters, gradients)]
+        momentum, squares, adam = [], [], []
+        for p, g in zip(parameters, gradients):
+            v, s, m = [self.theano.shared(np.zeros_like(p.get_value())) for _ in range(3)]
+            momentum += [(v, 0.9 * v - 0.1 * g), (p, p + 0.9 * v - 0.1 * g)]
+            mean = 0.9 * s + 0.1 * g**2
+            squares += [(s, mean), (p, p - 0.1 * g / T.sqrt(mean + 1e-6))]
+            first, second = 0.9 * m + 0.1 * g, 0.999 * s + 0.001 * T.sqr(g)
+            adam += [(m, first), (s, second), (p, p - 0.01 * first / (T.sqrt(second) + 1e-8))]
+        yield "momentum", momentum
+        yield "mean square", squares
+        yield "adam", adam
+
+    def costs(self):
+        T, nnet = self.T, self.nnet
+        x, y, labels, t = T.dmatrix("x"), T.dvector("y"), T.ivector("labels"), T.dmatrix("t")
+
+        w, b = self.shared(5), self.shared()
+        p = 1 / (1 + T.exp(-T.dot(x, w) - b))
+        yield "logistic", [x, y], [w, b], T.mean(-y * T.log(p) - (1 - y) * T.log(1 - p)) + 0.01 * (w**2).sum()
+        p = nnet.sigmoid(T.dot(x, w) + b)
+        yield "logistic, sigmoid", [x, y], [w, b], nnet.binary_crossentropy(p, y).mean()
+        yield "least squares", [x, y], [w, b], ((T.dot(x, w) + b - y) ** 2).mean() + 0.1 * abs(w).sum()
+        yield "hinge", [x, y], [w, b], T.maximum(0, 1 - y * (T.dot(x, w) + b)).mean() + 0.1 * T.dot(w, w)
+        yield "poisson", [x, y], [w, b], (T.exp(T.dot(x, w) + b) - y * (T.dot(x, w) + b)).mean()
+
+        w, b = self.shared(5, 3), self.shared(3)
+        p = nnet.softmax(T.dot(x, w) + b)
+        rows = T.arange(labels.shape[0])
+        yield "softmax, indexed", [x, labels], [w, b], -T.mean(T.log(p)[rows, labels])
+        yield "softmax, cross-entropy", [x, labels], [w, b], nnet.categorical_crossentropy(p, labels).mean()
+        yield "softmax, one hot", [x, t], [w, b], nnet.categorical_crossentropy(p, t).mean()
+        z = T.dot(x, w) + b
+        e = T.exp(z - z.max(axis=1, keepdims=True))
+        yield "softmax, by hand", [x, labels], [w, b], -T.log(e / e.sum(axis=1, keepdims=True))[rows, labels].mean()
+
+        v, c = self.shared(3, 4), self.shared(4)
+        for name, activation in (
+            ("tanh", T.tanh),
+            ("sigmoid", nnet.sigmoid),
+            ("relu", nnet.relu),
+            ("softplus", nnet.softplus),
+        ):
+            h = activation(T.dot(x, w) + b)
+            p = nnet.softmax(T.dot(h, v) + c)
+            yield "layers, " + name, [x, labels], [w, b, v, c], -T.mean(T.log(p)[rows, labels]) + 1e-4 * (w**2).sum()
+        h, d = nnet.sigmoid(T.dot(x, w) + b), self.shared(5)
+        z = nnet.sigmoid(T.dot(h, w.T) + d)
+        yield "autoencoder", [x], [w, b, d], -T.mean(T.sum(x * T.log(z) + (1 - x) * T.log(1 - z), axis=1))
+        free = -T.dot(x, d) - T.sum(T.log(1 + T.exp(T.dot(x, w) + b)), axis=1)
+        yield "free energy", [x], [w, b, d], T.mean(free)
+        g, s = self.shared(3), self.shared(3)
+        z = T.dot(x, w)
+        z = g * (z - z.mean(0)) / T.sqrt(z.var(0) + 1e-5) + s
+        yield "normalized", [x], [w, g, s], T.sqr(nnet.relu(z)).mean()
+        mu, rho = self.shared(5), self.shared(5)
+        yield "normal", [x], [mu, rho], (0.5 * ((x - mu) / T.exp(rho)) ** 2 + rho).sum(axis=1).mean()
+        yield "factorization", [t], [w, v], T.sqr(t - T.dot(w, v)).mean() + 0.1 * (T.sqr(w).sum() + T.sqr(v).sum())
+        yield "embedding", [labels], [w], T.sqr(w[labels].sum(axis=0)).sum()
+
+        images, filters = T.dtensor4("images"), self.shared(2, 1, 3, 3)
+        h = nnet.conv2d(images, filters, filter_shape=(2, 1, 3, 3))
+        h = importlib.import_module(self.theano.__name__ + ".tensor.signal.pool").pool_2d(h, (2, 2), ignore_border=True)
+        yield (
+            "convolution",
+            [images],
+            [filters],
+            T.tanh(h + self.shared(2).dimshuffle("x", 0, "x", "x")).flatten(2).sum(),
+        )
+
+        u, state = self.shared(3, 3), self.shared(3)
+        steps, _ = self.theano.scan(lambda row, h, u, w: T.tanh(T.dot(row, w) + T.dot(h, u)), x, state, [u, w])
+        yield "recurrent", [x], [u, w, state], T.sqr(steps[-1]).sum()
+
+
+class Randoms:
+    """Yields (name, inputs, outputs, updates) of random graphs, the same in each version of Python."""
+
+    def __init__(self, theano, count):
+        self.T, self.count = theano.tensor, count
+        self.nnet = importlib.import_module(theano.__name__ + ".tensor.nnet")
+
+    def pick(self, choices):
+        return choices[int(self.random.random() * len(choices))]
+
+    def __iter__(self):
+        T = self.T
+        for seed in range(self.count):
+            self.random = random.Random(seed)
+            inputs = [T.dmatrix("m"), T.dmatrix("n"), T.dvector("v"), T.dscalar("s")]
+            pool = list(inputs)
+            for _ in range(4 + int(self.random.random() * 12)):
+                pool.append(self.step(pool))
+            cost = sum(T.sum(self.pick(pool[4:])) for _ in range(2)) + T.sum(pool[-1])
+            name = "random %d" % seed
+            yield name, inputs, pool[-2:], []
+            yield name + ", gradient", inputs, [cost] + T.grad(cost, inputs, disconnected_inputs="ignore"), []
+
+    def step(self, pool):
+        """Operations keep matrices 4 x 4, vectors of 4."""
+        T, r = self.T, self.random.random()
+        x = self.pick(pool)
+        if r < 0.35:
+            unary = (T.exp, T.tanh, T.sqr, abs, T.neg, T.sin, self.nnet.sigmoid, lambda x: T.log(1 + T.sqr(x)))
+            unary += (lambda x: x * 2, lambda x: 1 - x, lambda x: x + 0.5, lambda x: T.sqrt(1 + x * x), lambda x: x**3)
+            return self.pick(unary)(x)
+        if r < 0.65:
+            binary = (
+                T.add,
+                T.sub,
+                T.mul,
+                T.maximum,
+                lambda x, y: x / (1 + T.sqr(y)),
+                lambda x, y: T.switch(T.gt(x, 0), x, y),
+            )
+            return self.pick(binary)(x, self.pick(pool))
+        y = self.pick([p for p in pool if p.ndim == 2])
+        others = (
+            lambda: T.dot(x, y) if x.ndim else x * y,
+            lambda: T.dot(y, x) if x.ndim else y - x,
+            lambda: y.T,
+            lambda: y.sum(axis=0),
+            lambda: y.mean(axis=1),
+            lambda: y.max(axis=1),
+            lambda: self.nnet.softmax(y),
+            lambda: y - y.mean(axis=0, keepdims=True),
+            lambda: y[::-1],
+            lambda: y[1],
+            lambda: T.set_subtensor(y[0], 1.0),
+            lambda: T.inc_subtensor(y[:, 1], 2.0),
+            lambda: y.flatten().reshape((4, 4)),
+            lambda: T.concatenate([y[:2], y[2:]], axis=0),
+            lambda: y.dimshuffle(1, 0) + 1,
+            lambda: y.sum(),
+            lambda: T.zeros_like(y) + x,
+        )
+        return self.pick(others)()
+
+
+def nodes(fgraph):
+    """How many nodes there are, with those of steps of loops."""
+    count = 0
+    for node in fgraph.apply_nodes:
+        count += 1
+        if type(node.op).__name__ == "Scan":
+            count += nodes(node.op.fn.maker.fgraph)
+    return count
+
+
+def value_for(variable):
+    rng = np.random.RandomState(3)
+    if variable.dtype == "int32":
+        return rng.randint(0, 3, 50).astype("int32")
+    if variable.ndim == 4:
+        return rng.rand(8, 1, 12, 12)
+    return rng.rand(*{"m": (4, 4), "n": (4, 4), "v": (4,), "s": ()}.get(variable.name, (50, 5)[: variable.ndim]))
+
+
+def seconds(f, values):
+    """Least of several calls."""
+    repeat = 1
+    while True:
+        start = time.process_time()
+        for _ in range(repeat):
+            f(*values)
+        if time.process_time() - start > 2e-3:
+            break
+        repeat *= 2
+    best = np.inf
+    for _ in range(15):
+        start = time.process_time()
+        for _ in range(repeat):
+            f(*values)
+        best = min(best, (time.process_time() - start) / repeat)
+    return best
+
+
+def child(package, timed, word):
+    """Numbers of nodes and seconds, as JSON on standard output."""
+    out, sys.stdout = sys.stdout, sys.stderr
+    theano = importlib.import_module(package)
+    importlib.import_module(package + ".tensor")
+    found = {}
+    for source in (Models(theano), Randoms(theano, RANDOM)):
+        for name, inputs, outputs, updates in source:
+            if word not in name:
+                continue
+            f = theano.function(inputs, outputs, updates=updates, on_unused_input="ignore")
+            found[name] = [nodes(f.maker.fgraph), 0]
+            if timed:
+                values = [value_for(v) for v in inputs]
+                if "one hot" in name:
+                    values[1] = np.eye(3)[np.arange(50) % 3]
+                found[name][1] = seconds(f, values)
+    json.dump(found, out)
+
+
+def asked(python, package, arguments, cache):
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    environment.pop("PYTHONPATH", None)
+    if package == "theano":
+        environment["THEANO_FLAGS"] = "device=cpu,base_compiledir=%s%s" % (
+            cache,
+            "" if "time" in arguments else ",cxx=",
+        )
+    command = [python, "-W", "ignore", os.path.abspath(__file__), "--child", package, *arguments]
+    out = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    return json.loads(out.stdout.decode())
+
+
+def main():
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    arguments = sys.argv[2:]
+    with tempfile.TemporaryDirectory() as cache:
+        theirs = asked(sys.argv[1], "theano", arguments, cache)
+    ours = asked(sys.executable, "theano_ng", arguments, None)
+    fewer = sum(ours[name][0] < n for name, (n, _) in theirs.items())
+    more = [name for name, (n, _) in theirs.items() if ours[name][0] > n]
+    print("%d graphs: fewer nodes in %d, the same in %d, more in %d" % (
+        len(ours), fewer, len(ours) - fewer - len(more), len(more)))  # fmt: skip
+    for name in more:
+        print("%s: %d nodes here, %d there. %s" % (name, ours[name][0], theirs[name][0], REASONS.get(name, "")))
+    slower = [name for name, (_, t) in theirs.items() if ours[name][1] > SLOWER * t]
+    if "time" in arguments:
+        ratios = sorted(ours[name][1] / t for name, (_, t) in theirs.items())
+        print(
+            "time here / there: median %.2f, largest %.2f; slower in %d"
+            % (ratios[len(ratios) // 2], ratios[-1], len(slower))
+        )
+        for name in slower:
+            print("%s: %.2f us here, %.2f us there" % (name, 1e6 * ours[name][1], 1e6 * theirs[name][1]))
+    sys.exit(bool(slower or set(more) - set(REASONS)))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        package, *arguments = sys.argv[2:]
+        timed = arguments[:1] == ["time"]
+        child(package, timed, " ".join(arguments[timed:]))
+    else:
+        main()
