@@ -12,7 +12,13 @@ import re
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, ScopeProvider
 
-from theano_ng.configparser import _config_var_list
+from theano_ng.configparser import (
+    TheanoConfigError,
+    _config_var_list,
+    _of_other_package,
+    nearest_flags,
+    parse_config_string,
+)
 from theano_ng.legacy.removed import MODULES, NAMES
 from theano_ng.moved import FORMER, REMOVED
 
@@ -195,32 +201,43 @@ def look_at_flags(file, text):
     -------
     Report
     """
-    parser = configparser.RawConfigParser()
+    parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str
     try:
         parser.read_string(text.decode())
     except (configparser.Error, UnicodeDecodeError) as error:
         return Report(file, (Finding(file, getattr(error, "lineno", None) or 1, 1, "unreadable", "flags", str(error)),))
-    known = {variable.fullname for variable in _config_var_list}
-    places, section = {}, None
-    for i, line in enumerate(text.decode().splitlines(), 1):
+    lines = text.decode().splitlines(keepends=True)
+    findings, changed, section = [], list(lines), None
+    for i, line in enumerate(lines):
         found = re.match(r"\[([^]]+)\]|([^\s#;=:][^=:]*?)\s*[=:]", line)
         if found and found[1]:
             section = found[1]
-        elif found:
-            places[section, found[2]] = i
-    findings = []
-    for section in parser.sections():
-        for option in parser.options(section):
-            flag = option if section == "global" else "%s.%s" % (section, option)
-            value, line = parser.get(section, option), places[section, option]
-            if flag not in known:
-                findings.append(
-                    Finding(file, line, 1, "flag", flag, "is not a flag here, and is ignored", needed=False)
-                )
-            elif flag in ("device", "init_gpu_device", "force_device") and value.startswith("gpu"):
-                findings.append(Finding(file, line, 1, "flag", "%s = %s" % (flag, value), "%s = cuda" % flag))
-    return Report(file, tuple(findings), text, text)
+        elif found and section is not None:
+            flag = found[2] if section == "global" else "%s.%s" % (section, found[2])
+            value = line[found.end() :].strip()
+            advice = _advice_on_flag(flag, value)
+            if advice is None:
+                continue
+            goes_on = i + 1 < len(lines) and lines[i + 1][:1].isspace() and lines[i + 1].strip()
+            if not goes_on:
+                changed[i] = line.replace("gpu", "cuda", 1) if advice.startswith(flag) else "# " + line
+            findings.append(Finding(file, i + 1, 1, "flag", "%s = %s" % (flag, value), advice, changes=not goes_on))
+    return Report(file, tuple(findings), text, "".join(changed).encode())
+
+
+def _advice_on_flag(flag, value):
+    """What to do about a flag; None where it is understood."""
+    variables = {variable.fullname: variable for variable in _config_var_list}
+    if flag in ("device", "init_gpu_device", "force_device", "contexts") and value.startswith("gpu"):
+        return "%s = %s" % (flag, value.replace("gpu", "cuda", 1))
+    if flag not in variables:
+        return None if _of_other_package(flag) else "leave it out: there is no such flag%s" % nearest_flags(flag)
+    try:
+        variables[flag].convert(value)
+    except TheanoConfigError as error:
+        return "leave it out: %s" % error
+    return None
 
 
 def _why_unreadable(file, text, error):
@@ -362,6 +379,18 @@ class _Porter(cst.CSTTransformer):
         ]
         self.found(original, "removed name", _line(original), "; ".join(map(_line, statements)))
         return cst.FlattenSentinel(statements)
+
+    # flags
+
+    def visit_Assign(self, node):
+        """``os.environ["THEANO_FLAGS"] = "..."``."""
+        if isinstance(node.value, cst.SimpleString) and any("THEANO_FLAGS" in _code(t) for t in node.targets):
+            text = node.value.evaluated_value
+            flags = parse_config_string(text, issue_warnings=False) if isinstance(text, str) else {}
+            for flag, value in flags.items():
+                advice = _advice_on_flag(flag, value)
+                if advice is not None:
+                    self.found(node.value, "flag", "%s=%s" % (flag, value), advice, changes=False)
 
     # what Python 3 reads, but not as it was meant
 

@@ -167,13 +167,38 @@ class TestChanges(unittest.TestCase):
         )
 
     def test_flags(self):
-        text = b"[global]\nfloatX = float32\ndevice=gpu0\nno_such = 1\n[nvcc]\nno_such = True\n[blas]\nldflags = -lopenblas\n"
+        text = (
+            b"[global]\nfloatX = float32\ndevice=gpu0\r\nfloatx = 1  # mine\nmode : FAST\n[nvcc]\nfastmath = True\nno_such = \n  two lines\n"
+            b"[blas]\nldflags = -lopenblas\n[numpy_of_mine]\na = 1\n"
+        )
         report = look_at_flags(".theanorc", text)
         self.assertEqual(
-            [(f.line, f.what, f.needed) for f in report.findings],
-            [(3, "device = gpu0", True), (4, "no_such", False), (6, "nvcc.no_such", False)],
+            [(f.line, f.what, f.changes, f.needed) for f in report.findings],
+            [
+                (3, "device = gpu0", True, True),
+                (4, "floatx = 1  # mine", True, True),
+                (5, "mode = FAST", True, True),
+                (8, "nvcc.no_such = ", False, True),
+                (13, "numpy_of_mine.a = 1", True, True),
+            ],
         )
+        self.assertIn("floatX", report.findings[1].advice)
+        changed = (
+            text.replace(b"gpu0", b"cuda0")
+            .replace(b"floatx", b"# floatx")
+            .replace(b"mode", b"# mode")
+            .replace(b"a = 1", b"# a = 1")
+        )
+        self.assertEqual(report.changed, changed)
+        self.assertEqual([f.line for f in look_at_flags(".theanorc", changed).findings], [8])
         self.assertEqual(look_at_flags(".theanorc", b"x = 1").findings[0].kind, "unreadable")
+
+    def test_flags_in_programs(self):
+        text = b"import os\nos.environ['THEANO_FLAGS'] = 'device=gpu,floatX=float32,no.such=1'\n"
+        self.assertEqual(
+            [(f.line, f.kind, f.what, f.changes) for f in look_at("f.py", text).findings],
+            [(2, "flag", "device=gpu", False), (2, "flag", "no.such=1", False)],
+        )
 
 
 class TestCommand(unittest.TestCase):
@@ -207,7 +232,7 @@ class TestCommand(unittest.TestCase):
         self.assertIn("%s:1:1: import: import theano -> import theano_ng as theano" % one, out)
         self.assertIn("%s:1:1: Python 2" % two, out)
         self.assertIn("no_such", out)
-        self.assertIn("3 files, 2 things to change, of which 1 can be made by --write", out)
+        self.assertIn("3 files, 3 things to change, of which 2 can be made by --write", out)
         status, out, error = self.call("--diff", os.path.dirname(one))
         self.assertEqual((status, error), (1, ""))
         self.assertIn("-import theano\n+import theano_ng as theano\n", out)
