@@ -231,7 +231,7 @@ def inv(a):
 
 @_scal_elemwise_with_nfunc("abs", 1, 1)
 def abs_(a):
-    """elementwise |a|; real for complex a
+    """absolute value of a, elementwise; real for complex a
 
     Python's `abs` gives the same.
     """
@@ -502,7 +502,7 @@ def gamma(a):
 
 @_scal_elemwise_with_nfunc("scipy.special.gammaln", 1, 1)
 def gammaln(a):
-    """logarithm of |gamma(a)|"""
+    """logarithm of the absolute value of gamma(a)"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.psi", 1, 1)
