@@ -37,8 +37,10 @@ LAZY_PAGES = (
     "reference/linkers",
     "tutorial/conditions",
     "tutorial/debugging",
+    "tutorial/graphs",
     "tutorial/loops",
     "tutorial/porting_an_op",
+    "tutorial/rewriting",
     "tutorial/shapes",
 )
 
