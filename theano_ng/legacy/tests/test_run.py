@@ -77,6 +77,27 @@ class TestRun(unittest.TestCase):
             ],
         )
 
+    def test_processes_that_it_starts(self):
+        path = self.write(
+            """
+            import multiprocessing, subprocess, sys
+            import numpy as np
+            import theano
+
+            def show(i):
+                print(theano.__name__, np.product([i, 2]), flush=True)
+
+            if __name__ == "__main__":
+                process = multiprocessing.get_context("spawn").Process(target=show, args=(3,))
+                process.start()
+                process.join()
+                code = "import theano.tensor; print(theano.__name__, 'theano' in theano.__file__)"
+                print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip())
+            """
+        )
+        done = self.call("--numpy-names", path)
+        self.assertEqual(done.stdout, "theano_ng 6\ntheano_ng True\n")
+
     def test_status(self):
         self.assertEqual(self.call(self.write("raise SystemExit(5)")).returncode, 5)
         done = self.call(self.write("1 / 0"))

@@ -1,0 +1,1 @@
+"""The same as `served` for programs that are run with ``--numpy-names``."""
