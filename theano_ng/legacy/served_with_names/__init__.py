@@ -1,1 +1,0 @@
-"""The same as `served` for programs that are run with ``--numpy-names``."""
