@@ -1,6 +1,7 @@
 # make demo: train on handwritten digits, dense networks and a convolutional one.  make test: run the tests.  make test-debug: run them
 # in DebugMode, with every kind of memory for outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.
 # make audit: look for everything that can be wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.
+# make doc: build the manual in doc/_build/html, check its references, run its examples.
 # make sanitize: run the tests that feed odd arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes
 # its own virtual environment.
 
@@ -64,8 +65,9 @@ test-clients: $(STAMP)
 	$(VENV)/bin/python benchmarks/clients/check.py --table build/clients/table.md $(CLIENTS)
 
 doc: $(STAMP)
-	$(VENV)/bin/pip install --quiet --editable '.[doc]'
+	$(VENV)/bin/python -c "import sphinx, numpydoc" || $(VENV)/bin/pip install --quiet --editable '.[doc]'
 	$(VENV)/bin/python -m sphinx -W -b html doc doc/_build/html
+	$(VENV)/bin/theano_ng-nose theano_ng/tests/test_doc.py
 
 # A copy of the package whose extensions, and the code that it generates, are checked at every access; PYTHONMALLOC lets the checks see
 # what Python allocates.

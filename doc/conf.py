@@ -14,11 +14,13 @@ project = "theano_ng"
 version = release = short_version
 copyright = "the theano_ng developers"
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.doctest", "numpydoc", "live_tables"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.doctest", "numpydoc", "live_tables", "markdown_pages"]
 exclude_patterns = ["_build"]
 root_doc = "index"
 default_role = "code"
-nitpicky = False
+# Every reference has to lead somewhere; what docstrings of Python and NumPy refer to is theirs.
+nitpicky = True
+nitpick_ignore_regex = [("py:class", r"numpy\..*|v, remove specified key.*|None\.  (Update|Remove) .*")]
 
 autosummary_generate = False
 numpydoc_show_class_members = False
@@ -27,6 +29,6 @@ doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 doctest_global_setup = "import numpy as np"
 
 html_theme = "alabaster"
-html_theme_options = {"description": "Theano 1.0 for today's Python", "page_width": "1100px", "sidebar_width": "240px"}
+html_theme_options = {"description": "Theano 1.0 for today's Python", "page_width": "1100px", "sidebar_width": "240px", "code_font_size": "0.82em"}
 html_show_sourcelink = False
 html_copy_source = False

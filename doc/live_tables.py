@@ -1,15 +1,21 @@
 """Directives that read the package while the manual is built, so that the reference cannot fall behind it.
 
-``.. flags::`` describes every configuration flag. ``.. names:: module`` describes the names listed below it: functions and classes by their
-docstrings, other objects (elementwise operations, types) in a table with what they say about themselves.
+``.. flags::`` describes every configuration flag. ``.. names:: module`` describes the names listed below it. A build warns of documented names that no
+page describes.
 """
 
 import importlib
 import inspect
+import os
 
+import numpy as np
 from docutils import nodes
 from docutils.statemachine import StringList
+from numpydoc.docscrape_sphinx import SphinxDocString
+from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
+
+logger = logging.getLogger(__name__)
 
 
 class LiveDirective(SphinxDirective):
@@ -68,7 +74,7 @@ class Flags(LiveDirective):
 
 
 class Names(LiveDirective):
-    """What the named attributes of a module are."""
+    """What the named attributes of a module are, each with its signature, an anchor and an entry in the index."""
 
     required_arguments = 1
     has_content = True
@@ -76,27 +82,64 @@ class Names(LiveDirective):
     def run(self):
         name = self.arguments[0]
         module = importlib.import_module(name)
-        lines, rows = [], []
+        lines, values = [], []
         for word in " ".join(self.content).split():
             thing = getattr(module, word)
+            path = "%s.%s" % (name, word)
             if inspect.isclass(thing):
-                lines += [".. autoclass:: %s.%s" % (name, word), "   :members:", ""]
+                lines += [".. autoclass:: %s" % path, "   :members:", "   :special-members: __call__, __getitem__", ""]
             elif inspect.isroutine(thing):
-                lines += [".. autofunction:: %s.%s" % (name, word), ""]
+                lines += [".. autofunction:: %s" % path, ""]
+            elif callable(thing):
+                lines += described("function", name, word + str(inspect.signature(thing)), thing)
             else:
-                said = thing.__doc__ if thing.__doc__ != type(thing).__doc__ else None
-                rows.append(("``%s``" % word, first_sentence(said) if said else "``%s``" % thing))
+                values += described("data", name, word, thing)
         # Examples in docstrings name what they explain without importing it.
         setup = [".. testsetup::", "", "   from %s import %s" % (name, ", ".join(" ".join(self.content).split())), ""]
-        return self.parse(setup + (table(("name", "what it is"), rows) if rows else []) + lines)
+        return self.parse(setup + values + lines)
 
 
-def first_sentence(text):
-    """The first paragraph of a docstring, in one line and safe in a table."""
-    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).replace("*", r"\*").replace("|", r"\|")
+def described(kind, module, signature, thing):
+    """Lines of a directive that describes an object of the package that is no class and no function of Python's."""
+    own = thing.__doc__ if thing.__doc__ != type(thing).__doc__ and not isinstance(thing, np.ndarray) else None
+    if own:
+        text = str(SphinxDocString(own, config={})).splitlines()
+    elif type(thing).__module__ in ("builtins", "numpy"):
+        text = ["%s." % type(thing).__name__.capitalize()]
+    else:
+        text = ["An instance of `%s`: ``%s``." % (type(thing).__name__, " ".join(str(thing).split()))]
+    return [".. py:%s:: %s" % (kind, signature), "   :module: %s" % module, "", *("   " + line for line in text), ""]
+
+
+def warn_of_undocumented(app, env):
+    """Warn of names that ``documented_names.txt`` lists and no page describes; what is described under another name is described."""
+    objects = env.get_domain("py").objects
+    things = map(resolve, objects)
+    found = {id(identity(thing)) for thing in things if callable(thing) or isinstance(thing, property)}
+    with open(os.path.join(app.srcdir, "documented_names.txt")) as names:
+        wanted = [line.strip() for line in names if line.strip() and not line.startswith("#")]
+    for path in wanted:
+        if path not in objects and id(identity(resolve(path))) not in found:
+            logger.warning("%s is described by no page of the reference", path)
+
+
+def identity(thing):
+    """The function behind a method of an object or a class."""
+    return getattr(thing, "__func__", thing)
+
+
+def resolve(path):
+    """What a dotted path names; None where it names nothing that can be found."""
+    module, _, name = path.rpartition(".")
+    try:
+        return importlib.import_module(path)
+    except ImportError:
+        owner = resolve(module) if module else None
+        return getattr(owner, name, None)
 
 
 def setup(app):
     app.add_directive("flags", Flags)
     app.add_directive("names", Names)
+    app.connect("env-check-consistency", warn_of_undocumented)
     return {"parallel_read_safe": True}

@@ -3,12 +3,14 @@
 The documentation names modules (``theano.tensor.subtensor``) whose code outgrew one file, and pickles name the modules that classes were in
 when they were written. Both are rows of `MOVED`: importing the path on the left gives the very module on the right (or one with
 the names of several). Chapters that are still to come are rows of `MISSING`: whoever imports what belongs to one is told. A chapter that
-arrives takes its row away. The tables are only asked for modules that are not found otherwise.
+arrives takes its row away. The tables are only asked for modules that are not found otherwise. Homes that had been given up before are rows
+of `FORMER` too: who imports one is told where to go.
 """
 
 import functools
 import importlib.util
 import sys
+import warnings
 from importlib.machinery import ModuleSpec
 
 MOVED = {
@@ -41,6 +43,9 @@ MOVED = {
     "scan_module.scan_views": "scan.views",
     "scan_module.scan_checkpoints": "scan.checkpoints",
     "sparse.sandbox.truedot": "sparse.products",
+    "sandbox.softsign": "tensor.nnet.activations",
+    "sandbox.neighbours": "tensor.nnet.neighbours",
+    "sandbox.blocksparse": "tensor.nnet.blocksparse",
     # named by pickles, and by scripts that an earlier version installed
     "gof.compilers": "gof.compiler.toolchain",
     "gof.gxx": "gof.compiler.gxx",
@@ -95,9 +100,21 @@ MOVED = {
 }
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
 
-MISSING = {
-    "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
+FORMER = {
+    "sandbox.softsign": "theano_ng.tensor.nnet",
+    "sandbox.neighbours": "theano_ng.tensor.nnet.neighbours",
+    "sandbox.blocksparse": "theano_ng.tensor.nnet.blocksparse",
+    "sandbox.cuda": "theano_ng.gpuarray",
+    "tensor.signal.downsample": "theano_ng.tensor.signal.pool",
+    "compat.python2x": "the standard library: collections, functools, itertools",
+    "compat.six": "six",
 }
+"""Path below the package that was a home no more, or none yet, in Theano 1.0 -> the home; importing one warns."""
+
+REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
+"""Module that is there for programs that ask whether it can be used -> what all other names in it belonged to."""
+
+MISSING = {"GPU arrays": "gpuarray sandbox.gpuarray"}
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 
 
@@ -108,11 +125,13 @@ def _chapters():
 
 
 def missing(path):
-    """Why a module or name below the package cannot be found, if the chapter that has it is one of `MISSING`; otherwise None."""
+    """Why a module or name below the package cannot be found, if it belongs to one of `MISSING` or `REMOVED`; otherwise None."""
     above, chapters = path, _chapters()
     while above:
         if above in chapters:
             return "%s.%s is not in this version, which lacks %s" % (__package__, path, chapters[above])
+        if above in REMOVED:
+            return "%s.%s is gone: it was part of %s" % (__package__, path, REMOVED[above])
         above = above.rpartition(".")[0]
     return None
 
@@ -139,6 +158,8 @@ class MovedModules:
 
     @staticmethod
     def exec_module(module):
+        if module.__spec__.name.partition(".")[2] in FORMER:
+            warn_of_former(module.__spec__.name)
         homes = [importlib.import_module("%s.%s" % (__package__, home)) for home in module.__spec__.origin.split()]
         if len(homes) == 1:
             # The import system returns what stands in sys.modules afterwards.
@@ -152,6 +173,31 @@ class MovedModules:
         """For ``python -m``: the code of the module that does the work."""
         home = "%s.%s" % (__package__, MOVED[fullname.partition(".")[2]])
         return importlib.util.find_spec(home).loader.get_code(home)
+
+
+def warn_of_former(name):
+    """Say where what is imported has its home, with a DeprecationWarning at the line that imports it.
+
+    Parameters
+    ----------
+    name : str
+        ``__name__`` of a module in `FORMER`, which calls this when it is loaded.
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and (
+        frame.f_code.co_filename.startswith("<frozen importlib")
+        or frame.f_code.co_filename in (__file__, importlib.__file__)
+        or frame.f_globals.get("__name__") == name
+    ):
+        frame = frame.f_back
+    warnings.warn_explicit(
+        "%s is a former home: import from %s" % (name, FORMER[name.partition(".")[2]]),
+        DeprecationWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
 def former_modules(package):

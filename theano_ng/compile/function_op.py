@@ -49,6 +49,11 @@ class FromFunctionOp(Op):
     def __str__(self):
         return "FromFunctionOp{%s}" % getattr(self.__fn, "__name__", repr(self.__fn))
 
+    def _call_signature(self):
+        import inspect
+
+        return inspect.signature(self.__fn)
+
     def make_node(self, *inputs):
         if len(inputs) == len(self.itypes):
             # Values become constants of the declared type; variables must have it already.

@@ -12,6 +12,10 @@ import sys
 from theano_ng.configdefaults import config
 from theano_ng.gof import rewriting
 from theano_ng.gof.utils import integer_types
+from theano_ng.lazy import lazy_names
+
+# What the classic module imported for itself.
+__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
 
 _generation = 0
 """Counts registrations in all databases; results of queries of an older generation are stale (databases contain each other)."""

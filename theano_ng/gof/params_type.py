@@ -160,7 +160,8 @@ class ParamsType(Type):
                 self.__alias_to_enum[alias] = enum
 
     def __getattr__(self, key):
-        # Reached when there is no such attribute: an enum constant, perhaps. Unpickling asks before there is anything.
+        """The value of an enum constant among the fields."""
+        # Reached when there is no such attribute. Unpickling asks before there is anything.
         enums = self.__dict__.get("_ParamsType__const_to_enum", {})
         if key in enums:
             return enums[key][key]

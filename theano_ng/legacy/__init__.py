@@ -13,11 +13,12 @@ and Python have lost since, if asked to (`removed`).
 import contextlib
 import importlib.machinery
 import logging
+import os
 import sys
 
 import theano_ng
 
-__all__ = ["install", "installed", "uninstall"]
+__all__ = ["folder_for_processes", "install", "installed", "uninstall"]
 
 SERVED = "theano"
 
@@ -55,6 +56,12 @@ class Finder:
         return None
 
     @staticmethod
+    def find_distributions(context):
+        """For programs that ask for the version of what is installed as Theano."""
+        if (context.name or "").lower() == SERVED:
+            yield _distribution()
+
+    @staticmethod
     def create_module(spec):
         return None
 
@@ -62,6 +69,35 @@ class Finder:
     def exec_module(module):
         # The import system returns what stands here afterwards.
         sys.modules[SERVED] = theano_ng
+
+
+def _distribution():
+    from importlib import metadata
+
+    class Served(metadata.Distribution):
+        def read_text(self, filename):
+            about = "Metadata-Version: 2.1\nName: Theano\nVersion: %s\n" % theano_ng.__version__
+            return about if filename == "METADATA" else None
+
+        def locate_file(self, path):
+            return os.path.join(os.path.dirname(theano_ng.__path__[0]), path)
+
+    return Served()
+
+
+def folder_for_processes(with_names=False):
+    """The folder that serves processes started anew, once it is in their PYTHONPATH: ``import theano`` finds this package there.
+
+    Parameters
+    ----------
+    with_names : bool
+        Whether that also gives names back that NumPy and Python have lost (`removed`).
+
+    Returns
+    -------
+    str
+    """
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), "served_with_names" if with_names else "served")
 
 
 def _is_served(name):
@@ -89,7 +125,8 @@ def install(force=False):
     modules = {name: module for name, module in sys.modules.items() if _is_served(name)}
     foreign = [name for name, module in modules.items() if not _is_ours(module)]
     if not force:
-        found = importlib.machinery.PathFinder.find_spec(SERVED)
+        ours = folder_for_processes(), folder_for_processes(with_names=True)
+        found = importlib.machinery.PathFinder.find_spec(SERVED, [path for path in sys.path if path not in ours])
         if foreign or found is not None:
             where = getattr(sys.modules.get(SERVED), "__file__", None) or found and found.origin or "already imported"
             raise ImportError(

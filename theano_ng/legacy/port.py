@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import errno
 import json
 import os
 import sys
@@ -65,7 +66,11 @@ def main(argv=None):
     if options.write:
         for report in reports:
             if report.changed != report.text:
-                write(report.file, report.changed)
+                try:
+                    write(report.file, report.changed)
+                except OSError as error:
+                    print("theano_ng-port: %s" % error, file=sys.stderr)
+                    status = 2
     return status
 
 
@@ -110,6 +115,9 @@ def show(reports, options):
 def write(path, text):
     """Replace a file at once, keeping its mode; links stay links."""
     path = os.path.realpath(path)
+    if not os.access(path, os.W_OK):
+        # Its folder would let it be replaced all the same.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".theano_ng-port-")
     try:
         with os.fdopen(descriptor, "wb") as f:

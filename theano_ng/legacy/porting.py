@@ -12,24 +12,22 @@ import re
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, ScopeProvider
 
-from theano_ng.configparser import _config_var_list
-from theano_ng.legacy.removed import NAMES
+from theano_ng.configparser import (
+    TheanoConfigError,
+    _config_var_list,
+    _of_other_package,
+    nearest_flags,
+    parse_config_string,
+)
+from theano_ng.legacy.removed import MODULES, NAMES
+from theano_ng.moved import FORMER, REMOVED
 
 __all__ = ["Finding", "Report", "look_at", "look_at_flags"]
 
 MOVED = {
-    "theano.sandbox.cuda": "theano.gpuarray",
+    **{"theano." + path: home.replace("theano_ng.", "theano.") for path, home in FORMER.items()},
     "theano.sandbox.gpuarray": "theano.gpuarray",
-    "theano.sandbox.linalg": "theano.tensor.nlinalg, theano.tensor.slinalg",
-    "theano.sandbox.neighbours": "theano.tensor.nnet.neighbours",
-    "theano.sandbox.neighbors": "theano.tensor.nnet.neighbours",
-    "theano.sandbox.softsign": "theano.tensor.nnet.nnet",
-    "theano.sandbox.blocksparse": "theano.tensor.nnet.blocksparse",
-    "theano.sandbox.fourier": "theano.tensor.fourier",
-    "theano.tensor.signal.downsample": "theano.tensor.signal.pool",
     "theano.tensor.nnet.conv": "theano.tensor.nnet.abstract_conv",
-    "theano.sparse.sandbox.sp": "theano.sparse",
-    "theano.compat.six": "six",
 }
 """Old home of what works there still -> its home."""
 
@@ -43,10 +41,68 @@ PYTHON_2 = (
     (r"<>", "<> for !="),
     (r"`[^`]+`", "`x` for repr(x)"),
     (r"\b[uU][rR]['\"]", "ur'' text"),
-    (r"^\s*def\s+\w+\s*\([^)]*\(\s*\w+\s*,", "tuple as parameter"),
+    (r"^\s*def\s+\w+\s*\((?:[^()]*,)?\s*\(\s*\w+\s*,", "tuple as parameter"),
     (r"^\s*\S.*\blambda\s*\(\s*\w+\s*,", "tuple as parameter"),
 )
 """Pattern of a line that Python 2 alone reads -> what it is. They are only asked about files that Python 3 does not read."""
+
+PREPARED = r"\b(ImportError|ModuleNotFoundError|NameError|AttributeError|Exception)\b"
+"""What programs catch that try another name."""
+
+NAMES_OF_PYTHON_2 = {
+    **dict.fromkeys("basestring unicode".split(), "str"),
+    **{
+        "long": "int",
+        "unichr": "chr",
+        "xrange": "range",
+        "raw_input": "input",
+        "file": "open",
+        "reduce": "functools.reduce",
+    },
+    **{
+        "cmp": "(a > b) - (a < b)",
+        "execfile": "exec(open(path).read())",
+        "reload": "importlib.reload",
+        "StandardError": "Exception",
+    },
+    **{"apply": "f(*args, **kwargs)", "coerce": "a type", "intern": "sys.intern", "buffer": "memoryview"},
+}
+"""Built-in name that Python 2 alone has -> what to write."""
+
+METHODS_OF_PYTHON_2 = {
+    **{"iteritems": "items", "iterkeys": "keys", "itervalues": "values", "viewitems": "items", "viewkeys": "keys"},
+    **{"viewvalues": "values", "has_key": "in"},
+}
+"""Method of dictionaries that Python 2 alone has -> what to write."""
+
+MODULES_OF_PYTHON_2 = {
+    **{"cPickle": "pickle", "ConfigParser": "configparser", "Queue": "queue", "StringIO": "io", "cStringIO": "io"},
+    **{"urllib2": "urllib.request", "urlparse": "urllib.parse", "httplib": "http.client", "HTMLParser": "html.parser"},
+    **{"__builtin__": "builtins", "copy_reg": "copyreg", "SocketServer": "socketserver", "Tkinter": "tkinter"},
+    **{"thread": "_thread", "commands": "subprocess", "sets": "set", "exceptions": "builtins", "md5": "hashlib"},
+    **{
+        "BaseHTTPServer": "http.server",
+        "SimpleHTTPServer": "http.server",
+        "anydbm": "dbm",
+        "cookielib": "http.cookiejar",
+    },
+}
+"""Module that Python 2 alone has -> what to import."""
+
+FUNCTIONS_OF_PYTHON_2 = {
+    **{"itertools.izip": "zip", "itertools.imap": "map", "itertools.ifilter": "filter"},
+    **{"itertools.izip_longest": "itertools.zip_longest", "itertools.ifilterfalse": "itertools.filterfalse"},
+    **{"sys.maxint": "sys.maxsize", "sys.setdefaultencoding": "nothing", "os.getcwdu": "os.getcwd"},
+    **{"string.letters": "string.ascii_letters", "string.lowercase": "string.ascii_lowercase"},
+    **{"string.uppercase": "string.ascii_uppercase", "string.maketrans": "str.maketrans", "string.join": "str.join"},
+    **{"urllib.urlopen": "urllib.request.urlopen", "urllib.urlretrieve": "urllib.request.urlretrieve"},
+    **{"urllib.quote": "urllib.parse.quote", "urllib.urlencode": "urllib.parse.urlencode"},
+    **{
+        "types." + name + "Type": "a class"
+        for name in "String Unicode List Dict Tuple Int Float Long Boolean None Class Instance".split()
+    },
+}
+"""Name in a module that Python 2 alone has -> what to write."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -145,46 +201,72 @@ def look_at_flags(file, text):
     -------
     Report
     """
-    parser = configparser.RawConfigParser()
+    parser = configparser.RawConfigParser(strict=False)
     parser.optionxform = str
     try:
         parser.read_string(text.decode())
     except (configparser.Error, UnicodeDecodeError) as error:
         return Report(file, (Finding(file, getattr(error, "lineno", None) or 1, 1, "unreadable", "flags", str(error)),))
-    known = {variable.fullname for variable in _config_var_list}
-    places, section = {}, None
-    for i, line in enumerate(text.decode().splitlines(), 1):
+    lines = text.decode().splitlines(keepends=True)
+    findings, changed, section = [], list(lines), None
+    for i, line in enumerate(lines):
         found = re.match(r"\[([^]]+)\]|([^\s#;=:][^=:]*?)\s*[=:]", line)
         if found and found[1]:
             section = found[1]
-        elif found:
-            places[section, found[2]] = i
-    findings = []
-    for section in parser.sections():
-        for option in parser.options(section):
-            flag = option if section == "global" else "%s.%s" % (section, option)
-            value, line = parser.get(section, option), places[section, option]
-            if flag not in known:
-                findings.append(
-                    Finding(file, line, 1, "flag", flag, "is not a flag here, and is ignored", needed=False)
-                )
-            elif flag in ("device", "init_gpu_device", "force_device") and value.startswith("gpu"):
-                findings.append(Finding(file, line, 1, "flag", "%s = %s" % (flag, value), "%s = cuda" % flag))
-    return Report(file, tuple(findings), text, text)
+        elif found and section is not None:
+            flag = found[2] if section == "global" else "%s.%s" % (section, found[2])
+            value = line[found.end() :].strip()
+            advice = _advice_on_flag(flag, value)
+            if advice is None:
+                continue
+            goes_on = i + 1 < len(lines) and lines[i + 1][:1].isspace() and lines[i + 1].strip()
+            if not goes_on:
+                changed[i] = line.replace("gpu", "cuda", 1) if advice.startswith(flag) else "# " + line
+            findings.append(Finding(file, i + 1, 1, "flag", "%s = %s" % (flag, value), advice, changes=not goes_on))
+    return Report(file, tuple(findings), text, "".join(changed).encode())
+
+
+def _advice_on_flag(flag, value):
+    """What to do about a flag; None where it is understood."""
+    variables = {variable.fullname: variable for variable in _config_var_list}
+    if flag in ("device", "init_gpu_device", "force_device", "contexts") and value.startswith("gpu"):
+        return "%s = %s" % (flag, value.replace("gpu", "cuda", 1))
+    if flag not in variables:
+        return None if _of_other_package(flag) else "leave it out: there is no such flag%s" % nearest_flags(flag)
+    try:
+        variables[flag].convert(value)
+    except TheanoConfigError as error:
+        return "leave it out: %s" % error
+    return None
 
 
 def _why_unreadable(file, text, error):
-    lines = text.decode("utf-8", "replace").splitlines()
-    found = [
-        Finding(file, i, 1, "Python 2", line.strip(), "%s: port the file to Python 3 first" % what)
-        for i, line in enumerate(lines, 1)
-        for pattern, what in PYTHON_2
-        if re.search(pattern, line) and not line.lstrip().startswith("#")
-    ]
+    text = text.decode("utf-8", "replace")
+    found, lines = [], text.splitlines()
+    for i, line in enumerate(_masked(text).splitlines(), 1):
+        what = next((what for pattern, what in PYTHON_2 if re.search(pattern, line)), None)
+        if what is not None:
+            found.append(
+                Finding(file, i, 1, "Python 2", lines[i - 1].strip(), "%s: port the file to Python 3 first" % what)
+            )
     if found:
         return found
     line = getattr(error, "lineno", None) or getattr(error, "raw_line", None) or 1
     return [Finding(file, line, 1, "unreadable", "no Python 3", str(error).splitlines()[0])]
+
+
+def _masked(text):
+    """Python code of any version with blanks for what stands in comments and strings; lines and quotes stay."""
+
+    def blank(found):
+        inner = found[0]
+        if inner.startswith("#"):
+            return ""
+        quote = inner[:3] if inner[:3] in ('"""', "'''") else inner[0]
+        return quote + re.sub(r"[^\n]", " ", inner[len(quote) : -len(quote)]) + quote
+
+    strings = r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*'
+    return re.sub(strings, blank, text, flags=re.DOTALL)
 
 
 class _Porter(cst.CSTTransformer):
@@ -196,10 +278,41 @@ class _Porter(cst.CSTTransformer):
         super().__init__()
         self.file = file
         self.findings = []
+        # How many statements around the present one choose between versions of Python or of libraries.
+        self.guards = 0
+        self.stars = False
+        self.methods = set()
 
     def found(self, node, kind, what, advice, changes=True, needed=True):
         start = self.get_metadata(PositionProvider, node).start
         self.findings.append(Finding(self.file, start.line, start.column + 1, kind, what, advice, changes, needed))
+
+    # what is prepared for failing
+
+    def visit_Module(self, node):
+        self.stars = bool(re.search(r"^\s*from\s.*\simport\s*\*", node.code, re.MULTILINE))
+        self.methods = set(re.findall(r"\bdef\s+(\w+)", node.code))
+
+    def visit_Try(self, node):
+        self.guards += _is_guard(node)
+
+    def leave_Try(self, original, updated):
+        self.guards -= _is_guard(original)
+        return updated
+
+    def visit_If(self, node):
+        self.guards += _is_guard(node)
+
+    def leave_If(self, original, updated):
+        self.guards -= _is_guard(original)
+        return updated
+
+    def visit_IfExp(self, node):
+        self.guards += _is_guard(node)
+
+    def leave_IfExp(self, original, updated):
+        self.guards -= _is_guard(original)
+        return updated
 
     # imports
 
@@ -208,6 +321,7 @@ class _Porter(cst.CSTTransformer):
         for alias in updated.names:
             name = _dotted(alias.name)
             self.moved(original, name)
+            self.module(original, name)
             if not _is_theano(name):
                 names.append(alias.with_changes(comma=cst.MaybeSentinel.DEFAULT))
                 continue
@@ -230,6 +344,10 @@ class _Porter(cst.CSTTransformer):
             return updated
         module = _dotted(updated.module)
         self.moved(original, module, updated.names)
+        self.module(original, module)
+        if not isinstance(updated.names, cst.ImportStar):
+            for alias in updated.names:
+                self.python_2(original, "%s.%s" % (module, _dotted(alias.name)), FUNCTIONS_OF_PYTHON_2)
         if _is_theano(module):
             result = updated.with_changes(module=_expression("theano_ng" + module[len("theano") :]))
             self.found(original, "import", _line(original), _line(result))
@@ -262,17 +380,55 @@ class _Porter(cst.CSTTransformer):
         self.found(original, "removed name", _line(original), "; ".join(map(_line, statements)))
         return cst.FlattenSentinel(statements)
 
+    # flags
+
+    def visit_Assign(self, node):
+        """``os.environ["THEANO_FLAGS"] = "..."``."""
+        if isinstance(node.value, cst.SimpleString) and any("THEANO_FLAGS" in _code(t) for t in node.targets):
+            text = node.value.evaluated_value
+            flags = parse_config_string(text, issue_warnings=False) if isinstance(text, str) else {}
+            for flag, value in flags.items():
+                advice = _advice_on_flag(flag, value)
+                if advice is not None:
+                    self.found(node.value, "flag", "%s=%s" % (flag, value), advice, changes=False)
+
     # what Python 3 reads, but not as it was meant
 
     def visit_BinaryOperation(self, node):
         if isinstance(node.operator, cst.RightShift) and isinstance(node.left, cst.Name) and node.left.value == "print":
             self.found(node, "Python 2", _line(node), "print is a function: print(..., file=...)", changes=False)
 
+    def visit_Name(self, node):
+        scope = self.get_metadata(ScopeProvider, node, None) if node.value in NAMES_OF_PYTHON_2 else None
+        if scope is not None and not self.stars and not scope[node.value]:
+            self.python_2(node, node.value, NAMES_OF_PYTHON_2)
+
+    def visit_Call(self, node):
+        if not isinstance(node.func, cst.Attribute) or node.func.attr.value in self.methods:
+            return
+        imported = any(q.source.name == "IMPORT" for q in self.get_metadata(QualifiedNameProvider, node.func, ()))
+        if not imported:
+            self.python_2(node, node.func.attr.value, METHODS_OF_PYTHON_2)
+
+    def python_2(self, node, name, table):
+        """Note a name that Python 2 alone has, unless the program is prepared to do without."""
+        if name in table and not self.guards:
+            self.found(node, "Python 2", name, table[name], changes=False)
+
+    def module(self, node, name):
+        """Note an import of a module that is there no more."""
+        self.python_2(node, name.partition(".")[0], MODULES_OF_PYTHON_2)
+        if name in MODULES and not self.guards:
+            self.by_hand(node, None, name)
+
     # names
 
     def leave_Attribute(self, original, updated):
         names = {q.name for q in self.get_metadata(QualifiedNameProvider, original, ()) if q.source.name == "IMPORT"}
         for name in sorted(names):
+            if name in MOVED:
+                self.moved(original, name)
+            self.python_2(original, name, FUNCTIONS_OF_PYTHON_2)
             module, _, attribute = name.rpartition(".")
             expression = NAMES.get(module, {}).get(attribute)
             if expression is None:
@@ -288,7 +444,7 @@ class _Porter(cst.CSTTransformer):
     def replacement(self, original, updated, module, expression):
         """What stands for an attribute of a module that was removed; None where nothing simple does."""
         owner = _code(updated.value)
-        if re.fullmatch(r"-?np\.[\w.]+", expression):
+        if module == "numpy" and re.fullmatch(r"-?np\.[\w.]+", expression):
             text = expression.replace("np", owner, 1)
             return cst.parse_expression("(%s)" % text if text.startswith("-") else text)
         home, name = _home(expression) or (None, None)
@@ -305,11 +461,13 @@ class _Porter(cst.CSTTransformer):
         return None
 
     def by_hand(self, node, module, name):
+        home = _home(NAMES[module][name]) if module else None
         self.found(
             node,
             "removed name",
-            "%s.%s" % (module, name),
-            "write it otherwise, or run the program by theano_ng-run --numpy-names",
+            "%s.%s" % (module, name) if module else name,
+            "%s, or run the program by theano_ng-run --numpy-names"
+            % ("write it otherwise" if home is None else "it is %s.%s today" % home),
             changes=False,
         )
 
@@ -320,7 +478,19 @@ class _Porter(cst.CSTTransformer):
             paths += ["%s.%s" % (module, alias.name.value) for alias in names]
         for old, new in MOVED.items():
             if any(path == old or path.startswith(old + ".") for path in paths):
-                self.found(node, "moved", old, "%s; the old path works" % new, changes=False, needed=False)
+                works = (
+                    "the old path works"
+                    if old[len("theano.") :] not in REMOVED
+                    else "the old path says only that it is gone"
+                )
+                self.found(node, "moved", old, "%s; %s" % (new, works), changes=False, needed=False)
+
+
+def _is_guard(node):
+    """Whether a statement chooses by versions, or by whether something is there."""
+    if isinstance(node, cst.Try):
+        return any(handler.type is None or re.search(PREPARED, _code(handler.type)) for handler in node.handlers)
+    return re.search(r"\bPY[23]\b|version|python_2|python2", _code(node.test)) is not None
 
 
 def _is_theano(name):

@@ -9,6 +9,7 @@ import collections
 import functools
 import importlib
 import importlib.machinery
+import importlib.util
 import inspect
 import math
 import pickle
@@ -33,6 +34,16 @@ NAMES = {
         "longfloat": "np.longdouble",
         "complex_": "np.complex128",
         "cfloat": "np.complex128",
+        "bool8": "np.bool_",
+        "int0": "np.intp",
+        "uint0": "np.uintp",
+        "str0": "np.str_",
+        "bytes0": "np.bytes_",
+        "object0": "np.object_",
+        "void0": "np.void",
+        "math": "importlib.import_module('math')",
+        "DataSource": "np.lib.npyio.DataSource",
+        "issubsctype": "_issubsctype",
         "singlecomplex": "np.complex64",
         "longcomplex": "np.clongdouble",
         "clongfloat": "np.clongdouble",
@@ -78,6 +89,32 @@ NAMES = {
         "loads": "_loads",
     },
     "numpy.testing": {"Tester": "_Tester"},
+    # SciPy had NumPy's functions too.
+    "scipy": {
+        **{
+            name: "np." + name
+            for name in (
+                "absolute allclose angle arange array asarray ceil concatenate conj cos cosh cumprod cumsum diag dot e empty exp eye float32"
+                " float64 floor histogram hstack identity imag inf inner int32 int64 interp isinf isnan linspace log log10 log2 logspace mean"
+                " median meshgrid mgrid nan newaxis ogrid ones outer pi polyfit polyval power prod ravel real repeat reshape rint sign sin sinh"
+                " sort sqrt squeeze std sum tan tanh tile transpose unique var vstack where zeros"
+            ).split()
+        },
+        "rand": "np.random.rand",
+        "randn": "np.random.randn",
+    },
+    "scipy.linalg": {
+        "pinv2": "importlib.import_module('scipy.linalg').pinv",
+        "tril": "np.tril",
+        "triu": "np.triu",
+        "kron": "np.kron",
+    },
+    "scipy.stats": {
+        "nanmean": "np.nanmean",
+        "nanmedian": "np.nanmedian",
+        "chisqprob": "_chisqprob",
+        "binom_test": "_binom_test",
+    },
     "collections": {
         name: "importlib.import_module('collections.abc').%s" % name
         for name in (
@@ -89,6 +126,11 @@ NAMES = {
     "inspect": {"getargspec": "_getargspec", "ArgSpec": "_ArgSpec"},
     "time": {"clock": "importlib.import_module('time').process_time"},
     "fractions": {"gcd": "importlib.import_module('math').gcd"},
+    "base64": {
+        "encodestring": "importlib.import_module('base64').encodebytes",
+        "decodestring": "importlib.import_module('base64').decodebytes",
+    },
+    "os": {"errno": "importlib.import_module('errno')"},
     "scipy.signal": {
         name: "importlib.import_module('scipy.signal.windows').%s" % name
         for name in (
@@ -113,7 +155,7 @@ NAMES = {
 """Module -> name -> what it was, as an expression."""
 
 
-MODULES = {"pkg_resources": "_pkg_resources"}
+MODULES = {"pkg_resources": "_pkg_resources", "imp": "_imp"}
 """Module that is gone -> the function of this file that fills one in its place."""
 
 
@@ -400,6 +442,20 @@ def _version(text):
     )
 
 
+def _imp(module):
+    """What programs used of the module `imp`: loading a file as a module, and loading a module again."""
+
+    def load_source(name, pathname, file=None):
+        spec = importlib.util.spec_from_file_location(name, pathname)
+        loaded = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        return loaded
+
+    module.load_source = load_source
+    module.reload = importlib.reload
+    module.new_module = types.ModuleType
+
+
 class _Tester:
     """What packages called to run their tests by nose, which is gone as well."""
 
@@ -461,7 +517,22 @@ def _issubclass(a, b):
         return False
 
 
+def _issubsctype(arg1, arg2):
+    return issubclass(_obj2sctype(arg1), _obj2sctype(arg2))
+
+
+def _chisqprob(chisq, df):
+    return importlib.import_module("scipy.special").chdtrc(df, chisq)
+
+
+def _binom_test(x, n=None, p=0.5, alternative="two-sided"):
+    successes, trials = (x, n) if np.ndim(x) == 0 else (x[0], x[0] + x[1])
+    return importlib.import_module("scipy.stats").binomtest(int(successes), int(trials), p, alternative).pvalue
+
+
 def _obj2sctype(rep, default=None):
+    if isinstance(rep, type) and issubclass(rep, np.generic):
+        return rep
     try:
         return np.asarray(rep).dtype.type if isinstance(rep, np.ndarray) else np.dtype(rep).type
     except TypeError:

@@ -50,6 +50,10 @@ def main(argv=None):
         return 2
     if options.numpy_names:
         removed.give_back()
+    # For processes that the program starts anew: those of `multiprocessing` get this process's path, all others the environment.
+    folder = legacy.folder_for_processes(options.numpy_names)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
+    sys.path.insert(0, folder)
     return _run(options.program, options.module, arguments)
 
 

@@ -69,7 +69,7 @@ __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
         **CLASSIC_IMPORTS,
-        "theano_ng.compat.six": "integer_types string_types",
+        "theano_ng.gof.rewriting": "integer_types string_types",
         "theano_ng.compile.mode": "optdb",
         "theano_ng.sandbox.rng_rules": "mrg_random_make_inplace",
     },

@@ -120,6 +120,14 @@ class ScalarOp(Op):
     # The op of this class that the package offers; its output types are those that `c_expression` computes in.
     usual = None
 
+    def _call_signature(self):
+        import inspect
+
+        parameters = inspect.signature(self.impl).parameters.values()
+        if self.nin >= 0 and any(p.kind is p.VAR_POSITIONAL for p in parameters):
+            parameters = [inspect.Parameter("x%d" % i, inspect.Parameter.POSITIONAL_ONLY) for i in range(self.nin)]
+        return inspect.Signature(parameters)
+
     @property
     def _f16_ok(self):
         """Whether the C code knows float16: that which is made from `c_expression` does; a template of a subclass has to say so."""

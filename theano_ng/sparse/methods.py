@@ -57,6 +57,7 @@ class _Methods:
     __rmatmul__ = __rdot__
 
     def __getitem__(self, args):
+        """Rows, parts and elements, as SciPy's matrices have them: by numbers, symbolic ones too, by slices and by vectors of numbers."""
         return indexing.index_sparse(self, args)
 
     def toarray(self):

@@ -1,5 +1,7 @@
 """Elementwise functions of one sparse matrix that are applied to its entries alone. All have a structured gradient."""
 
+import functools
+
 from theano_ng.sparse.common import compressed
 from theano_ng.sparse.conversion import CSM, csm_properties
 from theano_ng.tensor.constant import as_tensor_variable
@@ -39,6 +41,7 @@ def structured_monoid(tensor_op):
     """
 
     def decorator(described):
+        @functools.wraps(described)
         def wrapper(*args):
             x = compressed(args[0], described.__name__)
             numbers = []
@@ -53,36 +56,27 @@ def structured_monoid(tensor_op):
             data, indices, indptr, shape = csm_properties(x)
             return CSM(x.format)(tensor_op(data, *numbers), indices, indptr, shape)
 
-        wrapper.__name__ = wrapper.__qualname__ = described.__name__
-        wrapper.__doc__ = described.__doc__
-        wrapper.__module__ = described.__module__
         return wrapper
 
     return decorator
 
 
 def _structured(name, tensor_op, what):
-    def described(*args):
-        pass
-
-    described.__name__ = name
+    takes_number = name in ("structured_pow", "structured_minimum", "structured_maximum", "structured_add")
+    described = (lambda x, y: None) if takes_number else (lambda x: None)
+    described.__name__ = described.__qualname__ = name
     described.__doc__ = """%s of the entries of a sparse matrix; what is not stored stays zero. The gradient is structured.
 
     Parameters
     ----------
-    *args
-        The sparse matrix (csr or csc)%s.
+    x : SparseVariable
+        Of format csr or csc.%s
 
     Returns
     -------
     SparseVariable
         In the format of the matrix.
-    """ % (
-        what,
-        ", and a number"
-        if name in ("structured_pow", "structured_minimum", "structured_maximum", "structured_add")
-        else "",
-    )
+    """ % (what, "\n    y : scalar" if takes_number else "")
     return structured_monoid(tensor_op)(described)
 
 

@@ -51,7 +51,7 @@ __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
         **CLASSIC_IMPORTS,
-        "theano_ng.compat.six": "string_types",
+        "theano_ng.gof.rewriting": "string_types",
         "theano_ng.compile.mode": "optdb",
         "theano_ng.tensor.opt.random": "random_make_inplace",
     },

@@ -24,7 +24,7 @@ def load_shared_variable(val):
 
 
 class TensorSharedVariable(_tensor_py_operators, SharedVariable):
-    """Shared variable of a :class:`TensorType`; made by `shared`."""
+    """Shared variable of a `TensorType`; made by `shared`."""
 
 
 @shared_constructor

@@ -33,13 +33,16 @@ PAGES = [
 # Pages that show what a function does not compute, how it runs, or how it fails. DebugMode computes everything, in a way of its own, and says
 # more of a failure: where the tests run in that mode these run in "Mode".
 LAZY_PAGES = (
+    "internal/data",
     "internal/where",
     "reference/linkers",
     "reference/profiling",
     "tutorial/conditions",
     "tutorial/debugging",
+    "tutorial/graphs",
     "tutorial/loops",
     "tutorial/porting_an_op",
+    "tutorial/rewriting",
     "tutorial/shapes",
 )
 

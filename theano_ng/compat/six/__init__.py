@@ -5,6 +5,7 @@ import sys
 from io import BytesIO, StringIO
 
 from theano_ng.compat import get_unbound_function, reraise
+from theano_ng.moved import warn_of_former
 
 PY2 = False
 PY3 = True
@@ -100,3 +101,5 @@ __all__ = [
     "unichr",
     "with_metaclass",
 ]
+
+warn_of_former(__name__)

@@ -25,6 +25,7 @@ from theano_ng.compile.debugmode.checks import (
     _is_used_in_graph,
     _lessbroken_deepcopy,
     check_valid,
+    default_make_thunk,
 )
 from theano_ng.compile.debugmode.errors import (
     AddressError,
@@ -73,4 +74,5 @@ __all__ = [
     "InvalidValueError",
     "StochasticOrder",
     "check_eq",
+    "default_make_thunk",
 ]

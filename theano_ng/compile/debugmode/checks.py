@@ -21,6 +21,9 @@ from theano_ng.gof.op import Op
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
+default_make_thunk = [Op.make_thunk]
+"""Methods ``make_thunk`` that do no more than choose among an Op's implementations, which are checked one by one then."""
+
 # Sparse layouts are copied as they are when their bytes are at most this many times the elements', or few.
 _MAX_SPREAD, _FEW_BYTES = 4, 1 << 20
 
@@ -219,7 +222,7 @@ def _could_reuse(node, what, value, memory):
             isinstance(memory, np.ndarray)
             and memory.flags.c_contiguous
             and getattr(value, "ndim", 0) > 0
-            and type(node.op).make_thunk is Op.make_thunk
+            and type(node.op).make_thunk in default_make_thunk
         )
     return True
 

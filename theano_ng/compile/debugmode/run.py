@@ -15,6 +15,7 @@ from theano_ng.compile.debugmode.checks import (
     _copy_for,
     _may_share_memory,
     check_valid,
+    default_make_thunk,
 )
 from theano_ng.compile.debugmode.errors import BadThunkOutput, DebugModeError, InvalidValueError
 from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
@@ -24,7 +25,7 @@ from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.link_errors import with_text
 from theano_ng.gof.native import make_native_thunk, native_code_of
-from theano_ng.gof.op import Op, has_c_implementation, has_perform
+from theano_ng.gof.op import has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.native import alloc
 
@@ -78,7 +79,7 @@ class _Runs:
         self.py = self.c = self.interpreter = None
         op = node.op
         self.state = self._state()
-        own = getattr(type(op), "make_thunk", None) is not Op.make_thunk or "make_thunk" in vars(op)
+        own = getattr(type(op), "make_thunk", None) not in default_make_thunk or "make_thunk" in vars(op)
         if checks.c_code and has_c_implementation(op) and (config.cxx or hasattr(op, "native_code")):
             try:
                 op.prepare_node(node, storage_map=cells, compute_map=compute_map, impl="c")

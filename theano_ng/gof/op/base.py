@@ -12,6 +12,15 @@ from theano_ng.gof.op.widening import other_dtype
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
 
+class CallSignature:
+    """The attribute ``__signature__`` of Ops, by which editors and `help` know what a call takes; their classes have that of their constructor."""
+
+    def __get__(self, op, cls):
+        if op is None:
+            raise AttributeError("__signature__")
+        return op._call_signature()
+
+
 class PureOp:
     """Interface of an Op: what it makes of inputs, and what it computes.
 
@@ -29,6 +38,13 @@ class PureOp:
     """
 
     default_output = None
+    __signature__ = CallSignature()
+
+    def _call_signature(self):
+        """What a call of the Op takes, for `inspect.signature`: what `make_node` does."""
+        import inspect
+
+        return inspect.signature(self.make_node)
 
     def make_node(self, *inputs):
         """Check the inputs, make the outputs, and return the Apply node that joins them.

@@ -60,8 +60,12 @@ from theano_ng.gof.rewriting.stacktrace import (
 )
 from theano_ng.gof.rewriting.tools import _check_chain, check_chain, pre_greedy_local_optimizer
 from theano_ng.gof.utils import integer_types, string_types
+from theano_ng.lazy import lazy_names
 
 Navigator = NavigatorOptimizer
+
+# What the classic module imported for itself.
+__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng": "logging theano"})
 
 
 def _list_of_nodes(fgraph):

@@ -82,6 +82,15 @@ class TestInstall(unittest.TestCase):
         self.assertIsNot(logging.getLogger("theano"), theano_ng.theano_logger)
         del logging.Logger.manager.loggerDict["theano"]
 
+    def test_version(self):
+        from importlib import metadata
+
+        self.assertEqual(metadata.version("Theano"), theano_ng.__version__)
+        self.assertEqual(metadata.metadata("theano")["Name"], "Theano")
+        legacy.uninstall()
+        with self.assertRaises(metadata.PackageNotFoundError):
+            metadata.version("Theano")
+
     def test_twice(self):
         legacy.install()
         legacy.uninstall()

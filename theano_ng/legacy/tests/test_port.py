@@ -49,6 +49,8 @@ CHANGES = [
     ),
     ("from numpy import float_, dot", "from numpy import float64 as float_, dot"),
     ("from scipy.misc import comb", "from scipy.special import comb"),
+    ("from scipy import array, stats", "from numpy import array; from scipy import stats"),
+    ("import scipy.linalg\nscipy.linalg.pinv2(x)", "import scipy.linalg\nscipy.linalg.pinv(x)"),
     ("import inspect\ninspect.getargspec(len)", "import inspect\ninspect.getargspec(len)"),
 ]
 
@@ -110,18 +112,93 @@ class TestChanges(unittest.TestCase):
                 self.assertIn(what, report.findings[0].advice)
         report = look_at("f.py", b"print >>f, 1\n")
         self.assertEqual([(f.kind, f.what, f.changes) for f in report.findings], [("Python 2", "print >>f", False)])
+        # what stands in texts, comments and defaults is not code
+        prose = b'"""`x` and\nprint this, except X, y: 010"""\n# print 1\ndef f(a=(1, 2), b=3): pass\nx = = 1\n'
+        self.assertEqual([(f.kind, f.line) for f in look_at("f.py", prose).findings], [("unreadable", 5)])
         report = look_at("f.py", b"import theano\nx = = 1\n")
         self.assertEqual([(f.kind, f.line) for f in report.findings], [("unreadable", 2)])
         self.assertIsNone(report.changed)
 
+    def test_names_of_python_2(self):
+        for line, what in [
+            ("import cPickle", "cPickle"),
+            ("from StringIO import StringIO", "StringIO"),
+            ("from itertools import izip, chain", "itertools.izip"),
+            ("import sys\nsys.maxint", "sys.maxint"),
+            ("for i in xrange(3): pass", "xrange"),
+            ("d = {}\nd.has_key(1)", "has_key"),
+            ("class E(StandardError): pass", "StandardError"),
+        ]:
+            with self.subTest(line):
+                report = look_at("f.py", line.encode())
+                self.assertEqual(
+                    [(f.kind, f.what, f.changes, f.needed) for f in report.findings], [("Python 2", what, False, True)]
+                )
+                self.assertEqual(report.changed, line.encode())
+        for line in [
+            "try:\n    import cPickle as pickle\nexcept ImportError:\n    import pickle",
+            "try:\n    text = unicode\nexcept NameError:\n    text = str",
+            "import sys\nif sys.version_info[0] < 3:\n    text = basestring",
+            "text = unicode if PY2 else str",
+            "from six.moves import xrange, cPickle\nxrange(3)",
+            "import six\nsix.iteritems({})",
+            "class D:\n    def iteritems(self): pass\nD().iteritems()",
+            "def f(x, long=1, file=None): return x.xrange, long, file, f(x, reduce=2)",
+            "from functools import reduce\nreduce",
+            "from pylab import *\nunicode",
+        ]:
+            with self.subTest(line):
+                self.assertEqual(look_at("f.py", line.encode()).findings, ())
+
+    def test_homes(self):
+        text = "import theano, scipy, pkg_resources\ntheano.sandbox.cuda.use('gpu')\nscipy.array([1])\nimport theano.sandbox.neighbours\n"
+        self.assertEqual(
+            [
+                (f.line, f.kind, f.what, f.advice.partition(",")[0])
+                for f in look_at("f.py", text.encode()).findings
+                if f.kind != "import"
+            ],
+            [
+                (1, "removed name", "pkg_resources", "write it otherwise"),
+                (2, "moved", "theano.sandbox.cuda", "theano.gpuarray; the old path says only that it is gone"),
+                (3, "removed name", "scipy.array", "it is numpy.array today"),
+                (4, "moved", "theano.sandbox.neighbours", "theano.tensor.nnet.neighbours; the old path works"),
+            ],
+        )
+
     def test_flags(self):
-        text = b"[global]\nfloatX = float32\ndevice=gpu0\nno_such = 1\n[nvcc]\nno_such = True\n[blas]\nldflags = -lopenblas\n"
+        text = (
+            b"[global]\nfloatX = float32\ndevice=gpu0\r\nfloatx = 1  # mine\nmode : FAST\n[nvcc]\nfastmath = True\nno_such = \n  two lines\n"
+            b"[blas]\nldflags = -lopenblas\n[numpy_of_mine]\na = 1\n"
+        )
         report = look_at_flags(".theanorc", text)
         self.assertEqual(
-            [(f.line, f.what, f.needed) for f in report.findings],
-            [(3, "device = gpu0", True), (4, "no_such", False), (6, "nvcc.no_such", False)],
+            [(f.line, f.what, f.changes, f.needed) for f in report.findings],
+            [
+                (3, "device = gpu0", True, True),
+                (4, "floatx = 1  # mine", True, True),
+                (5, "mode = FAST", True, True),
+                (8, "nvcc.no_such = ", False, True),
+                (13, "numpy_of_mine.a = 1", True, True),
+            ],
         )
+        self.assertIn("floatX", report.findings[1].advice)
+        changed = (
+            text.replace(b"gpu0", b"cuda0")
+            .replace(b"floatx", b"# floatx")
+            .replace(b"mode", b"# mode")
+            .replace(b"a = 1", b"# a = 1")
+        )
+        self.assertEqual(report.changed, changed)
+        self.assertEqual([f.line for f in look_at_flags(".theanorc", changed).findings], [8])
         self.assertEqual(look_at_flags(".theanorc", b"x = 1").findings[0].kind, "unreadable")
+
+    def test_flags_in_programs(self):
+        text = b"import os\nos.environ['THEANO_FLAGS'] = 'device=gpu,floatX=float32,no.such=1'\n"
+        self.assertEqual(
+            [(f.line, f.kind, f.what, f.changes) for f in look_at("f.py", text).findings],
+            [(2, "flag", "device=gpu", False), (2, "flag", "no.such=1", False)],
+        )
 
 
 class TestCommand(unittest.TestCase):
@@ -155,7 +232,7 @@ class TestCommand(unittest.TestCase):
         self.assertIn("%s:1:1: import: import theano -> import theano_ng as theano" % one, out)
         self.assertIn("%s:1:1: Python 2" % two, out)
         self.assertIn("no_such", out)
-        self.assertIn("3 files, 2 things to change, of which 1 can be made by --write", out)
+        self.assertIn("3 files, 3 things to change, of which 2 can be made by --write", out)
         status, out, error = self.call("--diff", os.path.dirname(one))
         self.assertEqual((status, error), (1, ""))
         self.assertIn("-import theano\n+import theano_ng as theano\n", out)
@@ -176,6 +253,22 @@ class TestCommand(unittest.TestCase):
         status, _, error = self.call(os.path.join(self.folder, "none.py"))
         self.assertEqual(status, 2)
         self.assertIn("none.py", error)
+
+    @unittest.skipUnless(HAS_LIBCST, "needs LibCST: pip install 'theano_ng[port]'")
+    def test_what_cannot_be_written(self):
+        one, two = self.write("one.py", "import theano\n"), self.write("two.py", "import theano\n")
+        with unittest.mock.patch.object(os, "access", lambda path, mode: not path.endswith("one.py")):
+            status, _, error = self.call("--write", self.folder)
+        self.assertEqual(status, 2)
+        self.assertIn("one.py", error)
+        texts = []
+        for path in (one, two):
+            with open(path) as f:
+                texts.append(f.read())
+        self.assertEqual(texts, ["import theano\n", "import theano_ng as theano\n"])
+        with unittest.mock.patch.object(os, "replace", side_effect=OSError("full")):
+            self.assertEqual(self.call("--write", one)[0], 2)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["one.py", "two.py"])
 
     def test_without_libcst(self):
         with unittest.mock.patch.dict(sys.modules, {"libcst": None}):

@@ -79,6 +79,13 @@ class BlasOp(NativeOp, Op):
     def fails_on_values(self, node):
         return False
 
+    def _call_signature(self):
+        import inspect
+
+        return inspect.Signature(
+            [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in self.names]
+        )
+
     def checked_inputs(self, inputs):
         """The inputs as tensor variables of the right ranks and of one BLAS dtype.
 

@@ -40,8 +40,12 @@ def _scal_elemwise_with_nfunc(nfunc, nin, nout):
             # The output must have the type of the overwritten input.
             inplace_op = scalar_op.__class__(scal.transfer_type(0))
             op = Elemwise(inplace_op, {0: 0}, name=name, nfunc_spec=nfunc_spec)
+            of_plain = Elemwise.signatures.get(globals().get(scalar_name))
+            if of_plain is not None:
+                Elemwise.signatures[op] = of_plain
         else:
             op = Elemwise(getattr(scal, name), name="Elemwise{%s,no_inplace}" % name, nfunc_spec=nfunc_spec)
+            Elemwise.signatures[op] = symbol
             __all__.append(name)
         op.__doc__ = symbol.__doc__
         op.__module__ = symbol.__module__
@@ -227,7 +231,7 @@ def inv(a):
 
 @_scal_elemwise_with_nfunc("abs", 1, 1)
 def abs_(a):
-    """elementwise |a|; real for complex a
+    """absolute value of a, elementwise; real for complex a
 
     Python's `abs` gives the same.
     """
@@ -498,7 +502,7 @@ def gamma(a):
 
 @_scal_elemwise_with_nfunc("scipy.special.gammaln", 1, 1)
 def gammaln(a):
-    """logarithm of |gamma(a)|"""
+    """logarithm of the absolute value of gamma(a)"""
 
 
 @_scal_elemwise_with_nfunc("scipy.special.psi", 1, 1)

@@ -296,6 +296,15 @@ class Elemwise(NativeOp, OpenMPOp):
     __props__ = ("scalar_op", "inplace_pattern")
     _f16_ok = True
 
+    signatures = {}
+    """Elemwise -> function with its parameters; the others have those of the scalar op."""
+
+    def _call_signature(self):
+        import inspect
+
+        named = self.signatures.get(self)
+        return inspect.signature(named) if named is not None else self.scalar_op._call_signature()
+
     def fails_on_values(self, node):
         return not is_own(type(self.scalar_op)) or bool(integer_divisors(node))
 

@@ -88,7 +88,7 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
         By default float64 (integers), or the dtype of the input.  The result is a float even if an integer is
         asked for.
     op : bool
-        Use the :class:`Mean` Op, which has neither dtype nor gradient.
+        Use the `Mean` Op, which has neither dtype nor gradient.
     keepdims : bool
         Keep the reduced dimensions, with length 1.
     acc_dtype : str, optional

@@ -2,10 +2,13 @@
 
 import warnings
 
+from theano_ng.moved import warn_of_former
 from theano_ng.tensor.signal import pool
 from theano_ng.tensor.signal.pool import max_pool_2d_same_size
 
 __all__ = ["max_pool_2d", "max_pool_2d_same_size"]
+
+warn_of_former(__name__)
 
 
 def max_pool_2d(input, ds, ignore_border=None, st=None, padding=(0, 0), mode="max"):

@@ -1,10 +1,8 @@
 """Products of blocks against loops over NumPy's products."""
 
-import importlib
 import itertools
 import pickle
 import unittest
-import warnings
 
 import numpy as np
 
@@ -282,13 +280,6 @@ class TestNames(unittest.TestCase):
         for op in (sparse_block_gemv, sparse_block_outer_inplace):
             again = pickle.loads(pickle.dumps(op))
             self.assertEqual((again, getattr(again, "destroy_map", None)), (op, getattr(op, "destroy_map", None)))
-
-    def test_former_path(self):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            module = importlib.reload(importlib.import_module("theano_ng.sandbox.blocksparse"))
-        self.assertIs(module.sparse_block_dot, blocksparse.sparse_block_dot)
-        self.assertTrue(any("theano_ng.tensor.nnet.blocksparse" in str(w.message) for w in caught))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 """Windows of images against NumPy's padding and slices."""
 
-import importlib
 import pickle
 import unittest
-import warnings
 
 import numpy as np
 
@@ -247,13 +245,6 @@ class TestNames(unittest.TestCase):
         self.assertEqual(str(Images2Neibs("half")), "Images2Neibs{half}")
         self.assertEqual(pickle.loads(pickle.dumps(Images2Neibs("full"))), Images2Neibs("full"))
         self.assertNotEqual(Images2Neibs("full"), Images2Neibs("half"))
-
-    def test_former_path(self):
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            module = importlib.reload(importlib.import_module("theano_ng.sandbox.neighbours"))
-        self.assertIs(module.images2neibs, neighbours.images2neibs)
-        self.assertTrue(any("theano_ng.tensor.nnet.neighbours" in str(w.message) for w in caught))
 
 
 if __name__ == "__main__":

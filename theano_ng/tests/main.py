@@ -1,0 +1,35 @@
+"""Programs that run the tests of the package, as ``theano_ng-nose --theano`` does."""
+
+from theano_ng.tests.runner import main
+
+__all__ = ["TheanoNoseTester", "main"]
+
+
+class TheanoNoseTester:
+    """Runs the tests of the package when its method `test` is called.
+
+    Parameters
+    ----------
+    package : module or str, optional
+        Accepted; the tests are those of this package.
+    """
+
+    def __init__(self, package=None):
+        self.package = package
+
+    def test(self, verbose=1, extra_argv=None):
+        """Run the tests.
+
+        Parameters
+        ----------
+        verbose : int
+            More than 1 prints what passing tests print, too.
+        extra_argv : list of str, optional
+            Further arguments of ``theano_ng-nose``.
+
+        Returns
+        -------
+        int
+            The number of failures.
+        """
+        return main(["--theano", *(["--verbose"] if verbose > 1 else []), *(extra_argv or [])])
