@@ -12,7 +12,7 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
 from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import MissingGXX, load_kernels
+from theano_ng.gof.compiler import MissingGXX, has_kernel, load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op, ops_with_inner_function
 from theano_ng.gof.optdb import register_loader
@@ -252,13 +252,24 @@ class Scan(Derivatives, Groups, Op):
             else ([kernel.kernel, *kernel.others], [])
         )
 
+    @staticmethod
+    def starts_with(kernel):
+        """Whether a kernel is used from the first step on. One with arrays does what a machine does with native code that is there mostly: if
+        it is not there too, it is compiled when there have been many steps."""
+        if kernel.layout is None or not loop.HOT_STEPS:
+            return True
+        try:
+            return has_kernel(kernel.kernel)
+        except MissingGXX:
+            return False
+
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
         if impl == "py" or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
         kernel, address = self.inner_graph.kernel(self), 0
-        if kernel is not None:
+        if kernel is not None and self.starts_with(kernel):
             try:
                 (address,) = load_kernels((kernel.kernel,))
             except MissingGXX:

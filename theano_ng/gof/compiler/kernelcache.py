@@ -100,6 +100,17 @@ class KernelCache:
                 self._build(group, toolchain)
         return [self._addresses[key] for key in keys]
 
+    def has(self, kernel):
+        """Whether a kernel is compiled; it is loaded then.
+
+        Raises
+        ------
+        MissingGXX
+            When there is no compiler.
+        """
+        key = self.key(kernel)
+        return key in self._addresses or self._find(key)
+
     def key(self, kernel, toolchain=None):
         """The content hash of a kernel, its prologue, the compiler and the flags; a hex string."""
         toolchain = toolchain or require_toolchain()
@@ -457,6 +468,11 @@ def get_kernel_cache():
 def load_kernels(kernels):
     """Addresses of kernels, compiled if need be; see `KernelCache.load`."""
     return get_kernel_cache().load(kernels)
+
+
+def has_kernel(kernel):
+    """Whether a kernel is compiled; see `KernelCache.has`."""
+    return get_kernel_cache().has(kernel)
 
 
 def rename_symbol(source, symbol, name):
