@@ -246,16 +246,16 @@ class Scan(Derivatives, Groups, Op):
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)
-        return (
-            ([], self.inner_graph.maker().fgraph.toposort())
-            if kernel is None
-            else ([kernel.kernel, *kernel.others], [])
-        )
+        if kernel is None or not self.starts_with(kernel):
+            return [], self.inner_graph.maker().fgraph.toposort()
+        return [kernel.kernel, *kernel.others], []
 
     @staticmethod
     def starts_with(kernel):
-        """Whether a kernel is used from the first step on. One with arrays does what a machine does with native code that is there mostly: if
-        it is not there too, it is compiled when there have been many steps."""
+        """Whether a kernel is used from the first step on.
+
+        What machines need for steps with arrays is mostly there: their kernels, if they are not, are compiled when there have been many steps.
+        """
         if kernel.layout is None or not loop.HOT_STEPS:
             return True
         try:
