@@ -1,5 +1,6 @@
 """Builds the Cython and C extensions; everything declarative is in pyproject.toml."""
 
+import copy
 import os
 import platform
 import re
@@ -139,6 +140,12 @@ class BuildExt(build_ext):
         super().finalize_options()
         if self.parallel is None:
             self.parallel = processors()
+
+    def build_extension(self, extension):
+        """Build one; its object files have a folder of their own, for the same sources may be built for several levels of processors."""
+        builder = copy.copy(self)
+        builder.build_temp = os.path.join(self.build_temp, extension.name)
+        super(BuildExt, builder).build_extension(extension)
 
     def copy_file(self, infile, outfile, *args, **kwargs):
         """Copy an extension module to its place (--inplace) by one rename.

@@ -21,9 +21,9 @@ from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put
 
 from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import load_kernels
+from theano_ng.gof.compiler import CompileError, MissingGXX, load_kernels
 from theano_ng.scan import loop
-from theano_ng.scan.array_kernel import Fold
+from theano_ng.scan.array_kernel import Fold, Inner
 from theano_ng.tensor.native.reduce import fold_of
 
 cnp.import_array()
@@ -105,7 +105,7 @@ cdef class LoopThunk(CThunk):
     kernel : LoopKernel, optional
         What does all steps at once, for arrays that it can take.
     address : int
-        Of the kernel.
+        Of the kernel; 0: it is compiled when there have been many steps.
     profile : ScanProfileStats, optional
         Gets the times of the steps and of their nodes.
     """
@@ -134,6 +134,8 @@ cdef class LoopThunk(CThunk):
     cdef int64_t *place
     cdef char *numbers
     cdef int *type_numbers
+    cdef object pending             # a kernel that is not compiled
+    cdef long long left_to_machine  # the number of steps after which it will be
     cdef object layout              # of a kernel with arrays; None: it has none
     cdef int n_lengths, n_tools
     cdef int64_t *size              # the lengths, -1: not known yet
@@ -180,20 +182,36 @@ cdef class LoopThunk(CThunk):
             self.sinks[k].lends = lends and config.scan.allow_output_prealloc
             self.sinks[k].nearest = nearest
         self.run, self.data = <thunk_fn><void *>run_loop, <void *>self
-        if kernel is not None:
-            self.kernel = <kernel_fn>address
-            self.n_operands = len(kernel.numbers)
-            self.base = <char **>allocate(&self.arena, self.n_operands, sizeof(char *))
-            self.place = <int64_t *>allocate(&self.arena, 3 * self.n_operands, sizeof(int64_t))
-            self.numbers = <char *>allocate(&self.arena, self.n_operands, 1)
-            self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
-            for k in range(self.n_operands):
-                self.numbers[k], self.type_numbers[k] = kernel.numbers[k], kernel.type_numbers[k]
-            self.layout = kernel.layout
-            if kernel.layout is not None:
-                self.set_layout(kernel.layout)
+        if kernel is not None and address:
+            self.set_kernel(kernel, address)
         else:
+            self.pending, self.left_to_machine = kernel, loop.HOT_STEPS
             self.bind()
+
+    cdef int set_kernel(self, kernel, size_t address) except -1:
+        cdef int k
+        self.kernel = <kernel_fn>address
+        self.n_operands = len(kernel.numbers)
+        self.base = <char **>allocate(&self.arena, self.n_operands, sizeof(char *))
+        self.place = <int64_t *>allocate(&self.arena, 3 * self.n_operands, sizeof(int64_t))
+        self.numbers = <char *>allocate(&self.arena, self.n_operands, 1)
+        self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
+        for k in range(self.n_operands):
+            self.numbers[k], self.type_numbers[k] = kernel.numbers[k], kernel.type_numbers[k]
+        self.layout = kernel.layout
+        if kernel.layout is not None:
+            self.set_layout(kernel.layout)
+        return 0
+
+    cdef int compile_kernel(self) except -1:
+        """Compile a kernel that many steps are worth; without it the machine goes on."""
+        kernel, self.pending = self.pending, None
+        try:
+            addresses = load_kernels((kernel.kernel, *kernel.others))
+        except (MissingGXX, CompileError):
+            return 0
+        self.set_kernel(kernel, addresses[0])
+        return 0
 
     cdef int set_layout(self, layout) except -1:
         """Prepare what a kernel with arrays needs beside the rows."""
@@ -215,6 +233,10 @@ cdef class LoopThunk(CThunk):
             tool = layout.tools[k]
             if isinstance(tool, Fold):
                 self.set_fold(&self.tools[k], tool)
+                self.bound.append(None)
+                continue
+            if isinstance(tool, Inner):
+                self.tools[k].function = <native_fn><void *><size_t>load_kernels((tool.kernel,))[0]
                 self.bound.append(None)
                 continue
             addresses = load_kernels(tool.code.kernels) if tool.code.kernels else ()
@@ -736,6 +758,10 @@ cdef int run_loop(void *data) except -1:
     try:
         n_steps = (<object>peek(self.in_cells[0])).__index__()
         self.start(n_steps)
+        if self.pending is not None:
+            self.left_to_machine -= n_steps
+            if self.left_to_machine <= 0:
+                self.compile_kernel()
         if self.kernel != NULL and n_steps > 0 and self.fits_kernel():
             t = self.all_steps(n_steps, &left)
         if left:

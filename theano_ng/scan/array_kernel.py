@@ -1,8 +1,8 @@
 """Loops whose steps also reduce, multiply by matrices, broadcast and index: one C function, with the loop over the steps inside.
 
 Numbers are C variables, arrays have memory of their own that serves all steps. The elementwise operations on arrays are the kernels that
-`Elemwise` has, made functions of this text; reductions and products are the native functions of the package, called through pointers. So
-all tiers compute the same bits. What the function cannot go on with (an index out of bounds, a zero that divides an integer, an error in a
+`Elemwise` has, reductions and products the native functions of the package, all called through pointers. So all tiers compute the same bits,
+and there is little to compile. What the function cannot go on with (an index out of bounds, a zero that divides an integer, an error in a
 native function) it leaves to the machine of the step, which does that step again and says what is wrong.
 """
 
@@ -34,7 +34,7 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["ArrayMemory", "Fold", "Layout", "Tool", "array_kernel"]
+__all__ = ["ArrayMemory", "Fold", "Inner", "Layout", "Tool", "array_kernel"]
 
 # Up to here what is done here gives the bits of native/reduce.c: elements that it adds up without halving them, or in one block.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
@@ -49,6 +49,7 @@ typedef struct {
     void **ins, **outs, **own;
     const int64_t *words;
 } tng_tool;
+typedef void (*tng_inner)(int64_t n, char **ptr, const int64_t *stride);
 typedef void (*tng_fold)(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride);
 /* Whether a native function did its work, on the arrays that it was given. */
 TNG_INLINE int tng_use(const tng_tool *tool)
@@ -107,6 +108,12 @@ class Fold(NamedTuple):
     identity: bytes
 
 
+class Inner(NamedTuple):
+    """The kernel of an elementwise operation: compiled apart, for other functions need it too, and most are there already."""
+
+    kernel: object
+
+
 class Layout(NamedTuple):
     """What a kernel of this module needs beside the rows.
 
@@ -119,7 +126,7 @@ class Layout(NamedTuple):
     several : bool
         Whether there are arrays of several dimensions. Native functions go another way where one of them is 1.
     arrays : tuple of ArrayMemory
-    tools : tuple of Tool and Fold
+    tools : tuple of Tool, Fold and Inner
     """
 
     dims: tuple
@@ -366,8 +373,12 @@ class _Text(Step):
             Where the results are: arrays, or names and C types of numbers.
         divisors : Divisors
         """
-        self.join(kernel._asdict())
-        function = self.functions.setdefault(kernel.source, "tng_e%d" % len(self.functions))
+        k = self.functions.get(kernel)
+        if k is None:
+            k = self.functions[kernel] = len(self.tools)
+            self.tools.append(Inner(kernel))
+            self.kernels.append(kernel)
+            self.setup.append("const tng_inner tng_f%d = (tng_inner)tng_tools[%d].function;" % (k, k))
         loops = self.loops(dims, [s for s in sources if s is not None])
         operands, strides = [], []
         for v, source in zip(node.inputs, sources):
@@ -389,8 +400,8 @@ class _Text(Step):
             self.body.append("for (int64_t tng_i%d = 0; tng_i%d < %s; ++tng_i%d)" % (d, d, self.product(members), d))
         count = self.product(loops[-1][1]) if loops else "1"
         self.body.append(
-            "{ char *tng_q[] = {%s}; static const int64_t tng_e[] = {%s}; %s(%s, tng_q, tng_e); }"
-            % (", ".join(operands), ", ".join(strides), function, count)
+            "{ char *tng_q[] = {%s}; static const int64_t tng_e[] = {%s}; tng_f%d(%s, tng_q, tng_e); }"
+            % (", ".join(operands), ", ".join(strides), k, count)
         )
         if divisors:
             self.body.append("if (%s) %s" % (zero, _LEAVE))
@@ -854,8 +865,6 @@ class _Text(Step):
         roots = dict.fromkeys(map(self.find, range(len(self.parents))))
         number = {root: i for i, root in enumerate(roots)}
         lines = []
-        for text, name in self.functions.items():
-            lines.append(text.replace("void KERNEL(", "static __attribute__((noinline, noipa)) void %s(" % name))
         lines += [
             "int64_t KERNEL(int64_t tng_steps, const int64_t *tng_size, char **tng_base, const int64_t *tng_place,",
             "               char **const *tng_data, const tng_tool *tng_tools, int64_t *tng_left)",

@@ -7,6 +7,9 @@ import numpy as np
 from theano_ng.gof.link_errors import raise_with_op, with_text
 from theano_ng.tensor.native.alloc import empty
 
+# How many steps the machine does before a kernel with arrays is compiled: that takes as long as it saves in so many.
+HOT_STEPS = 50000
+
 
 def check_lengths(op, n_steps, arguments):
     """Refuse numbers of steps that make no sense, and buffers and sequences that are too short for them.

@@ -12,7 +12,7 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
 from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import MissingGXX, load_kernels
+from theano_ng.gof.compiler import MissingGXX, has_kernel, load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op, ops_with_inner_function
 from theano_ng.gof.optdb import register_loader
@@ -250,11 +250,22 @@ class Scan(Derivatives, Groups, Op):
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)
-        return (
-            ([], self.inner_graph.maker().fgraph.toposort())
-            if kernel is None
-            else ([kernel.kernel, *kernel.others], [])
-        )
+        if kernel is None or not self.starts_with(kernel):
+            return [], self.inner_graph.maker().fgraph.toposort()
+        return [kernel.kernel, *kernel.others], []
+
+    @staticmethod
+    def starts_with(kernel):
+        """Whether a kernel is used from the first step on.
+
+        What machines need for steps with arrays is mostly there: their kernels, if they are not, are compiled when there have been many steps.
+        """
+        if kernel.layout is None or not loop.HOT_STEPS:
+            return True
+        try:
+            return has_kernel(kernel.kernel)
+        except MissingGXX:
+            return False
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
@@ -262,7 +273,7 @@ class Scan(Derivatives, Groups, Op):
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
         kernel, address = self.inner_graph.kernel(self), 0
-        if kernel is not None:
+        if kernel is not None and self.starts_with(kernel):
             try:
                 (address,) = load_kernels((kernel.kernel,))
             except MissingGXX:

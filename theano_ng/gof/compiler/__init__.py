@@ -38,7 +38,7 @@ from theano_ng.gof.compiler.gxx import (
     std_libs,
     try_march_flag,
 )
-from theano_ng.gof.compiler.kernelcache import KernelCache, get_kernel_cache, load_kernels
+from theano_ng.gof.compiler.kernelcache import KernelCache, get_kernel_cache, has_kernel, load_kernels
 from theano_ng.gof.compiler.modulecache import (
     KeyData,
     ModuleCache,
@@ -87,6 +87,7 @@ __all__ = [
     "icc_module_compile_str",
     "is_same_entry",
     "last_access_time",
+    "has_kernel",
     "load_kernels",
     "module_name_from_dir",
     "std_include_dirs",

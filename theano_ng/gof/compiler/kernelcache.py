@@ -108,6 +108,16 @@ class KernelCache:
             return self._addresses[key]
         return 0
 
+    def has(self, kernel):
+        """Whether a kernel is compiled; it is loaded then.
+
+        Raises
+        ------
+        MissingGXX
+            When there is no compiler.
+        """
+        return self.address(self.key(kernel)) != 0
+
     def key(self, kernel, toolchain=None):
         """The content hash of a kernel, its prologue, the compiler and the flags; a hex string."""
         toolchain = toolchain or require_toolchain()
@@ -472,6 +482,11 @@ def get_kernel_cache():
 def load_kernels(kernels):
     """Addresses of kernels, compiled if need be; see `KernelCache.load`."""
     return get_kernel_cache().load(kernels)
+
+
+def has_kernel(kernel):
+    """Whether a kernel is compiled; see `KernelCache.has`."""
+    return get_kernel_cache().has(kernel)
 
 
 def rename_symbol(source, symbol, name):

@@ -1,10 +1,10 @@
 """Loops in Python, in C step by step, and as one C function: rows that trade places, odd arrays, failures, and what stays behind."""
 
-import contextlib
 import gc
 import threading
 import unittest
 import weakref
+from unittest import mock
 
 import numpy as np
 
@@ -12,8 +12,9 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.ops import as_op
 from theano_ng.gof._native import live_objects
+from theano_ng.scan import loop
 from theano_ng.scan.op import Scan
-from theano_ng.scan.tests.test_loop import NO_KERNEL, PYTHON, info
+from theano_ng.scan.tests.test_loop import AT_ONCE, NO_KERNEL, PYTHON, info
 
 RNG = np.random.RandomState(5)
 A, B = RNG.randn(5, 3), RNG.randn(5, 3) + 9
@@ -268,7 +269,7 @@ class TestArrays(unittest.TestCase):
     def both(self, make):
         """Functions with that C function and without it, whose graphs were made on the same lines."""
         functions = []
-        for patch in (contextlib.nullcontext(), NO_KERNEL):
+        for patch in (AT_ONCE, NO_KERNEL):
             with patch:
                 functions.append(make())
                 (op,) = (n.op for n in functions[-1].maker.fgraph.toposort() if isinstance(n.op, Scan))
@@ -357,13 +358,28 @@ class TestArrays(unittest.TestCase):
 
     def test_nothing_is_kept(self):
         x = T.dvector("x")
-        f = theano.function([x], theano.scan(lambda s: s / s.sum(), outputs_info=x, n_steps=3)[0])
+        with AT_ONCE:
+            f = theano.function([x], theano.scan(lambda s: s / s.sum(), outputs_info=x, n_steps=3)[0])
         f(np.ones(4))
         gc.collect()
         before = live_objects()
         for n in (4, 5, 200000, 4):
             f(np.ones(n))
         self.assertEqual(live_objects(), before)
+
+    def test_many_steps(self):
+        """The machine does the first ones, then it is worth while to compile."""
+        x, n = T.dvector("x"), T.lscalar("n")
+        given = np.array([3.0, -1.0, 0.5])
+        for hot in (10, 1):
+            with mock.patch.object(loop, "HOT_STEPS", hot):
+                rate = np.float64(RNG.rand())  # nobody has compiled this loop
+                f = theano.function([x, n], theano.scan(lambda s: s * rate / s.sum(), outputs_info=x, n_steps=n)[0])  # noqa: B023
+            for steps in (4, 5, 3, 40, 2):
+                state, found = given, f(given, steps)
+                for row in found:
+                    state = state * rate / state.sum()
+                    np.testing.assert_allclose(row, state, rtol=1e-12)
 
     def test_sums_of_many(self):
         """Long vectors are summed in halves."""
