@@ -727,6 +727,10 @@ class ScanProfileStats(ProfileStats):
         self.callcount += 1
         self.nbsteps += steps
         self.call_time += seconds
+        super().note_call(seconds)
+
+    def note_call(self, seconds):
+        """Nothing: a call of the step's function is a step, not a call of the loop."""
 
     def is_used(self):
         return self.callcount > 0

@@ -336,6 +336,116 @@ def hints(report):
     return ["hint: %s" % extras.missing(name, "this test") for name in missing]
 
 
+class Run:
+    """One run of the command: threads that hand files to workers, and what has come of them so far.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+    wanted : list of (str, str)
+        From `targets`.
+    """
+
+    def __init__(self, options, wanted):
+        self.options, self.wanted = options, wanted
+        self.todo = queue.SimpleQueue()
+        for target in wanted:
+            self.todo.put(target)
+        self.total = {"passed": 0, "failed": 0, "skipped": 0}
+        self.skips, self.not_run = [], []
+        self.lock, self.stop = threading.Lock(), threading.Event()
+        self.started, self.cpu, self.broken = time.monotonic(), 0.0, None
+        self.progress = Progress(len(wanted))
+        self.scratch = tempfile.mkdtemp(prefix="theano_ng-nose-")
+        os.chmod(self.scratch, 0o1777)  # as such folders are: processes of other users may have part in a test
+
+    def work(self):
+        """Run all files. What is printed ends with the last of them."""
+        threads = [threading.Thread(target=self.drain) for _ in range(self.processes())]
+        self.progress.watch(self.lock)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            self.stop.set()
+            self.progress.close()
+            if not self.total["failed"] or not os.listdir(self.scratch):
+                shutil.rmtree(self.scratch, ignore_errors=True)
+        if self.broken is not None:
+            raise self.broken
+
+    def processes(self):
+        return max(1, min(self.options.processes, len(self.wanted)))
+
+    def is_over(self):
+        """Whether the time is over that was given."""
+        seconds, cpu_seconds = self.options.seconds, self.options.cpu_seconds
+        return (seconds is not None and time.monotonic() - self.started > seconds) or (
+            cpu_seconds is not None and self.cpu > cpu_seconds
+        )
+
+    def drain(self):
+        """Hand files to a worker as long as there are any; each thread does."""
+        worker = Worker(self.scratch)
+        while not self.stop.is_set():
+            try:
+                top, name = self.todo.get_nowait()
+            except queue.Empty:
+                break
+            with self.lock:
+                if self.is_over():
+                    self.not_run.append(name)
+                    continue
+                self.progress.start(name)
+            result = worker.run(top, name, self.options.k)
+            with self.lock:
+                try:
+                    self.report(name, result)
+                except BrokenPipeError as error:  # nobody reads any more
+                    self.broken = error
+                    self.stop.set()
+        worker.close()
+
+    def report(self, name, result):
+        """Count and print the result of a file."""
+        counts, seconds = result["counts"], self.progress.finish(name, result)
+        for key in self.total:
+            self.total[key] += counts[key]
+        self.skips.extend(result["skipped"])
+        self.cpu += result["cpu"]
+        if counts["failed"] and self.options.stop:
+            self.stop.set()
+        self.progress.line.clear()
+        print(
+            "%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)  %d/%d"
+            % (name, *counts.values(), seconds, result["cpu"], self.progress.finished, len(self.wanted)),
+            flush=True,
+        )
+        if counts["failed"] or self.options.verbose:
+            print("\n".join([result["report"], *hints(result["report"])]), flush=True)
+
+    def summary(self):
+        """Print what is to be said in the end; returns the exit status."""
+        for reason in sorted(self.skips):
+            print("skipped %s" % reason)
+        for name in self.not_run:
+            print("not run: the time was over before %s" % name)
+        for line in self.progress.slowest():
+            print(line)
+        if os.path.exists(self.scratch):
+            print("temporary files of the tests: %s" % self.scratch)
+        left = ", %d FILES NOT RUN" % len(self.not_run) if self.not_run else ""
+        print("%.1f s (CPU %.1f s)%s" % (time.monotonic() - self.started, self.cpu, left))
+        nothing = not any(self.total.values()) and not self.not_run
+        if nothing:
+            what = "in what was asked for" if self.options.k is None else "whose name contains %r" % self.options.k
+            print("theano_ng-nose: there is no test %s" % what, file=sys.stderr)
+        print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % self.total, flush=True)
+        return 1 if nothing else min(self.total["failed"], 100)
+
+
 @command
 def main(argv=None):
     """Run tests.
@@ -354,102 +464,9 @@ def main(argv=None):
     if options.worker:
         work()
         return 0
-    todo = queue.Queue()
-    wanted = targets(options)
-    for target in wanted:
-        todo.put(target)
-    total = {"passed": 0, "failed": 0, "skipped": 0}
-    skips, not_run, lock, stop = [], [], threading.Lock(), threading.Event()
-    started, cpu, broken = time.monotonic(), 0.0, None
-    scratch = tempfile.mkdtemp(prefix="theano_ng-nose-")
-    os.chmod(scratch, 0o1777)  # as folders for temporary files are: processes of other users may have part in a test
-    progress = Progress(len(wanted))
-
-    def is_over():
-        return (options.seconds is not None and time.monotonic() - started > options.seconds) or (
-            options.cpu_seconds is not None and cpu > options.cpu_seconds
-        )
-
-    def report(name, result):
-        """Count and print the result of a file."""
-        nonlocal cpu
-        counts, seconds = result["counts"], progress.finish(name, result)
-        for key in total:
-            total[key] += counts[key]
-        skips.extend(result["skipped"])
-        cpu += result["cpu"]
-        progress.line.clear()
-        print(
-            "%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)  %d/%d"
-            % (
-                name,
-                counts["passed"],
-                counts["failed"],
-                counts["skipped"],
-                seconds,
-                result["cpu"],
-                progress.finished,
-                len(wanted),
-            ),
-            flush=True,
-        )
-        if counts["failed"] or options.verbose:
-            print("\n".join([result["report"], *hints(result["report"])]), flush=True)
-        if counts["failed"] and options.stop:
-            stop.set()
-
-    def drain():
-        nonlocal broken
-        worker = Worker(scratch)
-        while not stop.is_set():
-            try:
-                top, name = todo.get_nowait()
-            except queue.Empty:
-                break
-            if is_over():
-                with lock:
-                    not_run.append(name)
-                continue
-            with lock:
-                progress.start(name)
-            result = worker.run(top, name, options.k)
-            with lock:
-                try:
-                    report(name, result)
-                except BrokenPipeError as error:  # nobody reads any more
-                    broken = error
-                    stop.set()
-        worker.close()
-
-    threads = [threading.Thread(target=drain) for _ in range(max(1, min(options.processes, len(wanted))))]
-    progress.watch(lock)
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    progress.close()
-    if not total["failed"] or not os.listdir(scratch):
-        shutil.rmtree(scratch, ignore_errors=True)
-    if broken is not None:
-        raise broken
-    for reason in sorted(skips):
-        print("skipped %s" % reason)
-    for name in not_run:
-        print("not run: the time was over before %s" % name)
-    for line in progress.slowest():
-        print(line)
-    if os.path.exists(scratch):
-        print("temporary files of the tests: %s" % scratch)
-    print(
-        "%.1f s (CPU %.1f s)%s"
-        % (time.monotonic() - started, cpu, ", %d FILES NOT RUN" % len(not_run) if not_run else "")
-    )
-    nothing = not any(total.values()) and not not_run
-    if nothing:
-        what = "whose name contains %r" % options.k if options.k is not None else "in what was asked for"
-        print("theano_ng-nose: there is no test %s" % what, file=sys.stderr)
-    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % total, flush=True)
-    return 1 if nothing else min(total["failed"], 100)
+    run = Run(options, targets(options))
+    run.work()
+    return run.summary()
 
 
 if __name__ == "__main__":

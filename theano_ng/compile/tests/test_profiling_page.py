@@ -143,6 +143,8 @@ class TestContents(unittest.TestCase):
         self.assertEqual((loop["title"], loop["calls"]["kind"]), ("Profile of the loop sums", "loop"))
         self.assertEqual((loop["calls"]["count"], loop["calls"]["steps"]), (2, 10))
         self.assertEqual({node["calls"] for node in loop["nodes"]}, {10})
+        self.assertEqual(len(loop["calls"]["times"]), 2)
+        self.assertAlmostEqual(sum(loop["calls"]["times"]), loop["calls"]["seconds"], places=12)
 
     def test_never_called_and_combined(self):
         empty = profiling_page.contents(ProfileStats(atexit_print=False))

@@ -277,5 +277,9 @@ class TestCommand(unittest.TestCase):
                 del theano_ng.legacy.porting
             self.assertEqual(
                 self.call(self.write("one.py", "")),
-                (2, "", "theano_ng-port needs the package LibCST, which cannot be imported: pip install 'theano_ng[port]'\n"),
+                (
+                    2,
+                    "",
+                    "theano_ng-port needs the package LibCST, which cannot be imported: pip install 'theano_ng[port]'\n",
+                ),
             )
