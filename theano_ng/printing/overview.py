@@ -213,13 +213,11 @@ class Overview:
                 picture.node(
                     unit, self._group_label(unit), "folder", "#eef1f5", self._frame(unit.parent, frames, picture)
                 )
-        order = {unit: i for i, unit in enumerate(self.units)}
+        # Boxes that stand for many Ops may need each other. Ranks are those of all boxes (newrank): with ranks for each frame Graphviz
+        # fails on circles across frames.
         for (start, end), variables in self.arrows.items():
             label = "%d values" % len(variables) if len(variables) > 1 else ""
-            # Boxes that stand for many Ops may need each other. Graphviz, whose ranks are those of all boxes (newrank), fails on such
-            # circles across frames; arrows backwards have no say in where boxes are.
-            style = {} if order[start] < order[end] else {"constraint": "false"}
-            picture.edge(picture.names[start], picture.names[end], label, style)
+            picture.edge(picture.names[start], picture.names[end], label, {})
         self._draw_inputs(picture)
         self._draw_outputs(picture)
 
