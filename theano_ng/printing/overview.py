@@ -148,7 +148,11 @@ class Overview:
 
     def _take(self, units):
         self.unit_of = {node: u for u in units for node in (u.all_nodes() if isinstance(u, Group) else [u])}
-        self.units = list(dict.fromkeys(self.unit_of[node] for node in self.graph.nodes))
+        places = {}
+        for i, node in enumerate(self.graph.nodes):
+            places.setdefault(self.unit_of[node], []).append(i)
+        # Boxes that stand for many Ops may need each other: those come first whose Ops are, on the average, computed first.
+        self.units = sorted(places, key=lambda unit: (sum(places[unit]) / len(places[unit]), places[unit][0]))
         self.arrows = {}
         for node in self.graph.nodes:
             here = self.unit_of[node]
@@ -213,11 +217,14 @@ class Overview:
                 picture.node(
                     unit, self._group_label(unit), "folder", "#eef1f5", self._frame(unit.parent, frames, picture)
                 )
-        # Boxes that stand for many Ops may need each other. Ranks are those of all boxes (newrank): with ranks for each frame Graphviz
-        # fails on circles across frames.
+        order = {unit: i for i, unit in enumerate(self.units)}
         for (start, end), variables in self.arrows.items():
             label = "%d values" % len(variables) if len(variables) > 1 else ""
-            picture.edge(picture.names[start], picture.names[end], label, {})
+            ends, style = (picture.names[start], picture.names[end]), {}
+            if order[start] > order[end]:
+                # Drawn upwards. Graphviz may fail on circles across frames, so it is given none (nor ranks of frames: newrank).
+                ends, style = ends[::-1], {"dir": "back"}
+            picture.edge(*ends, label, style)
         self._draw_inputs(picture)
         self._draw_outputs(picture)
 
