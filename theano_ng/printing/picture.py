@@ -9,6 +9,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.printing.graphs import contents, overwritten_inputs, shortened
+from theano_ng.printing.overview import Overview
 
 pydot_imported_msg = "Install the python package pydot or pydot-ng (pip install 'theano_ng[viz]'). Install graphviz."
 
@@ -75,7 +76,7 @@ class _Picture:
         name = self.labels.get(key)
         if name is None:
             name = self.labels[key] = "n%d" % len(self.labels)
-            attributes = {"label": '"%s"' % label.replace("\\", "\\\\").replace('"', "'"), "shape": shape}
+            attributes = {"label": self.quoted(label), "shape": shape}
             if color is not None:
                 if self.options["high_contrast"]:
                     attributes.update(style="filled", fillcolor='"%s"' % color)
@@ -84,6 +85,11 @@ class _Picture:
             (self.graph if where is None else where).add_node(self.pydot.Node(name, **attributes))
         self.names[thing] = name
         return name
+
+    @staticmethod
+    def quoted(text):
+        """A text as Graphviz reads it."""
+        return '"%s"' % text.replace("\\", "\\\\").replace('"', "'").replace("\n", "\\n")
 
     def variable_label(self, variable):
         options = self.options
@@ -219,6 +225,7 @@ def pydotprint(
     var_with_name_simple=False,
     print_output_file=True,
     return_image=False,
+    most_ops=100,
 ):
     """Draw a graph into a file.
 
@@ -249,6 +256,11 @@ def pydotprint(
         Print where the file is.
     return_image : bool
         Return the image instead of writing a file: for ``'svg'`` as a str, else as bytes.
+    most_ops : int, optional
+        A graph of more Ops is drawn so that it fits a screen: what the same function or line of the user's program made is one box, which
+        says what is in it, and functions that are opened have a frame. What was left out is written above the picture, and printed with
+        `print_output_file`. Constants, intermediate variables and all but a few inputs and outputs are left out, too. None: draw
+        everything. Graphs whose branches are to be highlighted are always drawn whole.
 
     Notes
     -----
@@ -261,7 +273,7 @@ def pydotprint(
         If pydot cannot be imported, or graphviz cannot be run.
     """
     graph = contents(fct)
-    inputs, outputs, order, updates = graph.inputs, graph.outputs, graph.nodes, graph.updates
+    inputs, outputs, order = graph.inputs, graph.outputs, graph.nodes
     if outfile is None:
         outfile = os.path.join(config.compiledir, "theano.pydotprint.%s.%s" % (config.device, format))
     options = {
@@ -274,8 +286,13 @@ def pydotprint(
         "colors": {**(colorCodes or {}), **{k: v for k, v in DEFAULT_COLORS.items() if k not in (colorCodes or {})}},
     }
     picture = _Picture(inputs, outputs, order, options)
-    picture.updates = updates
-    picture.draw(_branches(order, cond_highlight, picture) if cond_highlight else {})
+    picture.updates = graph.updates
+    overview = None
+    if most_ops is not None and len(order) > most_ops and not cond_highlight:
+        overview = Overview(graph)
+        overview.draw(picture)
+    else:
+        picture.draw(_branches(order, cond_highlight, picture) if cond_highlight else {})
     if return_image:
         image = _render(picture.graph, lambda: picture.graph.create(prog="dot", format=format))
         return image.decode("utf-8") if format == "svg" and isinstance(image, bytes) else image
@@ -287,6 +304,8 @@ def pydotprint(
     _render(picture.graph, lambda: picture.graph.write(outfile, prog="dot", format=format))
     if print_output_file:
         print("The output file is available at", outfile)
+        if overview is not None:
+            print(overview.left_out() + "; most_ops=None draws everything")
     if scan_graphs:
         base, extension = os.path.splitext(outfile)
         for number, node in enumerate(order):
@@ -307,6 +326,7 @@ def pydotprint(
                 scan_graphs,
                 var_with_name_simple,
                 print_output_file,
+                most_ops=most_ops,
             )
     return None
 

@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import pickle
+import shutil
+import struct
 import tempfile
 import unittest
 
@@ -343,6 +345,68 @@ class TestPydot(unittest.TestCase):
         self.assertIn('fillcolor="grey"', self.draw(FunctionGraph([x, y], [scalar.exp(x)], clone=True)))
         self.assertIn("...", self.draw(z, max_label_size=6))
         self.assertRaises(ValueError, printing.pydotprint, 3)
+
+    def test_large_graphs_fit_a_screen(self):
+        def layer(v, w):
+            for _ in range(20):
+                v = scalar.tanh(v * w)
+            return scalar.exp(v) + w
+
+        x = float64("x")
+        hidden = x
+        for i in range(5):
+            hidden = layer(hidden, float64("w%d" % i))
+        z = scalar.exp(hidden)
+        with tempfile.TemporaryDirectory() as directory, contextlib.redirect_stdout(io.StringIO()) as out:
+            path = os.path.join(directory, "g.raw")
+            printing.pydotprint(z, path, format="raw")
+            with open(path) as f:
+                text = f.read()
+        said = "211 ops: 1 drawn one by one, 210 summed up in 2 boxes, by function or line of the program"
+        self.assertIn(said, text)
+        self.assertIn(said + "; most_ops=None draws everything", out.getvalue())
+        self.assertIn("v = scalar.tanh(v * w)\\ntest_printing.py:", text)
+        self.assertIn("200 ops: 100 mul, 100 tanh", text)
+        self.assertIn("layer  (test_printing.py)", text)
+        self.assertEqual((text.count("shape=folder"), text.count("shape=ellipse")), (2, 1))
+        self.assertIn("2 more inputs", text)
+        self.assertIn('size="19,10.5"', text)
+        whole = [self.draw(z, **kwargs) for kwargs in ({"most_ops": None}, {"most_ops": 211}, {"cond_highlight": True})]
+        self.assertEqual([text.count("shape=ellipse") for text in whole], [211] * 3)
+
+    def test_large_graph_without_lines(self):
+        x = z = float64("x")
+        for _ in range(150):
+            z = scalar.exp(z)
+            z.tag.trace = []
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "g.raw")
+            printing.pydotprint(z, path, format="raw", print_output_file=False)
+            with open(path) as f:
+                self.assertIn("without a line of the program\\n150 ops: 150 exp", f.read())
+
+    @unittest.skipUnless(shutil.which("dot"), "pictures are drawn by Graphviz, whose program dot is not installed")
+    def test_circles_of_boxes(self):
+        # Two functions that call each other's results in turn: their boxes need each other, and frames are around both.
+        def one(v):
+            v = scalar.exp(v)
+            return inner(v) * v
+
+        def two(v):
+            return inner(scalar.tanh(v)) + one(v)
+
+        def inner(v):
+            return scalar.sqr(v) + scalar.exp(v)
+
+        z = float64("x")
+        for _ in range(30):
+            z = two(one(z)) - one(two(z))
+            z = scalar.tanh(z)
+        image = printing.pydotprint(z, format="png", return_image=True)
+        self.assertEqual(image[:4], b"\x89PNG")
+        width, height = struct.unpack(">II", image[16:24])
+        self.assertLessEqual(width, 1830)
+        self.assertLessEqual(height, 1010)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,296 @@
+"""Large graphs on one screen: Ops that the same function of the user's program made are summed up in one box."""
+
+import heapq
+import os
+from collections import Counter
+
+from theano_ng.gof.graph import Constant
+from theano_ng.printing.graphs import is_shared, short_label, shortened, user_frames
+
+#: Boxes that are tried, the most first, until the picture is small enough.
+BUDGETS = (40, 32, 25, 20, 16, 12, 8)
+#: Ranks, and boxes side by side, that can be read on a screen.
+MOST_RANKS, MOST_ABREAST = 12, 6
+#: Lines that made more Ops are never opened: those are much alike, made in a loop or by several calls.
+MOST_OF_A_LINE = 3
+#: Variables that are drawn: each kind takes at most as many.
+MOST_VARIABLES = 4
+#: Inches; wider and higher pictures are made smaller.
+SCREEN = (19, 10.5)
+#: Arrows from and to the graph's variables.
+PALE = {"color": '"#9aa5b1"'}
+
+
+class Group:
+    """What a function or a line of the user's program made.
+
+    Attributes
+    ----------
+    label : str
+    parent : Group or None
+    children : dict
+        Of a function: the functions that it called, and its own lines -> Group.
+    nodes : list of Apply
+        Of a line: what it made itself. A line has no children.
+    size : int
+        Number of Ops, those of children included.
+    order : int
+        Groups are numbered as they are met.
+    """
+
+    def __init__(self, label, parent, order):
+        self.label, self.parent, self.order = label, parent, order
+        self.children, self.nodes, self.size = {}, [], 0
+
+    def all_nodes(self):
+        found, todo = [], [self]
+        while todo:
+            group = todo.pop()
+            found.extend(group.nodes)
+            todo.extend(group.children.values())
+        return found
+
+
+def groups(nodes):
+    """The tree of calls that made some nodes.
+
+    Parameters
+    ----------
+    nodes : list of Apply
+
+    Returns
+    -------
+    Group
+        The whole; functions are told apart by the lines from which they were called.
+    dict
+        Node -> the group of its line.
+    """
+    root, count, lines = Group("", None, 0), 0, {}
+    for node in nodes:
+        frames = user_frames(node)
+        here = root
+        root.size += 1
+        calls = [None] + [frame[1] for frame in frames[:-1]]
+        steps = [
+            ((call, file, function), "%s  (%s)" % (function, os.path.basename(file)))
+            for call, (file, _, function, _) in zip(calls, frames)
+        ]
+        if frames:
+            file, line, _, text = frames[-1]
+            place = "%s:%d" % (os.path.basename(file), line)
+            steps.append((line, "%s\n%s" % (shortened(text, 50), place) if text else place))
+        else:
+            steps.append((None, "without a line of the program"))
+        for key, label in steps:
+            if key not in here.children:
+                count += 1
+                here.children[key] = Group(label, here, count)
+            here = here.children[key]
+            here.size += 1
+        here.nodes.append(node)
+        lines[node] = here
+    return root, lines
+
+
+def cut(root, budget):
+    """What is drawn as one box: single nodes, or groups that are closed.
+
+    The largest groups are opened first, as long as there are at most `budget` boxes.
+
+    Parameters
+    ----------
+    root : Group
+    budget : int
+
+    Returns
+    -------
+    list of Apply or Group
+    """
+    boxes, single = 1, []
+    heap, closed = [(-root.size, root.order, root)], []
+    while heap:
+        _, _, group = heapq.heappop(heap)
+        more = len(group.children) + len(group.nodes) - 1
+        if (boxes + more > budget or len(group.nodes) > MOST_OF_A_LINE) and group is not root:
+            closed.append(group)
+            continue
+        boxes += more
+        single.extend(group.nodes)
+        for child in group.children.values():
+            heapq.heappush(heap, (-child.size, child.order, child))
+    return single + [group.nodes[0] if group.size == 1 and group.nodes else group for group in closed]
+
+
+class Overview:
+    """A large graph, with most of its Ops summed up.
+
+    Parameters
+    ----------
+    graph : Contents
+
+    Attributes
+    ----------
+    units : list of Apply or Group
+    unit_of : dict
+        Node -> its unit.
+    arrows : dict
+        ``(unit, unit)`` -> the variables that go from one to the other.
+    """
+
+    def __init__(self, graph):
+        self.graph = graph
+        root, self.lines = groups(graph.nodes)
+        for budget in BUDGETS:
+            self._take(cut(root, budget))
+            ranks = self._ranks()
+            if max(ranks.values(), default=0) < MOST_RANKS and max(Counter(ranks.values()).values()) <= MOST_ABREAST:
+                break
+
+    def _take(self, units):
+        self.unit_of = {node: u for u in units for node in (u.all_nodes() if isinstance(u, Group) else [u])}
+        places = {}
+        for i, node in enumerate(self.graph.nodes):
+            places.setdefault(self.unit_of[node], []).append(i)
+        # Boxes that stand for many Ops may need each other: those come first whose Ops are, on the average, computed first.
+        self.units = sorted(places, key=lambda unit: (sum(places[unit]) / len(places[unit]), places[unit][0]))
+        self.arrows = {}
+        for node in self.graph.nodes:
+            here = self.unit_of[node]
+            for v in node.inputs:
+                there = self.unit_of.get(v.owner)
+                if there is not None and there is not here:
+                    self.arrows.setdefault((there, here), {})[v] = None
+
+    def _ranks(self):
+        """Unit -> rank, about as Graphviz will place them: arrows backwards do not count."""
+        number = {u: i for i, u in enumerate(self.units)}
+        ranks = dict.fromkeys(self.units, 0)
+        below = {}
+        for start, end in self.arrows:
+            if number[start] < number[end]:
+                below.setdefault(start, []).append(end)
+        for u in self.units:
+            for end in below.get(u, ()):
+                ranks[end] = max(ranks[end], ranks[u] + 1)
+        return ranks
+
+    def left_out(self):
+        """A text that says what is not to be seen one by one."""
+        closed = [u for u in self.units if isinstance(u, Group)]
+        hidden = sum(u.size for u in closed)
+        where = "one box" if len(closed) == 1 else "%d boxes" % len(closed)
+        return "{:,} ops: {:,} drawn one by one, {:,} summed up in {}, by function or line of the program".format(
+            len(self.graph.nodes), len(self.graph.nodes) - hidden, hidden, where
+        )
+
+    def draw(self, picture):
+        """Draw everything.
+
+        Parameters
+        ----------
+        picture : _Picture
+        """
+        size = ("size", '"%s,%s"' % SCREEN), ("dpi", 96)
+        for name, value in (
+            *size,
+            ("ranksep", 0.3),
+            ("nodesep", 0.2),
+            ("labelloc", "t"),
+            ("fontsize", 16),
+            ("newrank", "true"),
+        ):
+            picture.graph.set(name, value)
+        picture.graph.set_node_defaults(fontname="Helvetica", height=0.35)
+        picture.graph.set_edge_defaults(fontname="Helvetica", fontsize=11)
+        picture.graph.set("fontname", "Helvetica")
+        picture.graph.set("label", picture.quoted(self.left_out()))
+        frames = {}
+        for number, node in enumerate(self.graph.nodes):
+            unit = self.unit_of[node]
+            if unit in picture.names:
+                continue
+            if unit is node:
+                where = self._frame(self.lines[node].parent, frames, picture)
+                label = short_label(node.op) + (" id=%d" % number if picture.options["with_ids"] else "")
+                picture.node(node, label, "ellipse", picture.apply_color(node), where)
+            else:
+                picture.node(
+                    unit, self._group_label(unit), "folder", "#eef1f5", self._frame(unit.parent, frames, picture)
+                )
+        order = {unit: i for i, unit in enumerate(self.units)}
+        for (start, end), variables in self.arrows.items():
+            label = "%d values" % len(variables) if len(variables) > 1 else ""
+            ends, style = (picture.names[start], picture.names[end]), {}
+            if order[start] > order[end]:
+                # Drawn upwards. Graphviz may fail on circles across frames, so it is given none (nor ranks of frames: newrank).
+                ends, style = ends[::-1], {"dir": "back"}
+            picture.edge(*ends, label, style)
+        self._draw_inputs(picture)
+        self._draw_outputs(picture)
+
+    def _frame(self, group, frames, picture):
+        """The cluster of a function that is opened, inside those of its callers; the whole picture where a frame would say nothing."""
+        missing = []
+        while group is not None and group not in frames:
+            missing.append(group)
+            group = group.parent
+        where = picture.graph if group is None else frames[group]
+        for one in reversed(missing):
+            if one.parent is not None and one.size < len(self.graph.nodes):
+                cluster = picture.pydot.Cluster(
+                    "f%d" % one.order,
+                    label=picture.quoted(one.label),
+                    style="rounded",
+                    color='"#9aa5b1"',
+                    fontcolor='"#57636f"',
+                )
+                where.add_subgraph(cluster)
+                where = cluster
+            frames[one] = where
+        return where
+
+    @staticmethod
+    def _group_label(group):
+        counts = Counter(short_label(node.op, 24) for node in group.all_nodes()).most_common()
+        words = [
+            "%d %s" % (n, label) if n > 1 else label
+            for label, n in sorted(counts, key=lambda pair: (-pair[1], pair[0]))
+        ]
+        rest = sum(n for _, n in counts[3:])
+        listed = ", ".join(words[:3]) + (", %d more" % rest if rest else "")
+        return "%s\n%s: %s" % (group.label, "1 op" if group.size == 1 else "%d ops" % group.size, listed)
+
+    def _draw_inputs(self, picture):
+        """Inputs of the graph, those that many read first; constants only where they are read by Ops that are drawn."""
+        readers = {}
+        for node in self.graph.nodes:
+            for v in node.inputs:
+                if v.owner is None and not isinstance(v, Constant):
+                    readers.setdefault(v, {})[self.unit_of[node]] = None
+        for shared in (False, True):
+            kind = [v for v in readers if (v in self.graph.shared or is_shared(v)) is shared]
+            chosen = set(sorted(kind, key=lambda v: -len(readers[v]))[:MOST_VARIABLES])
+            for v in kind:
+                if v in chosen:
+                    name = picture.node(v, picture.variable_label(v), "box", picture.variable_color(v))
+                    for u in readers[v]:
+                        picture.edge(name, picture.names[u], "", PALE)
+            rest = [v for v in kind if v not in chosen]
+            if rest:
+                label = "%d more %s" % (len(rest), "shared variables" if shared else "inputs")
+                name = picture.node(("rest", shared), label, "box", picture.variable_color(rest[0]))
+                for u in dict.fromkeys(u for v in rest for u in readers[v]):
+                    picture.edge(name, picture.names[u], "", PALE)
+
+    def _draw_outputs(self, picture):
+        outputs = [v for v in dict.fromkeys(self.graph.outputs) if v.owner in self.unit_of]
+        for v in outputs[:MOST_VARIABLES]:
+            name = picture.node(v, picture.variable_label(v), "box", picture.variable_color(v))
+            picture.edge(picture.names[self.unit_of[v.owner]], name, "", PALE)
+        rest = outputs[MOST_VARIABLES:]
+        if rest:
+            name = picture.node(
+                ("rest", "outputs"), "%d more outputs" % len(rest), "box", picture.variable_color(rest[0])
+            )
+            for u in dict.fromkeys(self.unit_of[v.owner] for v in rest):
+                picture.edge(picture.names[u], name, "", PALE)
