@@ -176,6 +176,8 @@ class ProfileStats:
         Seconds of each call; after many calls, of `calls_per_time` calls each, one after the other.
     apply_time, apply_callcount, apply_cimpl : dict
         By Apply node: seconds, number of runs, whether C code ran.
+    apply_interpreted : dict
+        By Apply node: how many of the runs were those of the interpreter, before the node's kernel was compiled (`config.tiered`).
     compile_time, optimizer_time, validate_time, linker_time, import_time, linker_node_make_thunks : float
     linker_make_thunk_time : dict
         By Apply node.
@@ -214,6 +216,7 @@ class ProfileStats:
                     "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1."
                 )
         self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
+        self.apply_interpreted = {}
         self.linker_make_thunk_time = {}
         self.compiled, self.call_times = [], []
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
@@ -284,10 +287,12 @@ class ProfileStats:
             total.graphs_from_disk += profile.graphs_from_disk
             total.compiled += profile.compiled
             total.nb_nodes = max(total.nb_nodes, 0) + max(profile.nb_nodes, 0)
+            counted = ("apply_time", "apply_callcount", "apply_interpreted")
             for name in (
                 "apply_time",
                 "apply_callcount",
                 "apply_cimpl",
+                "apply_interpreted",
                 "linker_make_thunk_time",
                 "variable_shape",
                 "variable_strides",
@@ -295,9 +300,7 @@ class ProfileStats:
             ):
                 for key, value in getattr(profile, name).items():
                     known = getattr(total, name)
-                    known[key] = (
-                        known[key] + value if name in ("apply_time", "apply_callcount") and key in known else value
-                    )
+                    known[key] = known[key] + value if name in counted and key in known else value
         if len(profiles) == 1:
             total.optimizer_profile = profiles[0].optimizer_profile
         return total
@@ -437,6 +440,10 @@ class ProfileStats:
             )
             if local > 0:
                 print("  Time in thunks: %es (%.3f%%)" % (local, 100 * local / whole), file=file)
+        if self.apply_interpreted:
+            runs = sum(self.apply_interpreted.values())
+            nodes = len(self.apply_interpreted)
+            print("  Runs of nodes that were interpreted: %d, of %d nodes" % (runs, nodes), file=file)
         self._summary_compile(file)
         print(file=file)
 

@@ -227,6 +227,7 @@ def _compilation(profile, numbers):
         "thunks": profile.linker_node_make_thunks,
         "compiled": [{"what": what, "seconds": seconds} for what, seconds in profile.compiled],
         "from_disk": profile.graphs_from_disk,
+        "interpreted": sum(profile.apply_interpreted.values()),
         "rewrites": _rewrites(*profile.optimizer_profile) if profile.optimizer_profile else None,
     }
 

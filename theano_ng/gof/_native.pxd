@@ -87,6 +87,7 @@ cdef class NativeThunk(CThunk):
     cdef NativeCall call
     cdef int64_t *scratch   # what one of the words leads to; NULL: none does
     cdef object keep        # whatever owns the function's code
+    cdef int64_t program    # of an interpreter, 0: none
 
 
 cdef class CapsuleThunk(CThunk):

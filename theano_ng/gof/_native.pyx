@@ -249,9 +249,11 @@ cdef class NativeThunk(CThunk):
         One-element lists.
     layouts : list of int, optional
         For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
+    program : int
+        The address of the program that stands in for a kernel, 0: none does.
     """
 
-    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None):
+    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, int64_t program=0):
         cdef Py_ssize_t i, n_words = len(words), nin = len(inputs), nout = len(outputs)
         cdef const NativeEntry *native = entry_of(entry)
         cdef Operand *operand
@@ -280,6 +282,11 @@ cdef class NativeThunk(CThunk):
                 raise MemoryError()
             self.call.words[scratch_at] = <intptr_t>self.scratch
         self.run, self.data = run_native, &self.call
+        self.program = program
+
+    def interprets(self):
+        """Whether the next call runs a program, in whose place no compiled kernel has come."""
+        return self.program != 0 and (<int64_t *><intptr_t>self.program)[0] == 0
 
     def __dealloc__(self):
         free_arena(&self.arena)

@@ -165,9 +165,9 @@ class NativeCode:
         _native.NativeThunk
         """
         function = native_function(self.function)
-        return _native.NativeThunk(
-            function.entry, self.packed(addresses), function.record.offsets.get(SCRATCH, -1), inputs, outputs, layouts
-        )
+        program = next((a.program for a in addresses if isinstance(a, LoadedKernel) and a.program), 0)
+        scratch = function.record.offsets.get(SCRATCH, -1)
+        return _native.NativeThunk(function.entry, self.packed(addresses), scratch, inputs, outputs, layouts, program)
 
 
 class NativeFunction(NamedTuple):

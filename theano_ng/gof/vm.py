@@ -10,7 +10,7 @@ import time
 from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
 from theano_ng.gof._cvm import CLazyLinker, checked_request
-from theano_ng.gof._native import CThunk
+from theano_ng.gof._native import CThunk, NativeThunk
 from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
 from theano_ng.gof.program import make_program
 
@@ -149,6 +149,8 @@ class VM:
             profile.apply_time[node] = profile.apply_time.get(node, 0.0) + seconds
             profile.apply_callcount[node] = profile.apply_callcount.get(node, 0) + count
             profile.apply_cimpl[node] = hasattr(thunk, "cthunk") or isinstance(thunk, CThunk)
+            if isinstance(thunk, NativeThunk) and thunk.interprets():
+                profile.apply_interpreted[node] = profile.apply_interpreted.get(node, 0) + count
         for name in ("variable_shape", "variable_strides", "variable_offset"):
             if hasattr(self, name):
                 setattr(profile, name, getattr(self, name).copy())

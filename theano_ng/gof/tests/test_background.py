@@ -86,6 +86,20 @@ print(pending, interpreted(f), len(units()))
         self.assertEqual(self.run_program(text), ["0", "0"])
         self.assertEqual(self.run_program(text, "tiered=on"), ["0", "0"])
 
+    def test_profile(self):
+        """A profile says how many runs were interpreted."""
+        out = self.run_program(
+            """
+y = T.exp(x * 2) + x
+f = theano.function([x], y, profile=True)
+f(values)
+assert background.wait_for_kernels(60)
+f(values)
+print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.values()))
+"""
+        )
+        self.assertEqual(out, ["1", "2"])
+
     def test_process_that_ends_early(self):
         """What was asked for is compiled and published although nobody waits for it, and nothing else is left."""
         self.run_program("f = function(3); f(values); os._exit(0)")
