@@ -30,9 +30,9 @@ class LiveDirective(SphinxDirective):
         return container.children
 
 
-def table(header, rows):
+def table(header, rows, widths="auto"):
     """Lines of a list-table."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: %s" % widths, ""]
     for row in [header, *rows]:
         for i, cell in enumerate(row):
             lines.append("   %s %s" % ("* -" if i == 0 else "  -", cell))
@@ -97,11 +97,13 @@ class Rules(LiveDirective):
         for name in sorted(named, key=lambda name: (order.get(name, 0), name)):
             rule = named[name]
             own = sorted(t for t in tags[rule] if t not in (name, type(rule).__name__, *self.arguments))
-            said = rule.__doc__ if rule.__doc__ != type(rule).__doc__ else None
+            made_of = (rule, getattr(rule, "local_opt", None))
+            said = next((r.__doc__ for r in made_of if r is not None and r.__doc__ != type(r).__doc__), None)
             place = ("%g" % order[name],) if order else ()
             rows.append((*place, "``%s``" % name, ", ".join(own), first_sentence(said) if said else ""))
         header = ("rule", "tags", "what it does")
-        return self.parse(table((("position",) if order else ()) + header, rows))
+        widths = "8 34 18 40" if order else "36 18 46"
+        return self.parse(table((("position",) if order else ()) + header, rows, widths))
 
 
 def first_sentence(text):
