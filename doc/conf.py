@@ -14,7 +14,14 @@ project = "theano_ng"
 version = release = short_version
 copyright = "the theano_ng developers"
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.doctest", "numpydoc", "live_tables", "markdown_pages"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "numpydoc",
+    "live_tables",
+    "markdown_pages",
+]
 exclude_patterns = ["_build"]
 root_doc = "index"
 default_role = "code"
@@ -29,7 +36,15 @@ doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 doctest_global_setup = "import numpy as np"
 
 html_theme = "alabaster"
-html_theme_options = {"description": "Theano 1.0 for today's Python", "page_width": "1200px", "sidebar_width": "240px", "code_font_size": "0.82em"}
+html_theme_options = {
+    "description": "Theano 1.0 for today's Python",
+    "page_width": "1200px",
+    "body_max_width": "920px",
+    "sidebar_width": "240px",
+    "code_font_size": "0.82em",
+}
+html_static_path = ["static"]
+html_css_files = ["manual.css"]
 html_show_sourcelink = False
 html_sidebars = {"**": ["about.html", "searchfield.html", "navigation.html", "localtoc.html"]}
 toc_object_entries = False

@@ -1,6 +1,6 @@
 """Directives that read the package while the manual is built, so that the reference cannot fall behind it.
 
-``.. flags::`` describes every configuration flag. ``.. names:: module`` describes the names listed below it. A build warns of documented names that no
+``.. flags::`` describes every configuration flag, ``.. rules:: database`` every rule that is registered there. ``.. names:: module`` describes the names listed below it. A build warns of documented names that no
 page describes.
 """
 
@@ -30,9 +30,9 @@ class LiveDirective(SphinxDirective):
         return container.children
 
 
-def table(header, rows):
+def table(header, rows, widths="auto"):
     """Lines of a list-table."""
-    lines = [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    lines = [".. list-table::", "   :header-rows: 1", "   :widths: %s" % widths, ""]
     for row in [header, *rows]:
         for i, cell in enumerate(row):
             lines.append("   %s %s" % ("* -" if i == 0 else "  -", cell))
@@ -71,6 +71,44 @@ class Flags(LiveDirective):
                 rows.append(("``%s``" % param.fullname, values(param), default, " ".join(param.doc.split())))
             lines += table(("flag", "values", "default", "meaning"), rows)
         return self.parse(lines)
+
+
+class Rules(LiveDirective):
+    """The rules of a database of `optdb`, or of `optdb` itself, with the tags by which modes choose them and what they do first."""
+
+    optional_arguments = 1
+
+    def run(self):
+        from theano_ng.compile import optdb
+        from theano_ng.gof.optdb import Query
+
+        optdb.query(
+            Query(include=["fast_run"])
+        )  # rules of all chapters are registered when the first function is rewritten
+        database = optdb[self.arguments[0]] if self.arguments else optdb
+        database = getattr(database, "db", database)
+        tags = {}
+        for tag, rules in database.__db__.items():
+            for rule in rules:
+                tags.setdefault(rule, []).append(tag)
+        named = {rule.name: rule for rule in tags if rule.name}
+        order = getattr(database, "__position__", {})
+        rows = []
+        for name in sorted(named, key=lambda name: (order.get(name, 0), name)):
+            rule = named[name]
+            own = sorted(t for t in tags[rule] if t not in (name, type(rule).__name__, *self.arguments))
+            made_of = (rule, getattr(rule, "local_opt", None))
+            said = next((r.__doc__ for r in made_of if r is not None and r.__doc__ != type(r).__doc__), None)
+            place = ("%g" % order[name],) if order else ()
+            rows.append((*place, "``%s``" % name, ", ".join(own), first_sentence(said) if said else ""))
+        header = ("rule", "tags", "what it does")
+        widths = "8 34 18 40" if order else "36 18 46"
+        return self.parse(table((("position",) if order else ()) + header, rows, widths))
+
+
+def first_sentence(text):
+    """The first paragraph of a docstring, in one line and safe in a table."""
+    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).replace("*", r"\*").replace("|", r"\|")
 
 
 class Names(LiveDirective):
@@ -141,5 +179,6 @@ def resolve(path):
 def setup(app):
     app.add_directive("flags", Flags)
     app.add_directive("names", Names)
+    app.add_directive("rules", Rules)
     app.connect("env-check-consistency", warn_of_undocumented)
     return {"parallel_read_safe": True}

@@ -78,8 +78,10 @@ def converted(lines):
             yield from block
         else:
             # Joined first: code may go on in the next line.
-            yield inline(" ".join(line.strip() for line in block)) if not block[0].startswith(("- ", "* ")) else "- " + inline(
-                " ".join(line.strip() for line in block)[2:]
+            yield (
+                inline(" ".join(line.strip() for line in block))
+                if not block[0].startswith(("- ", "* "))
+                else "- " + inline(" ".join(line.strip() for line in block)[2:])
             )
         yield ""
 

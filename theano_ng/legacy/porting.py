@@ -10,7 +10,14 @@ import difflib
 import re
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider, QualifiedNameProvider, ScopeProvider
+from libcst.metadata import (
+    ImportAssignment,
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+    QualifiedNameProvider,
+    ScopeProvider,
+)
 
 from theano_ng.configparser import (
     TheanoConfigError,
@@ -18,6 +25,14 @@ from theano_ng.configparser import (
     _of_other_package,
     nearest_flags,
     parse_config_string,
+)
+from theano_ng.legacy.python_2 import (
+    FUNCTIONS_OF_PYTHON_2,
+    METHODS_OF_PYTHON_2,
+    MODULES_OF_PYTHON_2,
+    NAMES_OF_PYTHON_2,
+    masked,
+    syntax,
 )
 from theano_ng.legacy.removed import MODULES, NAMES
 from theano_ng.moved import FORMER, REMOVED
@@ -31,78 +46,8 @@ MOVED = {
 }
 """Old home of what works there still -> its home."""
 
-PYTHON_2 = (
-    (r"^\s*print\s+[^\s(=]", "print is a statement"),
-    (r"^\s*except\s+[\w., ()]+,\s*\w+\s*:", "except X, name"),
-    (r"^\s*raise\s+[\w.]+\s*,", "raise X, value"),
-    (r"^\s*exec\s+[^\s(=]", "exec is a statement"),
-    (r"\b0[0-7]+[lL]?\b(?!\.)", "octal number without 0o"),
-    (r"\b\d+[lL]\b", "long number"),
-    (r"<>", "<> for !="),
-    (r"`[^`]+`", "`x` for repr(x)"),
-    (r"\b[uU][rR]['\"]", "ur'' text"),
-    (r"^\s*def\s+\w+\s*\((?:[^()]*,)?\s*\(\s*\w+\s*,", "tuple as parameter"),
-    (r"^\s*\S.*\blambda\s*\(\s*\w+\s*,", "tuple as parameter"),
-)
-"""Pattern of a line that Python 2 alone reads -> what it is. They are only asked about files that Python 3 does not read."""
-
 PREPARED = r"\b(ImportError|ModuleNotFoundError|NameError|AttributeError|Exception)\b"
 """What programs catch that try another name."""
-
-NAMES_OF_PYTHON_2 = {
-    **dict.fromkeys("basestring unicode".split(), "str"),
-    **{
-        "long": "int",
-        "unichr": "chr",
-        "xrange": "range",
-        "raw_input": "input",
-        "file": "open",
-        "reduce": "functools.reduce",
-    },
-    **{
-        "cmp": "(a > b) - (a < b)",
-        "execfile": "exec(open(path).read())",
-        "reload": "importlib.reload",
-        "StandardError": "Exception",
-    },
-    **{"apply": "f(*args, **kwargs)", "coerce": "a type", "intern": "sys.intern", "buffer": "memoryview"},
-}
-"""Built-in name that Python 2 alone has -> what to write."""
-
-METHODS_OF_PYTHON_2 = {
-    **{"iteritems": "items", "iterkeys": "keys", "itervalues": "values", "viewitems": "items", "viewkeys": "keys"},
-    **{"viewvalues": "values", "has_key": "in"},
-}
-"""Method of dictionaries that Python 2 alone has -> what to write."""
-
-MODULES_OF_PYTHON_2 = {
-    **{"cPickle": "pickle", "ConfigParser": "configparser", "Queue": "queue", "StringIO": "io", "cStringIO": "io"},
-    **{"urllib2": "urllib.request", "urlparse": "urllib.parse", "httplib": "http.client", "HTMLParser": "html.parser"},
-    **{"__builtin__": "builtins", "copy_reg": "copyreg", "SocketServer": "socketserver", "Tkinter": "tkinter"},
-    **{"thread": "_thread", "commands": "subprocess", "sets": "set", "exceptions": "builtins", "md5": "hashlib"},
-    **{
-        "BaseHTTPServer": "http.server",
-        "SimpleHTTPServer": "http.server",
-        "anydbm": "dbm",
-        "cookielib": "http.cookiejar",
-    },
-}
-"""Module that Python 2 alone has -> what to import."""
-
-FUNCTIONS_OF_PYTHON_2 = {
-    **{"itertools.izip": "zip", "itertools.imap": "map", "itertools.ifilter": "filter"},
-    **{"itertools.izip_longest": "itertools.zip_longest", "itertools.ifilterfalse": "itertools.filterfalse"},
-    **{"sys.maxint": "sys.maxsize", "sys.setdefaultencoding": "nothing", "os.getcwdu": "os.getcwd"},
-    **{"string.letters": "string.ascii_letters", "string.lowercase": "string.ascii_lowercase"},
-    **{"string.uppercase": "string.ascii_uppercase", "string.maketrans": "str.maketrans", "string.join": "str.join"},
-    **{"urllib.urlopen": "urllib.request.urlopen", "urllib.urlretrieve": "urllib.request.urlretrieve"},
-    **{"urllib.quote": "urllib.parse.quote", "urllib.urlencode": "urllib.parse.urlencode"},
-    **{
-        "types." + name + "Type": "a class"
-        for name in "String Unicode List Dict Tuple Int Float Long Boolean None Class Instance".split()
-    },
-}
-"""Name in a module that Python 2 alone has -> what to write."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,8 +188,8 @@ def _advice_on_flag(flag, value):
 def _why_unreadable(file, text, error):
     text = text.decode("utf-8", "replace")
     found, lines = [], text.splitlines()
-    for i, line in enumerate(_masked(text).splitlines(), 1):
-        what = next((what for pattern, what in PYTHON_2 if re.search(pattern, line)), None)
+    for i, line in enumerate(masked(text).splitlines(), 1):
+        what = syntax(line)
         if what is not None:
             found.append(
                 Finding(file, i, 1, "Python 2", lines[i - 1].strip(), "%s: port the file to Python 3 first" % what)
@@ -255,24 +200,10 @@ def _why_unreadable(file, text, error):
     return [Finding(file, line, 1, "unreadable", "no Python 3", str(error).splitlines()[0])]
 
 
-def _masked(text):
-    """Python code of any version with blanks for what stands in comments and strings; lines and quotes stay."""
-
-    def blank(found):
-        inner = found[0]
-        if inner.startswith("#"):
-            return ""
-        quote = inner[:3] if inner[:3] in ('"""', "'''") else inner[0]
-        return quote + re.sub(r"[^\n]", " ", inner[len(quote) : -len(quote)]) + quote
-
-    strings = r'"""(?:\\.|[^\\])*?"""|\'\'\'(?:\\.|[^\\])*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|#[^\n]*'
-    return re.sub(strings, blank, text, flags=re.DOTALL)
-
-
 class _Porter(cst.CSTTransformer):
     """Makes the changes, and keeps a list of what it sees."""
 
-    METADATA_DEPENDENCIES = (PositionProvider, QualifiedNameProvider, ScopeProvider)
+    METADATA_DEPENDENCIES = (ParentNodeProvider, PositionProvider, QualifiedNameProvider, ScopeProvider)
 
     def __init__(self, file):
         super().__init__()
@@ -282,6 +213,11 @@ class _Porter(cst.CSTTransformer):
         self.guards = 0
         self.stars = False
         self.methods = set()
+        # The name that the program has for NumPy, if it has one.
+        self.numpy = None
+        # Nodes that name what is called, where the call is changed as a whole.
+        self.called = set()
+        self.keywords = False
 
     def found(self, node, kind, what, advice, changes=True, needed=True):
         start = self.get_metadata(PositionProvider, node).start
@@ -292,6 +228,9 @@ class _Porter(cst.CSTTransformer):
     def visit_Module(self, node):
         self.stars = bool(re.search(r"^\s*from\s.*\simport\s*\*", node.code, re.MULTILINE))
         self.methods = set(re.findall(r"\bdef\s+(\w+)", node.code))
+        imported = re.search(r"^import (numpy)(?: as (\w+))?\s*$", node.code, re.MULTILINE)
+        self.numpy = imported and (imported[2] or imported[1])
+        self.keywords = re.search(r"\.keywords\b", node.code) is not None
 
     def visit_Try(self, node):
         self.guards += _is_guard(node)
@@ -404,6 +343,8 @@ class _Porter(cst.CSTTransformer):
             self.python_2(node, node.value, NAMES_OF_PYTHON_2)
 
     def visit_Call(self, node):
+        if self.changed_call(node) is not None:
+            self.called.add(node.func.value if isinstance(node.func, cst.Subscript) else node.func)
         if not isinstance(node.func, cst.Attribute) or node.func.attr.value in self.methods:
             return
         imported = any(q.source.name == "IMPORT" for q in self.get_metadata(QualifiedNameProvider, node.func, ()))
@@ -423,7 +364,41 @@ class _Porter(cst.CSTTransformer):
 
     # names
 
+    def changed_call(self, node, updated=None):
+        """What stands for the call of a function that was removed, made of `updated`; None where the name alone is changed, or nothing."""
+        func, updated = node.func, updated or node
+        name = func.value if isinstance(func, cst.Subscript) else func
+        names = {q.name for q in self.get_metadata(QualifiedNameProvider, name, ()) if q.source.name == "IMPORT"}
+        if not isinstance(name, cst.Attribute) or len(names) != 1 or any(arg.star or arg.keyword for arg in node.args):
+            return None
+        (full,) = names
+        owner, parent = _code(name.value), self.get_metadata(ParentNodeProvider, node)
+        if full == "numpy.cast" and isinstance(func, cst.Subscript) and len(node.args) == len(func.slice) == 1:
+            args = _code(updated.args[0].value), _code(updated.func.slice[0].slice)
+            return cst.parse_expression("%s.asarray(%s, %s)" % (owner, *args))
+        if full == "numpy.asscalar" and len(node.args) == 1:
+            value = updated.args[0].value
+            simple = isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
+            return cst.parse_expression(("%s.item()" if simple else "(%s).item()") % _code(value))
+        if full == "inspect.getargspec":
+            # Its successor gives more values, of which only the names of the first are the same.
+            plain = isinstance(parent, cst.Subscript) and re.fullmatch(r"\[[013]\]", _code(parent)[len(_code(node)) :])
+            plain = plain or isinstance(parent, cst.Attribute) and parent.attr.value in ("args", "varargs", "defaults")
+            targets = parent.targets if isinstance(parent, cst.Assign) else ()
+            if plain or targets and not self.keywords and all(isinstance(t.target, cst.Name) for t in targets):
+                return updated.with_changes(func=cst.parse_expression("%s.getfullargspec" % owner))
+        return None
+
+    def leave_Call(self, original, updated):
+        new = self.changed_call(original, updated)
+        if new is None:
+            return updated
+        self.found(original, "removed name", _line(original), _line(new))
+        return new
+
     def leave_Attribute(self, original, updated):
+        if original in self.called:
+            return updated
         names = {q.name for q in self.get_metadata(QualifiedNameProvider, original, ()) if q.source.name == "IMPORT"}
         for name in sorted(names):
             if name in MOVED:
@@ -448,10 +423,17 @@ class _Porter(cst.CSTTransformer):
             text = expression.replace("np", owner, 1)
             return cst.parse_expression("(%s)" % text if text.startswith("-") else text)
         home, name = _home(expression) or (None, None)
+        scope = self.get_metadata(ScopeProvider, original, None)
+        if (
+            home == "numpy"
+            and self.numpy
+            and scope is not None
+            and all(isinstance(a, ImportAssignment) for a in scope[self.numpy])
+        ):
+            return cst.parse_expression("%s.%s" % (self.numpy, name))
         if home is not None and (home + ".").startswith(module + "."):
             return cst.parse_expression(owner + home[len(module) :] + "." + name)
         if re.fullmatch(r"[a-z]+", expression):
-            scope = self.get_metadata(ScopeProvider, original, None)
             hidden = scope is not None and any(
                 not isinstance(a, cst.metadata.BuiltinAssignment) for a in scope[expression]
             )

@@ -52,6 +52,19 @@ CHANGES = [
     ("from scipy import array, stats", "from numpy import array; from scipy import stats"),
     ("import scipy.linalg\nscipy.linalg.pinv2(x)", "import scipy.linalg\nscipy.linalg.pinv(x)"),
     ("import inspect\ninspect.getargspec(len)", "import inspect\ninspect.getargspec(len)"),
+    ("import inspect\na, b, c, d = inspect.getargspec(f)", "import inspect\na, b, c, d = inspect.getargspec(f)"),
+    ("import inspect\ninspect.getargspec(f)[2], s.keywords", "import inspect\ninspect.getargspec(f)[2], s.keywords"),
+    ("import inspect\ns = inspect.getargspec(f); s.keywords", "import inspect\ns = inspect.getargspec(f); s.keywords"),
+    ("import inspect\ns = inspect.getargspec(f); s.args", "import inspect\ns = inspect.getfullargspec(f); s.args"),
+    ("import inspect\nn = inspect.getargspec(f).args", "import inspect\nn = inspect.getfullargspec(f).args"),
+    ("import inspect\nn = inspect.getargspec(f)[0]", "import inspect\nn = inspect.getfullargspec(f)[0]"),
+    ("import numpy as np\nnp.cast[d](x + 1, )", "import numpy as np\nnp.asarray(x + 1, d)"),
+    ("import numpy as np\nnp.cast['int8']([np.float(1)])", "import numpy as np\nnp.asarray([float(1)], 'int8')"),
+    ("import numpy as np\nc = np.cast[d]", "import numpy as np\nc = np.cast[d]"),
+    ("import numpy as np\nnp.asscalar(x) + np.asscalar(x + 1)", "import numpy as np\nx.item() + (x + 1).item()"),
+    ("import numpy as np\nimport scipy\nscipy.dot(a, b)", "import numpy as np\nimport scipy\nnp.dot(a, b)"),
+    ("import numpy as np, scipy\nscipy.dot(a, b)", "import numpy as np, scipy\nscipy.dot(a, b)"),
+    ("import numpy\nimport scipy\ndef f(numpy): scipy.pi", "import numpy\nimport scipy\ndef f(numpy): scipy.pi"),
 ]
 
 
@@ -80,7 +93,7 @@ class TestChanges(unittest.TestCase):
             import numpy as np
             from theano.sandbox.cuda import dnn
             def f(x):
-                return np.asfarray(x) + np.product(x)
+                return np.msort(x) + np.product(x)
         """
         report = look_at("f.py", textwrap.dedent(text).encode())
         self.assertEqual(
@@ -88,8 +101,8 @@ class TestChanges(unittest.TestCase):
             [
                 (3, 1, "moved", "theano.sandbox.cuda", False, False),
                 (3, 1, "import", "from theano.sandbox.cuda import dnn", True, True),
-                (5, 12, "removed name", "numpy.asfarray", False, True),
-                (5, 29, "removed name", "numpy.product", True, True),
+                (5, 12, "removed name", "numpy.msort", False, True),
+                (5, 26, "removed name", "numpy.product", True, True),
             ],
         )
 
