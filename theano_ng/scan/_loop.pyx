@@ -23,7 +23,7 @@ from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import CompileError, MissingGXX, load_kernels
 from theano_ng.scan import loop
-from theano_ng.scan.array_kernel import Fold, Inner
+from theano_ng.scan.array_text import Fold, Inner
 from theano_ng.tensor.native.reduce import fold_of
 
 cnp.import_array()
