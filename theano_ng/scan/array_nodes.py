@@ -4,11 +4,11 @@ import numpy as np
 
 from theano_ng.compile.ops import Rebroadcast, Shape_i, ViewOp
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.native import native_code_of
+from theano_ng.gof.native import native_code_of, native_function
 from theano_ng.gof.own import is_own
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
-from theano_ng.scan.array_text import LEAVE, Array, Fold, Impossible, Text, ctype
+from theano_ng.scan.array_text import LEAVE, Array, Box, Fold, Impossible, Text, ctype
 from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.kernel import is_number
 from theano_ng.tensor.blas.ops import Gemv, Ger
@@ -260,6 +260,10 @@ class NodeTexts(Text):
         everything = len(axes) == v.type.ndim and words is not None
         accumulator, result = (words["accumulator_type"], words["result_type"]) if everything else (None, None)
         double = np.dtype("float64").num, np.dtype("float32").num
+        if words is not None and not (everything or is_number(out) or None in source.dims or not source.is_plain):
+            if words["accumulator_type"] == words["result_type"]:
+                self.reduced_along(out, source, axes, words)
+                return
         if not everything or (accumulator, result) != double and accumulator != result:
             self.use(node, code, self.without(axes, source.dims, node))
             return
@@ -288,6 +292,25 @@ class NodeTexts(Text):
         ]
         self.use(node, code, [()], declare=False)
         self.body.append("}")
+
+    def reduced_along(self, out, source, axes, words):
+        """A reduction along some axes."""
+        packed = native_function("theano_ng.tensor.native.reduce:reduce").record.pack(
+            {**words, "kernel": 0, "openmp_minsize": 0}
+        )
+        made = self.result(out, [i for d, i in enumerate(source.dims) if d not in axes])
+        self.body.append(
+            "{ const int64_t tng_n[] = {%s}; if (((tng_box)tng_tools[%d].function)(tng_tools[%d].words, tng_n, (const char *)%s, (char *)%s)) %s }"
+            % (
+                ", ".join("tng_d%d" % i for i in source.dims),
+                len(self.tools),
+                len(self.tools),
+                source.pointer,
+                made.pointer,
+                LEAVE,
+            )
+        )
+        self.tools.append(Box(tuple(packed)))
 
     def reduced_elemwise(self, node):
         op, (out,) = node.op, node.outputs

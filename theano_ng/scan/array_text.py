@@ -10,7 +10,7 @@ from theano_ng.scalar import Scalar, get_scalar_type
 from theano_ng.scan.kernel import Step, is_number
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LEAVE", "Array", "ArrayMemory", "Fold", "Impossible", "Inner", "Layout", "Text", "Tool", "ctype"]
+__all__ = ["LEAVE", "Array", "ArrayMemory", "Box", "Fold", "Impossible", "Inner", "Layout", "Text", "Tool", "ctype"]
 
 # What leaves the loop to the machine.
 LEAVE = "{ *tng_left = 1; return tng_t; }"
@@ -60,6 +60,12 @@ class Fold(NamedTuple):
     identity: bytes
 
 
+class Box(NamedTuple):
+    """The function that reduces contiguous elements along some axes, and what it reads: `fold_box` of native/reduce.c."""
+
+    words: tuple
+
+
 class Inner(NamedTuple):
     """The kernel of an elementwise operation: compiled apart, for other functions need it too, and most are there already."""
 
@@ -78,7 +84,7 @@ class Layout(NamedTuple):
     several : bool
         Whether there are arrays of several dimensions. Native functions go another way where one of them is 1.
     arrays : tuple of ArrayMemory
-    tools : tuple of Tool, Fold and Inner
+    tools : tuple of Tool, Box, Fold and Inner
     """
 
     dims: tuple
