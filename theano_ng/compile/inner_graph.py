@@ -1,6 +1,7 @@
 """`InnerGraph`: a graph inside an Op, with the functions that are compiled of it when they are needed."""
 
 from theano_ng.compile.function import function
+from theano_ng.compile.graph_cache import package_fingerprint
 from theano_ng.compile.mode import inner_mode
 from theano_ng.compile.pfunc import rebuild_collect_shared
 from theano_ng.compile.sharedvalue import SharedVariable
@@ -159,11 +160,17 @@ class InnerGraph:
         return self.of_parts(inputs, self.on(inputs), list(self.shared), {**self.arguments, **arguments})
 
     def __getstate__(self):
-        return {"inputs": self.inputs, "outputs": self.outputs, "shared": self.shared, "arguments": self.arguments}
+        state = {"inputs": self.inputs, "outputs": self.outputs, "shared": self.shared, "arguments": self.arguments}
+        if self._text is not None:
+            state["described"] = package_fingerprint(), self._text
+        return state
 
     def __setstate__(self, state):
+        version, text = state.pop("described", (None, None))
         self.__dict__.update(state)
         self._start()
+        if version is not None and version == package_fingerprint():
+            self._text = text
 
     # -- what it computes
 

@@ -23,8 +23,8 @@ from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import CompileError, MissingGXX, load_kernels
 from theano_ng.scan import loop
-from theano_ng.scan.array_kernel import Fold, Inner
-from theano_ng.tensor.native.reduce import fold_of
+from theano_ng.scan.array_text import Box, Fold, Inner
+from theano_ng.tensor.native.reduce import address_of_fold_box, fold_of
 
 cnp.import_array()
 
@@ -216,6 +216,7 @@ cdef class LoopThunk(CThunk):
     cdef int set_layout(self, layout) except -1:
         """Prepare what a kernel with arrays needs beside the rows."""
         cdef int k, d
+        cdef int64_t *words
         self.n_lengths, self.n_tools = len(layout.lengths), len(layout.tools)
         self.size = <int64_t *>allocate(&self.arena, self.n_lengths + 1, sizeof(int64_t))
         self.size_of_memory = <int64_t *>allocate(&self.arena, self.n_lengths + 1, sizeof(int64_t))
@@ -233,6 +234,14 @@ cdef class LoopThunk(CThunk):
             tool = layout.tools[k]
             if isinstance(tool, Fold):
                 self.set_fold(&self.tools[k], tool)
+                self.bound.append(None)
+                continue
+            if isinstance(tool, Box):
+                self.tools[k].function = <native_fn><void *><size_t>address_of_fold_box()
+                words = <int64_t *>allocate(&self.arena, len(tool.words), sizeof(int64_t))
+                for d in range(len(tool.words)):
+                    words[d] = tool.words[d]
+                self.tools[k].words = words
                 self.bound.append(None)
                 continue
             if isinstance(tool, Inner):

@@ -627,6 +627,38 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     return status;
 }
 
+/* The same without Python objects, for loops that are one C function (scan/array_nodes.py): of C-contiguous elements, into a C-contiguous
+ * result of the accumulators' type. Returns 0, or -1 where tng_reduce has to say what is wrong. */
+static int fold_box(const struct reduction_words *words, const int64_t *dims, const char *x, char *out)
+{
+    static const char zeros[16] = {0};
+    int64_t x_strides[MAX_ND], step = item_size((int)words->element_type);
+    Reduction r;
+    r.axes = words->axes;
+    r.nd = (int)words->ndim;
+    r.type = (int)words->accumulator_type;
+    if (step < 0 || set_how(&r.how, words, NULL) < 0 || (r.how.acc_item = item_size(r.type)) < 0) {
+        PyErr_Clear();
+        return -1;
+    }
+    if (!r.how.has_identity)
+        return -1;
+    int64_t x_item = step;
+    r.count = 1;
+    for (int d = r.nd - 1; d >= 0; --d) {
+        x_strides[d] = step;
+        step *= dims[d];
+        r.count *= r.axes >> d & 1 ? 1 : dims[d];
+    }
+    order_accumulators(&r, dims, x_strides);
+    if (memcmp(r.how.identity, zeros, sizeof zeros) == 0)
+        memset(out, 0, (size_t)(r.count * r.how.acc_item));
+    else
+        fill(out, r.count, r.how.identity, r.how.acc_item);
+    accumulate(&r, dims, out, x, x_strides, x_item, 0);
+    return 0;
+}
+
 #include "reduce_elemwise.h"
 
 /* -- module ------------------------------------------------------------------------------------------------------- */
@@ -658,10 +690,19 @@ static PyObject *fold_of(PyObject *self, PyObject *args)
     return Py_BuildValue("Ny#", PyLong_FromVoidPtr((void *)how.fold.fold), how.identity, (Py_ssize_t)sizeof how.identity);
 }
 
+static PyObject *address_of_fold_box(PyObject *self, PyObject *args)
+{
+    (void)self;
+    (void)args;
+    return PyLong_FromVoidPtr((void *)fold_box);
+}
+
 static PyMethodDef methods[] = {
     {"fold_of", fold_of, METH_VARARGS,
      "fold_of(operation, element type number, accumulator type number): the address of a fold_fn (reduce_folds.h), and 16 bytes that begin "
      "with the lowest value for a maximum, the highest one for a minimum."},
+    {"address_of_fold_box", address_of_fold_box, METH_NOARGS,
+     "address_of_fold_box(): of a reduction of C-contiguous elements, int (const int64_t *words, const int64_t *dims, const char *x, char *out)."},
     {"has_fold", has_fold, METH_VARARGS, "has_fold(operation, element type number, accumulator type number): whether no kernel is needed."},
     {NULL, NULL, 0, NULL},
 };

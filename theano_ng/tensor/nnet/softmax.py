@@ -24,6 +24,7 @@ class Softmax(RowOp):
 
     nin, nout = 1, 1
     function = "softmax"
+    keeps_shape = True  # the one output has the shape of the one input: read by scan.array_kernel
 
     def fails_on_values(self, node):
         return False
@@ -145,6 +146,7 @@ class LogSoftmax(RowOp):
 
     nin, nout = 1, 1
     function = "log_softmax"
+    keeps_shape = True
 
     def fails_on_values(self, node):
         return False

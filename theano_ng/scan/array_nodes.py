@@ -1,0 +1,421 @@
+"""How the nodes of a step are written in kernels of `array_kernel`."""
+
+import numpy as np
+
+from theano_ng.compile.ops import Rebroadcast, Shape_i, ViewOp
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.native import native_code_of, native_function
+from theano_ng.gof.own import is_own
+from theano_ng.scalar import get_scalar_type
+from theano_ng.scalar.divisors import divides
+from theano_ng.scan.array_text import LEAVE, Array, Box, Fold, Impossible, Text, ctype
+from theano_ng.scan.backward import CHEAP
+from theano_ng.scan.kernel import is_number
+from theano_ng.tensor.blas.ops import Gemv, Ger
+from theano_ng.tensor.constant import constant
+from theano_ng.tensor.elemwise.divisors import integer_divisors
+from theano_ng.tensor.elemwise.kernel import elemwise_kernel, operand_classes
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
+from theano_ng.tensor.reductions.fused import ReducedElemwise
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
+
+__all__ = ["NodeTexts"]
+
+# Up to here what is done here gives the bits of native/reduce.c: elements that it adds up without halving them, or in one block.
+_UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
+
+
+class NodeTexts(Text):
+    """A method for each kind of node."""
+
+    def add_node(self, node):
+        """Write a node. Ops of users may do something else than those that they are derived from."""
+        if not is_own(type(node.op)):
+            raise Impossible
+        for v in (*node.inputs, *node.outputs):
+            self.check(v)
+        if getattr(node.op, "keeps_shape", False):
+            return self.like_input(node)
+        for kind, write in _WRITERS.items():
+            if isinstance(node.op, kind):
+                return write(self, node)
+        raise Impossible
+
+    def on_numbers(self, node):
+        """An elementwise operation on numbers."""
+        first = len(self.parts)
+        if divides(node.op.scalar_op) or not self.add(node):
+            return False
+        (part,) = self.parts[first:]
+        self.body += ["%s %s;" % (ctype, name) for name, ctype in part.results.items()]
+        self.body += ["{", part.text, "}"]
+        self.body += ["TNG_ROUNDED(%s);" % name for name, t in part.results.items() if "float" in t]
+        return True
+
+    def elemwise(self, node):
+        numbers, scalar_op = all(map(is_number, node.outputs)), node.op.scalar_op
+        if numbers and self.on_numbers(node):
+            return
+        divisors = integer_divisors(node)
+        kernel, needs_python = elemwise_kernel(node.op.scalar_op, node, operand_classes(node), divisors)
+        if needs_python:
+            raise Impossible
+        sources = [None if is_number(v) else self.array(v) for v in node.inputs]
+        dims = self.broadcast(node.outputs[0], sources)
+        if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
+            # Which loop runs there is for native/elemwise.c to say: roundings may be others.
+            plain = Elemwise(scalar_op).make_node(*node.inputs)
+            self.use(node, native_code_of(plain), [dims for _ in node.outputs])
+            return
+        results = (
+            [(self.declare(v), ctype(v)) for v in node.outputs]
+            if numbers
+            else [self.result(v, dims) for v in node.outputs]
+        )
+        self.call(node, kernel, sources, dims, results, divisors)
+
+    # -- views and lengths
+
+    def dimshuffle(self, node):
+        (v,), (out,) = node.inputs, node.outputs
+        if is_number(v):
+            if not is_number(out):
+                raise Impossible
+            self.names[out] = self.number(v)
+            return
+        source = self.array(v)
+        shown = tuple(None if i == "x" else source.shown[i] for i in node.op.new_order)
+        self.arrays[out] = source._replace(shown=shown)
+
+    def same(self, node):
+        (v,), (out,) = node.inputs, node.outputs
+        if is_number(v) != is_number(out):
+            raise Impossible
+        if is_number(v):
+            self.names[out] = self.number(v)
+        else:
+            self.arrays[out] = self.array(v)
+
+    def same_number(self, node):
+        self.names[node.outputs[0]] = self.number(node.inputs[0])
+
+    def length_of(self, node):
+        (v,) = node.inputs
+        length = None if is_number(v) else self.array(v).dims[node.op.i]
+        name = self.names[node.outputs[0]] = "tng_z%d" % len(self.names)
+        self.body.append("const npy_int64 %s = %s;" % (name, 1 if length is None else "tng_d%d" % length))
+        self.lengths_of_numbers[node.outputs[0]] = length
+
+    def alloc_empty(self, node):
+        (out,) = node.outputs
+        if is_number(out):
+            raise Impossible
+        self.arrays[out] = self.own(out, self.allocated(out, node.inputs))
+
+    def allocated(self, out, lengths):
+        dims = []
+        for v, b in zip(lengths, out.type.broadcastable):
+            if b:
+                dims.append(None)
+            elif isinstance(v, Constant):
+                dims.append(self.new_length(int(v.data)))
+            elif self.lengths_of_numbers.get(v) is not None:
+                dims.append(self.lengths_of_numbers[v])
+            else:
+                raise Impossible
+        return dims
+
+    def alloc(self, node):
+        (out,), value = node.outputs, node.inputs[0]
+        if is_number(out) or not is_number(value):
+            raise Impossible
+        made = self.result(out, self.allocated(out, node.inputs[1:]))
+        self.body.append(
+            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s;"
+            % (self.product(made.memory), made.pointer, self.number(value))
+        )
+
+    # -- indices
+
+    def indices(self, node, n_before, source):
+        """What indexes each dimension: the C text of a checked index, or None for all of it."""
+        found = []
+        for index in get_idx_list(node.inputs[:1] + node.inputs[n_before:], node.op.idx_list):
+            d = len(found)
+            if isinstance(index, slice):
+                if index != slice(None):
+                    raise Impossible
+                found.append(None)
+                continue
+            if source.dims[d] is None:
+                raise Impossible
+            if isinstance(index, (int, np.integer)):
+                value = str(int(index))
+            else:
+                if index.type.dtype not in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"):
+                    raise Impossible
+                value = self.number(index)
+            name = "tng_x%d" % len(self.body)
+            self.body += [
+                "int64_t %s = (int64_t)%s;" % (name, value),
+                "if (%s < 0) %s += tng_d%d;" % (name, name, source.dims[d]),
+                "if (%s < 0 || %s >= tng_d%d) %s" % (name, name, source.dims[d], LEAVE),
+            ]
+            found.append(name)
+        return found + [None] * (len(source.dims) - len(found))
+
+    @staticmethod
+    def leading(indices, source):
+        """How many dimensions are indexed, where these are the first ones and no others."""
+        n = sum(i is not None for i in indices)
+        if not source.is_plain or None in indices[:n]:
+            return None
+        return n
+
+    def offset(self, indices, source):
+        """The place of the element, or of the first one, in elements."""
+        terms = []
+        for d, index in enumerate(indices):
+            if index is not None:
+                terms.append("%s * (%s)" % (index, self.product(source.memory[source.shown[d] + 1 :])))
+        return " + ".join(terms) or "0"
+
+    def subtensor(self, node):
+        (out,), v = node.outputs, node.inputs[0]
+        source = self.array(v)
+        indices = self.indices(node, 1, source)
+        start = "%s + %s" % (source.pointer, self.offset(indices, source))
+        kept = [d for d, index in enumerate(indices) if index is None]
+        if is_number(out) and all(source.dims[d] is None for d in kept):
+            name = self.names[out] = "tng_z%d" % len(self.names)
+            self.body.append("const %s %s = *(%s);" % (ctype(out), name, start))
+            return
+        n = self.leading(indices, source)
+        if n is not None:
+            name = "tng_y%d" % len(self.body)
+            self.body.append("const %s *const %s = %s;" % (ctype(out), name, start))
+            memory = source.memory[n:]
+            shown = tuple(None if source.shown[d] is None else source.shown[d] - n for d in kept)
+            self.arrays[out] = Array(name, memory, shown, source.of_state)
+            return
+        dims = [source.dims[d] for d in kept]
+        made = self.result(out, dims)
+        strides = [self.product(source.memory[source.shown[d] + 1 :]) for d in kept if source.shown[d] is not None]
+        loops = [i for i in dims if i is not None]
+        for k, length in enumerate(loops):
+            self.body.append("for (int64_t tng_i%d = 0; tng_i%d < tng_d%d; ++tng_i%d)" % (k, k, length, k))
+        to = " + ".join("tng_i%d * (%s)" % (k, self.product(loops[k + 1 :])) for k in range(len(loops)))
+        come = " + ".join("tng_i%d * (%s)" % (k, stride) for k, stride in enumerate(strides))
+        self.body.append("    %s[%s] = (%s)[%s];" % (made.pointer, to, start, come))
+
+    def inc_subtensor(self, node):
+        op, (out,), (v, y) = node.op, node.outputs, node.inputs[:2]
+        source = self.array(v)
+        indices = self.indices(node, 2, source)
+        n = self.leading(indices, source)
+        same = (
+            v.type.dtype == y.type.dtype != "bool"
+            or v.type.dtype.startswith("float")
+            and y.type.dtype.startswith("float")
+        )
+        if n is None or not same:
+            raise Impossible
+        rest = source.memory[n:]
+        if is_number(y):
+            value = self.number(y)
+        else:
+            row = self.array(y)
+            if not row.is_plain or len(row.memory) != len(rest):
+                raise Impossible
+            self.equate_all(row.memory, rest)
+            value = row.pointer + "[tng_i]"
+        made = self.result(out, source.dims)
+        size = self.product(source.memory)
+        self.body += [
+            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[tng_i] = %s[tng_i];"
+            % (size, made.pointer, source.pointer),
+            "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) %s[%s + tng_i] %s %s;"
+            % (
+                self.product(rest),
+                made.pointer,
+                self.offset(indices, source),
+                "=" if op.set_instead_of_inc else "+=",
+                "(%s)%s" % (ctype(out), value),
+            ),
+        ]
+
+    # -- reductions and products
+
+    def reduced(self, node):
+        (v,), (out,), op = node.inputs, node.outputs, node.op
+        source, axes = self.array(v), op._axes(v.type.ndim)
+        code = native_code_of(node)
+        words = op._shipped_words(v.type.dtype, out.type.dtype, v.type.ndim)
+        everything = len(axes) == v.type.ndim and words is not None
+        accumulator, result = (words["accumulator_type"], words["result_type"]) if everything else (None, None)
+        double = np.dtype("float64").num, np.dtype("float32").num
+        if words is not None and not (everything or is_number(out) or None in source.dims or not source.is_plain):
+            if words["accumulator_type"] == words["result_type"]:
+                self.reduced_along(out, source, axes, words)
+                return
+        if not everything or (accumulator, result) != double and accumulator != result:
+            self.use(node, code, self.without(axes, source.dims, node))
+            return
+        name, count, t = (
+            self.declare(out),
+            self.product(source.memory),
+            "double" if accumulator == double[0] else ctype(out),
+        )
+        k = len(self.tools)
+        self.tools.append(
+            Fold(
+                words["operation"],
+                words["element_type"],
+                accumulator,
+                words["identity"] if words["has_identity"] else b"",
+            )
+        )
+        self.body += [
+            "if (%s <= %d) {" % (count, _UNHALVED),
+            "%s tng_acc;" % t,
+            "memcpy(&tng_acc, tng_tools[%d].words, sizeof tng_acc);" % k,
+            "((tng_fold)tng_tools[%d].function)(%s, (char *)&tng_acc, 0, (const char *)%s, (int64_t)sizeof(%s));"
+            % (k, count, source.pointer, ctype(v)),
+            "%s = (%s)tng_acc;" % (name, ctype(out)),
+            "} else {",
+        ]
+        self.use(node, code, [()], declare=False)
+        self.body.append("}")
+
+    def reduced_along(self, out, source, axes, words):
+        """A reduction along some axes."""
+        packed = native_function("theano_ng.tensor.native.reduce:reduce").record.pack(
+            {**words, "kernel": 0, "openmp_minsize": 0}
+        )
+        made = self.result(out, [i for d, i in enumerate(source.dims) if d not in axes])
+        self.body.append(
+            "{ const int64_t tng_n[] = {%s}; if (((tng_box)tng_tools[%d].function)(tng_tools[%d].words, tng_n, (const char *)%s, (char *)%s)) %s }"
+            % (
+                ", ".join("tng_d%d" % i for i in source.dims),
+                len(self.tools),
+                len(self.tools),
+                source.pointer,
+                made.pointer,
+                LEAVE,
+            )
+        )
+        self.tools.append(Box(tuple(packed)))
+
+    def reduced_elemwise(self, node):
+        op, (out,) = node.op, node.outputs
+        inner = op.elemwise.make_node(*node.inputs)
+        (between,) = inner.outputs
+        sources = [None if is_number(v) else self.array(v) for v in node.inputs]
+        dims = self.broadcast(between, sources)
+        code = native_code_of(node)
+        if code is None:
+            raise Impossible
+        lengths = [i for i in dims if i is not None]
+        whole = any(s is not None and self.is_full(s, dims) for s in sources)
+        if whole and not code.words["folds"]:
+            limits = ["%s > %d / (int64_t)sizeof(%s)" % (self.product(lengths), _BLOCK_BYTES, ctype(between))]
+            limits += ["tng_d%d > %d" % (i, _COLUMNS) for i in lengths]
+            self.setup.append("if (%s) %s" % (" || ".join(limits), LEAVE))
+            outer = op.reduction.make_node(between)
+            self.elemwise(inner)
+            self.reduced(outer)
+            (made,) = outer.outputs
+            for where in (self.names, self.arrays):
+                if made in where:
+                    where[out] = where[made]
+        elif whole and len(self.loops(dims, [s for s in sources if s is not None])) == 1:
+            self.setup.append("if (%s > %d) %s" % (self.product(lengths), _LEAF, LEAVE))
+            t = get_scalar_type(op.reduction._acc_dtype(between.type.dtype)).dtype_specs()[1]
+            name = "tng_acc%d" % len(self.body)
+            self.body.append("%s %s = 0;" % (t, name))
+            divisors = integer_divisors(inner)
+            self.call(inner, code.words["kernel"], sources, dims, [(name, t)], divisors)
+            self.body.append("%s = (%s)%s;" % (self.declare(out), ctype(out), name))
+        else:
+            self.use(node, code, self.without(op.reduction._axes(between.type.ndim), dims, node))
+
+    @staticmethod
+    def is_full(source, dims):
+        return [i is None for i in source.dims] == [i is None for i in dims]
+
+    def argmax(self, node):
+        (v,) = node.inputs
+        axes = range(v.type.ndim) if node.op.axis is None else node.op.axis
+        self.use(node, native_code_of(node), self.without(axes, self.array(v).dims, node))
+
+    @staticmethod
+    def without(axes, dims, node):
+        axes = set(axes)
+        return [[i for d, i in enumerate(dims) if d not in axes] for _ in node.outputs]
+
+    def like_input(self, node):
+        self.use(node, native_code_of(node), [self.array(node.inputs[0]).dims])
+
+    def matrix_by_vector(self, node):
+        y, _, a, x, _ = node.inputs
+        op = type(node.op)(inplace=False)
+        y, a, x = [self.array(v).dims for v in (y, a, x)]
+        self.equate_all(a, (y[0], x[0]))
+        self.use(node, native_code_of(op.make_node(*node.inputs)), [y])
+
+    def outer_product(self, node):
+        a, _, x, y = node.inputs
+        op = type(node.op)(destructive=False)
+        a, x, y = [self.array(v).dims for v in (a, x, y)]
+        self.equate_all(a, (x[0], y[0]))
+        self.use(node, native_code_of(op.make_node(*node.inputs)), [a])
+
+    def dot(self, node):
+        x, y = [self.array(v).dims for v in node.inputs]
+        if len(x) + len(y) not in (2, 3):
+            raise Impossible
+        self.equate_all(x[-1:], y[:1])
+        if len(x) + len(y) == 2:
+            # As native/blas.c has it, which makes arrays for it each time.
+            self.row_by_vector(*node.inputs, *node.outputs)
+            return
+        self.use(node, native_code_of(node), [[*x[:-1], *y[1:]]])
+
+    def row_by_vector(self, x, y, out):
+        row = DimShuffle((False,), ("x", 0))(x)
+        self.dimshuffle(row.owner)
+        start = AllocEmpty(out.type.dtype)(1)
+        self.names[start] = "0"
+        one, zero = (constant(np.asarray(n, out.type.dtype)) for n in (1, 0))
+        product = Gemv(inplace=False)(start, one, row, y, zero)
+        self.use(product.owner, native_code_of(product.owner), [[None]])
+        self.names[out] = self.names[product]
+
+
+# Which method writes a node.
+_WRITERS = {
+    Elemwise: NodeTexts.elemwise,
+    DimShuffle: NodeTexts.dimshuffle,
+    ScalarFromTensor: NodeTexts.same_number,
+    TensorFromScalar: NodeTexts.same_number,
+    Rebroadcast: NodeTexts.same,
+    ViewOp: NodeTexts.same,
+    Shape_i: NodeTexts.length_of,
+    AllocEmpty: NodeTexts.alloc_empty,
+    Alloc: NodeTexts.alloc,
+    Subtensor: NodeTexts.subtensor,
+    IncSubtensor: NodeTexts.inc_subtensor,
+    CAReduce: NodeTexts.reduced,
+    ReducedElemwise: NodeTexts.reduced_elemwise,
+    MaxAndArgmax: NodeTexts.argmax,
+    Argmax: NodeTexts.argmax,
+    Gemv: NodeTexts.matrix_by_vector,
+    Ger: NodeTexts.outer_product,
+    Dot: NodeTexts.dot,
+}

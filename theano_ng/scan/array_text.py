@@ -1,0 +1,389 @@
+"""Kernels of `array_kernel` in the making: lengths, values and calls; what the kernels need when they run."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.native import NativeCode
+from theano_ng.scalar import Scalar, get_scalar_type
+from theano_ng.scan.kernel import Step, is_number
+from theano_ng.tensor.type import TensorType
+
+__all__ = ["LEAVE", "Array", "ArrayMemory", "Box", "Fold", "Impossible", "Inner", "Layout", "Text", "Tool", "ctype"]
+
+# What leaves the loop to the machine.
+LEAVE = "{ *tng_left = 1; return tng_t; }"
+
+
+class ArrayMemory(NamedTuple):
+    """An array of the function: memory of its own, or a view of what the function points it to.
+
+    Attributes
+    ----------
+    dtype : str
+    dims : tuple of int
+        Which of the lengths each dimension has, in the order of memory; -1: 1.
+    order : tuple
+        How these are shown, as the pattern of a DimShuffle.
+    value : ndarray or None
+        What is in it, if that never changes.
+    """
+
+    dtype: str
+    dims: tuple
+    order: tuple
+    value: object
+
+
+class Tool(NamedTuple):
+    """A native function, and the numbers of the arrays that it is called with."""
+
+    code: NativeCode
+    inputs: tuple
+    outputs: tuple
+
+
+class Fold(NamedTuple):
+    """The function that reduces contiguous elements to one; as for `fold_of` of native/reduce.c.
+
+    Attributes
+    ----------
+    operation, element_type, accumulator_type : int
+    identity : bytes
+        What the accumulator begins with; empty for extremes.
+    """
+
+    operation: int
+    element_type: int
+    accumulator_type: int
+    identity: bytes
+
+
+class Box(NamedTuple):
+    """The function that reduces contiguous elements along some axes, and what it reads: `fold_box` of native/reduce.c."""
+
+    words: tuple
+
+
+class Inner(NamedTuple):
+    """The kernel of an elementwise operation: compiled apart, for other functions need it too, and most are there already."""
+
+    kernel: object
+
+
+class Layout(NamedTuple):
+    """What a kernel of this module needs beside the rows.
+
+    Attributes
+    ----------
+    dims : tuple of tuple of int
+        For each operand, which of the lengths each dimension of a row has; -1: 1.
+    lengths : tuple of int
+        Those that are known; -1 for the others.
+    several : bool
+        Whether there are arrays of several dimensions. Native functions go another way where one of them is 1.
+    arrays : tuple of ArrayMemory
+    tools : tuple of Tool, Box, Fold and Inner
+    """
+
+    dims: tuple
+    lengths: tuple
+    several: bool
+    arrays: tuple
+    tools: tuple
+
+
+class Impossible(Exception):
+    """The step holds something that this module does not write."""
+
+
+class Array(NamedTuple):
+    """An array in the text.
+
+    Attributes
+    ----------
+    pointer : str
+        A C variable.
+    memory : tuple of int
+        The lengths of its dimensions, but for those of length 1, in the order of memory: it is C-contiguous.
+    shown : tuple of int or None
+        For each dimension of the variable which of `memory` it is; None: its length is 1.
+    of_state : bool
+        Whether it is a view of a row of a state.
+    """
+
+    pointer: str
+    memory: tuple
+    shown: tuple
+    of_state: bool = False
+
+    @property
+    def is_plain(self):
+        """Whether the dimensions are in the order of memory."""
+        return [i for i in self.shown if i is not None] == list(range(len(self.memory)))
+
+    @property
+    def dims(self):
+        """The length of each dimension of the variable; None: 1."""
+        return tuple(None if i is None else self.memory[i] for i in self.shown)
+
+
+def ctype(v):
+    return get_scalar_type(v.type.dtype).dtype_specs()[1]
+
+
+class Text(Step):
+    """Lengths, values and calls of the text of a loop."""
+
+    def __init__(self, op, fgraph, n_sinks):
+        super().__init__(fgraph)
+        self.op, self.n_sinks = op, n_sinks
+        self.parents, self.fixed = [], {}  # of lengths that have turned out to be equal
+        self.arrays = {}  # variable -> Array
+        self.memory, self.views, self.tools, self.functions = [], {}, [], {}
+        self.setup, self.body = [], []
+        self.sinks = {}  # variable -> number of the operand whose row it may be computed into
+        self.kernels = []
+        self.lengths_of_numbers = {}  # variable -> the length that it is; None: 1
+
+    # -- lengths
+
+    def new_length(self, known=None):
+        self.parents.append(len(self.parents))
+        if known is not None:
+            self.fixed[len(self.parents) - 1] = known
+        return len(self.parents) - 1
+
+    def find(self, length):
+        while self.parents[length] != length:
+            length = self.parents[length]
+        return length
+
+    def equate(self, *lengths):
+        """Take lengths for equal; the first one stands for all."""
+        first = self.find(lengths[0])
+        for other in map(self.find, lengths[1:]):
+            if other == first:
+                continue
+            if first in self.fixed and self.fixed.get(other, self.fixed[first]) != self.fixed[first]:
+                raise Impossible
+            if other in self.fixed:
+                self.fixed[first] = self.fixed.pop(other)
+            self.parents[other] = first
+        return first
+
+    def equate_all(self, ours, theirs):
+        if [i is None for i in ours] != [i is None for i in theirs]:
+            raise Impossible
+        for a, b in zip(ours, theirs):
+            if a is not None:
+                self.equate(a, b)
+
+    @staticmethod
+    def product(lengths):
+        return " * ".join("tng_d%d" % i for i in lengths) or "1"
+
+    # -- values
+
+    def new_lengths(self, v):
+        return tuple(None if b else self.new_length() for b in v.type.broadcastable)
+
+    @staticmethod
+    def check(v):
+        kind = v.type
+        if isinstance(kind, Scalar):
+            number = True
+        elif type(kind) is TensorType:
+            number = is_number(v)
+        else:
+            raise Impossible
+        if kind.dtype == "float16" or kind.dtype.startswith("complex"):
+            raise Impossible
+        return number
+
+    def number(self, v):
+        """The C name of a number."""
+        name = self.name(v)
+        if name is None and isinstance(v, Constant) and isinstance(v.type, Scalar):
+            name = self.names[v] = "((%s)%s)" % (v.type.dtype_specs()[1], v.type.c_literal(v.data))
+        if name is None:
+            raise Impossible
+        return name
+
+    def array(self, v):
+        """The Array of a variable, or of a constant."""
+        if v not in self.arrays:
+            if not isinstance(v, Constant) or self.check(v):
+                raise Impossible
+            dims = [None if b else self.new_length(n) for n, b in zip(v.data.shape, v.type.broadcastable)]
+            shape = [n for n, b in zip(v.data.shape, v.type.broadcastable) if not b]
+            self.arrays[v] = self.own(v, dims, np.ascontiguousarray(v.data).reshape(shape))
+        return self.arrays[v]
+
+    def new_memory(self, v, memory, order, value=None):
+        self.memory.append((v.type.dtype, tuple(memory), tuple(order), value))
+        return len(self.memory) - 1
+
+    def own(self, v, dims, value=None):
+        """An array with memory of its own, for a variable."""
+        memory = tuple(i for i in dims if i is not None)
+        at = iter(range(len(memory)))
+        shown = tuple(None if i is None else next(at) for i in dims)
+        k = self.new_memory(v, memory, ["x" if i is None else i for i in shown], value)
+        name = "tng_a%d" % k
+        self.setup.append("%s *const %s = (%s *)*tng_data[%d];" % (ctype(v), name, ctype(v), k))
+        self.views[name, shown, memory] = k
+        return Array(name, memory, shown)
+
+    def result(self, v, dims):
+        """An array that a node computes element by element: the row of an output where nothing is read in this step, else memory of its own."""
+        made = self.own(v, dims)
+        k = self.sinks.pop(v, None)
+        if k is not None:
+            name = "tng_o%d" % k
+            read = range(self.op.n_seqs + self.op.n_inner_taps)
+            taken = " || ".join("(const void *)tng_p%d == (const void *)tng_p%d" % (k, i) for i in read)
+            self.body.append(
+                "%s *const %s = %s;"
+                % (ctype(v), name, "%s ? %s : tng_p%d" % (taken, made.pointer, k) if taken else "tng_p%d" % k)
+            )
+            made = made._replace(pointer=name)
+        self.arrays[v] = made
+        return made
+
+    def declare(self, v):
+        """Make a C variable for a number."""
+        name = self.names[v] = "tng_z%d" % len(self.names)
+        self.body.append("%s %s;" % (ctype(v), name))
+        return name
+
+    def variable(self, v):
+        """The C name of a number whose address can be taken."""
+        name = self.number(v)
+        if name.startswith("("):
+            raise Impossible
+        return name
+
+    # -- calls
+
+    def broadcast(self, out, sources):
+        """The lengths of what an elementwise operation computes."""
+        dims = []
+        for d, b in enumerate(out.type.broadcastable):
+            lengths = [s.dims[d] for s in sources if s is not None and s.dims[d] is not None]
+            if b != (not lengths) or not all(s.is_plain for s in sources if s is not None):
+                raise Impossible
+            dims.append(self.equate(*lengths) if lengths else None)
+        return dims
+
+    @staticmethod
+    def loops(dims, sources):
+        """The dimensions in groups that one loop goes through: (the first one, lengths), outermost first."""
+        loops, before = [], None
+        for d, length in enumerate(dims):
+            if length is None:
+                continue
+            pattern = [s.dims[d] is None for s in sources]
+            if pattern == before:
+                loops[-1][1].append(length)
+            else:
+                loops.append((d, [length]))
+            before = pattern
+        return loops
+
+    def place(self, source, loops):
+        """Where the elements of an array are that the innermost loop goes through."""
+        terms, members = [], []
+        for d, lengths in reversed(loops):
+            if source.dims[d] is None:
+                continue
+            if d != loops[-1][0]:
+                terms.append("tng_i%d * (%s)" % (d, self.product(members)))
+            members += lengths
+        return "(%s)" % " + ".join([source.pointer, *terms])
+
+    def call(self, node, kernel, sources, dims, results, divisors):
+        """Call the kernel of an elementwise operation.
+
+        Parameters
+        ----------
+        node : Apply
+        kernel : Kernel
+        sources : list of Array or None
+            For each input; None: a number.
+        dims : list
+            The lengths of what is computed.
+        results : list of Array or (str, str)
+            Where the results are: arrays, or names and C types of numbers.
+        divisors : Divisors
+        """
+        k = self.functions.get(kernel)
+        if k is None:
+            k = self.functions[kernel] = len(self.tools)
+            self.tools.append(Inner(kernel))
+            self.kernels.append(kernel)
+            self.setup.append("const tng_inner tng_f%d = (tng_inner)tng_tools[%d].function;" % (k, k))
+        loops = self.loops(dims, [s for s in sources if s is not None])
+        operands, strides = [], []
+        for v, source in zip(node.inputs, sources):
+            operands.append("(char *)" + ("&" + self.variable(v) if source is None else self.place(source, loops)))
+            steps = source is not None and source.dims[loops[-1][0]] is not None
+            strides.append("(int64_t)sizeof(%s)" % ctype(v) if steps else "0")
+        for result in results:
+            if isinstance(result, Array):
+                operands.append("(char *)" + self.place(result, loops))
+                strides.append("(int64_t)sizeof(*%s)" % result.pointer)
+            else:
+                operands.append("(char *)&" + result[0])
+                strides.append("0")
+        if divisors:
+            zero = "tng_zero%d" % len(self.body)
+            self.body.append("int %s = 0;" % zero)
+            operands.append("(char *)&" + zero)
+        for d, members in loops[:-1]:
+            self.body.append("for (int64_t tng_i%d = 0; tng_i%d < %s; ++tng_i%d)" % (d, d, self.product(members), d))
+        count = self.product(loops[-1][1]) if loops else "1"
+        self.body.append(
+            "{ char *tng_q[] = {%s}; static const int64_t tng_e[] = {%s}; tng_f%d(%s, tng_q, tng_e); }"
+            % (", ".join(operands), ", ".join(strides), k, count)
+        )
+        if divisors:
+            self.body.append("if (%s) %s" % (zero, LEAVE))
+
+    def view(self, v):
+        """The number of the array that native functions get for a variable; it is filled, or points to where the elements are."""
+        if is_number(v):
+            key = ("number", v)
+            if key not in self.views:
+                self.views[key] = self.new_memory(v, (), "x" * v.type.ndim)
+            self.body.append("*(%s *)*tng_data[%d] = %s;" % (ctype(v), self.views[key], self.number(v)))
+            return self.views[key]
+        source = self.array(v)
+        key = source.pointer, source.shown, source.memory
+        if key not in self.views:
+            self.views[key] = self.new_memory(v, source.memory, ["x" if i is None else i for i in source.shown])
+        if source.pointer != "tng_a%d" % self.views[key]:
+            self.body.append("*tng_data[%d] = (char *)%s;" % (self.views[key], source.pointer))
+        return self.views[key]
+
+    def use(self, node, code, dims_of_outputs, declare=True):
+        """Call a native function."""
+        if code is None:
+            raise Impossible
+        inputs = tuple(self.view(v) for v in node.inputs)
+        outputs, loads = [], []
+        for v, dims in zip(node.outputs, dims_of_outputs):
+            if is_number(v):
+                k = self.new_memory(v, (), "x" * v.type.ndim)
+                if declare:
+                    self.declare(v)
+                loads.append("%s = *(const %s *)*tng_data[%d];" % (self.names[v], ctype(v), k))
+            else:
+                made = self.arrays[v] = self.own(v, dims)
+                k = self.views[made.pointer, made.shown, made.memory]
+            outputs.append(k)
+        self.body.append("if (!tng_use(tng_tools + %d)) %s" % (len(self.tools), LEAVE))
+        self.body += loads
+        self.tools.append(Tool(code, inputs, tuple(outputs)))
+        self.kernels += code.kernels
