@@ -4,9 +4,9 @@
 
 Each client has a virtual environment of its own in `build/clients`, filled from PyPI with the versions below; this package is that of the
 interpreter that runs this file. Programs and libraries run unchanged, by ``theano_ng-run --numpy-names``; Lasagne runs once more as an ordinary
-package, changed by ``theano_ng-port`` and nothing but that. Where an interpreter of Python 3.8 is found (``OLD_PYTHON``, or on the path, or by pyenv or uv), Theano 1.0.5
-runs the same programs there; else their numbers are compared with those of `recorded.json`, which ``--record`` writes. What is compared how
-far is in `compare.py`. The exit status is 1 where something differs or fails.
+package, changed by ``theano_ng-port`` and nothing but that. Where an interpreter of Python 3.8 is found (``OLD_PYTHON``, or on the path, or by pyenv
+or uv), Theano 1.0.5 runs the same programs there; else their numbers are compared with those of `recorded.json`, which ``--record`` writes.
+What is compared how far is in `compare.py`. The exit status is 1 where something differs or fails.
 """
 
 import argparse
@@ -29,9 +29,9 @@ BUILD = os.path.join(ROOT, "build", "clients")
 LIMIT = 1800  # seconds that a program may take
 
 Client = collections.namedtuple("Client", "name programs packages old_packages ported")
-"""Programs; packages for this Python, and for Python 3.8, both installed without what they depend on; packages that
-also run after ``theano_ng-port`` alone. Keras and PyMC3 use names that have no successor (`inspect.getargspec`, `numpy.asscalar`), which ``theano_ng-port``
-lists, and leaves to hands."""
+"""Programs; packages for this Python, and for Python 3.8, both installed without what they depend on; packages that also run after
+``theano_ng-port`` alone. Keras and PyMC3 use names that have no successor (`inspect.getargspec`, `numpy.asscalar`), which ``theano_ng-port`` lists, and
+leaves to hands."""
 
 OF_OLD_THEANO = ["numpy==1.19.5", "scipy==1.5.4", "six==1.17.0", "Theano==1.0.5"]
 OF_PYMC3 = ["patsy==1.0.3", "tqdm==4.67.1", "python-dateutil==2.9.0.post0", "pytz==2025.2", "six==1.17.0"]

@@ -47,7 +47,7 @@ def main(report):
     if not report.small:
         kept = {name: trace[name][draws:] for name in names}
         report.row("mean", **{name: kept[name].mean() for name in names})
-        report.row("deviation", **{name: kept[name].std() for name in names})
+        report.row("deviation", **{"sd_" + name: kept[name].std() for name in names})
         report.row("theta", theta_0=trace["theta"][draws:, 0].mean(), theta_7=trace["theta"][draws:, 7].mean())
     report.checksums(gradient=gradient)
     report.finish()

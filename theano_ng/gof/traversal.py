@@ -93,13 +93,13 @@ def ancestors(variable_list, blockers=None):
     Returns
     -------
     list of Variable
-        In the order of a left-recursive depth-first search.
+        In the order of a left-recursive depth-first search from each of `variable_list`, the last of which comes first: what programs make of
+        the order (PyMC3 that of the elements of its points) is what it was.
     """
     blockers = set(blockers) if blockers else ()
     seen = set()
     found = []
     stack = list(variable_list)
-    stack.reverse()
     while stack:
         r = stack.pop()
         if r in seen:
@@ -117,7 +117,7 @@ def inputs(variable_list, blockers=None):
     Returns
     -------
     list of Variable
-        In the order of a left-recursive depth-first search.
+        In the order of `ancestors`.
     """
     return [r for r in ancestors(variable_list, blockers) if r.owner is None]
 

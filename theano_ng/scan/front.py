@@ -343,7 +343,9 @@ class _Step:
         roots = outputs + ([condition] if condition is not None else []) + list(pending.values())
         used, reached = list(dict.fromkeys(pending)), set(pending)
         while roots:
-            found = [v for v in ancestors(roots, blockers) if (v.owner is None or v in blockers) and v not in reached]
+            found = [
+                v for v in ancestors(roots[::-1], blockers) if (v.owner is None or v in blockers) and v not in reached
+            ]
             reached.update(found)
             used.extend(found)
             roots = []

@@ -64,6 +64,9 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(graph.inputs([e]), [x, y])
         self.assertEqual(graph.orphans([x], [e]), [y])
         self.assertEqual(graph.ancestors([e]), [e, x, e.owner.inputs[1], y])
+        # of several variables the last comes first, as in Theano 1.0.5: programs take this for the order of their parameters
+        self.assertEqual(graph.inputs([x, y]), [y, x])
+        self.assertEqual(graph.inputs([e, y]), [y, x])
         with self.assertRaises(ValueError):
             Apply(add, [x], [e])
         with self.assertRaises(TypeError):
