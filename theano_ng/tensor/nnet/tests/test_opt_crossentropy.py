@@ -3,6 +3,7 @@
 import unittest
 
 import numpy as np
+import scipy.special
 
 import theano_ng as theano
 from theano_ng import tensor as T
@@ -111,6 +112,27 @@ class TestSoftmax(RuleCase):
         value, gradient = f([[0.0, -1000.0, 0.0]])
         np.testing.assert_allclose(value, [[-np.log(2), -1000 - np.log(2), -np.log(2)]])
         np.testing.assert_allclose(gradient, [[-0.5, 1, -0.5]])
+
+    def test_logarithms_by_hand(self):
+        """A softmax by hand has the logarithm that one of the library has, also in a difference of two."""
+        a, b = T.dmatrix("a"), T.dmatrix("b")
+
+        def by_hand(x):
+            return T.exp(x) / T.exp(x).sum(axis=1, keepdims=True)
+
+        divergence = (by_hand(a) * (T.log(by_hand(a)) - T.log(by_hand(b)))).sum(axis=1)
+        less = a - T.log(T.exp(a - a.max(axis=1, keepdims=True)).sum(axis=1, keepdims=True))
+        shifted = a - a.max(axis=1, keepdims=True)
+        shifted = shifted - T.log(T.exp(shifted).sum(axis=1, keepdims=True))
+        f, g = theano.function([a, b], divergence, mode=FAST_RUN), theano.function([a], shifted, mode=FAST_RUN)
+        self.assertEqual(row_ops(f), ["LogSoftmax", "LogSoftmax", "Softmax"])
+        self.assertEqual(len(f.maker.fgraph.apply_nodes), 4)
+        self.assertEqual(row_ops(g), ["LogSoftmax"])
+        self.assertEqual(row_ops(theano.function([a], less, mode=FAST_RUN)), [])
+        x, y = np.array([[1.0, 2.0, 800.0], [0.0, 0.0, 0.0]]), np.array([[0.0, 800.0, 1.0], [1.0, 2.0, 3.0]])
+        log_x, log_y = (scipy.special.log_softmax(v, axis=1) for v in (x, y))
+        np.testing.assert_allclose(f(x, y), (np.exp(log_x) * (log_x - log_y)).sum(axis=1))
+        np.testing.assert_allclose(g(x), log_x)
 
     def test_argmax_needs_no_softmax(self):
         for out in (
