@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import shutil
 import subprocess
 import tempfile
@@ -29,8 +30,14 @@ class Browser:
 
     def __init__(self, width=1280, height=800):
         self.profile = tempfile.mkdtemp(prefix="theano_ng-browser-")
+        # Whatever it writes goes with its profile.
+        own = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"), self.profile)
         self.driver = subprocess.Popen(
-            [shutil.which("chromedriver"), "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            [shutil.which("chromedriver"), "--port=0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, **own},
         )
         self.session = None
         try:
