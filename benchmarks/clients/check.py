@@ -142,6 +142,13 @@ def find_old_python():
     return None
 
 
+def blas_of_old_theano():
+    """The flag that has Theano 1.0.5 use OpenBLAS, where it can be linked; it calls NumPy otherwise."""
+    command = ["g++", "-shared", "-x", "c++", os.devnull, "-o", os.devnull, "-lopenblas"]
+    linked = shutil.which("g++") and subprocess.run(command, capture_output=True).returncode == 0
+    return ",blas.ldflags=-lopenblas" if linked else ",blas.ldflags="
+
+
 def path_of(program):
     for folder in (CLASSIC, HERE):
         path = os.path.join(folder, program + ".py")
@@ -243,7 +250,7 @@ def main(arguments=None):
             try:
                 result = measure([ours, "-m", "theano_ng.legacy.run", "--numpy-names"], program, "", options.small)
                 if old_python is not None:
-                    recorded[key] = measure([old], program, ",blas.ldflags=-lopenblas", options.small)
+                    recorded[key] = measure([old], program, blas_of_old_theano(), options.small)
                 worst, messages = differences(program, result, recorded[key], options.small)
                 rows.append((program, worst, result, recorded[key]))
                 if changed is not None:
