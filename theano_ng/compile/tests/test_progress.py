@@ -59,7 +59,7 @@ class TestOnATerminal(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             environment = {
                 **os.environ,
-                "THEANO_FLAGS": "mode=FAST_RUN,base_compiledir=%s%s" % (folder, flags),
+                "THEANO_FLAGS": "mode=FAST_RUN,tiered=off,base_compiledir=%s%s" % (folder, flags),
                 "PYTHONPATH": root,
                 "COLUMNS": "100",
             }
@@ -136,7 +136,10 @@ class TestTask(unittest.TestCase):
                 "    f.profile.atexit_print = False\n"
                 "    print([what for what, seconds in f.profile.compiled if seconds > 0], f.profile.graphs_from_disk)\n"
             )
-            environment = {**os.environ, "THEANO_FLAGS": "mode=FAST_RUN,profile=False,base_compiledir=" + folder}
+            environment = {
+                **os.environ,
+                "THEANO_FLAGS": "mode=FAST_RUN,profile=False,tiered=off,base_compiledir=" + folder,
+            }
             done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         self.assertEqual(
             done.stdout.splitlines(), ["['1 loop'] 0" if theano.config.cxx else "[] 0", "[] 1"], done.stderr

@@ -48,20 +48,33 @@ def publish(job):
     os.replace(built, os.path.join(directory, unit))
     for key in job["keys"]:
         temporary = "%s-%s" % (job["stem"], key)
-        os.symlink(unit, temporary)
+        try:
+            os.symlink(unit, temporary)
+        except (OSError, NotImplementedError):
+            with open(temporary, "w") as file:
+                file.write(unit)
+            os.chmod(temporary, 0o600)
         os.replace(temporary, os.path.join(directory, "k" + key))
+
+
+def compiled_meanwhile(job, since):
+    """Whether all links have been made since a time in ns: older ones lead to what could not be used."""
+    try:
+        return all(os.lstat(os.path.join(job["directory"], "k" + key)).st_mtime_ns >= since for key in job["keys"])
+    except OSError:
+        return False
 
 
 def main(path):
     with open(path) as file:
-        job = json.load(file)
+        job, since = json.load(file), os.fstat(file.fileno()).st_mtime_ns
     said, lock = job["stem"] + ".txt", None
     try:
         if fcntl is not None:
             # Who else compiles this unit: its links are there when the lock is given.
             lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
-        if all(os.path.lexists(os.path.join(job["directory"], "k" + key)) for key in job["keys"]):
+        if compiled_meanwhile(job, since):
             return
         status = run(job["command"], said)
         if status == 0 and os.path.exists(job["output"]):

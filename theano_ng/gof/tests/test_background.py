@@ -86,6 +86,26 @@ print(pending, interpreted(f), len(units()))
         self.assertEqual(self.run_program(text), ["0", "0"])
         self.assertEqual(self.run_program(text, "tiered=on"), ["0", "0"])
 
+    def test_what_cannot_be_used(self):
+        """A unit that is damaged, or too old, is compiled again."""
+        text = """
+f = function(3); f(values); pending = interpreted(f)
+assert background.wait_for_kernels(60)
+print(pending, interpreted(f))
+folder = background.get_kernel_cache().directory
+units = [os.path.join(folder, n) for n in os.listdir(folder) if n.startswith("u")]
+"""
+        self.run_program(text + "for u in units: os.utime(u, (10**9, 10**9))")
+        self.assertEqual(
+            self.run_program(text + "for u in units: open(u, 'a').write('x')", "cmodule.age_thresh_use=100"), ["1", "0"]
+        )
+        self.assertEqual(
+            self.run_program(
+                "f = function(3); f(values); print(interpreted(f), background.wait_for_kernels(60), interpreted(f))"
+            ),
+            ["1", "True", "0"],
+        )
+
     def test_profile(self):
         """A profile says how many runs were interpreted."""
         out = self.run_program(

@@ -407,7 +407,7 @@ class TestCaches(InDirectory):
     def run_program(self, *settings, umask=0o022):
         environment = dict(os.environ, HOME=self.base, XDG_CACHE_HOME=self.cache)
         environment["THEANO_FLAGS"] = ",".join(
-            (os.environ.get("THEANO_FLAGS", ""), "cache_graphs=True", "mode=FAST_RUN") + settings
+            (os.environ.get("THEANO_FLAGS", ""), "cache_graphs=True", "mode=FAST_RUN", "tiered=off") + settings
         )
         done = subprocess.run(
             [sys.executable, "-c", "import os; os.umask(%d)\n%s" % (umask, PROGRAM)],
