@@ -248,7 +248,8 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
     classes : tuple of int
         From `elemwise.kernel.operand_classes`.
     divisors : tuple
-        The numbers of inputs that are integer divisors, and what else decides which kernel takes the program's place.
+        The numbers of inputs that are integer divisors and may have to be looked at before anything is overwritten, then what else decides which
+        kernel takes the program's place.
     summed : str, optional
         As of `elemwise.kernel.elemwise_kernel`.
     alone : bool

@@ -109,7 +109,7 @@ typedef struct {
     int64_t items;         /* bytes of an element, for each operand */
     int64_t repeated;      /* for each input: 0 elements, 1 one value, 2 as `alternate` says */
     int64_t constants;     /* addresses of blocks that are full of a value */
-    int64_t divisors;      /* how many inputs are integer divisors, and their numbers */
+    int64_t divisors;      /* how many inputs are integer divisors that may have to be looked at first, and their numbers */
 } Program;
 
 static void fill(char *block, const char *value, int64_t n, int64_t item)
@@ -185,14 +185,17 @@ static int has_zero(const char *y, int64_t n, int64_t item)
     }
 }
 
-/* Whether a divisor is zero: looked for before anything is overwritten (divisors.h). */
-static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves)
+/* Whether a divisor is zero, where the place for notes says that this is to be found out before anything is overwritten (divisors.h): the place says
+ * then what was found. For other programs it holds notes of former calls. */
+static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p, *divisors = words + p->divisors;
+    if (divisors[0] == 0 || *zeros == 0)
+        return 0;
     for (int64_t k = 1; k <= divisors[0]; ++k)
         if (has_zero(ptr[divisors[k]], moves[divisors[k]] ? n : 1, words[p->items + divisors[k]]))
             return 1;
-    return 0;
+    return *zeros = 0;
 }
 
 /* Room for registers and inputs that are one value, a block of `length` elements each. */
@@ -214,7 +217,7 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
     BEGIN
     int *zeros = (int *)ptr[nop];
     begin(p, values, ptr, stride, room, length, moves);
-    if (*zeros && (*zeros = meets_zero(p, ptr, total, moves)))
+    if (meets_zero(p, ptr, total, moves, zeros))
         return;
     for (int64_t at = 0; at < total; at += length) {
         const int64_t n = total - at < length ? total - at : length;
