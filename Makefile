@@ -82,7 +82,7 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy theano_ng.gof.tests.test_native_words \
 	$(addprefix theano_ng.compile.tests.test_,live_objects scalar_arguments spare_arrays) \
-	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults \
+	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults theano_ng.tensor.tests.test_interpreter \
 	$(addprefix theano_ng.tensor.nnet.tests.test_,corr conv_legacy bn ctc neighbours blocksparse) theano_ng.tensor.signal.tests.test_pool \
 	$(addprefix theano_ng.sandbox.tests.test_,rng_mrg multinomial) theano_ng.tensor.tests.test_raw_random \
 	$(addprefix theano_ng.sparse.tests.test_,generated values)

@@ -2,6 +2,7 @@
 
 import gc
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -9,6 +10,7 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
+from theano_ng.gof import optdb
 from theano_ng.scan.op import Scan
 from theano_ng.tensor.tests.test_opt_growth import calls_of
 
@@ -46,6 +48,12 @@ def steps_inside(fgraph):
 
 
 class TestGrowth(unittest.TestCase):
+    def setUp(self):
+        # Rules of users, which other tests in this process may have registered, make steps that nothing is known of.
+        for context in (mock.patch.object(optdb, "_foreign", False), config.change_flags(tiered="off")):
+            context.__enter__()
+            self.addCleanup(context.__exit__, None, None, None)
+
     def work(self, make, size, gradient):
         """How many functions are called to differentiate and compile; without the cache of rewritten graphs, whose state would count."""
         x = T.dvector("x")
