@@ -440,11 +440,11 @@ class ProfileStats:
             )
             if local > 0:
                 print("  Time in thunks: %es (%.3f%%)" % (local, 100 * local / whole), file=file)
+        self._summary_compile(file)
         if self.apply_interpreted:
             runs = sum(self.apply_interpreted.values())
             nodes = len(self.apply_interpreted)
             print("  Runs of nodes that were interpreted: %d, of %d nodes" % (runs, nodes), file=file)
-        self._summary_compile(file)
         print(file=file)
 
     def _summary_compile(self, file):
