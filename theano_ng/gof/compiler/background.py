@@ -5,6 +5,7 @@ it publishes in the cache, and puts the address of each kernel into the first wo
 looks there when it is called. That word is all that changes.
 """
 
+import _thread
 import os
 import sys
 import threading
@@ -130,7 +131,7 @@ class Background:
         self.programs = {}
         self._queue = {}  # key -> (cache, kernel), not started yet
         self._jobs = []
-        self._thread = None
+        self._watched = False
         self._changed = threading.Condition()
 
     def want(self, kernels):
@@ -150,9 +151,7 @@ class Background:
                     todo[key] = (cache, kernel)
             self._queue.update(todo)
             self._start()
-            if self._jobs and self._thread is None:
-                self._thread = threading.Thread(target=self._watch, name="theano_ng compiler", daemon=True)
-                self._thread.start()
+            self._have_watched()
 
     def wait(self, timeout=None):
         """Wait until nothing is being compiled.
@@ -199,6 +198,12 @@ class Background:
             return
         self._jobs.append(job)
 
+    def _have_watched(self):
+        if self._jobs and not self._watched:
+            self._watched = True
+            # threading.Thread would wait until it has begun, which takes longer than starting the compiler where processors are few.
+            _thread.start_new_thread(self._watch, ())
+
     def _watch(self):
         pause = 0.002
         while True:
@@ -210,7 +215,7 @@ class Background:
                     self._start()
                     pause = 0.002
                 if not self._jobs and not self._queue:
-                    self._thread = None
+                    self._watched = False
                     self._changed.notify_all()
                     return
             pause = min(1.2 * pause, 0.05)
@@ -258,12 +263,10 @@ class Background:
     def after_fork(self):
         """In a child: the processes are somebody else's children, and the thread did not come along."""
         self._changed = threading.Condition()
-        self._thread = None
+        self._watched = False
         for job in self._jobs:
             job.pid, job.started = None, time.monotonic()
-        if self._jobs or self._queue:
-            self._thread = threading.Thread(target=self._watch, name="theano_ng compiler", daemon=True)
-            self._thread.start()
+        self._have_watched()
 
 
 _background = Background()

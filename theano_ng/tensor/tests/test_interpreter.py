@@ -273,7 +273,8 @@ class TestDebugMode(unittest.TestCase):
 class TestWithoutCompiler(unittest.TestCase):
     def test_function(self):
         """With `cxx=` elementwise nodes and fused reductions run in C all the same."""
-        environment = dict(os.environ, THEANO_FLAGS="cxx=")
+        flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "cxx="]))
+        environment = dict(os.environ, THEANO_FLAGS=flags)
         done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         count, native = done.stdout.split()
