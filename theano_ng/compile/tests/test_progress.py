@@ -59,7 +59,8 @@ class TestOnATerminal(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             environment = {
                 **os.environ,
-                "THEANO_FLAGS": "mode=FAST_RUN,tiered=off,base_compiledir=%s%s" % (folder, flags),
+                "THEANO_FLAGS": "mode=FAST_RUN,tiered=off,cxx=%s,base_compiledir=%s%s"
+                % (theano.config.cxx, folder, flags),
                 "PYTHONPATH": root,
                 "COLUMNS": "100",
             }
@@ -138,7 +139,8 @@ class TestTask(unittest.TestCase):
             )
             environment = {
                 **os.environ,
-                "THEANO_FLAGS": "mode=FAST_RUN,profile=False,tiered=off,base_compiledir=" + folder,
+                "THEANO_FLAGS": "mode=FAST_RUN,profile=False,tiered=off,cxx=%s,base_compiledir=%s"
+                % (theano.config.cxx, folder),
             }
             done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
         self.assertEqual(

@@ -24,6 +24,7 @@ IN_C, IN_PYTHON = theano.Mode("c|py", None), theano.Mode("py", None)
 
 
 class TestOldNames(unittest.TestCase):
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_names_of_numpy_before_1_7(self):
         got = run(
             """
@@ -127,6 +128,7 @@ COMPLEX_CODE = {
 }
 
 
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestComplexNumbers(unittest.TestCase):
     """In C++ complex numbers are classes with parts and operators, as they were."""
 
@@ -241,6 +243,7 @@ class UsesBlas(Op):
         )
 
 
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestBlas(unittest.TestCase):
     def check(self, dtype, *names):
         x = T.TensorType(dtype, (False, False))("x")
