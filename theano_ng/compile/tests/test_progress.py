@@ -74,7 +74,7 @@ class TestOnATerminal(unittest.TestCase):
     @unittest.skipIf(pty is None, "this system has no pseudo-terminals")
     def test_line(self):
         seen = self.shown()
-        self.assertRegex(seen, r"\rcompiling train: rewriting, canonicalize \([\d,]+ nodes\), \d+ s")
+        self.assertRegex(seen, r"\rcompiling train: rewriting, \w+ \([\d,]+ nodes\), \d+ s")
         if theano.config.cxx:
             self.assertRegex(seen, r"\rcompiling train: C code of \d+ loops?, \d+ s")
         lines = seen.split("\r")

@@ -243,9 +243,8 @@ class TestOperands(unittest.TestCase):
         np.testing.assert_array_equal(product, np.broadcast_arrays(x * y, total)[0])
 
     @generated(
-        st.sampled_from(
-            [1, 2, 4, 8, 16] if theano.config.cxx else [1, 2, 4, 8]
-        ),  # complex numbers are left to Python then
+        # Without a compiler complex numbers are left to Python.
+        st.sampled_from([1, 2, 4, 8, 16] if theano.config.cxx else [1, 2, 4, 8]),
         st.integers(0, 130),
         st.integers(0, 130),
         st.integers(1, 3),
