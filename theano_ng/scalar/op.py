@@ -178,7 +178,12 @@ class ScalarOp(Op):
 
     def impl(self, *inputs):
         """Compute the output, or the tuple of outputs, from numbers."""
-        raise MethodNotDefined("impl", type(self), self.__class__.__name__)
+        kind = type(self)
+        has_c = kind.c_code is not ScalarOp.c_code or kind.c_expression is not ScalarOp.c_expression
+        if has_c and not config.cxx:
+            hint = "The Op has C code only, and there is no C++ compiler (config.cxx is '')."
+            raise MethodNotDefined("impl", kind, kind.__name__, hint)
+        raise MethodNotDefined("impl", kind, kind.__name__)
 
     def perform(self, node, inputs, output_storage):
         if self.nout == 1:

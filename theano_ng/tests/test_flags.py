@@ -201,7 +201,7 @@ class Rewriting(unittest.TestCase):
             ("c|py", OpWiseCLinker, True),
             ("c|py_nogc", OpWiseCLinker, False),
             ("py", PerformLinker, True),
-            ("c", CLinker, True),
+            *([("c", CLinker, True)] if config.cxx else []),
         ]:
             with change_flags(linker=linker, mode="Mode"):
                 f = function([x], x + 1)

@@ -174,17 +174,20 @@ class TestWrong(unittest.TestCase):
         self.assertEqual(found.error, "BadGradient")
         self.assertIn("finite differences give", found.message)
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_c_code(self):
         found = self.finding(WithCode(), "c_code")
         self.assertEqual(found.error, "BadThunkOutput")
         self.assertIn("perform and C code give different values", found.message)
         self.assertIn("thunk2", found.evidence)
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_refusals(self):
         found = self.finding(RefusesLess(), "c_code")
         self.assertEqual(found.error, "PythonCDisagree")
         self.assertIn("perform refuses what C code accepts: ValueError: nothing there", found.message)
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_compile_error(self):
         found = self.finding(DoesNotCompile(), "c_code")
         self.assertEqual(found.error, "CompileError")

@@ -167,6 +167,7 @@ class TestWrongOps(unittest.TestCase):
             run(op(set0(lambda x: x + 1)), V * np.nan)
         self.assertIn("Graph Input", str(caught.exception))
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_python_and_c_disagree(self):
         plus = lambda k: set0(lambda x: x + k)  # noqa: E731
         with self.assertRaises(BadThunkOutput) as caught:
@@ -182,6 +183,7 @@ class TestWrongOps(unittest.TestCase):
             (V + 2).tolist(),
         )
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_c_code_that_changes_its_input(self):
         text = C_ADD_ONE + "*(double*) PyArray_GETPTR1(%(x)s, 0) = 7;"
         self.assertRaises(BadDestroyMap, run, op(set0(lambda x: x + 1), **c_code(text, c="1")), V, check_c_code=True)
@@ -226,6 +228,7 @@ class TestWrongOps(unittest.TestCase):
 
         self.assertEqual(run(op(correct), V, check_preallocated_output="ALL")[0].tolist(), (V * 3).tolist())
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_strides(self):
         backward = set0(lambda x: (x + 1)[::-1].copy()[::-1])
         both = op(backward, **c_code(C_ADD_ONE, c="1"))

@@ -27,7 +27,10 @@ class TestSecondRun(unittest.TestCase):
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(counts), V)
         self.assertEqual((caught.exception.thunk1, caught.exception.thunk2), ("perform", "perform, called again"))
-        # the same in C: right in the first run of a thunk, wrong in the second
+
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+    def test_state_that_c_code_leaves_behind(self):
+        """Right in the first run of a thunk, wrong in the second."""
         wrong = op(
             set0(lambda x: x + 1),
             **dict(
@@ -57,8 +60,11 @@ class TestSecondRun(unittest.TestCase):
             out[:-1] = inputs[0][:-1]
 
         self.assertRaises(BadThunkOutput, run, op(forgets_last), V)
-        # also in a single element of many, and in memory that C code asks NumPy for
-        self.assertRaises(BadThunkOutput, run, op(forgets_last), np.ones(300000))
+        self.assertRaises(BadThunkOutput, run, op(forgets_last), np.ones(300000))  # in a single element of many
+
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+    def test_memory_that_c_code_never_wrote(self):
+        """It asks NumPy for the memory."""
         text = C_ADD_ONE.replace("i < PyArray_DIM(%(x)s, 0)", "i < PyArray_DIM(%(x)s, 0) - 1")
         with self.assertRaises(BadThunkOutput) as caught:
             run(op(set0(lambda x: x + 1), **c_code(text, c="1")), V, check_c_code=True, check_py_code=False)
@@ -168,6 +174,7 @@ class TestMemoryForOutputs(unittest.TestCase):
 
 
 class TestInnerGraphs(unittest.TestCase):
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_functions_inside_are_checked(self):
         x = T.dvector("x")
         wrong = op(set0(lambda x: x + 1), **c_code(C_ADD_ONE, c="2"))

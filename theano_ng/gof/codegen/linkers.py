@@ -1,7 +1,6 @@
 """Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.link import (
     Linker,
     LocalLinker,
@@ -50,7 +49,8 @@ class OpWiseCLinker(LocalLinker):
         input_storage, output_storage : list of cells, optional
         storage_map : dict, optional
         """
-        impl = "py" if not cmodule.compiler_available() else None if self.fallback_on_perform else "c"
+        # Also without a compiler: what ships with the package, or is interpreted, needs none.
+        impl = None if self.fallback_on_perform else "c"
         program = make_eager_program(self, impl, input_storage, output_storage, storage_map)
         f, thunks, order = streamlined(program, self.nice_errors), list(program.thunks), list(program.nodes)
         if profiler is not None:

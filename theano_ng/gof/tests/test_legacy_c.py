@@ -59,6 +59,7 @@ def run(code, value=(1.0, 2.0, 3.0), headers=(), dtype="float64"):
     return theano.function([x], CopyThen(code, headers)(x), mode=IN_C)(value)
 
 
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
 class TestNumPy1(unittest.TestCase):
     def test_members_of_descriptors(self):
         got = run(
@@ -220,6 +221,7 @@ class TestParams(unittest.TestCase):
         self.folder = tempfile.mkdtemp()
         self.addCleanup(shutil.rmtree, self.folder)
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_element_types_of_params(self):
         path = os.path.join(self.folder, "shifted.c")
         with open(path, "w") as file:
@@ -276,6 +278,7 @@ class Counter(gof.Op):
         return (1,)
 
 
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
 class TestStructs(unittest.TestCase):
     def test_state(self):
         x = T.dvector("x")

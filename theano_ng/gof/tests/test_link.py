@@ -362,12 +362,15 @@ class TestOpWiseAndDual(unittest.TestCase):
         """An Op without C code runs in Python, unless that is not wanted."""
         x = number("x")
         fgraph = FunctionGraph([x], [add(x, 1)])
-        self.assertEqual(cc.OpWiseCLinker().accept(fgraph).make_function()(1), 2.0)
-        with self.assertRaises((MethodNotDefined, NotImplementedError)) as error:
-            cc.OpWiseCLinker(fallback_on_perform=False).accept(fgraph).make_thunk()
-        self.assertEqual(
-            error.exception.args[:2], ("The following error happened while compiling the node", fgraph.outputs[0].owner)
-        )
+        for compiler in (config.cxx, ""):
+            with config.change_flags(cxx=compiler):
+                self.assertEqual(cc.OpWiseCLinker().accept(fgraph).make_function()(1), 2.0)
+                with self.assertRaises((MethodNotDefined, NotImplementedError)) as error:
+                    cc.OpWiseCLinker(fallback_on_perform=False).accept(fgraph).make_thunk()
+            self.assertEqual(
+                error.exception.args[:2],
+                ("The following error happened while compiling the node", fgraph.outputs[0].owner),
+            )
 
     def test_nice_errors(self):
         x, y = number("x"), number("y")

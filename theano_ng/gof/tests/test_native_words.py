@@ -9,6 +9,7 @@ import unittest
 
 import numpy as np
 
+from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import GCC_compiler
 from theano_ng.gof.native import Kernel, NativeCode, native_function
 from theano_ng.gof.native_words import Record
@@ -76,6 +77,7 @@ NATIVE_MODULE(native_echo, entries)
 POINTS = [dict(row=5, column=6), dict(column=8, row=7)]
 
 
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestWords(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

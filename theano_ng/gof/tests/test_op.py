@@ -122,6 +122,7 @@ class TestOp(unittest.TestCase):
             with self.assertRaises(ValueError):
                 y + z
 
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_openmp_flag(self):
         op = OpenMPOp(openmp=False)
         self.assertEqual((op.c_compile_args(), op.c_headers()), ([], []))

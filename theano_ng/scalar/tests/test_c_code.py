@@ -6,6 +6,7 @@ import unittest
 import numpy as np
 
 import theano_ng.scalar as scalar
+from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.tests.kernels import call_kernel, op_kernel
@@ -263,9 +264,11 @@ class TestCCode(unittest.TestCase):
                 )
         self.assertEqual(failures, [], "\n".join(failures))
 
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_c(self):
         self.compare("c")
 
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_cxx(self):
         self.compare("c++")
 
@@ -281,6 +284,7 @@ class TestCCode(unittest.TestCase):
         self.assertTrue(scalar.add.supports_c_code([x, x], [x]))
 
 
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestTypeInC(unittest.TestCase):
     def test_all_types(self):
         """Values of every type into a module of the classic linker and back."""

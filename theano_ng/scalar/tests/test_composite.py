@@ -8,6 +8,7 @@ import unittest
 import numpy as np
 
 import theano_ng.scalar as scalar
+from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
@@ -128,6 +129,7 @@ class TestValues(unittest.TestCase):
         yield Composite([x], [x])
         yield Composite([x], [scalar.complex(x, x) * 2])
 
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_c_and_python(self):
         data = np.array([0.5, 1.0, 2.25, 100.0])
         for language in ("c", "c++"):

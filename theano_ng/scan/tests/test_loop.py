@@ -255,7 +255,8 @@ class TestRandomLoops(unittest.TestCase):
             with self.subTest(seed=seed):
                 op = self.compare(seed, False).op
                 kernels += op.inner_graph.kernel(op) is not None
-        self.assertGreater(kernels, 15)
+        if theano.config.cxx:
+            self.assertGreater(kernels, 15)
 
     def test_arrays(self):
         written = 0
@@ -264,7 +265,8 @@ class TestRandomLoops(unittest.TestCase):
                 op = self.compare(seed, False, RandomArrays).op
                 kernel = op.inner_graph.kernel(op)
                 written += kernel is not None and kernel.layout is not None
-        self.assertGreater(written, 20)
+        if theano.config.cxx:
+            self.assertGreater(written, 20)
 
     def test_products(self):
         for seed in range(100, 115):

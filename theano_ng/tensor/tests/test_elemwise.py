@@ -168,6 +168,8 @@ class TestValues(unittest.TestCase):
     def test_dtypes(self):
         rng = np.random.RandomState(1)
         dtypes = [str(t.dtype) for t in scalar.all_types if t.dtype != "bool"]
+        if not theano.config.cxx:  # complex numbers are left to Python then
+            dtypes = [dtype for dtype in dtypes if not dtype.startswith("complex")]
         for dtype in dtypes:
             x = (rng.rand(2, 70) * 5 + 1).astype(dtype)
             y = (rng.rand(2, 70) * 3 + 1).astype("float32" if dtype == "float16" else dtype)
@@ -288,10 +290,14 @@ class TestValues(unittest.TestCase):
                     np.where(values[0] == 0, 0, np.trunc(np.power(values[0].astype(float), values[1]))),
                 )
             np.testing.assert_array_equal(z[values[0] == 0], 0)
+
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+    def test_angles_are_float64(self):
         for dtype in ("float16", "float32", "complex64"):
             (z,) = both(tt.angle(TensorType(dtype, (False,))()).owner, np.array([-1, 2, -0.5], dtype))
             np.testing.assert_allclose(z, [np.pi, 0, np.pi], rtol=1e-15)
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_user_scalar_op(self):
         op = Elemwise(MulAdd())
         x, y, z = (np.arange(6.0).reshape(2, 3) + k for k in range(3))
@@ -326,6 +332,7 @@ class TestValues(unittest.TestCase):
         np.testing.assert_array_equal(out, np.full((2, 3), sum(range(70))))
 
 
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
 class TestClassicCode(unittest.TestCase):
     def test_loops_for_other_ops(self):
         x, r, c = tt.dmatrix(), tt.drow(), tt.dcol()

@@ -153,6 +153,7 @@ class Gradients(unittest.TestCase):
 
 
 class LinkedLibrary(unittest.TestCase):
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     @unittest.skipIf(config.blas.ldflags, "these tests are being run with blas.ldflags")
     @unittest.skipUnless(
         ctypes.util.find_library("openblas"), "blas.ldflags is tried with OpenBLAS, which is not installed"

@@ -15,6 +15,7 @@ from theano_ng.gof import Apply, Op
 from theano_ng.gof.codegen.clinker import CLinker
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.tests.test_legacy_c import run
+from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor import inplace
 from theano_ng.tensor.blas import headers
 from theano_ng.tensor.elemwise_cgen import make_alloc
@@ -24,6 +25,7 @@ IN_C, IN_PYTHON = theano.Mode("c|py", None), theano.Mode("py", None)
 
 
 class TestOldNames(unittest.TestCase):
+    @unittest.skipUnless(config.cxx, "needs a C++ compiler")
     def test_names_of_numpy_before_1_7(self):
         got = run(
             """
@@ -127,6 +129,7 @@ COMPLEX_CODE = {
 }
 
 
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestComplexNumbers(unittest.TestCase):
     """In C++ complex numbers are classes with parts and operators, as they were."""
 
@@ -179,6 +182,17 @@ class TestComplexNumbers(unittest.TestCase):
                 f = theano.function([x], ComplexParts()(x), mode=theano.Mode(linker, None))
                 expected = -self.values.imag + 2j * (self.values.real + 1)
                 np.testing.assert_allclose(f(self.values.astype(dtype)), expected, rtol=1e-6)
+
+
+class TestWithoutACompiler(unittest.TestCase):
+    def test_what_has_c_code_only_says_so(self):
+        x = T.zvector("x")
+        with theano.change_flags(cxx=""):
+            for out in (T.Elemwise(ComplexScalar("%(z)s = %(x)s + %(y)s;"))(x, x), ComplexParts()(x)):
+                for linker in ("py", "c|py", "vm", "cvm"):
+                    f = theano.function([x], out, mode=theano.Mode(linker, None))
+                    with self.assertRaisesRegex(MethodNotDefined, r"there is no C\+\+ compiler"):
+                        f([1j])
 
 
 BLAS_CODE = {
@@ -241,6 +255,7 @@ class UsesBlas(Op):
         )
 
 
+@unittest.skipUnless(config.cxx, "needs a C++ compiler")
 class TestBlas(unittest.TestCase):
     def check(self, dtype, *names):
         x = T.TensorType(dtype, (False, False))("x")

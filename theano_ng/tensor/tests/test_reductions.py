@@ -232,6 +232,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
         self.assertEqual(f(np.zeros((0, 3)))[:2], [True, False])
 
+    @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_generated_fold(self):
         # int8 accumulated in float32 and products without zeros have no shipped code.
         x = np.array([[2, 0, 3], [0, 0, 0]], dtype="int8")

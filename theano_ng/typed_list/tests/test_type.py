@@ -191,6 +191,7 @@ class TestConstant(unittest.TestCase):
         np.testing.assert_array_equal(f(0), [[1.0, np.nan], [1.0, np.nan], [1.0, 2.0]])
 
 
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
 class TestC(unittest.TestCase):
     """The classic C code of the Type, in a module of several nodes."""
 
