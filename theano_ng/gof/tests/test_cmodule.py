@@ -277,7 +277,10 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             self.assertEqual((gxx.gcc_version(), gxx.gcc_llvm(), gxx.GCC_compiler.compile_args()), ("", None, []))
         self.assertEqual(caught, [])
         compilers._warned.discard("compiler")
-        with config.change_flags(cxx="/no/such/g++"), self.assertWarnsRegex(UserWarning, "'/no/such/g\\+\\+'.*is not there"):
+        with (
+            config.change_flags(cxx="/no/such/g++"),
+            self.assertWarnsRegex(UserWarning, "'/no/such/g\\+\\+'.*is not there"),
+        ):
             self.assertFalse(cmodule.compiler_available())
         self.assertTrue(cmodule.compiler_available())
 

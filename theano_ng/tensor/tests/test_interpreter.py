@@ -174,7 +174,9 @@ class TestPrograms(unittest.TestCase):
         """Operations that are correctly rounded give the bits of the compiled kernel, contracted products and sums included."""
         self.compare(EXACT, 150, 1, 0)
         self.compare([scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 60, 2, 0, ("float32", "float64"))
-        self.compare([scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, 0, ("int8", "uint16", "int32", "int64"))
+        self.compare(
+            [scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, 0, ("int8", "uint16", "int32", "int64")
+        )
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions(self):
