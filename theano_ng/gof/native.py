@@ -12,7 +12,7 @@ from typing import NamedTuple
 from theano_ng.gof import _native
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
-from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
+from theano_ng.gof.compiler.kernelcache import LoadedKernel, load_kernels, rename_symbol
 from theano_ng.gof.compiler.toolchain import find_toolchain
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
@@ -52,21 +52,6 @@ class Kernel(NamedTuple):
     interpreted: object = None
 
 
-class LoadedKernel(NamedTuple):
-    """What runs in place of a `Kernel`.
-
-    Attributes
-    ----------
-    address : int
-        Of a C function.
-    program : int
-        Of the program that it reads, if it is an interpreter; goes into the word `program`. 0: it was compiled.
-    """
-
-    address: int
-    program: int = 0
-
-
 def obtain_kernels(kernels):
     """Have kernels compiled; or interpreted, where there is no compiler, or until they are compiled (`config.tiered`).
 
@@ -86,10 +71,10 @@ def obtain_kernels(kernels):
     """
     if find_toolchain() is None:
         loaded = [kernel.interpreted and kernel.interpreted() for kernel in kernels]
-    elif config.tiered == "off":
+    elif config.tiered == "off" or not background.AVAILABLE:
         loaded = [None] * len(kernels)
     else:
-        loaded = [LoadedKernel(k) if isinstance(k, int) else k for k in background.obtain(kernels)]
+        loaded = background.obtain(kernels)
     missing = [kernel for kernel, found in zip(kernels, loaded) if not found]
     compiled = iter(load_kernels(missing) if missing else ())
     return [found or LoadedKernel(next(compiled)) for found in loaded]

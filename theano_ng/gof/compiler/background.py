@@ -15,21 +15,28 @@ from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
 from theano_ng.gof import _native
 from theano_ng.gof.compiler import trust
-from theano_ng.gof.compiler.kernelcache import get_kernel_cache, unit_command, unit_source
+from theano_ng.gof.compiler.kernelcache import LoadedKernel, get_kernel_cache, unit_command, unit_source, units
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, spawn_environment, warn_once
+
+# Whether a process can be started for the compiler: not where this system, or a program that Python is a part of, has no way to.
+AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
 
 _ATTEMPTS = 2  # a compiler that was killed is started once more
 _PATIENCE = 120.0  # seconds after which what another process compiles is given up
+_SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # in commands, before the files have names
 
 
 class Job:
-    """Kernels that one process compiles.
+    """Kernels that one process compiles, with the flags that are in effect when this is made: their keys tell of these.
 
-    Attributes
+    Parameters
     ----------
     cache : KernelCache
     kernels : dict
-        Key -> Kernel.
+        Key -> Kernel, of one unit.
+
+    Attributes
+    ----------
     path : str
         Of the file that tells the process what to do.
     pid : int or None
@@ -37,10 +44,17 @@ class Job:
     attempt : int
     """
 
-    def __init__(self, cache, kernels, attempt=1):
-        self.cache, self.kernels, self.attempt = cache, kernels, attempt
-        self.path = self.pid = None
-        self.started = time.monotonic()
+    def __init__(self, cache, kernels):
+        self.cache, self.kernels, self.attempt = cache, kernels, 1
+        self.toolchain = require_toolchain()
+        self._template = unit_command(next(iter(kernels.values())), self.toolchain, _SOURCE, _OUTPUT)
+        self.path = self.pid = self.command = self.started = None
+
+    def part(self, key):
+        """A job for one of the kernels."""
+        job = Job.__new__(Job)
+        job.__dict__.update(self.__dict__, kernels={key: self.kernels[key]}, attempt=1)
+        return job
 
     def start(self):
         """Start the compiler.
@@ -52,22 +66,23 @@ class Job:
         """
         import json
 
-        toolchain, directory = require_toolchain(), self.cache.directory
+        directory = self.cache.directory
         trust.make_directory(directory)
-        toolchain.recall(directory)
+        self.toolchain.recall(directory)
         stem = os.path.join(directory, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
-        first = next(iter(self.kernels.values()))
-        source, output = stem + (".cpp" if first.language == "c++" else ".c"), stem + ".so"
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(unit_source(self.kernels, toolchain))
+        language = next(iter(self.kernels.values())).language
+        names = {_SOURCE: stem + (".cpp" if language == "c++" else ".c"), _OUTPUT: stem + ".so"}
+        self.command = [names.get(word, word) for word in self._template if word not in self.toolchain.dropped]
+        with open(names[_SOURCE], "w", encoding="utf-8") as file:
+            file.write(unit_source(self.kernels, self.toolchain))
         job = dict(
             directory=directory,
             stem=stem,
-            source=source,
-            output=output,
+            source=names[_SOURCE],
+            output=names[_OUTPUT],
             lock=os.path.join(directory, "lock-" + blake2b("".join(self.kernels).encode(), 12).hexdigest()),
             keys=list(self.kernels),
-            command=unit_command(first, toolchain, source, output),
+            command=self.command,
             digest_size=blake2b().digest_size,
         )
         self.path = stem + ".json"
@@ -82,6 +97,7 @@ class Job:
             file_actions=devnull,
             setsid=True,
         )
+        self.started = time.monotonic()
 
     def ended(self):
         """Whether the process has ended, or another one's should have."""
@@ -103,6 +119,11 @@ class Job:
             except OSError:
                 pass
 
+    def has_unknown_flags(self):
+        """Whether the compiler refuses flags of the command, which is why it failed; the next start leaves them out."""
+        found = self.toolchain.probe(self.cache.directory)
+        return found or not set(self.command).isdisjoint(self.toolchain.dropped)
+
     def failure(self):
         """The CompileError that the process left behind; None when it was killed."""
         import json
@@ -113,9 +134,7 @@ class Job:
             os.unlink(self.path + ".failed")
         except (OSError, ValueError):
             return None
-        toolchain = require_toolchain()
-        command = unit_command(next(iter(self.kernels.values())), toolchain, "", "")
-        return CompileError(command, said["status"], said["output"], unit_source(self.kernels, toolchain))
+        return CompileError(self.command, said["status"], said["output"], unit_source(self.kernels, self.toolchain))
 
 
 class Background:
@@ -129,7 +148,7 @@ class Background:
 
     def __init__(self):
         self.programs = {}
-        self._queue = {}  # key -> (cache, kernel), not started yet
+        self._queue = []  # jobs that have not been started yet
         self._jobs = []
         self._watched = False
         self._changed = threading.Condition()
@@ -143,18 +162,15 @@ class Background:
             Key -> (Kernel, address of a program).
         """
         with self._changed:
-            cache, todo = get_kernel_cache(), {}
-            for key, (kernel, program) in kernels.items():
-                known = key in self.programs
+            todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.programs}
+            for key, (_, program) in kernels.items():
                 self.programs.setdefault(key, set()).add(program)
-                if not known:
-                    todo[key] = (cache, kernel)
-            self._queue.update(todo)
+            self._queue += [Job(get_kernel_cache(), group) for group in units(todo)]
             self._start()
             self._have_watched()
 
     def wait(self, timeout=None):
-        """Wait until nothing is being compiled.
+        """Wait until nothing is being compiled, and all that was compiled is in use.
 
         Parameters
         ----------
@@ -164,22 +180,15 @@ class Background:
         Returns
         -------
         bool
-            Whether that is so.
+            False where something is still being compiled after that time.
         """
         with self._changed:
             return self._changed.wait_for(lambda: not (self._jobs or self._queue), timeout)
 
     def _start(self):
-        """Start what is queued, if there are processors for it: kernels of one kind together."""
+        """Start what is queued, if there are processors for it."""
         while self._queue and len(self._jobs) < (os.cpu_count() or 1):
-            groups = {}
-            for key, (cache, kernel) in self._queue.items():
-                groups.setdefault((id(cache), kernel[2:3] + kernel[3:4] + kernel[5:7]), {})[key] = (cache, kernel)
-            group = next(iter(groups.values()))
-            for key in group:
-                del self._queue[key]
-            cache = next(iter(group.values()))[0]
-            self._launch(Job(cache, {key: kernel for key, (_, kernel) in group.items()}))
+            self._launch(self._queue.pop(0))
 
     def _launch(self, job):
         if all(job.cache.address(key) for key in job.kernels):
@@ -209,9 +218,10 @@ class Background:
         while True:
             time.sleep(pause)
             with self._changed:
-                done = [job for job in self._jobs if self._finished(job)]
+                done = [job for job in list(self._jobs) if self._settled(job)]
+                for job in done:
+                    self._jobs.remove(job)  # the first one: it may have been started once more
                 if done:
-                    self._jobs = [job for job in self._jobs if job not in done]
                     self._start()
                     pause = 0.002
                 if not self._jobs and not self._queue:
@@ -219,6 +229,14 @@ class Background:
                     self._changed.notify_all()
                     return
             pause = min(1.2 * pause, 0.05)
+
+    def _settled(self, job):
+        """Whether a job has finished, or failed in a way that nobody has thought of: others are to be looked after all the same."""
+        try:
+            return self._finished(job)
+        except Exception as error:
+            self._give_up(job, error)
+            return True
 
     def _finished(self, job):
         """Whether nothing is left to wait for; what is there is put to use."""
@@ -232,11 +250,14 @@ class Background:
         failure = job.failure()
         job.clean()
         if failure is None and job.attempt < _ATTEMPTS:
-            self._launch(Job(job.cache, job.kernels, job.attempt + 1))
+            job.attempt += 1
+            self._launch(job)
+        elif failure is not None and job.has_unknown_flags():
+            self._launch(job)
         elif failure is not None and len(job.kernels) > 1:
             # Alone, each tells whether it is at fault.
-            for key, kernel in job.kernels.items():
-                self._launch(Job(job.cache, {key: kernel}))
+            for key in job.kernels:
+                self._launch(job.part(key))
         else:
             self._give_up(job, failure or "the compiler was killed")
         return True
@@ -270,6 +291,7 @@ class Background:
 
 
 _background = Background()
+wait_for_kernels = _background.wait
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_background.after_fork)
 
@@ -290,26 +312,10 @@ def obtain(kernels):
     for kernel in kernels:
         key = cache.key(kernel)
         address = 0 if config.tiered == "on" and kernel.interpreted else cache.address(key)
-        loaded = address or (kernel.interpreted and kernel.interpreted())
-        if loaded and not address:
+        loaded = LoadedKernel(address) if address else kernel.interpreted and kernel.interpreted()
+        if loaded and loaded.program:
             wanted[key] = (kernel, loaded.program)
         found.append(loaded or None)
     if wanted:
         _background.want(wanted)
     return found
-
-
-def wait_for_kernels(timeout=None):
-    """Wait until all that is compiled in the background is in use.
-
-    Parameters
-    ----------
-    timeout : float, optional
-        Seconds.
-
-    Returns
-    -------
-    bool
-        False where something is still being compiled after that time.
-    """
-    return _background.wait(timeout)

@@ -13,6 +13,7 @@ long goes ahead without.
 
 import os
 import time
+from typing import NamedTuple
 
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
@@ -49,6 +50,21 @@ def kernel_prologue():
         included = "complex_numbers.h"
         _prologue = c_include_text("kernel_prologue.h").replace('#include "%s"\n' % included, c_include_text(included))
     return _prologue
+
+
+class LoadedKernel(NamedTuple):
+    """What runs in place of a `Kernel`.
+
+    Attributes
+    ----------
+    address : int
+        Of a C function.
+    program : int
+        Of the program that it reads, if it is an interpreter; goes into the word `program`. 0: it was compiled.
+    """
+
+    address: int
+    program: int = 0
 
 
 class KernelCache:
@@ -93,11 +109,8 @@ class KernelCache:
             if key not in self._addresses and key not in missing and not self._find(key):
                 missing[key] = kernel
         if missing:
-            groups = {}
-            for key, kernel in missing.items():
-                kind = (kernel.language, tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))
-                groups.setdefault(kind, {})[key] = kernel
-            for i, group in enumerate(groups.values()):
+            groups = units(missing)
+            for i, group in enumerate(groups):
                 progress.task.calling_compiler(_names(group), i + 1, len(groups))
                 self._build(group, toolchain)
         return [self._addresses[key] for key in keys]
@@ -284,6 +297,25 @@ class KernelCache:
         temporary = os.path.join(self.directory, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
         os.symlink(unit, temporary)
         os.replace(temporary, path)
+
+
+def units(kernels):
+    """Divide kernels into those that one call of the compiler can take together.
+
+    Parameters
+    ----------
+    kernels : dict
+        Key -> Kernel.
+
+    Returns
+    -------
+    list of dict
+    """
+    groups = {}
+    for key, kernel in kernels.items():
+        kind = (kernel.language, tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))
+        groups.setdefault(kind, {})[key] = kernel
+    return list(groups.values())
 
 
 def linked_unit(path):

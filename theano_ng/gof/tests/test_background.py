@@ -15,11 +15,15 @@ import theano_ng.tensor as T
 from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
 from theano_ng.gof.compiler import background
+from theano_ng.gof.compiler.kernelcache import KernelCache
+from theano_ng.gof.native import Kernel
 
 HEAD = """
 import os, signal, sys, time, threading
 import numpy as np, theano_ng as theano, theano_ng.tensor as T
 from theano_ng.gof.compiler import background
+from theano_ng.gof.compiler.kernelcache import KernelCache
+from theano_ng.gof.native import Kernel
 x = T.dvector("x")
 values = np.linspace(0, 1, 1000)
 def function(k):
@@ -133,6 +137,41 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
             self.fail("left: %s" % names)
         self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
 
+    @unittest.skipUnless(sys.platform.startswith("linux"), "the compiler is wrapped by a shell script")
+    def test_compiler_that_does_not_know_a_flag(self):
+        """It is asked which ones it knows, and called without the others."""
+        wrapper = os.path.join(self.folder, "compiler")
+        with open(wrapper, "w") as file:
+            file.write(
+                "#!/bin/sh\nfor word; do if [ $word = -fno-tree-sink ]; then echo 'error: no such flag'; exit 1; fi; done\n"
+                'exec %s "$@"\n' % config.cxx
+            )
+        os.chmod(wrapper, 0o700)
+        out = self.run_program(
+            "f = function(3); f(values); assert background.wait_for_kernels(60); f(values); print(interpreted(f), len(units()))",
+            "tiered=auto,cxx=" + wrapper,
+        )
+        self.assertEqual(out, ["0", "1"])
+
+    def test_what_nobody_has_thought_of(self):
+        """An error in looking after one function's kernels is a warning, and the next function's are looked after."""
+        out = self.run_program(
+            """
+import warnings
+from unittest import mock
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with mock.patch.object(background.Job, "ended", side_effect=RuntimeError("unheard of")):
+        f = function(3)
+        assert background.wait_for_kernels(60)
+    f(values)
+    g = function(4)
+    assert background.wait_for_kernels(60)
+print(sum("unheard of" in str(w.message) for w in caught), interpreted(g), len(units()) >= 1)
+"""
+        )
+        self.assertEqual(out, ["1", "0", "True"])
+
     def test_threads(self):
         """Four threads call a function while its kernel is put in."""
         out = self.run_program(
@@ -200,6 +239,23 @@ print(len(units()), interpreted(f), len(left))
 
 @unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
 class TestFailure(unittest.TestCase):
+    def test_flags_are_those_of_the_request(self):
+        """What is compiled later is compiled with the flags that its key tells of, and a temporary lack of a compiler does no harm."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        cache, kernel = KernelCache(folder.name), Kernel("void KERNEL(void) { }")
+        with change_flags(**{"gcc.cxxflags": "-DONE"}):
+            job = background.Job(cache, {cache.key(kernel): kernel})
+        with change_flags(cxx="", **{"gcc.cxxflags": "-DTWO"}):
+            job.start()
+            while not job.ended():
+                time.sleep(0.01)
+            self.assertIsNone(job.failure())
+        self.assertIn("-DONE", job.command)
+        self.assertNotIn("-DTWO", job.command)
+        with change_flags(**{"gcc.cxxflags": "-DONE"}):
+            self.assertNotEqual(cache.address(cache.key(kernel)), 0)
+
     def test_compiler_error(self):
         """A kernel that the compiler refuses is one warning, which names the file of the listing; the function goes on."""
         x = T.dvector("x")
