@@ -5,7 +5,7 @@ import time
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports, toolbox, utils
 from theano_ng.gof.clients import Clients
-from theano_ng.gof.graph import Constant
+from theano_ng.gof.graph import Constant, Drawable
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.pickling import Covering
 from theano_ng.gof.toolbox import AlreadyThere, InconsistencyError
@@ -41,7 +41,7 @@ class MissingInputError(Exception):
         self.variable = variable
 
 
-class FunctionGraph(object2):
+class FunctionGraph(Drawable, object2):
     """The subgraph bound by inputs and outputs, with the means to change it.
 
     Parameters
@@ -597,14 +597,6 @@ class FunctionGraph(object2):
 
     def __repr__(self):
         return self.__str__()
-
-    def _repr_svg_(self):
-        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
-        return ports.graph_picture(self)
-
-    def _repr_html_(self):
-        """An outline for notebooks that have no picture."""
-        return ports.graph_outline(self)
 
     def __getstate__(self):
         state = self.__dict__.copy()

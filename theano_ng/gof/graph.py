@@ -30,7 +30,21 @@ class _NoParams:
 NoParams = _NoParams()
 
 
-class Node(object2):
+class Drawable:
+    """What notebooks show as a picture of a graph, or as an outline of it."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self):
+        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
+        return ports.graph_picture(self)
+
+    def _repr_html_(self):
+        """An outline for notebooks that have no picture."""
+        return ports.graph_outline(self)
+
+
+class Node(Drawable, object2):
     """A node of a graph.
 
     Variables are the data, Apply nodes the computations. Each node keeps track of its parents via `Variable.owner` and `Apply.inputs`,
@@ -51,14 +65,6 @@ class Node(object2):
         copy = self.__class__.__new__(self.__class__)
         copy.__dict__.update(self.__dict__)
         return copy
-
-    def _repr_svg_(self):
-        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
-        return ports.graph_picture(self)
-
-    def _repr_html_(self):
-        """An outline for notebooks that have no picture."""
-        return ports.graph_outline(self)
 
 
 class Apply(Node):

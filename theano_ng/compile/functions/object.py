@@ -7,8 +7,8 @@ from theano_ng.compile._function import FunctionBase
 from theano_ng.compile.functions.copying import copy_function
 from theano_ng.compile.functions.inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
 from theano_ng.configdefaults import config
-from theano_ng.gof import link, ports
-from theano_ng.gof.graph import Constant
+from theano_ng.gof import link
+from theano_ng.gof.graph import Constant, Drawable
 from theano_ng.gof.op import ops_with_inner_function
 from theano_ng.gof.utils import get_variable_trace_string
 
@@ -20,7 +20,7 @@ def _listed(texts, most=8):
     return ", ".join(texts)
 
 
-class Function(FunctionBase):
+class Function(Drawable, FunctionBase):
     """A compiled function.
 
     Parameters
@@ -350,14 +350,6 @@ class Function(FunctionBase):
                 sync = getattr(container.storage[0], "sync", None)
                 if sync is not None:
                     sync()
-
-    def _repr_svg_(self):
-        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
-        return ports.graph_picture(self)
-
-    def _repr_html_(self):
-        """An outline for notebooks that have no picture."""
-        return ports.graph_outline(self)
 
     def __repr__(self):
         """Name, inputs, outputs and updates, and how large the graph is."""

@@ -81,12 +81,11 @@ def bits_of(array):
 
 def ulps(x, y):
     """How many numbers lie between those of two float arrays."""
-    kind = "i%d" % x.dtype.itemsize
-    a, b = [
-        np.where(v.view(kind) < 0, np.iinfo(kind).min - v.view(kind), v.view(kind)).astype("float64") for v in (x, y)
-    ]
-    both_nan = np.isnan(x) & np.isnan(y)
-    return np.where(both_nan, 0, np.abs(a - b))
+    bits = np.dtype("u%d" % x.dtype.itemsize)
+    top = bits.type(1 << (8 * bits.itemsize - 1))
+    # Bits in the order of the numbers; -0 and 0 are neighbours.
+    a, b = [np.where(v.view(bits) & top, ~v.view(bits), v.view(bits) | top) for v in (x, y)]
+    return np.where(np.isnan(x) & np.isnan(y), bits.type(0), np.maximum(a, b) - np.minimum(a, b))
 
 
 def run(node, values, loaded=None):
@@ -148,7 +147,7 @@ class TestPrograms(unittest.TestCase):
                     inplace[j] = i
         return Elemwise(op, inplace).make_node(*variables), values
 
-    def compare(self, ops, count, seed, tolerance, dtypes=DTYPES):
+    def compare(self, ops, count, seed, dtypes=DTYPES):
         rng, compared = np.random.RandomState(seed), 0
         while compared < count:
             node, values = self.random_node(rng, ops, dtypes)
@@ -164,23 +163,18 @@ class TestPrograms(unittest.TestCase):
             for k, (x, y) in enumerate(zip(got, expected)):
                 message = "%d: output %d of %s on %s" % (compared, k, node.op, [v.dtype.name for v in values])
                 self.assertEqual((x.dtype, x.shape, x.strides), (y.dtype, y.shape, y.strides), message)
-                if tolerance == 0 or x.dtype.kind != "f":
-                    np.testing.assert_array_equal(bits_of(x), bits_of(y), err_msg=message)
-                else:
-                    self.assertLessEqual(ulps(x, y).max(initial=0), tolerance, message)
+                np.testing.assert_array_equal(bits_of(x), bits_of(y), err_msg=message)
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_kernels(self):
         """Operations that are correctly rounded give the bits of the compiled kernel, contracted products and sums included."""
-        self.compare(EXACT, 150, 1, 0)
-        self.compare([scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 60, 2, 0, ("float32", "float64"))
-        self.compare(
-            [scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, 0, ("int8", "uint16", "int32", "int64")
-        )
+        self.compare(EXACT, 150, 1)
+        self.compare([scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 60, 2, ("float32", "float64"))
+        self.compare([scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, ("int8", "uint16", "int32", "int64"))
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions(self):
-        """Functions of libm and ours differ from the compiled kernel by the last digits at most: vectors may have other lengths."""
+        """Functions of libm and ours differ from the compiled kernel by the last digit at most: vectors may have other lengths."""
         rng, compared = np.random.RandomState(3), 0
         for op in primitives._registered.values():
             for dtype in ("float32", "float64"):
@@ -194,7 +188,9 @@ class TestPrograms(unittest.TestCase):
                 self.assertIsNotNone(loaded, op)
                 (x,), (y,) = run(node, values), run(node, values, loaded)
                 if x.dtype.kind == "f":
-                    self.assertLessEqual(ulps(x, y).max(), 4, (op, dtype))
+                    # The gamma function squares a power, which the C library's vectors of each length compute to 4 units in their own way.
+                    most = 8 if op == scalar.gamma else 1
+                    self.assertLessEqual(ulps(x, y).max(), most, (op, dtype))
                 else:
                     np.testing.assert_array_equal(x, y, err_msg=str(op))
                 compared += 1
