@@ -89,6 +89,13 @@ typedef struct device_table {
 
 extern const device_table device_cuda, device_opencl, device_stub;
 
+/* What Python found, for the back ends: the path of a shared library ("opencl", "cuda", "nvrtc"), and the text in front of kernels ("opencl", "cuda"). NULL for
+ * a library that the system's loader is left to find; "" for a dialect that nobody set. */
+const char *device_library(const char *which);
+const char *device_dialect(const char *table);
+int device_set_library(const char *which, const char *path);
+int device_set_dialect(const char *table, const char *text);
+
 /* Puts a sentence into the error of a device, and returns the code. */
 int device_failed(device *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
