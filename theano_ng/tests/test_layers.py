@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 FLOORS = (
     (
         "ground",
-        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount",
+        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"
+        " gpuarray.device",
     ),
     ("flags", "configparser configdefaults misc.safe_asarray"),
     (

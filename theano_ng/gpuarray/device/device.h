@@ -71,7 +71,7 @@ typedef struct device_table {
     int (*copy)(device *, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size);
     int (*fill)(device *, device_memory, size_t offset, size_t size, uint8_t byte);
 
-    /* A program of kernels, of a text (in the dialect of kernels/cluda.h, which the back end puts in front unless the flags say that it is its own
+    /* A program of kernels, of a text (in the dialect of cluda_cuda.h and cluda_opencl.h, which the back end puts in front unless the flags say that it is its own
      * language), or of a binary that this function once gave. `options` are words for the compiler, such as "-g". A text that does not compile is
      * GA_IMPL_ERROR with the compiler's words in `log`; a binary that is not accepted is GA_INVALID_ERROR. */
     int (*build)(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *);
@@ -98,5 +98,14 @@ int device_set_dialect(const char *table, const char *text);
 
 /* Puts a sentence into the error of a device, and returns the code. */
 int device_failed(device *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* What Python knows and back ends ask for before they open anything: names and values of loader.settings(). "cuda", "opencl", "nvrtc13" are paths of
+ * libraries; "cluda.cuda" and "cluda.opencl" the texts in front of kernels. A value of NULL takes it back. GA_MEMORY_ERROR when there is no memory
+ * for it. */
+int device_set(const char *name, const char *value);
+/* NULL: nobody said so. Good until it is set again. */
+const char *device_setting(const char *name);
+/* Opens the library that a setting names, else `soname` as the system finds it. NULL: `device->error` says why. */
+void *device_library(device *, const char *setting, const char *soname);
 
 #endif
