@@ -27,16 +27,16 @@ struct _gpudata {
     size_t size;         /* bytes that were asked for */
     int64_t references;
     struct block *block; /* of the pool; NULL: of somebody else, who is `owner` */
-    void *owner;         /* a PyObject that keeps foreign memory alive */
+    void *owner;         /* what keeps foreign memory alive, and how it is told that nobody needs it any more */
+    void (*free_owner)(void *);
 };
 
 struct _gpukernel {
-    gpucontext *context; /* borrowed where the context itself keeps the kernel, else a reference */
+    gpucontext *context; /* holds a reference */
     device_kernel kernel;
     int64_t references;
-    int holds_context;
     unsigned count;
-    int *types;
+    int types[];
 };
 
 /* Puts a sentence into the context; returns the code. */
@@ -45,6 +45,11 @@ int context_failed(gpucontext *, int code, const char *format, ...) __attribute_
 int context_checked(gpucontext *, int code);
 /* Whether the context can be used: GA_INVALID_ERROR in a child of a fork, and after it is closed. */
 int context_usable(gpucontext *);
+
+/* Forgets the kernels that array.c has built. */
+void copiers_free(gpucontext *);
+/* A text with numbers in front of its lines, and what the compiler said of it; malloc'd. */
+char *numbered_listing(const char *text, const char *log);
 
 /* The pool: blocks of a context that are free and can be had again at once, since its work is done in order. Nothing here waits.
  *

@@ -1,0 +1,620 @@
+/* Arrays: views, which are arithmetic on lengths and strides, and copies, for which kernels are written (for a pair of types and a number of axes) and kept
+ * by the context. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "context.h"
+
+/* ---- records ---- */
+
+int GpuArray_is_c_contiguous(const GpuArray *a)
+{
+    ssize_t step = (ssize_t)GpuArray_ITEMSIZE(a);
+    for (unsigned i = 0; i < a->nd; ++i)
+        if (a->dimensions[i] == 0)
+            return 1;
+    for (unsigned i = a->nd; i-- > 0;) {
+        if (a->dimensions[i] != 1 && a->strides[i] != step)
+            return 0;
+        step *= (ssize_t)a->dimensions[i];
+    }
+    return 1;
+}
+
+int GpuArray_is_f_contiguous(const GpuArray *a)
+{
+    ssize_t step = (ssize_t)GpuArray_ITEMSIZE(a);
+    for (unsigned i = 0; i < a->nd; ++i)
+        if (a->dimensions[i] == 0)
+            return 1;
+    for (unsigned i = 0; i < a->nd; ++i) {
+        if (a->dimensions[i] != 1 && a->strides[i] != step)
+            return 0;
+        step *= (ssize_t)a->dimensions[i];
+    }
+    return 1;
+}
+
+void GpuArray_fix_flags(GpuArray *a)
+{
+    size_t size = GpuArray_ITEMSIZE(a), aligned = a->offset % (size ? size : 1) == 0;
+    for (unsigned i = 0; i < a->nd; ++i)
+        aligned &= a->dimensions[i] < 2 || a->strides[i] % (ssize_t)(size ? size : 1) == 0;
+    a->flags &= GA_WRITEABLE;
+    a->flags |= (aligned ? GA_ALIGNED : 0) | (GpuArray_is_c_contiguous(a) ? GA_C_CONTIGUOUS : 0) | (GpuArray_is_f_contiguous(a) ? GA_F_CONTIGUOUS : 0);
+}
+
+/* Lengths and strides have one block of memory, which begins with the lengths. */
+static int array_axes(GpuArray *a, unsigned nd)
+{
+    a->nd = nd;
+    a->dimensions = malloc((nd ? nd : 1) * (sizeof *a->dimensions + sizeof *a->strides));
+    a->strides = (ssize_t *)(a->dimensions + nd);
+    return a->dimensions == NULL ? GA_MEMORY_ERROR : GA_NO_ERROR;
+}
+
+void GpuArray_clear(GpuArray *a)
+{
+    gpudata_release(a->data);
+    free(a->dimensions);
+    memset(a, 0, sizeof *a);
+}
+
+gpucontext *GpuArray_context(const GpuArray *a)
+{
+    return a->data->context;
+}
+
+const char *GpuArray_error(const GpuArray *a, int code)
+{
+    return gpucontext_error(a->data == NULL ? NULL : a->data->context, code);
+}
+
+static size_t elements(const GpuArray *a)
+{
+    size_t n = 1;
+    for (unsigned i = 0; i < a->nd; ++i)
+        n *= a->dimensions[i];
+    return n;
+}
+
+/* ---- new arrays ---- */
+
+int GpuArray_empty(GpuArray *a, gpucontext *ctx, int typecode, unsigned nd, const size_t *dims, ga_order order)
+{
+    size_t item = gpuarray_get_elsize(typecode), size = item;
+    int code, empty = 0;
+    memset(a, 0, sizeof *a);
+    if (item == 0 || typecode == GA_BUFFER)
+        return context_failed(ctx, GA_VALUE_ERROR, "there are no arrays of type %d", typecode);
+    if (nd > GA_MAX_DIMS)
+        return context_failed(ctx, GA_VALUE_ERROR, "an array has at most %d axes, not %u", GA_MAX_DIMS, nd);
+    for (unsigned i = 0; i < nd; ++i)
+        empty |= dims[i] == 0;
+    for (unsigned i = 0; i < nd && !empty; ++i)
+        if (__builtin_mul_overflow(size, dims[i], &size) || size > PTRDIFF_MAX)
+            return context_failed(ctx, GA_XLARGE_ERROR, "an array with more bytes than can be counted");
+    if (empty)
+        size = 0;
+    if (array_axes(a, nd) != GA_NO_ERROR)
+        return context_failed(ctx, GA_MEMORY_ERROR, "out of memory");
+    ssize_t step = (ssize_t)item;
+    for (unsigned i = 0; i < nd; ++i) {
+        unsigned axis = order == GA_F_ORDER ? i : nd - 1 - i;
+        a->dimensions[axis] = dims[axis];
+        a->strides[axis] = step;
+        step *= dims[axis] > 0 ? (ssize_t)dims[axis] : 1;
+    }
+    a->typecode = typecode;
+    a->data = gpudata_alloc(ctx, size, NULL, 0, &code);
+    if (a->data == NULL) {
+        GpuArray_clear(a);
+        return code;
+    }
+    a->flags = GA_WRITEABLE;
+    GpuArray_fix_flags(a);
+    return GA_NO_ERROR;
+}
+
+int GpuArray_zeros(GpuArray *a, gpucontext *ctx, int typecode, unsigned nd, const size_t *dims, ga_order order)
+{
+    int code = GpuArray_empty(a, ctx, typecode, nd, dims, order);
+    if (code == GA_NO_ERROR && (code = gpudata_memset(a->data, 0, 0)) != GA_NO_ERROR)
+        GpuArray_clear(a);
+    return code;
+}
+
+int GpuArray_fromdata(GpuArray *a, gpudata *data, size_t offset, int typecode, unsigned nd, const size_t *dims, const ssize_t *strides, int writeable)
+{
+    size_t item = gpuarray_get_elsize(typecode);
+    ssize_t low = 0, high = 0;
+    int empty = 0;
+    memset(a, 0, sizeof *a);
+    if (item == 0 || typecode == GA_BUFFER)
+        return context_failed(data->context, GA_VALUE_ERROR, "there are no arrays of type %d", typecode);
+    if (nd > GA_MAX_DIMS)
+        return context_failed(data->context, GA_VALUE_ERROR, "an array has at most %d axes, not %u", GA_MAX_DIMS, nd);
+    for (unsigned i = 0; i < nd; ++i) {
+        ssize_t reach;
+        if (dims[i] == 0)
+            empty = 1;
+        else if (dims[i] > PTRDIFF_MAX || __builtin_mul_overflow((ssize_t)dims[i] - 1, strides[i], &reach)
+                 || __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+            return context_failed(data->context, GA_XLARGE_ERROR, "an array with more bytes than can be counted");
+    }
+    if (empty ? offset > data->size : (ssize_t)offset + low < 0 || offset + (size_t)high + item > data->size)
+        return context_failed(data->context, GA_VALUE_ERROR, "an array of bytes %zd to %zu of memory that has %zu", (ssize_t)offset + low,
+                              offset + (size_t)high + item, data->size);
+    if (array_axes(a, nd) != GA_NO_ERROR)
+        return context_failed(data->context, GA_MEMORY_ERROR, "out of memory");
+    if (nd > 0) {
+        memcpy(a->dimensions, dims, nd * sizeof *dims);
+        memcpy(a->strides, strides, nd * sizeof *strides);
+    }
+    a->typecode = typecode;
+    a->offset = offset;
+    a->data = data;
+    gpudata_retain(data);
+    a->flags = writeable ? GA_WRITEABLE : 0;
+    GpuArray_fix_flags(a);
+    return GA_NO_ERROR;
+}
+
+/* ---- views ---- */
+
+int GpuArray_view(GpuArray *v, const GpuArray *a)
+{
+    return GpuArray_fromdata(v, a->data, a->offset, a->typecode, a->nd, a->dimensions, a->strides, a->flags & GA_WRITEABLE);
+}
+
+int GpuArray_index(GpuArray *r, const GpuArray *a, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps)
+{
+    size_t dims[GA_MAX_DIMS];
+    ssize_t strides[GA_MAX_DIMS], offset = (ssize_t)a->offset;
+    unsigned nd = 0;
+    memset(r, 0, sizeof *r);
+    for (unsigned i = 0; i < a->nd; ++i) {
+        ssize_t length = (ssize_t)a->dimensions[i], count = 0;
+        if (steps[i] == 0) {
+            if (starts[i] < 0 || starts[i] >= length)
+                return context_failed(a->data->context, GA_VALUE_ERROR, "index %zd is out of bounds for axis %u, which has %zd elements", starts[i], i, length);
+            offset += starts[i] * a->strides[i];
+            continue;
+        }
+        if (steps[i] > 0 && stops[i] > starts[i])
+            count = (stops[i] - starts[i] - 1) / steps[i] + 1;
+        else if (steps[i] < 0 && stops[i] < starts[i])
+            count = (starts[i] - stops[i] - 1) / -steps[i] + 1;
+        if (count > 0 && (starts[i] < 0 || starts[i] >= length || starts[i] + (count - 1) * steps[i] < 0 || starts[i] + (count - 1) * steps[i] >= length))
+            return context_failed(a->data->context, GA_VALUE_ERROR, "slice %zd:%zd:%zd is out of bounds for axis %u, which has %zd elements", starts[i],
+                                  stops[i], steps[i], i, length);
+        if (count > 0)
+            offset += starts[i] * a->strides[i];
+        dims[nd] = (size_t)count;
+        strides[nd++] = steps[i] * a->strides[i];
+    }
+    for (unsigned i = 0; i < nd; ++i)
+        if (dims[i] == 0)
+            offset = (ssize_t)a->offset;
+    return GpuArray_fromdata(r, a->data, (size_t)offset, a->typecode, nd, dims, strides, a->flags & GA_WRITEABLE);
+}
+
+int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
+{
+    size_t dims[GA_MAX_DIMS];
+    ssize_t strides[GA_MAX_DIMS];
+    uint32_t seen = 0;
+    memset(r, 0, sizeof *r);
+    for (unsigned i = 0; i < a->nd; ++i) {
+        unsigned axis = axes == NULL ? a->nd - 1 - i : axes[i];
+        if (axis >= a->nd || seen >> axis & 1)
+            return context_failed(a->data->context, GA_VALUE_ERROR, "the axes of a transposition have to be each of 0 to %d once", (int)a->nd - 1);
+        seen |= (uint32_t)1 << axis;
+        dims[i] = a->dimensions[axis];
+        strides[i] = a->strides[axis];
+    }
+    return GpuArray_fromdata(r, a->data, a->offset, a->typecode, a->nd, dims, strides, a->flags & GA_WRITEABLE);
+}
+
+/* The strides that make the same elements an array of other lengths, in C order; 0 where there are none. Axes of the old array that are one in memory are
+ * split and merged. */
+static int reshaped_strides(const GpuArray *a, unsigned nd, const size_t *dims, ssize_t *strides)
+{
+    size_t old_dims[GA_MAX_DIMS];
+    ssize_t old_strides[GA_MAX_DIMS];
+    unsigned n = 0, i = 0, j = 0;
+    for (unsigned k = 0; k < a->nd; ++k)
+        if (a->dimensions[k] != 1) {
+            old_dims[n] = a->dimensions[k];
+            old_strides[n++] = a->strides[k];
+        }
+    while (i < n && j < nd) {
+        unsigned from = i, to = j;
+        size_t before = old_dims[i++], after = dims[j++];
+        while (before != after) {
+            if (before < after) {
+                if (i == n)
+                    return 0;
+                before *= old_dims[i++];
+            }
+            else {
+                if (j == nd)
+                    return 0;
+                after *= dims[j++];
+            }
+        }
+        for (unsigned k = from; k + 1 < i; ++k)
+            if (old_strides[k] != (ssize_t)old_dims[k + 1] * old_strides[k + 1])
+                return 0;
+        strides[j - 1] = old_strides[i - 1];
+        for (unsigned k = j - 1; k > to; --k)
+            strides[k - 1] = strides[k] * (ssize_t)dims[k];
+    }
+    for (; j < nd; ++j)
+        strides[j] = j > 0 ? strides[j - 1] : (ssize_t)GpuArray_ITEMSIZE(a);
+    return 1;
+}
+
+int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *dims, ga_order order, int nocopy)
+{
+    ssize_t strides[GA_MAX_DIMS];
+    size_t size = 1;
+    memset(r, 0, sizeof *r);
+    if (nd > GA_MAX_DIMS)
+        return context_failed(a->data->context, GA_VALUE_ERROR, "an array has at most %d axes, not %u", GA_MAX_DIMS, nd);
+    for (unsigned i = 0; i < nd; ++i)
+        size *= dims[i];
+    if (size != elements(a))
+        return context_failed(a->data->context, GA_VALUE_ERROR, "an array of %zu elements cannot be one of %zu", elements(a), size);
+    if (order == GA_F_ORDER) {
+        /* The same in C order on reversed axes. */
+        GpuArray flipped, result;
+        size_t reversed[GA_MAX_DIMS];
+        for (unsigned i = 0; i < nd; ++i)
+            reversed[i] = dims[nd - 1 - i];
+        int code = GpuArray_transpose(&flipped, a, NULL);
+        if (code != GA_NO_ERROR)
+            return code;
+        code = GpuArray_reshape(&result, &flipped, nd, reversed, GA_C_ORDER, nocopy);
+        GpuArray_clear(&flipped);
+        if (code == GA_NO_ERROR) {
+            code = GpuArray_transpose(r, &result, NULL);
+            GpuArray_clear(&result);
+        }
+        return code;
+    }
+    if (size == 0) {
+        ssize_t step = (ssize_t)GpuArray_ITEMSIZE(a);
+        for (unsigned i = nd; i-- > 0; step *= dims[i] ? (ssize_t)dims[i] : 1)
+            strides[i] = step;
+    }
+    else if (!reshaped_strides(a, nd, dims, strides)) {
+        GpuArray copy;
+        if (nocopy)
+            return context_failed(a->data->context, GA_COPY_ERROR, "the array is not in one piece: to reshape it needs a copy");
+        int code = GpuArray_copy(&copy, a, GA_C_ORDER);
+        if (code != GA_NO_ERROR)
+            return code;
+        code = GpuArray_reshape(r, &copy, nd, dims, GA_C_ORDER, 1);
+        GpuArray_clear(&copy);
+        return code;
+    }
+    return GpuArray_fromdata(r, a->data, a->offset, a->typecode, nd, dims, strides, a->flags & GA_WRITEABLE);
+}
+
+int GpuArray_share(const GpuArray *a, const GpuArray *b)
+{
+    return a->data != NULL && a->data == b->data;
+}
+
+/* ---- kernels that copy ---- */
+
+struct copier {
+    struct copier *next;
+    int to, from, nd;
+    gpukernel *kernel;
+};
+
+void copiers_free(gpucontext *ctx)
+{
+    while (ctx->copiers != NULL) {
+        struct copier *c = ctx->copiers;
+        ctx->copiers = c->next;
+        free(c->kernel); /* without the reference to the context, which goes right now */
+        free(c);
+    }
+}
+
+static const char *type_name(int typecode)
+{
+    switch (typecode) {
+    case GA_BOOL: return "ga_bool";
+    case GA_BYTE: return "ga_byte";
+    case GA_UBYTE: return "ga_ubyte";
+    case GA_SHORT: return "ga_short";
+    case GA_USHORT: return "ga_ushort";
+    case GA_INT: return "ga_int";
+    case GA_UINT: return "ga_uint";
+    case GA_LONG: case GA_LONGLONG: return "ga_long";
+    case GA_ULONG: case GA_ULONGLONG: return "ga_ulong";
+    case GA_FLOAT: return "ga_float";
+    case GA_DOUBLE: return "ga_double";
+    case GA_HALF: return "ga_half";
+    default: return NULL;
+    }
+}
+
+/* Elements that are not converted are copied as integers of their size. */
+static int as_bits(int typecode)
+{
+    switch (gpuarray_get_elsize(typecode)) {
+    case 1: return GA_UBYTE;
+    case 2: return GA_USHORT;
+    case 4: return GA_UINT;
+    case 8: return GA_ULONG;
+    default: return typecode;
+    }
+}
+
+static int is_complex(int typecode)
+{
+    return typecode == GA_CFLOAT || typecode == GA_CDOUBLE;
+}
+
+/* The statements that copy one element at `f` to one at `t`. Complex numbers are pairs of reals. */
+static void write_element(char *text, size_t size, int to, int from)
+{
+    char value[160];
+    const char *part = type_name(from == GA_CFLOAT ? GA_FLOAT : from == GA_CDOUBLE ? GA_DOUBLE : from);
+    if (from == GA_HALF)
+        snprintf(value, sizeof value, "load_half((GLOBAL_MEM const ga_half *)f)");
+    else
+        snprintf(value, sizeof value, "*(GLOBAL_MEM const %s *)f", part);
+    if (is_complex(to)) {
+        const char *real = type_name(to == GA_CFLOAT ? GA_FLOAT : GA_DOUBLE);
+        if (is_complex(from))
+            snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = ((GLOBAL_MEM const %s *)f)[0]; ((GLOBAL_MEM %s *)t)[1] = ((GLOBAL_MEM const %s *)f)[1];", real,
+                     part, real, part);
+        else
+            snprintf(text, size, "((GLOBAL_MEM %s *)t)[0] = %s; ((GLOBAL_MEM %s *)t)[1] = 0;", real, value, real);
+    }
+    else if (to == GA_HALF)
+        snprintf(text, size, "store_half((GLOBAL_MEM ga_half *)t, (ga_float)%s);", value);
+    else if (to == GA_BOOL && from != GA_BOOL)
+        snprintf(text, size, "*(GLOBAL_MEM ga_bool *)t = (%s) != 0;", value);
+    else
+        snprintf(text, size, "*(GLOBAL_MEM %s *)t = (%s)%s;", type_name(to), type_name(to), value);
+}
+
+static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel **kernel)
+{
+    if (to == from && !is_complex(to))
+        to = from = as_bits(to);
+    for (struct copier *c = ctx->copiers; c != NULL; c = c->next)
+        if (c->to == to && c->from == from && c->nd == (int)nd) {
+            *kernel = c->kernel;
+            return GA_NO_ERROR;
+        }
+    struct copier *made = calloc(1, sizeof *made);
+    size_t size = 2048 + nd * 256;
+    char *text = malloc(size), *end = text, element[512], *log;
+    int types[5 + 3 * GA_MAX_DIMS] = {GA_BUFFER, GA_SIZE, GA_BUFFER, GA_SIZE, GA_SIZE};
+    const int *all = types;
+    const char *name = "copy_elements";
+    unsigned count = 5 + 3 * nd;
+    if (made == NULL || text == NULL) {
+        free(made);
+        free(text);
+        return context_failed(ctx, GA_MEMORY_ERROR, "out of memory");
+    }
+    end += sprintf(end, "KERNEL void copy_elements(GLOBAL_MEM char *to, ga_size to_offset, GLOBAL_MEM char *from, ga_size from_offset, ga_size n");
+    for (unsigned i = 0; i < nd; ++i) {
+        end += sprintf(end, ",\n    ga_size d%u, ga_ssize t%u, ga_ssize f%u", i, i, i);
+        types[5 + 3 * i] = GA_SIZE;
+        types[6 + 3 * i] = types[7 + 3 * i] = GA_SSIZE;
+    }
+    end += sprintf(end, ")\n{\n    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {\n        ga_size rest = i, k;\n"
+                        "        GLOBAL_MEM char *t = to + to_offset;\n        GLOBAL_MEM const char *f = from + from_offset;\n");
+    for (unsigned i = nd; i-- > 0;)
+        end += i > 0 ? sprintf(end, "        k = rest %% d%u; rest /= d%u; t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n", i, i, i, i)
+                     : sprintf(end, "        k = rest; t += (ga_ssize)k * t0; f += (ga_ssize)k * f0;\n");
+    write_element(element, sizeof element, to, from);
+    sprintf(end, "        %s\n    }\n}\n", element);
+    int doubles = to == GA_DOUBLE || from == GA_DOUBLE || to == GA_CDOUBLE || from == GA_CDOUBLE;
+    int code = gpukernel_build(ctx, text, doubles ? GA_USE_DOUBLE : 0, "", NULL, NULL, 1, &name, &count, &all, &made->kernel, &log);
+    free(log);
+    free(text);
+    if (code != GA_NO_ERROR) {
+        free(made);
+        return code;
+    }
+    ctx->references--; /* the context keeps it: no circle */
+    made->to = to;
+    made->from = from;
+    made->nd = (int)nd;
+    made->next = ctx->copiers;
+    ctx->copiers = made;
+    *kernel = made->kernel;
+    return GA_NO_ERROR;
+}
+
+/* Axes of length 1 are dropped, those that are one in both arrays merged. Returns how many are left. */
+static unsigned merge_axes(unsigned nd, size_t *dims, ssize_t *a, ssize_t *b)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < nd; ++i) {
+        if (dims[i] == 1)
+            continue;
+        if (n > 0 && a[n - 1] == a[i] * (ssize_t)dims[i] && b[n - 1] == b[i] * (ssize_t)dims[i]) {
+            dims[n - 1] *= dims[i];
+            a[n - 1] = a[i];
+            b[n - 1] = b[i];
+            continue;
+        }
+        dims[n] = dims[i];
+        a[n] = a[i];
+        b[n++] = b[i];
+    }
+    return n;
+}
+
+/* Copies `nd` axes of `dims` from strides `f` at `from` to strides `t` at `to`. */
+static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t *from_strides)
+{
+    gpucontext *ctx = to->data->context;
+    size_t dims[GA_MAX_DIMS], n = elements(to), groups = 0, group = 0, item = GpuArray_ITEMSIZE(to);
+    ssize_t t[GA_MAX_DIMS], f[GA_MAX_DIMS];
+    gpukernel *kernel;
+    if (n == 0)
+        return GA_NO_ERROR;
+    if (to->nd > 0) {
+        memcpy(dims, to->dimensions, to->nd * sizeof *dims);
+        memcpy(t, to->strides, to->nd * sizeof *t);
+        memcpy(f, from_strides, to->nd * sizeof *f);
+    }
+    unsigned nd = merge_axes(to->nd, dims, t, f);
+    if (to->typecode == from->typecode && (nd == 0 || (nd == 1 && t[0] == (ssize_t)item && f[0] == (ssize_t)item)))
+        return gpudata_move(to->data, to->offset, from->data, from->offset, n * item);
+    int code = copier_for(ctx, to->typecode, from->typecode, nd, &kernel);
+    if (code != GA_NO_ERROR)
+        return code;
+    void *args[5 + 3 * GA_MAX_DIMS] = {to->data, (void *)&to->offset, from->data, (void *)&from->offset, &n};
+    for (unsigned i = 0; i < nd; ++i) {
+        args[5 + 3 * i] = &dims[i];
+        args[6 + 3 * i] = &t[i];
+        args[7 + 3 * i] = &f[i];
+    }
+    gpukernel_sched(kernel, n, &groups, &group);
+    return gpukernel_call(kernel, 1, &groups, &group, 0, args);
+}
+
+/* The bytes between which an array lies in its memory. */
+static void extent(const GpuArray *a, ssize_t *low, ssize_t *high)
+{
+    *low = (ssize_t)a->offset;
+    *high = (ssize_t)(a->offset + GpuArray_ITEMSIZE(a));
+    for (unsigned i = 0; i < a->nd; ++i) {
+        ssize_t reach = ((ssize_t)a->dimensions[i] - 1) * a->strides[i];
+        *(reach < 0 ? low : high) += reach;
+    }
+}
+
+static int overlap(const GpuArray *a, const GpuArray *b)
+{
+    ssize_t low, high, other_low, other_high;
+    if (a->data != b->data)
+        return 0;
+    extent(a, &low, &high);
+    extent(b, &other_low, &other_high);
+    return low < other_high && other_low < high;
+}
+
+int GpuArray_setarray(GpuArray *a, const GpuArray *v)
+{
+    gpucontext *ctx = a->data->context;
+    ssize_t strides[GA_MAX_DIMS];
+    if (!GpuArray_ISWRITEABLE(a))
+        return context_failed(ctx, GA_READONLY_ERROR, "the array can only be read");
+    if (v->data->context != ctx)
+        return context_failed(ctx, GA_INVALID_ERROR, "arrays of two contexts, %s and %s", ctx->name, v->data->context->name);
+    if (!GpuArray_ISALIGNED(a) || !GpuArray_ISALIGNED(v))
+        return context_failed(ctx, GA_UNALIGNED_ERROR, "an array whose elements are not aligned cannot be converted or copied by a kernel");
+    if (is_complex(v->typecode) && !is_complex(a->typecode))
+        return context_failed(ctx, GA_VALUE_ERROR, "complex numbers cannot be put into an array of reals");
+    for (unsigned i = 0; i < v->nd; ++i) {
+        unsigned axis = a->nd - v->nd + i;
+        if (v->dimensions[i] != 1 && (v->nd > a->nd + i || v->dimensions[i] != a->dimensions[axis]))
+            return context_failed(ctx, GA_VALUE_ERROR, "lengths that do not fit: axis %u of the value has %zu elements", i, v->dimensions[i]);
+    }
+    for (unsigned axis = 0; axis < a->nd; ++axis) {
+        int i = (int)axis - (int)a->nd + (int)v->nd;
+        strides[axis] = i < 0 || v->dimensions[i] == 1 ? 0 : v->strides[i];
+    }
+    if (elements(a) > 0 && overlap(a, v)) {
+        GpuArray copy;
+        int code = GpuArray_copy(&copy, v, GA_C_ORDER);
+        if (code != GA_NO_ERROR)
+            return code;
+        code = GpuArray_setarray(a, &copy);
+        GpuArray_clear(&copy);
+        return code;
+    }
+    return copy_strided(a, v, strides);
+}
+
+int GpuArray_move(GpuArray *to, const GpuArray *from)
+{
+    int same = to->nd == from->nd;
+    for (unsigned i = 0; same && i < to->nd; ++i)
+        same = to->dimensions[i] == from->dimensions[i];
+    if (!same)
+        return context_failed(to->data->context, GA_VALUE_ERROR, "arrays of different lengths");
+    return GpuArray_setarray(to, from);
+}
+
+int GpuArray_copy(GpuArray *r, const GpuArray *a, ga_order order)
+{
+    if (order == GA_ANY_ORDER)
+        order = GpuArray_IS_F_CONTIGUOUS(a) && !GpuArray_IS_C_CONTIGUOUS(a) ? GA_F_ORDER : GA_C_ORDER;
+    int code = GpuArray_empty(r, a->data->context, a->typecode, a->nd, a->dimensions, order);
+    if (code == GA_NO_ERROR && (code = copy_strided(r, a, a->strides)) != GA_NO_ERROR)
+        GpuArray_clear(r);
+    return code;
+}
+
+/* ---- to and from elsewhere ---- */
+
+static int whole(const GpuArray *a, size_t size)
+{
+    gpucontext *ctx = a->data->context;
+    if (!GpuArray_ISONESEGMENT(a))
+        return context_failed(ctx, GA_UNSUPPORTED_ERROR, "the array is not in one piece");
+    if (size != elements(a) * GpuArray_ITEMSIZE(a))
+        return context_failed(ctx, GA_VALUE_ERROR, "%zu bytes for an array of %zu", size, elements(a) * GpuArray_ITEMSIZE(a));
+    return GA_NO_ERROR;
+}
+
+int GpuArray_write(GpuArray *to, const void *from, size_t size)
+{
+    int code = whole(to, size);
+    if (code == GA_NO_ERROR && !GpuArray_ISWRITEABLE(to))
+        code = context_failed(to->data->context, GA_READONLY_ERROR, "the array can only be read");
+    return code != GA_NO_ERROR ? code : gpudata_write(to->data, to->offset, from, size);
+}
+
+int GpuArray_read(void *to, size_t size, const GpuArray *from)
+{
+    int code = whole(from, size);
+    return code != GA_NO_ERROR ? code : gpudata_read(to, from->data, from->offset, size);
+}
+
+int GpuArray_memset(GpuArray *a, int byte)
+{
+    gpucontext *ctx = a->data->context;
+    size_t size = elements(a) * GpuArray_ITEMSIZE(a);
+    int code = whole(a, size);
+    if (code == GA_NO_ERROR && !GpuArray_ISWRITEABLE(a))
+        code = context_failed(ctx, GA_READONLY_ERROR, "the array can only be read");
+    if (code == GA_NO_ERROR)
+        code = context_usable(ctx);
+    if (code != GA_NO_ERROR || size == 0)
+        return code;
+    return context_checked(ctx, ctx->table->fill(ctx->device, a->data->memory, a->offset, size, (uint8_t)byte));
+}
+
+int GpuArray_transfer(GpuArray *to, const GpuArray *from)
+{
+    size_t size = elements(from) * GpuArray_ITEMSIZE(from);
+    int code = whole(to, size);
+    if (code == GA_NO_ERROR)
+        code = whole(from, size);
+    if (code == GA_NO_ERROR && to->typecode != from->typecode)
+        code = context_failed(to->data->context, GA_VALUE_ERROR, "arrays of different types");
+    return code != GA_NO_ERROR ? code : gpudata_transfer(to->data, to->offset, from->data, from->offset, size);
+}
+
+int GpuArray_sync(GpuArray *a)
+{
+    return gpudata_sync(a->data);
+}
