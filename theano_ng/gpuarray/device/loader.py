@@ -1,8 +1,7 @@
 """Where the shared libraries of devices are: drivers, compilers, and what NVIDIA's and OpenCL's wheels bring.
 
 Nothing here is a dependency: whoever asks for a device has installed its driver, and ``pip install 'theano_ng[cuda12]'``, ``[cuda13]`` or ``[opencl]``
-brings the rest. C code opens the libraries by itself (`device_library` in `device.h`); it is told the paths, and the texts that begin every
-kernel, by `settings`.
+brings the rest. C code opens the libraries by itself; it is told their paths (`libraries`), and the text in front of every kernel (`cluda`).
 """
 
 import functools
@@ -15,19 +14,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 _given = {}  # what `use` said
 
-# CUDA's major versions whose compiler is looked for. A driver runs what compilers of its own version and of older ones make.
+# CUDA's major versions whose compiler is looked for, the newest first.
 NVRTC_VERSIONS = (13, 12, 11)
 
 
 def use(which, path):
-    """Take this file for a library, before anything is looked for.
+    """Take this file for a library, whatever is installed.
 
     Parameters
     ----------
-    which : str
-        "cuda", "opencl", "nvrtc13", "nvrtc12", "nvrtc11", as in `settings`.
+    which : {"cuda", "nvrtc", "opencl"}
     path : str or None
-        None: forget it; look for the library again.
+        None: look for it again.
     """
     if path is None:
         _given.pop(which, None)
@@ -35,7 +33,7 @@ def use(which, path):
         _given[which] = os.fspath(path)
 
 
-def settings(device):
+def libraries(device):
     """What C code has to know before it opens a device.
 
     Parameters
@@ -45,16 +43,14 @@ def settings(device):
 
     Returns
     -------
-    dict of str to str
-        For `device_set`. What is not found is left out: C code then asks the system for the library, and says so if there is none.
+    dict of str to (str or None)
+        For `device_set_library`. None: not found; C code asks the system for it, and says so if there is none.
     """
-    found = {}
     if device.startswith("cuda"):
-        found = {"cuda": cuda(), "cluda.cuda": cluda("cuda")}
-        found.update(("nvrtc%d" % version, nvrtc(version)) for version in NVRTC_VERSIONS)
-    elif device.startswith("opencl"):
-        found = {"opencl": opencl(), "cluda.opencl": cluda("opencl")}
-    return {name: value for name, value in found.items() if value}
+        return {"cuda": cuda(), "nvrtc": nvrtc()}
+    if device.startswith("opencl"):
+        return {"opencl": opencl()}
+    return {}
 
 
 @functools.cache
@@ -70,12 +66,29 @@ def cuda():
     return _given.get("cuda") or (wsl if os.path.exists(wsl) else "libcuda.so.1")
 
 
-def nvrtc(version):
-    """The compiler of CUDA `version` (12, 13): a path, or None."""
-    which = "nvrtc%d" % version
-    if which not in _given:
-        return nvidia("nvrtc", version)
-    return _given[which]
+def nvrtc():
+    """The compiler of CUDA's dialect: that of the newest version that the driver knows, else the newest there is; None when there is none.
+
+    A driver runs what compilers of its own major version and of older ones make.
+    """
+    if "nvrtc" in _given:
+        return _given["nvrtc"]
+    driver = _driver_version()
+    found = {version: nvidia("nvrtc", version) for version in NVRTC_VERSIONS}
+    fitting = [path for version, path in found.items() if path and (driver is None or version <= driver)]
+    return next(iter(fitting + [path for path in found.values() if path]), None)
+
+
+def _driver_version():
+    """CUDA's major version of the driver; None when there is no driver."""
+    import ctypes
+
+    version = ctypes.c_int(0)
+    try:
+        status = ctypes.CDLL(cuda()).cuDriverGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        return None
+    return version.value // 1000 if status == 0 else None
 
 
 def nvidia(name, version):
