@@ -422,7 +422,7 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
     write_element(element, sizeof element, to, from);
     sprintf(end, "        %s\n    }\n}\n", element);
     int doubles = to == GA_DOUBLE || from == GA_DOUBLE || to == GA_CDOUBLE || from == GA_CDOUBLE;
-    int code = gpukernel_build(ctx, text, doubles ? GA_USE_DOUBLE : 0, "", NULL, NULL, 1, &name, &count, &all, &made->kernel, &log);
+    int code = gpukernel_build(ctx, text, doubles ? GA_USE_DOUBLE : 0, "", 1, &name, &count, &all, &made->kernel, &log);
     free(log);
     free(text);
     if (code != GA_NO_ERROR) {
@@ -465,7 +465,7 @@ static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t 
     gpucontext *ctx = to->data->context;
     size_t dims[GA_MAX_DIMS], n = elements(to), groups = 0, group = 0, item = GpuArray_ITEMSIZE(to);
     ssize_t t[GA_MAX_DIMS], f[GA_MAX_DIMS];
-    gpukernel *kernel;
+    gpukernel *kernel = NULL;
     if (n == 0)
         return GA_NO_ERROR;
     if (to->nd > 0) {

@@ -218,7 +218,7 @@ int gpucontext_property(gpucontext *ctx, int property, void *value)
     }
     switch (property) {
     case GA_CTX_PROP_DEVNAME: snprintf(value, 256, "%s", ctx->info.name); break;
-    case GA_CTX_PROP_UNIQUE_ID: snprintf(value, 16, "%s", ctx->info.id); break;
+    case GA_CTX_PROP_UNIQUE_ID: snprintf(value, 16, "%.15s", ctx->info.id); break;
     case GA_CTX_PROP_BIN_ID: *(const char **)value = ctx->info.binaries; break;
     case GA_CTX_PROP_NUMPROCS: *(unsigned *)value = ctx->info.processors; break;
     case GA_CTX_PROP_LMEMSIZE: *(size_t *)value = ctx->info.local_memory; break;
@@ -377,8 +377,30 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
 
 /* ---- kernels ---- */
 
-int gpukernel_build(gpucontext *ctx, const char *text, int flags, const char *options, void **binary, size_t *binary_size, unsigned n,
-                    const char *const *names, const unsigned *counts, const int *const *types, gpukernel **kernels, char **log)
+program_cache device_program_cache;
+
+/* Builds a program, or loads it as it was built before. */
+static int program_built(gpucontext *ctx, const char *text, int flags, const char *options, device_program *program)
+{
+    size_t size;
+    void *binary = device_program_cache.find == NULL ? NULL : device_program_cache.find(ctx, text, flags, options, &size);
+    if (binary != NULL) {
+        int code = ctx->table->build(ctx->device, NULL, flags, options, binary, size, program);
+        free(binary);
+        if (code == GA_NO_ERROR)
+            return code;
+        free(program->log);
+        memset(program, 0, sizeof *program);
+    }
+    int code = ctx->table->build(ctx->device, text, flags, options, NULL, 0, program);
+    if (code == GA_NO_ERROR && program->binary != NULL && device_program_cache.keep != NULL)
+        device_program_cache.keep(ctx, text, flags, options, program->binary, program->binary_size);
+    free(program->binary);
+    return code;
+}
+
+int gpukernel_build(gpucontext *ctx, const char *text, int flags, const char *options, unsigned n, const char *const *names, const unsigned *counts,
+                    const int *const *types, gpukernel **kernels, char **log)
 {
     if (log != NULL)
         *log = NULL;
@@ -386,19 +408,13 @@ int gpukernel_build(gpucontext *ctx, const char *text, int flags, const char *op
     if (flags & GA_USE_DOUBLE && !ctx->info.has_double)
         return context_failed(ctx, GA_DEVSUP_ERROR, "%s has no double precision", ctx->info.name);
     device_program program = {0};
-    int code = ctx->table->build(ctx->device, text, flags, options, binary == NULL ? NULL : *binary, binary == NULL ? 0 : *binary_size, &program);
+    int code = program_built(ctx, text, flags, options, &program);
     if (log != NULL)
         *log = program.log;
     else
         free(program.log);
     if (code != GA_NO_ERROR)
         return context_checked(ctx, code);
-    if (binary != NULL && *binary == NULL) {
-        *binary = program.binary;
-        *binary_size = program.binary_size;
-    }
-    else
-        free(program.binary);
     for (unsigned i = 0; i < n && code == GA_NO_ERROR; ++i) {
         gpukernel *k = calloc(1, sizeof *k + counts[i] * sizeof(int));
         kernels[i] = k;
@@ -539,7 +555,7 @@ int GpuKernel_init(GpuKernel *kernel, gpucontext *ctx, unsigned count, const cha
         end += length;
     }
     *end = '\0';
-    int code = gpukernel_build(ctx, joined, flags, "", NULL, NULL, 1, &name, &n, &types, &kernel->k, &log);
+    int code = gpukernel_build(ctx, joined, flags, "", 1, &name, &n, &types, &kernel->k, &log);
     if (code != GA_NO_ERROR) {
         if (text != NULL)
             *text = numbered_listing(joined, log);

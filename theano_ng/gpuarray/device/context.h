@@ -46,6 +46,14 @@ int context_checked(gpucontext *, int code);
 /* Whether the context can be used: GA_INVALID_ERROR in a child of a fork, and after it is closed. */
 int context_usable(gpucontext *);
 
+/* What keeps the binaries of programs between processes; Python fills it in. `find` gives a malloc'd binary, or NULL; one that the device
+ * refuses is kept anew. */
+typedef struct program_cache {
+    void *(*find)(gpucontext *, const char *text, int flags, const char *options, size_t *size);
+    void (*keep)(gpucontext *, const char *text, int flags, const char *options, const void *binary, size_t size);
+} program_cache;
+extern program_cache device_program_cache;
+
 /* Forgets the kernels that array.c has built. */
 void copiers_free(gpucontext *);
 /* A text with numbers in front of its lines, and what the compiler said of it; malloc'd. */

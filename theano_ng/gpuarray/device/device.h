@@ -99,13 +99,4 @@ int device_set_dialect(const char *table, const char *text);
 /* Puts a sentence into the error of a device, and returns the code. */
 int device_failed(device *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* What Python knows and back ends ask for before they open anything: names and values of loader.settings(). "cuda", "opencl", "nvrtc13" are paths of
- * libraries; "cluda.cuda" and "cluda.opencl" the texts in front of kernels. A value of NULL takes it back. GA_MEMORY_ERROR when there is no memory
- * for it. */
-int device_set(const char *name, const char *value);
-/* NULL: nobody said so. Good until it is set again. */
-const char *device_setting(const char *name);
-/* Opens the library that a setting names, else `soname` as the system finds it. NULL: `device->error` says why. */
-void *device_library(device *, const char *setting, const char *soname);
-
 #endif

@@ -29,9 +29,9 @@ int GpuKernel_setarg(GpuKernel *, unsigned i, void *value);
 const char *GpuKernel_error(const GpuKernel *, int code);
 
 /* The same for counted references. Several kernels of one text are built by one call: `names`, `counts` of arguments, and `types` of `n` kernels, one after the
- * other. `binary` (malloc'd, *binary_size bytes) is what the device made of it; or, if it is not NULL on entry, what is loaded instead: text may be NULL then. */
-int gpukernel_build(gpucontext *, const char *text, int flags, const char *options, void **binary, size_t *binary_size, unsigned n,
-                    const char *const *names, const unsigned *counts, const int *const *types, gpukernel **kernels, char **log);
+ * other; `options` are words for the compiler. *log (if log is not NULL) is malloc'd, what the compiler said, or NULL. */
+int gpukernel_build(gpucontext *, const char *text, int flags, const char *options, unsigned n, const char *const *names, const unsigned *counts,
+                    const int *const *types, gpukernel **kernels, char **log);
 void gpukernel_retain(gpukernel *);
 void gpukernel_release(gpukernel *);
 gpucontext *gpukernel_context(gpukernel *); /* borrowed */
