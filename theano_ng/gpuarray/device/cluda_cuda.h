@@ -1,6 +1,8 @@
 /* In front of every kernel, in CUDA's dialect: the names that kernels are written in for all devices, those that libgpuarray documents for its "cluda.h". It
- * is text for NVRTC, which knows no header: halves are converted by PTX's own instructions. loader.cluda() reads it. Including "cluda.h" once more is
- * allowed and does nothing. */
+ * is text for NVRTC, which knows no header: halves are converted by PTX's own instructions. loader.cluda() reads it. It is also what kernels get that
+ * include "cluda.h" themselves. */
+#ifndef CLUDA_H
+#define CLUDA_H
 #define KERNEL extern "C" __global__
 #define WITHIN_KERNEL extern "C" __device__
 #define GLOBAL_MEM
@@ -174,6 +176,7 @@ __device__ static inline ga_half ga_atomic_xchg(ga_half *p, ga_half x)
 #define atom_xchg_fl(p, x) atom_xchg_fg(p, x)
 #define atom_xchg_dl(p, x) atom_xchg_dg(p, x)
 #define atom_xchg_el(p, x) atom_xchg_eg(p, x)
+#endif
 
 /* What follows is the kernel's own text, and has its own numbers of lines. */
 #line 1

@@ -1,4 +1,5 @@
-/* In front of every kernel, in OpenCL's dialect: see cluda_cuda.h, which has the same names and says what they mean. OpenCL C 1.2. */
+/* In front of every kernel, in OpenCL's dialect: see cluda_cuda.h, which has the same names and says what they mean. OpenCL C 1.2, in which nothing can be
+ * included: lines that include "cluda.h" are taken out of texts. */
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define GA_HAS_DOUBLE
