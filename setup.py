@@ -22,6 +22,9 @@ DEBUG_INFORMATION = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
 # A call runs some 20 short functions: where they begin in a cache line decided over 3 % of it, by chance.
 ALIGNED = ["-falign-functions=64", "-falign-loops=32"]
 NATIVE = os.path.join("theano_ng", "tensor", "native")
+GPU = os.path.join("theano_ng", "gpuarray")
+DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
+GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
     os.path.join(NATIVE, name) for name in os.listdir(NATIVE) if name.endswith(".h")
 )
@@ -33,7 +36,15 @@ def cython_extensions():
         for name in sorted(files):
             if name.endswith(".pyx"):
                 path = os.path.join(folder, name)
-                yield extension(path[:-4].replace(os.sep, "."), path)
+                made = extension(path[:-4].replace(os.sep, "."), path)
+                if path == GPUARRAY:
+                    made.sources += device_sources()
+                yield made
+
+
+def device_sources():
+    """The C of devices is part of the module of their arrays."""
+    return [os.path.join(DEVICE, name) for name in sorted(os.listdir(DEVICE)) if name.endswith(".c")]
 
 
 def native_extensions():
@@ -95,7 +106,7 @@ def extension(name, path):
     return Extension(
         name,
         [path],
-        include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE],
+        include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE, GPU_INCLUDE, DEVICE],
         libraries=(["mvec", "m"] if HAS_MVEC else []) + (["dl"] if HAS_GLIBC else []),
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
         extra_compile_args=[

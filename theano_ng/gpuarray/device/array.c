@@ -423,6 +423,8 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
     sprintf(end, "        %s\n    }\n}\n", element);
     int doubles = to == GA_DOUBLE || from == GA_DOUBLE || to == GA_CDOUBLE || from == GA_CDOUBLE;
     int code = gpukernel_build(ctx, text, doubles ? GA_USE_DOUBLE : 0, "", 1, &name, &count, &all, &made->kernel, &log);
+    if (code != GA_NO_ERROR && log != NULL)
+        context_failed(ctx, code, "the kernel that copies arrays cannot be built: %s", log);
     free(log);
     free(text);
     if (code != GA_NO_ERROR) {

@@ -103,13 +103,13 @@ cdef extern from "context.h" nogil:
 
 
 # These begin with what include/gpuarray_api.h says: no methods of C, which would put a table in front.
-cdef class GpuContext:
+cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
     cdef gpucontext *ctx
     cdef object __weakref__
     cdef readonly object kernel_cache_path
     cdef list entered
 
-cdef class GpuArray:
+cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     cdef _GpuArray ga
     cdef readonly GpuContext context
     cdef readonly object base

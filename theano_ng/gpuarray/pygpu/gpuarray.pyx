@@ -20,7 +20,7 @@ from theano_ng.gpuarray.device.program_cache import ProgramCache
 cdef extern from *:
     """
     #include <dlfcn.h>
-    #include "gpuarray_api.h"
+    /* Not gpuarray_api.h: its structs have the first members of ours. */
     PyTypeObject *pygpu_array_type, *pygpu_context_type;
 
     /* C code of Ops is linked with what this module defines: its symbols are made known to modules that are loaded later. */
@@ -227,7 +227,8 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     if checked:
         flags |= GA_CTX_CHECKED
     for which, path in loader.libraries(dev).items():
-        device_set_library(which.encode(), <const char *>NULL if path is None else <const char *><bytes>os.fsencode(path))
+        encoded = b"" if path is None else os.fsencode(path)
+        device_set_library(which.encode(), <const char *>NULL if path is None else <const char *>encoded)
     kind = dev.rstrip("0123456789:")
     if kind in ("cuda", "opencl"):
         device_set_dialect(kind.encode(), loader.cluda(kind).encode())
@@ -290,7 +291,13 @@ def _opens(name):
     return True
 
 
-cdef class GpuContext:
+cdef size_t _number(GpuContext context, int property) except? 0:
+    cdef size_t value = 0
+    pygpu_raise(context.ctx, gpucontext_property(context.ctx, property, &value))
+    return value
+
+
+cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
     """A device, with a stream and a pool of memory; `init` opens one. It is closed when nothing refers to it any more."""
 
     def __init__(self):
@@ -316,11 +323,6 @@ cdef class GpuContext:
 
     def __repr__(self):
         return "<GpuContext %s: %s>" % (self.kind.decode(), self.devname)
-
-    cdef size_t _number(self, int property) except? 0:
-        cdef size_t value = 0
-        pygpu_raise(self.ctx, gpucontext_property(self.ctx, property, &value))
-        return value
 
     def sync(self):
         """Wait until all that was asked for is done."""
@@ -367,7 +369,7 @@ cdef class GpuContext:
     @property
     def lmemsize(self):
         """Bytes of local memory of a group."""
-        return self._number(GA_CTX_PROP_LMEMSIZE)
+        return _number(self, GA_CTX_PROP_LMEMSIZE)
 
     @property
     def numprocs(self):
@@ -379,31 +381,37 @@ cdef class GpuContext:
     @property
     def maxlsize(self):
         """Most threads of a group."""
-        return self._number(GA_CTX_PROP_MAXLSIZE)
+        return _number(self, GA_CTX_PROP_MAXLSIZE)
 
-    maxlsize0 = maxlsize
+    @property
+    def maxlsize0(self):
+        """The same: along the first axis."""
+        return self.maxlsize
 
     @property
     def maxgsize(self):
         """Most groups of a launch, along the first axis."""
-        return self._number(GA_CTX_PROP_MAXGSIZE)
+        return _number(self, GA_CTX_PROP_MAXGSIZE)
 
-    maxgsize0 = maxgsize
+    @property
+    def maxgsize0(self):
+        """The same: along the first axis."""
+        return self.maxgsize
 
     @property
     def total_gmem(self):
         """Bytes of memory of the device."""
-        return self._number(GA_CTX_PROP_TOTAL_GMEM)
+        return _number(self, GA_CTX_PROP_TOTAL_GMEM)
 
     @property
     def free_gmem(self):
         """Bytes of it that are free; all, where the driver does not tell."""
-        return self._number(GA_CTX_PROP_FREE_GMEM)
+        return _number(self, GA_CTX_PROP_FREE_GMEM)
 
     @property
     def largest_memblock(self):
         """Bytes of the largest array."""
-        return self._number(GA_CTX_PROP_LARGEST_MEMBLOCK)
+        return _number(self, GA_CTX_PROP_LARGEST_MEMBLOCK)
 
     @property
     def memory(self):
@@ -717,7 +725,7 @@ class Flags:
         return "\n".join("  %s : %s" % (name.upper(), getattr(self, name)) for name in names)
 
 
-cdef class GpuArray:
+cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     """An array on a device: the part of numpy.ndarray that makes sense there.
 
     Arrays are made by `empty`, `zeros`, `array` and by views of others. ``numpy.asarray(a)`` copies one to the host.
