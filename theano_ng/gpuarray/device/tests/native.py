@@ -6,7 +6,21 @@ import importlib.util
 import os
 import shutil
 import tempfile
-from ctypes import POINTER, Structure, byref, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint,
+    c_uint8,
+    c_uint64,
+    c_void_p,
+)
 
 from theano_ng.gpuarray.device import loader
 
@@ -74,13 +88,6 @@ _PROTOTYPES = {
     "gpudata_read": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t]),
     "gpudata_move": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
     "gpudata_memset": (c_int, [c_void_p, c_size_t, c_int]),
-    "gpukernel_release": (None, [c_void_p]),
-    "gpukernel_call": (c_int, [c_void_p, c_uint, POINTER(c_size_t), POINTER(c_size_t), c_size_t, POINTER(c_void_p)]),
-    "gpukernel_build": (
-        c_int,
-        [c_void_p, c_char_p, c_int, c_char_p, POINTER(c_void_p), POINTER(c_size_t), c_uint]
-        + [POINTER(c_char_p), POINTER(c_uint), POINTER(POINTER(c_int)), POINTER(c_void_p), POINTER(c_void_p)],
-    ),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
     "device_set_library": (c_int, [c_char_p, c_char_p]),
@@ -153,38 +160,104 @@ class Context:
     def trim(self):
         self.library.pool_trim(self.pointer)
 
-    def build(self, text, names, types=(), flags=0, options=None, binary=None):
-        """Kernels of a text (or of a binary), and the binary; raises with what the compiler says."""
-        n = len(names)
-        kernels = (c_void_p * n)()
-        log, made, size = c_void_p(), c_void_p(), c_size_t()
-        if binary is not None:
-            kept = ctypes.create_string_buffer(binary, len(binary))
-            made, size = ctypes.cast(kept, c_void_p), c_size_t(len(binary))
-        one = (c_int * max(len(types), 1))(*types)
-        code = self.library.gpukernel_build(
-            self.pointer,
-            None if text is None else text.encode(),
-            flags,
-            None if options is None else options.encode(),
-            byref(made),
-            byref(size),
-            n,
-            (c_char_p * n)(*[name.encode() for name in names]),
-            (c_uint * n)(*[len(types)] * n),
-            (POINTER(c_int) * n)(*[ctypes.cast(one, POINTER(c_int))] * n),
-            kernels,
-            byref(log),
-        )
-        said = ctypes.string_at(log.value).decode() if log.value else ""
-        if code:
-            raise DeviceError(code, self.library.gpucontext_error(self.pointer, code).decode() + "\n" + said)
-        return list(kernels), ctypes.string_at(made.value, size.value) if made.value else b""
+    @property
+    def device(self):
+        """The device of the context, to be called without it."""
+        return Device(self.library, c_void_p.from_address(self.pointer + ctypes.sizeof(c_void_p)).value)
 
-    def call(self, kernel, groups, group, local_memory=0, arguments=()):
-        lengths = c_size_t * len(groups)
-        values = (c_void_p * max(len(arguments), 1))(*arguments)
-        self.check(self.library.gpukernel_call(kernel, len(groups), lengths(*groups), lengths(*group), local_memory, values))
+
+class Table(Structure):
+    """`device_table`."""
+
+    _fields_ = [("name", c_char_p)] + [
+        (name, c_void_p)
+        for name in "open close info alloc release write read copy fill build kernel launch fence sync graph".split()
+    ]
+
+
+class Program(Structure):
+    """`device_program`."""
+
+    _fields_ = [("handle", c_void_p), ("binary", c_void_p), ("binary_size", c_size_t), ("log", c_char_p)]
+
+
+class Kernel(Structure):
+    """`device_kernel`."""
+
+    _fields_ = [("handle", c_void_p), ("max_group", c_size_t), ("preferred", c_size_t)]
+
+
+_PROGRAM = (c_int, c_void_p, c_char_p, c_int, c_char_p, c_char_p, c_size_t, POINTER(Program))
+_LENGTHS = POINTER(c_size_t)
+_TABLE = {
+    "alloc": (c_int, c_void_p, c_uint64, c_size_t, c_size_t, POINTER(c_uint64)),
+    "release": (None, c_void_p, c_uint64, c_int),
+    "write": (c_int, c_void_p, c_uint64, c_size_t, c_char_p, c_size_t),
+    "read": (c_int, c_void_p, c_char_p, c_uint64, c_size_t, c_size_t),
+    "copy": (c_int, c_void_p, c_uint64, c_size_t, c_uint64, c_size_t, c_size_t),
+    "fill": (c_int, c_void_p, c_uint64, c_size_t, c_size_t, c_uint8),
+    "build": _PROGRAM,
+    "kernel": (c_int, c_void_p, c_void_p, c_char_p, POINTER(Kernel)),
+    "launch": (c_int, c_void_p, c_void_p, c_uint, _LENGTHS, _LENGTHS, c_size_t, c_uint, POINTER(c_void_p), _LENGTHS),
+    "fence": (c_int, c_void_p, c_void_p),
+    "sync": (c_int, c_void_p),
+    "graph": (c_int, c_void_p, c_int, POINTER(c_void_p)),
+}
+
+
+class Device:
+    """The functions of a device's table."""
+
+    def __init__(self, library, pointer):
+        self.pointer = pointer
+        table = Table.from_address(c_void_p.from_address(pointer).value)
+        self._functions = {name: ctypes.CFUNCTYPE(*kind)(getattr(table, name)) for name, kind in _TABLE.items()}
+
+    def call(self, name, *args):
+        """One of the table's functions; raises what the device says."""
+        code = self._functions[name](self.pointer, *args)
+        if code:
+            text = ctypes.string_at(self.pointer + ctypes.sizeof(c_void_p)).decode()
+            raise DeviceError(code, text)
+
+    def alloc(self, size):
+        memory = c_uint64()
+        self.call("alloc", 0, 0, size, byref(memory))
+        return memory.value
+
+    def release(self, memory):
+        self._functions["release"](self.pointer, memory, 0)
+
+    def read(self, memory, size):
+        content = ctypes.create_string_buffer(size)
+        self.call("read", content, memory, 0, size)
+        return content.raw
+
+    def build(self, text, flags=0, options=None, binary=None):
+        """A program, and its binary."""
+        program = Program()
+        options = None if options is None else options.encode()
+        text = None if text is None else text.encode()
+        try:
+            self.call("build", text, flags, options, binary, 0 if binary is None else len(binary), byref(program))
+        except DeviceError as error:
+            if program.log:
+                raise DeviceError(error.code, "%s\n%s" % (error, program.log.decode())) from None
+            raise
+        return program.handle, ctypes.string_at(program.binary, program.binary_size) if program.binary else None
+
+    def kernel(self, program, name):
+        kernel = Kernel()
+        self.call("kernel", program, name.encode(), byref(kernel))
+        return kernel
+
+    def launch(self, kernel, groups, group, local_memory=0, arguments=()):
+        """`arguments` are objects of ctypes."""
+        n, m = len(groups), max(len(arguments), 1)
+        values = (c_void_p * m)(*[ctypes.addressof(one) for one in arguments])
+        sizes = (c_size_t * m)(*[ctypes.sizeof(one) for one in arguments])
+        lengths = (c_size_t * n)(*groups), (c_size_t * n)(*group)
+        self.call("launch", kernel.handle, n, *lengths, local_memory, len(arguments), values, sizes)
 
 
 def memory_of(data):

@@ -69,7 +69,9 @@ class TestPool(unittest.TestCase):
                         self.assertEqual(context.read(data, size), bytes([byte]) * size)
                         context.free(data)
                     else:
-                        size = draw.choice([draw.randrange(1, 2000), draw.randrange(1, 300 * KB), draw.randrange(1, 3 * MB)])
+                        size = draw.choice(
+                            [draw.randrange(1, 2000), draw.randrange(1, 300 * KB), draw.randrange(1, 3 * MB)]
+                        )
                         data = context.alloc(size)
                         self.assertEqual(native.memory_of(data) % 256, 0)
                         held[data] = size, i % 251
@@ -133,7 +135,13 @@ class TestPool(unittest.TestCase):
 
     def test_preallocation(self):
         # A part of the device's memory, at most .95 of it; or megabytes.
-        for preallocate, reserved in ((0.5, 50 * MB), (1.0, 95 * MB), (0.99, 95 * MB), (7.0, 7 * MB), (1.5, 3 * MB // 2)):
+        for preallocate, reserved in (
+            (0.5, 50 * MB),
+            (1.0, 95 * MB),
+            (0.99, 95 * MB),
+            (7.0, 7 * MB),
+            (1.5, 3 * MB // 2),
+        ):
             with self.subTest(preallocate):
                 context = self.open(preallocate, capacity=100 * MB)
                 self.assertEqual(context.counts().reserved, reserved)

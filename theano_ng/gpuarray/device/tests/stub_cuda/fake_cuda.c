@@ -101,7 +101,7 @@ struct work {
     void *to;
     const void *from;
     size_t size;
-    int byte;
+    int byte, number;
     CUevent event;
 };
 
@@ -117,6 +117,7 @@ struct CUstream_st {
 
 struct CUevent_st {
     CUstream stream; /* that it is recorded in and has not passed; NULL: passed */
+    int number;      /* of its last record: earlier ones do not count any more */
 };
 
 struct CUgraph_st {
@@ -136,6 +137,7 @@ struct CUfunc_st {
 };
 
 static struct CUctx_st primary[16];
+static CUstream streams[16];
 static __thread CUcontext current;
 
 static void until(CUstream stream, CUevent event)
@@ -149,7 +151,7 @@ static void until(CUstream stream, CUevent event)
             memset(work->to, work->byte, work->size);
         else if (work->kind == 'w' && work->event->stream)
             until(work->event->stream, work->event);
-        else if (work->kind == 'e') {
+        else if (work->kind == 'e' && work->number == work->event->number) {
             work->event->stream = NULL;
             last = work->event == event;
         }
@@ -314,8 +316,12 @@ CUresult cuMemAlloc_v2(CUdeviceptr *memory, size_t size)
     return 0;
 }
 
+/* As the driver does, it waits for what still uses the memory. */
 CUresult cuMemFree_v2(CUdeviceptr memory)
 {
+    for (int i = 0; i < 16; ++i)
+        if (streams[i])
+            until(streams[i], NULL);
     char *piece = (char *)(uintptr_t)memory - 256;
     state.held -= *(size_t *)piece;
     free(piece);
@@ -378,6 +384,11 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
     *stream = calloc(1, sizeof **stream);
     (*stream)->end = &(*stream)->first;
     (*stream)->captured_end = &(*stream)->captured;
+    for (int i = 0; i < 16; ++i)
+        if (!streams[i]) {
+            streams[i] = *stream;
+            break;
+        }
     ++state.streams;
     return 0;
 }
@@ -385,6 +396,9 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags)
 CUresult cuStreamDestroy_v2(CUstream stream)
 {
     until(stream, NULL);
+    for (int i = 0; i < 16; ++i)
+        if (streams[i] == stream)
+            streams[i] = NULL;
     free(stream);
     --state.streams;
     return 0;
@@ -428,7 +442,7 @@ CUresult cuEventDestroy_v2(CUevent event)
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
     event->stream = stream;
-    put(stream, (struct work){.kind = 'e', .event = event});
+    put(stream, (struct work){.kind = 'e', .event = event, .number = ++event->number});
     return 0;
 }
 
