@@ -55,7 +55,9 @@ def libraries(device):
 
 @functools.cache
 def cluda(dialect):
-    """The text that begins every kernel in a dialect, "cuda" or "opencl": the macros of ``cluda.h``."""
+    """The text that begins every kernel in a dialect, "cuda" or "opencl": the macros of ``cluda.h``. Empty for other kinds of devices."""
+    if dialect not in ("cuda", "opencl"):
+        return ""
     with open(os.path.join(HERE, "cluda_%s.h" % dialect), encoding="ascii") as file:
         return file.read()
 

@@ -419,6 +419,24 @@ static char *opencl_log(opencl_device *d, cl_program program)
     return log;
 }
 
+/* A copy of a text without its lines that include "cluda.h", which is in front of it already and no file of the compiler's. The lines stay, empty. */
+static char *without_cluda(const char *text)
+{
+    char *copy = strdup(text);
+    for (char *line = copy; line != NULL && *line != '\0'; line += strcspn(line, "\n"), line += *line == '\n') {
+        char *c = line + strspn(line, " \t");
+        if (*c++ != '#')
+            continue;
+        c += strspn(c, " \t");
+        if (strncmp(c, "include", 7) != 0)
+            continue;
+        c += 7 + strspn(c + 7, " \t");
+        if (strncmp(c, "\"cluda.h\"", 9) == 0 || strncmp(c, "<cluda.h>", 9) == 0)
+            memset(line, ' ', (size_t)(c + 9 - line));
+    }
+    return copy;
+}
+
 static int opencl_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *made)
 {
     opencl_device *d = (opencl_device *)base;
@@ -437,8 +455,10 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
         }
     }
     else {
-        const char *texts[2] = {flags & GA_USE_OPENCL ? "" : device_dialect("opencl"), text};
+        char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
+        const char *texts[2] = {own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 2, texts, NULL, &status);
+        free(own);
         if (program == NULL)
             return opencl_failed(d, status, "clCreateProgramWithSource");
         status = cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL);

@@ -1,0 +1,160 @@
+/* In front of every kernel, in OpenCL's dialect: see cluda_cuda.h, which has the same names and says what they mean. OpenCL C 1.2, in which nothing can be
+ * included: lines that include "cluda.h" are taken out of texts. */
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#define GA_HAS_DOUBLE
+#endif
+#ifdef cl_khr_int64_base_atomics
+#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+#define GA_HAS_LONG_ATOMICS
+#endif
+
+#define KERNEL __kernel
+#define WITHIN_KERNEL
+#define GLOBAL_MEM __global
+#define LOCAL_MEM __local
+#define LOCAL_MEM_ARG __local
+/* CUDA's orders accesses to global memory too. */
+#define local_barrier() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+/* Threads step together where the device says so in its options, and nowhere else. */
+#ifndef GA_WARP_SIZE
+#define GA_WARP_SIZE 1
+#endif
+
+#define LID_0 get_local_id(0)
+#define LID_1 get_local_id(1)
+#define LID_2 get_local_id(2)
+#define LDIM_0 get_local_size(0)
+#define LDIM_1 get_local_size(1)
+#define LDIM_2 get_local_size(2)
+#define GID_0 get_group_id(0)
+#define GID_1 get_group_id(1)
+#define GID_2 get_group_id(2)
+#define GDIM_0 get_num_groups(0)
+#define GDIM_1 get_num_groups(1)
+#define GDIM_2 get_num_groups(2)
+
+#define GA_DECL_SHARED_PARAM(type, name) , __local type *name
+#define GA_DECL_SHARED_BODY(type, name)
+
+typedef uchar ga_bool;
+typedef char ga_byte;
+typedef uchar ga_ubyte;
+typedef short ga_short;
+typedef ushort ga_ushort;
+typedef int ga_int;
+typedef uint ga_uint;
+typedef long ga_long;
+typedef ulong ga_ulong;
+typedef float ga_float;
+typedef ulong ga_size; /* size_t is not allowed in parameters of kernels */
+typedef long ga_ssize;
+typedef float2 ga_cfloat;
+#ifdef GA_HAS_DOUBLE
+typedef double ga_double;
+typedef double2 ga_cdouble;
+#endif
+/* Not `half`: variables of that type need an extension, what is behind a pointer does not. */
+typedef struct {
+    ga_ushort data;
+} ga_half;
+
+static inline ga_float ga_half2float(ga_half x)
+{
+    return vload_half(0, (const half *)&x.data);
+}
+
+static inline ga_half ga_float2half(ga_float x)
+{
+    ga_half y;
+    vstore_half_rte(x, 0, (half *)&y.data);
+    return y;
+}
+
+#ifdef GA_HAS_DOUBLE
+static inline ga_half ga_double2half(ga_double x)
+{
+    ga_half y;
+    vstore_half_rte(x, 0, (half *)&y.data);
+    return y;
+}
+#endif
+
+#define load_half(p) ga_half2float(*(p))
+#define store_half(p, x) (*(p) = ga_float2half(x))
+
+/* Numbers that have no atomic functions of their own: the word is computed anew until nobody else has written it meanwhile. `g` or `l` and the memory. */
+#define GA_ATOMIC_FLOAT(letter, memory)                                                                        \
+    static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                         \
+    {                                                                                                          \
+        ga_uint seen = *(volatile memory ga_uint *)p, before;                                                  \
+        do {                                                                                                   \
+            before = seen;                                                                                     \
+            seen = atomic_cmpxchg((volatile memory ga_uint *)p, before, as_uint(as_float(before) + x));        \
+        } while (seen != before);                                                                              \
+        return as_float(before);                                                                               \
+    }
+#define GA_ATOMIC_DOUBLE(letter, memory)                                                                       \
+    static inline ga_double atom_add_d##letter(volatile memory ga_double *p, ga_double x)                      \
+    {                                                                                                          \
+        ga_ulong seen = *(volatile memory ga_ulong *)p, before;                                                \
+        do {                                                                                                   \
+            before = seen;                                                                                     \
+            seen = atom_cmpxchg((volatile memory ga_ulong *)p, before, as_ulong(as_double(before) + x));       \
+        } while (seen != before);                                                                              \
+        return as_double(before);                                                                              \
+    }                                                                                                          \
+    static inline ga_double atom_xchg_d##letter(volatile memory ga_double *p, ga_double x)                     \
+    {                                                                                                          \
+        return as_double(atom_xchg((volatile memory ga_ulong *)p, as_ulong(x)));                               \
+    }
+/* The half at p becomes `value`, which may use `old`. */
+#define GA_ATOMIC_HALF(name, letter, memory, value)                                                            \
+    static inline ga_half name##letter(volatile memory ga_half *p, ga_half x)                                  \
+    {                                                                                                          \
+        ga_uint shift = (ga_uint)((ga_size)p & 2) * 8, seen, before;                                           \
+        volatile memory ga_uint *word = (volatile memory ga_uint *)((ga_size)p & ~(ga_size)3);                 \
+        ga_half old;                                                                                           \
+        seen = *word;                                                                                          \
+        do {                                                                                                   \
+            before = seen;                                                                                     \
+            old.data = (ga_ushort)(before >> shift);                                                           \
+            seen = atomic_cmpxchg(word, before, (before & ~(0xffffu << shift)) | (ga_uint)(value).data << shift); \
+        } while (seen != before);                                                                              \
+        return old;                                                                                            \
+    }
+
+GA_ATOMIC_FLOAT(g, __global)
+GA_ATOMIC_FLOAT(l, __local)
+GA_ATOMIC_HALF(atom_add_e, g, __global, ga_float2half(ga_half2float(old) + ga_half2float(x)))
+GA_ATOMIC_HALF(atom_add_e, l, __local, ga_float2half(ga_half2float(old) + ga_half2float(x)))
+GA_ATOMIC_HALF(atom_xchg_e, g, __global, x)
+GA_ATOMIC_HALF(atom_xchg_e, l, __local, x)
+#if defined(GA_HAS_DOUBLE) && defined(GA_HAS_LONG_ATOMICS)
+GA_ATOMIC_DOUBLE(g, __global)
+GA_ATOMIC_DOUBLE(l, __local)
+#endif
+
+#define atom_add_ig(p, x) atomic_add((volatile __global ga_int *)(p), (ga_int)(x))
+#define atom_add_il(p, x) atomic_add((volatile __local ga_int *)(p), (ga_int)(x))
+#define atom_add_Ig(p, x) atomic_add((volatile __global ga_uint *)(p), (ga_uint)(x))
+#define atom_add_Il(p, x) atomic_add((volatile __local ga_uint *)(p), (ga_uint)(x))
+#define atom_xchg_ig(p, x) atomic_xchg((volatile __global ga_int *)(p), (ga_int)(x))
+#define atom_xchg_il(p, x) atomic_xchg((volatile __local ga_int *)(p), (ga_int)(x))
+#define atom_xchg_Ig(p, x) atomic_xchg((volatile __global ga_uint *)(p), (ga_uint)(x))
+#define atom_xchg_Il(p, x) atomic_xchg((volatile __local ga_uint *)(p), (ga_uint)(x))
+#define atom_xchg_fg(p, x) atomic_xchg((volatile __global ga_float *)(p), (ga_float)(x))
+#define atom_xchg_fl(p, x) atomic_xchg((volatile __local ga_float *)(p), (ga_float)(x))
+#ifdef GA_HAS_LONG_ATOMICS
+#define atom_add_lg(p, x) atom_add((volatile __global ga_long *)(p), (ga_long)(x))
+#define atom_add_ll(p, x) atom_add((volatile __local ga_long *)(p), (ga_long)(x))
+#define atom_add_Lg(p, x) atom_add((volatile __global ga_ulong *)(p), (ga_ulong)(x))
+#define atom_add_Ll(p, x) atom_add((volatile __local ga_ulong *)(p), (ga_ulong)(x))
+#define atom_xchg_lg(p, x) atom_xchg((volatile __global ga_long *)(p), (ga_long)(x))
+#define atom_xchg_ll(p, x) atom_xchg((volatile __local ga_long *)(p), (ga_long)(x))
+#define atom_xchg_Lg(p, x) atom_xchg((volatile __global ga_ulong *)(p), (ga_ulong)(x))
+#define atom_xchg_Ll(p, x) atom_xchg((volatile __local ga_ulong *)(p), (ga_ulong)(x))
+#endif
+
+/* What follows is the kernel's own text, and has its own numbers of lines. */
+#line 1

@@ -1,0 +1,436 @@
+/* CUDA: the table of a back end over the functions of libcuda, which is loaded when the first device is opened.
+ *
+ * The device's primary context is used, so that other libraries of the process see the same memory. All is done in one stream. It is a blocking one (as cuStreamCreate
+ * makes them without flags): its work waits for what was asked for in the legacy default stream before, and the other way round. That is the stream in which
+ * other libraries work unless told otherwise, so that arrays handed to them or got from them need no further order; and, other than the legacy stream itself,
+ * such a stream can record graphs.
+ *
+ * Host memory is copied through a staging buffer of pinned memory: `write` returns when its source has been copied there, the device fetches it when its turn comes. */
+#define _GNU_SOURCE
+#include "cuda.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HALF ((size_t)4 << 20) /* bytes of one half of the staging buffer: some 0.2 ms on the bus, beside which the calls are nothing */
+#define STEP ((size_t)64)      /* that pieces in the staging buffer are multiples of */
+
+struct cuda_functions cuda;
+
+/* ---- errors ---- */
+
+/* Errors after which the context, and with it the process's work on the device, is lost. */
+static int is_lasting(CUresult status)
+{
+    return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
+        || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_ASSERT
+        || (status >= CUDA_ERROR_HARDWARE_STACK_ERROR && status <= CUDA_ERROR_LAUNCH_FAILED);
+}
+
+int cuda_failed(cuda_device *d, CUresult status, const char *what)
+{
+    const char *name = NULL, *text = NULL;
+    cuda.cuGetErrorName(status, &name);
+    cuda.cuGetErrorString(status, &text);
+    if (!name)
+        name = "an unknown error";
+    if (!text)
+        text = "the driver does not say what it is";
+    if (status == CUDA_ERROR_OUT_OF_MEMORY)
+        return device_failed(&d->base, GA_MEMORY_ERROR, "%s: %s (%s)", what, name, text);
+    if (is_lasting(status)) {
+        d->lost = 1;
+        return device_failed(&d->base, GA_RUN_ERROR,
+                             "%s: %s (%s). It was found here, and caused by this or by a kernel that was launched before. The device cannot be used any more in this "
+                             "process",
+                             what, name, text);
+    }
+    if (status == CUDA_ERROR_DEVICE_UNAVAILABLE)
+        return device_failed(&d->base, GA_NODEV_ERROR, "%s: %s (%s): another process has the device for itself (compute mode EXCLUSIVE_PROCESS), or nobody may use it "
+                             "(PROHIBITED); nvidia-smi -q -d COMPUTE shows it", what, name, text);
+    return device_failed(&d->base, GA_IMPL_ERROR, "%s: %s (%s)", what, name, text);
+}
+
+/* ---- the driver ---- */
+
+static int load_driver(device *d)
+{
+    static void *library;
+    if (library)
+        return GA_NO_ERROR;
+    const char *path = device_library("cuda");
+    if (!path)
+        path = "libcuda.so.1";
+    void *loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!loaded)
+        return device_failed(d, GA_LOAD_ERROR, "NVIDIA's driver cannot be loaded (%s); it is part of the system, not of a Python package", dlerror());
+    struct cuda_functions found;
+    int version = 0;
+    *(void **)&found.cuDriverGetVersion = dlsym(loaded, "cuDriverGetVersion");
+    if (!found.cuDriverGetVersion || found.cuDriverGetVersion(&version) != CUDA_SUCCESS) {
+        dlclose(loaded);
+        return device_failed(d, GA_LOAD_ERROR, "%s is no driver of NVIDIA's", path);
+    }
+    const char *missing = NULL;
+#define X(name, arguments)                                     \
+    if (!(*(void **)&found.name = dlsym(loaded, #name)))       \
+        missing = #name;
+    CUDA_FUNCTIONS(X)
+#undef X
+    if (missing || version < CUDA_OLDEST_DRIVER) {
+        dlclose(loaded);
+        return device_failed(d, GA_LOAD_ERROR, "NVIDIA's driver is too old: it is of CUDA %d.%d%s%s, and 11.4 is the oldest that can be used", version / 1000,
+                             version % 1000 / 10, missing ? " without " : "", missing ? missing : "");
+    }
+    cuda = found;
+    library = loaded;
+    return GA_NO_ERROR;
+}
+
+static int start_driver(cuda_device *d, int *count)
+{
+    int code = load_driver(&d->base);
+    if (code != GA_NO_ERROR)
+        return code;
+    CUresult status = cuda.cuInit(0);
+    if (status == CUDA_SUCCESS)
+        status = cuda.cuDeviceGetCount(count);
+    if (status == CUDA_ERROR_NO_DEVICE || (status == CUDA_SUCCESS && *count == 0))
+        return device_failed(&d->base, GA_NODEV_ERROR, "NVIDIA's driver is there, but finds no device (the environment variable CUDA_VISIBLE_DEVICES may hide it)");
+    if (status == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)
+        return device_failed(&d->base, GA_NODEV_ERROR, "libcuda and the driver in the kernel are of different versions, as after an update: restart the machine");
+    if (status == CUDA_ERROR_STUB_LIBRARY)
+        return device_failed(&d->base, GA_LOAD_ERROR, "the libcuda that is found first is the stub of CUDA's toolkit, which programs are linked with, not the driver's");
+    CUDA_CHECK(d, status, "cuInit");
+    return GA_NO_ERROR;
+}
+
+/* ---- devices ---- */
+
+static int open_number(cuda_device *d, int number, int flags)
+{
+    unsigned schedule = flags & GA_CTX_SCHED_MULTI ? CU_CTX_SCHED_YIELD : flags & GA_CTX_SCHED_SINGLE ? CU_CTX_SCHED_SPIN : 0;
+    int major = 0, minor = 0;
+    CUDA_CHECK(d, cuda.cuDeviceGet(&d->id, number), "cuDeviceGet");
+    if (schedule) {
+        CUresult status = cuda.cuDevicePrimaryCtxSetFlags_v2(d->id, schedule);
+        if (status != CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE) /* else whoever made the context has said how threads wait */
+            CUDA_CHECK(d, status, "cuDevicePrimaryCtxSetFlags");
+    }
+    CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->id), "cuDeviceGetAttribute");
+    CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, d->id), "cuDeviceGetAttribute");
+    d->capability = 10 * major + minor;
+    CUDA_CHECK(d, cuda.cuDevicePrimaryCtxRetain(&d->context, d->id), "cuDevicePrimaryCtxRetain");
+    d->retained = 1;
+    return GA_NO_ERROR;
+}
+
+/* "cuda3", or "cuda": the first device that can be used. */
+static int open_named(cuda_device *d, const char *name, int flags)
+{
+    char *end = NULL;
+    const char *digits = name + strlen("cuda");
+    long number = strncmp(name, "cuda", 4) == 0 ? strtol(digits, &end, 10) : -1;
+    int count = 0;
+    if (!end || *end || number < 0 || (*digits && (*digits < '0' || *digits > '9')))
+        return device_failed(&d->base, GA_VALUE_ERROR, "'%s' names no CUDA device; expected cuda, or cuda and its number", name);
+    int code = start_driver(d, &count);
+    if (code != GA_NO_ERROR)
+        return code;
+    if (*digits && number >= count)
+        return device_failed(&d->base, GA_NODEV_ERROR, "there is no %s: the driver has %d device%s, the last is cuda%d", name, count, count == 1 ? "" : "s", count - 1);
+    if (*digits)
+        return open_number(d, (int)number, flags);
+    for (int i = 0; i < count; ++i)
+        if ((code = open_number(d, i, flags)) == GA_NO_ERROR)
+            break;
+    return code;
+}
+
+static int open_stream(cuda_device *d)
+{
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuStreamCreate(&d->stream, CU_STREAM_DEFAULT), "cuStreamCreate");
+    for (int i = 0; i < 2; ++i)
+        CUDA_CHECK(d, cuda.cuEventCreate(&d->staging.gone[i], CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    return GA_NO_ERROR;
+}
+
+static int cuda_open(const char *name, int flags, device **opened)
+{
+    cuda_device *d = calloc(1, sizeof *d);
+    *opened = &d->base;
+    if (!d)
+        return GA_MEMORY_ERROR;
+    d->base.table = &device_cuda;
+    int code = open_named(d, name, flags);
+    return code == GA_NO_ERROR ? open_stream(d) : code;
+}
+
+/* Nothing is asked of a context that is lost, nor reported from here. */
+static void close_stream(cuda_device *d)
+{
+    struct cuda_guard guard;
+    if (d->lost || cuda_enter(d, &guard) != CUDA_SUCCESS)
+        return;
+    if (d->stream)
+        cuda.cuStreamSynchronize(d->stream);
+    cuda_forget_programs(d);
+    for (int i = 0; i < 2; ++i)
+        if (d->staging.gone[i])
+            cuda.cuEventDestroy_v2(d->staging.gone[i]);
+    if (d->staging.memory)
+        cuda.cuMemFreeHost(d->staging.memory);
+    if (d->stream)
+        cuda.cuStreamDestroy_v2(d->stream);
+    if (guard.before == NULL) /* the context was not the thread's before */
+        cuda.cuCtxSetCurrent(NULL);
+    cuda_leave(&guard);
+}
+
+static void cuda_close(device *base)
+{
+    cuda_device *d = (cuda_device *)base;
+    if (!d)
+        return;
+    if (d->retained) {
+        close_stream(d);
+        cuda.cuDevicePrimaryCtxRelease_v2(d->id);
+    }
+    cuda_forget_programs(d);
+    free(d);
+}
+
+static int attribute(cuda_device *d, int which)
+{
+    int value = 0;
+    return cuda.cuDeviceGetAttribute(&value, which, d->id) == CUDA_SUCCESS ? value : 0;
+}
+
+static int cuda_info(device *base, device_info *info)
+{
+    cuda_device *d = (cuda_device *)base;
+    char compiler[96];
+    memset(info, 0, sizeof *info);
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuDeviceGetName(info->name, sizeof info->name, d->id), "cuDeviceGetName");
+    CUDA_CHECK(d, cuda.cuDeviceGetPCIBusId(info->id, sizeof info->id, d->id), "cuDeviceGetPCIBusId");
+    CUDA_CHECK(d, cuda.cuMemGetInfo_v2(&info->free_memory, &info->memory), "cuMemGetInfo");
+    cuda_compiler_name(compiler, sizeof compiler);
+    snprintf(info->binaries, sizeof info->binaries, "cuda sm_%d %s", d->capability, compiler);
+    info->largest = info->memory;
+    info->alignment = 256; /* textures may need 512 */
+    info->local_memory = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+    info->max_group = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+    info->max_groups = (size_t)attribute(d, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X);
+    info->processors = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    info->warp = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+    info->has_double = info->has_half = 1;
+    info->on_host = attribute(d, CU_DEVICE_ATTRIBUTE_INTEGRATED);
+    return GA_NO_ERROR;
+}
+
+/* ---- memory ---- */
+
+static int cuda_alloc(device *base, device_memory parent, size_t offset, size_t size, device_memory *memory)
+{
+    cuda_device *d = (cuda_device *)base;
+    *memory = 0;
+    if (parent) {
+        *memory = parent + offset;
+        return GA_NO_ERROR;
+    }
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuMemAlloc_v2(memory, size), "cuMemAlloc");
+    return GA_NO_ERROR;
+}
+
+/* The driver waits for what still uses it. */
+static void cuda_release(device *base, device_memory memory, int has_parent)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_guard guard;
+    if (has_parent || d->lost || cuda_enter(d, &guard) != CUDA_SUCCESS)
+        return;
+    cuda.cuMemFree_v2(memory);
+    cuda_leave(&guard);
+}
+
+static int staging_ready(cuda_device *d)
+{
+    if (!d->staging.memory)
+        CUDA_CHECK(d, cuda.cuMemAllocHost_v2((void **)&d->staging.memory, 2 * HALF), "cuMemAllocHost");
+    return GA_NO_ERROR;
+}
+
+/* The other half, once the device has fetched what was in it. */
+static int staging_turn(cuda_device *d)
+{
+    struct cuda_staging *staging = &d->staging;
+    CUDA_CHECK(d, cuda.cuEventRecord(staging->gone[staging->half], d->stream), "cuEventRecord");
+    staging->on_its_way[staging->half] = 1;
+    staging->half ^= 1;
+    staging->used = 0;
+    if (staging->on_its_way[staging->half])
+        CUDA_CHECK(d, cuda.cuEventSynchronize(staging->gone[staging->half]), "cuEventSynchronize");
+    staging->on_its_way[staging->half] = 0;
+    return GA_NO_ERROR;
+}
+
+static int cuda_write(device *base, device_memory to, size_t offset, const void *from, size_t size)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_staging *staging = &d->staging;
+    CUDA_NOT_CAPTURING(d, "a transfer from the host");
+    CUDA_ENTER(d);
+    int code = staging_ready(d);
+    for (size_t done = 0; code == GA_NO_ERROR && done < size;) {
+        if (staging->used == HALF && (code = staging_turn(d)) != GA_NO_ERROR)
+            return code;
+        size_t room = HALF - staging->used, piece = size - done < room ? size - done : room;
+        char *here = staging->memory + (size_t)staging->half * HALF + staging->used;
+        memcpy(here, (const char *)from + done, piece);
+        CUDA_CHECK(d, cuda.cuMemcpyHtoDAsync_v2(to + offset + done, here, piece, d->stream), "cuMemcpyHtoDAsync");
+        staging->used += (piece + STEP - 1) / STEP * STEP;
+        done += piece;
+    }
+    return code;
+}
+
+/* Two pieces are on their way while a third is taken out. In the stream's order a half is written after what was in it has been fetched. */
+static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_staging *staging = &d->staging;
+    CUDA_NOT_CAPTURING(d, "a transfer to the host");
+    CUDA_ENTER(d);
+    int code = staging_ready(d);
+    if (code != GA_NO_ERROR)
+        return code;
+    size_t asked = 0;
+    for (size_t done = 0; done < size;) {
+        for (; asked < size && asked - done < 2 * HALF; asked += HALF) {
+            int half = (int)(asked / HALF & 1);
+            size_t piece = size - asked < HALF ? size - asked : HALF;
+            CUDA_CHECK(d, cuda.cuMemcpyDtoHAsync_v2(staging->memory + (size_t)half * HALF, from + offset + asked, piece, d->stream), "cuMemcpyDtoHAsync");
+            CUDA_CHECK(d, cuda.cuEventRecord(staging->gone[half], d->stream), "cuEventRecord");
+        }
+        int half = (int)(done / HALF & 1);
+        size_t piece = size - done < HALF ? size - done : HALF;
+        CUDA_CHECK(d, cuda.cuEventSynchronize(staging->gone[half]), "waiting for the device");
+        memcpy((char *)to + done, staging->memory + (size_t)half * HALF, piece);
+        done += piece;
+    }
+    staging->used = 0; /* all that was asked for before is done */
+    staging->on_its_way[0] = staging->on_its_way[1] = 0;
+    return GA_NO_ERROR;
+}
+
+static int cuda_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
+{
+    cuda_device *d = (cuda_device *)base;
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuMemcpyDtoDAsync_v2(to + to_offset, from + from_offset, size, d->stream), "cuMemcpyDtoDAsync");
+    return GA_NO_ERROR;
+}
+
+static int cuda_fill(device *base, device_memory memory, size_t offset, size_t size, uint8_t byte)
+{
+    cuda_device *d = (cuda_device *)base;
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuMemsetD8Async(memory + offset, byte, size, d->stream), "cuMemsetD8Async");
+    return GA_NO_ERROR;
+}
+
+/* ---- order ---- */
+
+static int record_event(cuda_device *d, CUevent *event)
+{
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuEventCreate(event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    CUDA_CHECK(d, cuda.cuEventRecord(*event, d->stream), "cuEventRecord");
+    return GA_NO_ERROR;
+}
+
+static int wait_for_event(cuda_device *d, CUevent event)
+{
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuStreamWaitEvent(d->stream, event, 0), "cuStreamWaitEvent");
+    return GA_NO_ERROR;
+}
+
+static int cuda_sync(device *base)
+{
+    cuda_device *d = (cuda_device *)base;
+    CUDA_NOT_CAPTURING(d, "waiting for the device");
+    CUDA_ENTER(d);
+    CUDA_CHECK(d, cuda.cuStreamSynchronize(d->stream), "waiting for the device");
+    d->staging.used = 0;
+    d->staging.on_its_way[0] = d->staging.on_its_way[1] = 0;
+    return GA_NO_ERROR;
+}
+
+static int cuda_fence(device *first, device *waiting)
+{
+    cuda_device *a = (cuda_device *)first, *b = (cuda_device *)waiting;
+    CUevent event = NULL;
+    if (a == b)
+        return GA_NO_ERROR;
+    if (waiting->table != &device_cuda)
+        return cuda_sync(first);
+    int code = record_event(a, &event);
+    if (code == GA_NO_ERROR)
+        code = wait_for_event(b, event);
+    if (event)
+        cuda.cuEventDestroy_v2(event); /* when it is done */
+    return code;
+}
+
+static int end_capture(cuda_device *d, void **made)
+{
+    CUgraph graph = NULL;
+    CUgraphExec executable = NULL;
+    CUresult status = cuda.cuStreamEndCapture(d->stream, &graph);
+    d->capturing = 0;
+    if (status == CUDA_SUCCESS)
+        status = cuda.cuGraphInstantiateWithFlags(&executable, graph, 0);
+    if (graph)
+        cuda.cuGraphDestroy(graph);
+    CUDA_CHECK(d, status, "recording a graph");
+    *made = executable;
+    return GA_NO_ERROR;
+}
+
+/* The capture is relaxed: meanwhile the pool may ask for memory, which is not recorded. */
+static int cuda_graph(device *base, enum device_graph_step step, void **graph)
+{
+    cuda_device *d = (cuda_device *)base;
+    CUDA_ENTER(d);
+    switch (step) {
+    case DEVICE_GRAPH_BEGIN:
+        CUDA_NOT_CAPTURING(d, "recording another graph");
+        *graph = NULL;
+        CUDA_CHECK(d, cuda.cuStreamBeginCapture_v2(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
+        d->capturing = 1;
+        break;
+    case DEVICE_GRAPH_END:
+        *graph = NULL;
+        if (!d->capturing)
+            return device_failed(base, GA_INVALID_ERROR, "nothing is being recorded");
+        return end_capture(d, graph);
+    case DEVICE_GRAPH_RUN: CUDA_CHECK(d, cuda.cuGraphLaunch(*graph, d->stream), "cuGraphLaunch"); break;
+    case DEVICE_GRAPH_RELEASE:
+        if (*graph)
+            CUDA_CHECK(d, cuda.cuGraphExecDestroy(*graph), "cuGraphExecDestroy");
+        *graph = NULL;
+        break;
+    }
+    return GA_NO_ERROR;
+}
+
+const device_table device_cuda = {
+    "cuda",    cuda_open, cuda_close, cuda_info,   cuda_alloc,  cuda_release, cuda_write, cuda_read,
+    cuda_copy, cuda_fill, cuda_build, cuda_kernel, cuda_launch, cuda_fence,   cuda_sync,  cuda_graph,
+};

@@ -1,0 +1,91 @@
+/* What cuda.c (devices, memory, order) and cuda_program.c (compiler, kernels, launches) share, and the handles that NVIDIA's libraries are given. */
+#ifndef TNG_CUDA_H
+#define TNG_CUDA_H
+
+#include "cuda_driver.h"
+#include "device.h"
+
+/* The driver's functions, once the first device is opened. */
+struct cuda_functions {
+#define X(name, arguments) CUresult(*name) arguments;
+    CUDA_FUNCTIONS(X)
+#undef X
+};
+extern struct cuda_functions cuda;
+
+/* Memory of the host that the device reads and writes by itself, in two halves: one is filled while the other is on its way. */
+struct cuda_staging {
+    char *memory;
+    int half;         /* that is being filled */
+    size_t used;      /* bytes of it */
+    CUevent gone[2];  /* recorded behind what a half was sent with */
+    int on_its_way[2];
+};
+
+typedef struct cuda_device {
+    device base;
+    CUdevice id;
+    int retained;
+    CUcontext context; /* the primary one, which all libraries of a process share */
+    CUstream stream;
+    struct cuda_staging staging;
+    int capability;  /* 90 for 9.0 */
+    int capturing;   /* launches are being recorded */
+    int lost;        /* the driver said that the context is of no use any more */
+    struct cuda_program *programs;
+    struct cuda_kernel *kernels;
+} cuda_device;
+
+int cuda_failed(cuda_device *, CUresult, const char *what);
+
+#define CUDA_CHECK(d, call, what)                     \
+    do {                                              \
+        CUresult status_ = (call);                    \
+        if (__builtin_expect(status_ != CUDA_SUCCESS, 0)) \
+            return cuda_failed(d, status_, what);     \
+    } while (0)
+
+/* Makes the device's context the thread's own until the end of the block. A thread that has another one (a program with several devices, and another
+ * library that works on one of them) gets it back. */
+struct cuda_guard {
+    CUcontext before;
+    int changed;
+};
+
+static inline void cuda_leave(struct cuda_guard *guard)
+{
+    if (__builtin_expect(guard->changed, 0))
+        cuda.cuCtxSetCurrent(guard->before);
+}
+
+static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
+{
+    guard->changed = 0;
+    CUresult status = cuda.cuCtxGetCurrent(&guard->before);
+    if (__builtin_expect(status != CUDA_SUCCESS || guard->before == d->context, 1))
+        return status;
+    guard->changed = guard->before != NULL;
+    return cuda.cuCtxSetCurrent(d->context);
+}
+
+#define CUDA_ENTER(d)                                                \
+    struct cuda_guard guard_ __attribute__((cleanup(cuda_leave)));   \
+    CUDA_CHECK(d, cuda_enter(d, &guard_), "making a context current")
+
+/* What a stream that records launches cannot do. */
+#define CUDA_NOT_CAPTURING(d, what)                                                                                   \
+    do {                                                                                                              \
+        if (__builtin_expect((d)->capturing, 0))                                                                      \
+            return device_failed(&(d)->base, GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
+    } while (0)
+
+/* cuda_program.c */
+int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *);
+int cuda_kernel(device *, void *program, const char *name, device_kernel *);
+int cuda_launch(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count, void *const *values,
+                const size_t *sizes);
+void cuda_forget_programs(cuda_device *);
+/* Which compiler it is, without loading it. */
+void cuda_compiler_name(char *text, size_t size);
+
+#endif

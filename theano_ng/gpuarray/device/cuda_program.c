@@ -1,0 +1,333 @@
+/* CUDA's programs: texts that NVRTC compiles to machine code of the device (cubins, which do not depend on the driver), kernels, launches. NVRTC is loaded
+ * when the first text is compiled: who has all binaries in a cache needs none. */
+#define _GNU_SOURCE
+#include "cuda.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MAX_OPTIONS 64
+#define LOCAL_MEMORY (48u << 10) /* bytes for each group without being asked for */
+
+static struct {
+#define X(name, arguments) nvrtcResult(*name) arguments;
+    NVRTC_FUNCTIONS(X)
+#undef X
+} nvrtc;
+
+static int nvrtc_major, nvrtc_minor;
+
+struct cuda_program {
+    struct cuda_program *next;
+    CUmodule module;
+};
+
+struct cuda_kernel {
+    struct cuda_kernel *next;
+    CUfunction function;
+    size_t local_memory; /* bytes that a launch may ask for as it is */
+    char name[];
+};
+
+/* ---- the compiler ---- */
+
+#define ADVICE "pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]', whichever is not above the CUDA version that nvidia-smi shows, brings it"
+
+static int load_compiler(device *d)
+{
+    static void *library;
+    if (library)
+        return GA_NO_ERROR;
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
+    const char *path = device_library("nvrtc");
+    void *loaded = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    for (size_t i = 0; !path && !loaded && i < sizeof names / sizeof *names; ++i)
+        loaded = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+    if (!loaded)
+        return device_failed(d, GA_LOAD_ERROR, "CUDA's compiler NVRTC cannot be loaded (%s); " ADVICE, dlerror());
+#define X(name, arguments)                                                                                                       \
+    if (!(*(void **)&nvrtc.name = dlsym(loaded, #name))) {                                                                       \
+        dlclose(loaded);                                                                                                         \
+        return device_failed(d, GA_LOAD_ERROR, "CUDA's compiler %s has no function " #name ": CUDA 11.2 is the oldest that can be used; " ADVICE, \
+                             path ? path : "libnvrtc");                                                                          \
+    }
+    NVRTC_FUNCTIONS(X)
+#undef X
+    nvrtc.nvrtcVersion(&nvrtc_major, &nvrtc_minor);
+    library = loaded;
+    return GA_NO_ERROR;
+}
+
+/* Its file's name and size: loading it takes a tenth of a second. */
+void cuda_compiler_name(char *text, size_t size)
+{
+    const char *path = device_library("nvrtc"), *name = path ? strrchr(path, '/') : NULL;
+    struct stat found;
+    long long bytes = path && stat(path, &found) == 0 ? (long long)found.st_size : 0;
+    snprintf(text, size, "%.60s %lld", name ? name + 1 : path ? path : "libnvrtc", bytes);
+}
+
+/* "sm_90"; for a device that is newer than the compiler "compute_90", the newest it knows, which the driver translates. */
+static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual)
+{
+    int count = 0, known[128], newest = 0, oldest = 0, exact = 0;
+    if (nvrtc.nvrtcGetNumSupportedArchs(&count) != NVRTC_SUCCESS || count > (int)(sizeof known / sizeof *known)
+        || nvrtc.nvrtcGetSupportedArchs(known) != NVRTC_SUCCESS)
+        return device_failed(&d->base, GA_IMPL_ERROR, "CUDA's compiler does not say what it compiles for");
+    for (int i = 0; i < count; ++i) {
+        exact |= known[i] == d->capability;
+        if (known[i] <= d->capability && known[i] > newest)
+            newest = known[i];
+        if (!oldest || known[i] < oldest)
+            oldest = known[i];
+    }
+    if (!newest)
+        return device_failed(&d->base, GA_UNSUPPORTED_ERROR,
+                             "the device is of compute capability %d.%d, and NVRTC %d.%d compiles for %d.%d and newer; an older one is needed: " ADVICE,
+                             d->capability / 10, d->capability % 10, nvrtc_major, nvrtc_minor, oldest / 10, oldest % 10);
+    *is_virtual = !exact;
+    snprintf(text, size, "--gpu-architecture=%s_%d", exact ? "sm" : "compute", exact ? d->capability : newest);
+    return GA_NO_ERROR;
+}
+
+/* The words of `options`, behind the first of `words`; cuts the text up. Words that OpenCL's compilers have and NVRTC has not are said in its way. */
+static int split_options(cuda_device *d, char *options, const char **words, int *count)
+{
+    char *rest = NULL;
+    for (char *word = options ? strtok_r(options, " \t\n", &rest) : NULL; word; word = strtok_r(NULL, " \t\n", &rest)) {
+        if (*count == MAX_OPTIONS)
+            return device_failed(&d->base, GA_VALUE_ERROR, "more than %d options for the compiler", MAX_OPTIONS - 1);
+        words[(*count)++] = strcmp(word, "-g") == 0 ? "--generate-line-info" : strcmp(word, "-cl-fast-relaxed-math") == 0 ? "--use_fast_math" : word;
+    }
+    return GA_NO_ERROR;
+}
+
+static char *compiler_log(nvrtcProgram program)
+{
+    size_t size = 0;
+    if (nvrtc.nvrtcGetProgramLogSize(program, &size) != NVRTC_SUCCESS || size <= 1)
+        return NULL;
+    char *log = malloc(size);
+    if (log && nvrtc.nvrtcGetProgramLog(program, log) != NVRTC_SUCCESS) {
+        free(log);
+        log = NULL;
+    }
+    return log;
+}
+
+static int take_binary(cuda_device *d, nvrtcProgram program, int is_virtual, device_program *made)
+{
+    nvrtcResult status = is_virtual ? nvrtc.nvrtcGetPTXSize(program, &made->binary_size) : nvrtc.nvrtcGetCUBINSize(program, &made->binary_size);
+    if (status == NVRTC_SUCCESS && !(made->binary = malloc(made->binary_size)))
+        return device_failed(&d->base, GA_MEMORY_ERROR, "no memory for a program");
+    if (status == NVRTC_SUCCESS)
+        status = is_virtual ? nvrtc.nvrtcGetPTX(program, made->binary) : nvrtc.nvrtcGetCUBIN(program, made->binary);
+    return status == NVRTC_SUCCESS ? GA_NO_ERROR : device_failed(&d->base, GA_IMPL_ERROR, "NVRTC has compiled a program and does not give it (error %d)", status);
+}
+
+static int compile_text(cuda_device *d, const char *text, const char *const *words, int count, int is_virtual, device_program *made)
+{
+    const char *header = device_dialect("cuda"), *header_name = "cluda.h";
+    nvrtcProgram program = NULL;
+    nvrtcResult status = nvrtc.nvrtcCreateProgram(&program, text, "kernels", 1, &header, &header_name);
+    if (status != NVRTC_SUCCESS)
+        return device_failed(&d->base, GA_IMPL_ERROR, "nvrtcCreateProgram failed (error %d)", status);
+    status = nvrtc.nvrtcCompileProgram(program, count, words);
+    made->log = compiler_log(program);
+    int code = GA_NO_ERROR;
+    if (status != NVRTC_SUCCESS)
+        code = device_failed(&d->base, GA_IMPL_ERROR, "a program does not compile (NVRTC %d.%d for %s, error %d)", nvrtc_major, nvrtc_minor,
+                             strchr(words[0], '=') + 1, status);
+    else
+        code = take_binary(d, program, is_virtual, made);
+    nvrtc.nvrtcDestroyProgram(&program);
+    return code;
+}
+
+static int compile(cuda_device *d, const char *text, int flags, const char *options, device_program *made)
+{
+    char target[64], *whole = NULL, *copy = NULL;
+    const char *words[MAX_OPTIONS] = {target};
+    int count = 1, is_virtual = 0;
+    int code = load_compiler(&d->base);
+    if (code == GA_NO_ERROR)
+        code = architecture(d, target, sizeof target, &is_virtual);
+    if (code != GA_NO_ERROR)
+        return code;
+    const char *front = flags & GA_USE_CUDA ? "" : device_dialect("cuda");
+    whole = malloc(strlen(front) + strlen(text) + 1);
+    copy = options ? strdup(options) : NULL;
+    if (!whole || (options && !copy))
+        code = device_failed(&d->base, GA_MEMORY_ERROR, "no memory for the text of a program");
+    if (code == GA_NO_ERROR) {
+        strcpy(stpcpy(whole, front), text);
+        code = split_options(d, copy, words, &count);
+    }
+    if (code == GA_NO_ERROR)
+        code = compile_text(d, whole, words, count, is_virtual, made);
+    free(copy);
+    free(whole);
+    return code;
+}
+
+/* ---- programs ---- */
+
+/* The driver is told no length: that all sections of a cubin, which is an ELF file, are there. Or that a PTX text ends. */
+static int is_whole(const void *binary, size_t size)
+{
+    const unsigned char *bytes = binary;
+    if (size < 64 || memcmp(bytes, "\177ELF\2\1", 6) != 0)
+        return size > 1 && bytes[size - 1] == '\0' && (bytes[0] == '/' || bytes[0] == '.' || bytes[0] == '\n');
+    uint64_t sections;
+    uint16_t each, count;
+    memcpy(&sections, bytes + 40, sizeof sections);
+    memcpy(&each, bytes + 58, sizeof each);
+    memcpy(&count, bytes + 60, sizeof count);
+    if (each < 64 || sections > size || (uint64_t)each * count > size - sections)
+        return 0;
+    for (unsigned i = 0; i < count; ++i) {
+        const unsigned char *section = bytes + sections + (uint64_t)i * each;
+        uint32_t kind;
+        uint64_t offset, length;
+        memcpy(&kind, section + 4, sizeof kind);
+        memcpy(&offset, section + 24, sizeof offset);
+        memcpy(&length, section + 32, sizeof length);
+        if (kind != 8 && (offset > size || length > size - offset)) /* 8: takes no room in the file */
+            return 0;
+    }
+    return 1;
+}
+
+static int load_module(cuda_device *d, const void *binary, size_t size, int fresh, device_program *made)
+{
+    char log[1024] = "";
+    int keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    if (!is_whole(binary, size))
+        return device_failed(&d->base, GA_INVALID_ERROR, "the binary of a program is not one of this device, or not whole");
+    struct cuda_program *program = malloc(sizeof *program);
+    if (!program)
+        return device_failed(&d->base, GA_MEMORY_ERROR, "no memory for a program");
+    CUresult status = cuda.cuModuleLoadDataEx(&program->module, binary, 2, keys, values);
+    if (status != CUDA_SUCCESS) {
+        free(program);
+        int code = cuda_failed(d, status, "cuModuleLoadDataEx");
+        if (status == CUDA_ERROR_INVALID_IMAGE || status == CUDA_ERROR_NO_BINARY_FOR_GPU || status == CUDA_ERROR_INVALID_PTX
+            || status == CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+            code = device_failed(&d->base, fresh ? GA_IMPL_ERROR : GA_INVALID_ERROR, "the driver does not accept a program%s%s%s",
+                                 fresh ? ": it may be older than the compiler; " ADVICE : " that was compiled before", *log ? ": " : "", log);
+        return code;
+    }
+    program->next = d->programs;
+    d->programs = program;
+    made->handle = program;
+    return GA_NO_ERROR;
+}
+
+int cuda_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *made)
+{
+    cuda_device *d = (cuda_device *)base;
+    memset(made, 0, sizeof *made);
+    if (flags & GA_USE_OPENCL)
+        return device_failed(base, GA_UNSUPPORTED_ERROR, "the kernel is OpenCL's (its flags say so), the device is CUDA's");
+    CUDA_NOT_CAPTURING(d, "building a program");
+    CUDA_ENTER(d);
+    int fresh = binary == NULL, code = GA_NO_ERROR;
+    if (fresh) {
+        code = compile(d, text, flags, options, made);
+        binary = made->binary;
+        binary_size = made->binary_size;
+    }
+    if (code == GA_NO_ERROR)
+        code = load_module(d, binary, binary_size, fresh, made);
+    if (code != GA_NO_ERROR) {
+        free(made->binary);
+        made->binary = NULL;
+        made->binary_size = 0;
+    }
+    return code;
+}
+
+int cuda_kernel(device *base, void *program, const char *name, device_kernel *kernel)
+{
+    cuda_device *d = (cuda_device *)base;
+    int threads = 0, fixed = 0;
+    CUDA_ENTER(d);
+    struct cuda_kernel *made = malloc(sizeof *made + strlen(name) + 1);
+    if (!made)
+        return device_failed(base, GA_MEMORY_ERROR, "no memory for a kernel");
+    strcpy(made->name, name);
+    CUresult status = cuda.cuModuleGetFunction(&made->function, ((struct cuda_program *)program)->module, name);
+    if (status == CUDA_SUCCESS)
+        status = cuda.cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, made->function);
+    if (status == CUDA_SUCCESS)
+        status = cuda.cuFuncGetAttribute(&fixed, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, made->function);
+    if (status != CUDA_SUCCESS) {
+        free(made);
+        return status == CUDA_ERROR_NOT_FOUND ? device_failed(base, GA_VALUE_ERROR, "the program has no kernel '%s'", name)
+                                              : cuda_failed(d, status, "cuModuleGetFunction");
+    }
+    made->local_memory = (unsigned)fixed < LOCAL_MEMORY ? LOCAL_MEMORY - (unsigned)fixed : 0;
+    made->next = d->kernels;
+    d->kernels = made;
+    kernel->handle = made;
+    kernel->max_group = (size_t)threads;
+    kernel->preferred = 32;
+    return GA_NO_ERROR;
+}
+
+/* The device's, all of them: they live as long as it does. */
+void cuda_forget_programs(cuda_device *d)
+{
+    while (d->kernels) {
+        struct cuda_kernel *next = d->kernels->next;
+        free(d->kernels);
+        d->kernels = next;
+    }
+    while (d->programs) {
+        struct cuda_program *next = d->programs->next;
+        if (!d->lost)
+            cuda.cuModuleUnload(d->programs->module);
+        free(d->programs);
+        d->programs = next;
+    }
+}
+
+/* ---- launches ---- */
+
+static int launch_failed(cuda_device *d, CUresult status, const struct cuda_kernel *kernel, const unsigned *groups, const unsigned *group, size_t local_memory)
+{
+    char what[512];
+    snprintf(what, sizeof what, "launching %.200s with %u x %u x %u groups of %u x %u x %u threads and %zu bytes of local memory each", kernel->name, groups[0],
+             groups[1], groups[2], group[0], group[1], group[2], local_memory);
+    int code = cuda_failed(d, status, what);
+    return status == CUDA_ERROR_INVALID_VALUE || status == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ? GA_VALUE_ERROR : code;
+}
+
+int cuda_launch(device *base, void *handle, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
+                void *const *values, const size_t *sizes)
+{
+    cuda_device *d = (cuda_device *)base;
+    struct cuda_kernel *kernel = handle;
+    unsigned g[3] = {1, 1, 1}, t[3] = {1, 1, 1};
+    (void)count, (void)sizes; /* the driver knows them from the binary */
+    for (unsigned i = 0; i < ndim; ++i) {
+        if (__builtin_expect(groups[i] > UINT32_MAX || group[i] > UINT32_MAX, 0))
+            return device_failed(base, GA_VALUE_ERROR, "%s is launched with %zu groups of %zu threads, more than there can be", kernel->name, groups[i], group[i]);
+        g[i] = (unsigned)groups[i];
+        t[i] = (unsigned)group[i];
+    }
+    CUDA_ENTER(d);
+    if (__builtin_expect(local_memory > kernel->local_memory, 0)) {
+        CUresult status = local_memory <= INT32_MAX
+            ? cuda.cuFuncSetAttribute(kernel->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)local_memory) : CUDA_ERROR_INVALID_VALUE;
+        if (status != CUDA_SUCCESS)
+            return launch_failed(d, status, kernel, g, t, local_memory);
+        kernel->local_memory = local_memory;
+    }
+    CUresult status = cuda.cuLaunchKernel(kernel->function, g[0], g[1], g[2], t[0], t[1], t[2], (unsigned)local_memory, d->stream, (void **)values, NULL);
+    return __builtin_expect(status == CUDA_SUCCESS, 1) ? GA_NO_ERROR : launch_failed(d, status, kernel, g, t, local_memory);
+}
