@@ -9,6 +9,7 @@ from theano_ng.gof.type import Type
 from theano_ng.gpuarray.contexts import ContextNotDefined, get_context, list_contexts, name_of_context, reg_context
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor import compile_ops
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type import values_eq_approx as tensor_values_eq_approx
 from theano_ng.tensor.var import _tensor_py_operators
@@ -282,3 +283,4 @@ class GpuArraySharedVariable(_operators, SharedVariable):
 GpuArrayType.Variable = GpuArrayVariable
 GpuArrayType.Constant = GpuArrayConstant
 GpuArrayType.SharedVariable = GpuArraySharedVariable
+compile_ops.register(GpuArrayType, "theano_ng.gpuarray.native.shape:")
