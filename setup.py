@@ -26,7 +26,10 @@ GPU = os.path.join("theano_ng", "gpuarray")
 DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
-    os.path.join(NATIVE, name) for name in os.listdir(NATIVE) if name.endswith(".h")
+    os.path.join(folder, name)
+    for folder in (NATIVE, DEVICE, os.path.join(GPU, "native"), GPU_INCLUDE, os.path.join(GPU_INCLUDE, "gpuarray"))
+    for name in os.listdir(folder)
+    if name.endswith(".h")
 )
 
 
@@ -45,6 +48,16 @@ def cython_extensions():
 def device_sources():
     """The C of devices is part of the module of their arrays."""
     return [os.path.join(DEVICE, name) for name in sorted(os.listdir(DEVICE)) if name.endswith(".c")]
+
+
+def gpu_extensions():
+    """Every .c file of theano_ng/gpuarray/native is an extension module of native code of Ops on devices."""
+    folder = os.path.join(GPU, "native")
+    for name in sorted(os.listdir(folder)):
+        if name.endswith(".c"):
+            made = extension("theano_ng.gpuarray.native." + name[:-2], os.path.join(folder, name))
+            made.include_dirs.append(folder)
+            yield made
 
 
 def native_extensions():
@@ -177,4 +190,4 @@ class BuildExt(build_ext):
 
 
 os.chdir(HERE)
-setup(ext_modules=[*cython_extensions(), *native_extensions(), *block_extensions()], cmdclass={"build_ext": BuildExt})
+setup(ext_modules=[*cython_extensions(), *native_extensions(), *gpu_extensions(), *block_extensions()], cmdclass={"build_ext": BuildExt})

@@ -52,12 +52,30 @@ class Kernel(NamedTuple):
     interpreted: object = None
 
 
+class ForeignKernel:
+    """What stands for an address among the words as a `Kernel` does, but is built by something else than the C compiler: on a device."""
+
+    @classmethod
+    def obtain(cls, kernels):
+        """Have kernels of this class built, all together.
+
+        Parameters
+        ----------
+        kernels : list of ForeignKernel
+
+        Returns
+        -------
+        list of LoadedKernel
+        """
+        raise NotImplementedError("%s does not say how its kernels are built" % cls.__name__)
+
+
 def obtain_kernels(kernels):
     """Have kernels compiled; or interpreted, where there is no compiler, or until they are compiled (`config.tiered`).
 
     Parameters
     ----------
-    kernels : sequence of Kernel
+    kernels : sequence of Kernel and ForeignKernel
 
     Returns
     -------
@@ -69,6 +87,21 @@ def obtain_kernels(kernels):
     MissingGXX
         When there is no compiler, and one of them cannot be interpreted.
     """
+    foreign = {}
+    for i, kernel in enumerate(kernels):
+        if isinstance(kernel, ForeignKernel):
+            foreign.setdefault(type(kernel), []).append(i)
+    if not foreign:
+        return _obtain(kernels)
+    loaded = dict(enumerate(kernels))
+    for cls, places in foreign.items():
+        loaded.update(zip(places, cls.obtain([kernels[i] for i in places])))
+    places = [i for i, kernel in enumerate(kernels) if isinstance(kernel, Kernel)]
+    loaded.update(zip(places, _obtain([kernels[i] for i in places]) if places else ()))
+    return [loaded[i] for i in range(len(kernels))]
+
+
+def _obtain(kernels):
     if find_toolchain() is None:
         loaded = [kernel.interpreted and kernel.interpreted() for kernel in kernels]
     elif config.tiered == "off" or not background.AVAILABLE:
@@ -105,7 +138,7 @@ class NativeCode:
     @property
     def kernels(self):
         """The kernels among the words."""
-        return tuple([value for value in self.words.values() if isinstance(value, Kernel)])
+        return tuple([value for value in self.words.values() if isinstance(value, (Kernel, ForeignKernel))])
 
     def packed(self, addresses):
         """The words for C.
@@ -126,7 +159,7 @@ class NativeCode:
         """
         addresses, words = iter(addresses), dict(self.words)
         for name, value in self.words.items():
-            if isinstance(value, Kernel):
+            if isinstance(value, (Kernel, ForeignKernel)):
                 words[name] = next(addresses)
                 if isinstance(words[name], LoadedKernel):
                     words[name], program = words[name]
@@ -302,7 +335,7 @@ class NativeOp:
 
     def _native_code(self, node):
         code = self.native_code(node)
-        if code is None:
+        if code is None or any(isinstance(kernel, ForeignKernel) for kernel in code.kernels):
             raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
         return code
 

@@ -149,6 +149,10 @@ def dtype_to_ctype(dtype):
     return name
 
 
+# What kernels need of a device.
+USE_SMALL, USE_DOUBLE, USE_COMPLEX, USE_HALF = GA_USE_SMALL, GA_USE_DOUBLE, GA_USE_COMPLEX, GA_USE_HALF
+
+
 # ---- contexts ----
 
 cdef void *_find(gpucontext *ctx, const char *text, int flags, const char *options, size_t *size) noexcept with gil:

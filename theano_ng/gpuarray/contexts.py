@@ -1,0 +1,74 @@
+"""Names of contexts: which device a name stands for."""
+
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+
+
+class ContextNotDefined(ValueError):
+    """No context has this name."""
+
+
+_contexts = {}  # name -> GpuContext
+_names = {}  # address of a context -> its first name
+
+
+def reg_context(name, ctx):
+    """Give a context a name.
+
+    Parameters
+    ----------
+    name : hashable
+        None: the context of `config.device`.
+    ctx : pygpu.gpuarray.GpuContext
+
+    Raises
+    ------
+    ValueError
+        When the name is taken.
+    TypeError
+        When `ctx` is no context.
+    """
+    if name in _contexts:
+        raise ValueError("context name %r is already registered, for %r" % (name, _contexts[name]))
+    if not isinstance(ctx, pygpu.GpuContext):
+        raise TypeError("context %r is not a GpuContext: %s" % (name, type(ctx).__name__))
+    _contexts[name] = ctx
+    _names.setdefault(ctx.ptr, name)
+
+
+def get_context(name):
+    """The context that has a name.
+
+    Raises
+    ------
+    ContextNotDefined
+    """
+    try:
+        return _contexts[name]
+    except KeyError:
+        raise ContextNotDefined(
+            "context name %r is not defined; there are: %s. The flag device or contexts defines names"
+            % (name, ", ".join(map(repr, _contexts)) or "none")
+        ) from None
+
+
+def list_contexts():
+    """The names of all contexts."""
+    return _contexts.keys()
+
+
+def name_of_context(ctx):
+    """The name of a context, its first if it has several; ContextNotDefined when it has none."""
+    try:
+        return _names[ctx.ptr]
+    except KeyError:
+        raise ContextNotDefined("%r has no name; reg_context gives it one" % (ctx,)) from None
+
+
+def unregister(name):
+    """Forget a name."""
+    ctx = _contexts.pop(name)
+    if _names.get(ctx.ptr) == name:
+        del _names[ctx.ptr]
+        for other, its in _contexts.items():
+            if its is ctx:
+                _names.setdefault(ctx.ptr, other)

@@ -1,0 +1,84 @@
+"""Kernels of Ops: device code that depends on the graph, built for a context, all that a function needs together."""
+
+import hashlib
+from typing import NamedTuple
+
+from theano_ng.gof.compiler.kernelcache import LoadedKernel, rename_symbol
+from theano_ng.gof.native import ForeignKernel
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+
+
+class _Fields(NamedTuple):
+    source: str
+    types: tuple
+    context: object
+    flags: int = 0
+    support: tuple = ()
+    options: str = ""
+
+
+class DeviceKernel(_Fields, ForeignKernel):
+    """A kernel among the words of native code, where it stands for the address of its ``gpukernel``.
+
+    Attributes
+    ----------
+    source : str
+        In the dialect of ``cluda.h``; it defines one kernel, which is called ``KERNEL_NAME`` in it.
+    types : tuple
+        Of its arguments, as for `pygpu.GpuKernel`: "*" for an array, `SIZE`, `SSIZE` or the name of a dtype.
+    context : GpuContext
+    flags : int
+        ``GA_USE_...``, see `flags_of`.
+    support : tuple of str
+        Texts in front of it, each of which stands once in a program, whatever kernels need it.
+    options : str
+        Words for the device's compiler.
+    """
+
+    __slots__ = ()
+
+    @property
+    def key(self):
+        """What it is known by: the same for equal kernels, in every process."""
+        digest = hashlib.sha256()
+        for part in (self.source, *map(str, self.types), *self.support, self.options, str(self.flags)):
+            digest.update(part.encode())
+            digest.update(b"\0")
+        return digest.hexdigest()[:24]
+
+    @classmethod
+    def obtain(cls, kernels):
+        """See `ForeignKernel`; kernels of a context are built as one program, once in a process."""
+        missing = {}
+        for kernel in kernels:
+            if kernel.key not in _built.setdefault(kernel.context, {}):
+                group = missing.setdefault((kernel.context, kernel.options), {})
+                group[kernel.key] = kernel
+        for (context, options), group in missing.items():
+            _build(context, options, dict(sorted(group.items())))
+        return [LoadedKernel(_built[kernel.context][kernel.key].ptr) for kernel in kernels]
+
+
+def _build(context, options, group):
+    support = dict.fromkeys(text for kernel in group.values() for text in kernel.support)
+    texts = [rename_symbol(kernel.source, "KERNEL_NAME", "k_" + key) for key, kernel in group.items()]
+    flags = 0
+    for kernel in group.values():
+        flags |= kernel.flags
+    made = pygpu.build(
+        "\n".join([*support, *texts]), [("k_" + key, kernel.types) for key, kernel in group.items()], context, flags, options
+    )
+    _built[context].update(zip(group, made))
+
+
+# Context -> key -> GpuKernel. They live as long as the process, as native kernels do: thunks have their addresses.
+_built = {}
+
+
+def flags_of(*dtypes):
+    """The ``GA_USE_...`` of kernels that work on these dtypes."""
+    names = {str(dtype) for dtype in dtypes}
+    flags = pygpu.USE_DOUBLE if names & {"float64", "complex128"} else 0
+    flags |= pygpu.USE_SMALL if names & {"int8", "uint8", "bool", "int16", "uint16", "float16"} else 0
+    flags |= pygpu.USE_HALF if "float16" in names else 0
+    return flags | (pygpu.USE_COMPLEX if names & {"complex64", "complex128"} else 0)

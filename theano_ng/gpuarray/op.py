@@ -1,0 +1,47 @@
+"""What Ops on devices have in common."""
+
+import numpy as np
+
+from theano_ng.gof.native import NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.type import GpuArrayType
+
+
+class GpuOp(NativeOp, Op):
+    """Mixin of Ops whose outputs are on a device.
+
+    A subclass says what it computes twice: by `native_code`, which launches kernels, and by `host_op`, the Op that does the same on the host, from which
+    `perform` follows: inputs are copied to the host, and outputs to the device. DebugMode compares the two.
+    """
+
+    def host_op(self, node):
+        """The Op on the host that computes the same."""
+        raise NotImplementedError("%s does not say which Op on the host does the same" % type(self).__name__)
+
+    def host_node(self, node):
+        """`host_op` applied to variables of the host that stand for the node's inputs."""
+        inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v for v in node.inputs]
+        return self.host_op(node).make_node(*inputs)
+
+    def perform(self, node, inputs, output_storage, params=None):
+        host = self.host_node(node)
+        cells = [[None] for _ in output_storage]
+        values = [np.asarray(value) if isinstance(value, pygpu.GpuArray) else value for value in inputs]
+        values = [v.copy() if i in _destroyed(host.op) else v for i, v in enumerate(values)]
+        arguments = (host, values, cells)
+        params = host.run_params()
+        host.op.perform(*arguments, *(() if params is None else (params,)))
+        for storage, (value,), output in zip(output_storage, cells, node.outputs):
+            if isinstance(output.type, GpuArrayType):
+                value = pygpu.array(np.asarray(value, dtype=output.type.dtype), context=output.type.context)
+            storage[0] = value
+
+
+def _destroyed(op):
+    return {i for places in getattr(op, "destroy_map", {}).values() for i in places}
+
+
+def context_address(context):
+    """The word by which native code is given a context."""
+    return id(context)
