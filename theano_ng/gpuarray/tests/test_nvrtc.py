@@ -3,13 +3,18 @@
 import ctypes
 import unittest
 
+import numpy as np
+
 from theano_ng.gpuarray.device import loader
 from theano_ng.gpuarray.device.tests import native
 from theano_ng.gpuarray.kernels import samples
+from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
 
 # Turing, Hopper, Blackwell: the oldest that all compilers know, and those whose code differs most from it.
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+
+DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
 
 
 class Nvrtc:
@@ -52,9 +57,9 @@ class TestNvrtc(unittest.TestCase):
         if not cls.compilers:
             raise unittest.SkipTest("needs NVIDIA's compiler: pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]'")
 
-    def check(self, name, text, flags=0, options=""):
+    def check(self, name, text, flags=0, options="", architectures=ARCHITECTURES):
         for version, compiler in self.compilers.items():
-            for architecture in ARCHITECTURES:
+            for architecture in architectures:
                 with self.subTest(name, nvrtc=version, architecture=architecture):
                     size, said = compiler.compile(text, flags, options, architecture)
                     self.assertGreater(size, 0, said)
@@ -75,6 +80,25 @@ class TestNvrtc(unittest.TestCase):
                 compiler.compile('#include "cluda.h"\n\nKERNEL void f() { nobody(); }', 0, "", "sm_90")[1],
                 r"kernels\(3\): error",
             )
+
+    def test_copies(self):
+        # Those that array.c writes as they are needed, for all pairs of types, as one program.
+        context = gpuarray.init("stub2")
+        library = native.load()
+        library.stub_reset(2)
+        library.stub_of(2).contents.recording = True
+        for dtype in DTYPES:
+            matrix = gpuarray.empty((4, 6), dtype, context=context)
+            matrix[:, ::2].copy()
+            gpuarray.empty((4, 6, 3), dtype, context=context)[::-1, ::2].copy()
+            for other in DTYPES:
+                if np.dtype(other).kind == "c" or np.dtype(dtype).kind != "c":
+                    matrix.astype(other)
+        texts = [library.stub_program(2, i) for i in range(library.stub_of(2).contents.count("build"))]
+        self.assertGreater(len(texts), len(DTYPES) ** 2 // 2)
+        self.check(
+            "copies", "\n".join(text.decode().replace("copy_elements", "copy_%d" % i) for i, text in enumerate(texts))
+        )
 
     def test_samples(self):
         for module, sample in samples.collect():

@@ -95,6 +95,7 @@ _PROTOTYPES = {
     "stub_of": (POINTER(StubState), [c_uint]),
     "stub_reset": (None, [c_uint]),
     "stub_text": (c_char_p, [c_uint]),
+    "stub_program": (c_char_p, [c_uint, c_uint]),
 }
 
 
