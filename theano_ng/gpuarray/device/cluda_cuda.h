@@ -42,7 +42,7 @@ typedef unsigned long long ga_ulong;
 typedef float ga_float;
 typedef double ga_double;
 typedef size_t ga_size;
-typedef decltype((char *)0 - (char *)0) ga_ssize;
+typedef ptrdiff_t ga_ssize;
 /* Members x, y. */
 typedef float2 ga_cfloat;
 typedef double2 ga_cdouble;

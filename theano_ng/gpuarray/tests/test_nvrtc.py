@@ -14,7 +14,7 @@ from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
 # Turing, Hopper, Blackwell: the oldest that all compilers know, and those whose code differs most from it.
 ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
 
-DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split()
+DTYPES = "bool int8 uint16 int64 float16 float32 float64 complex64 complex128".split()
 
 
 class Nvrtc:
