@@ -379,7 +379,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* A segment with nothing else, of a pool that keeps nothing. */
+/* A segment with nothing else, of a pool that keeps nothing. It is as long as was asked for, so that tools which look for accesses outside of memory
+ * (compute-sanitizer, Oclgrind) see them. */
 static int whole_block(struct pool *pool, size_t size, struct block **block)
 {
     int code = segment_new(pool, size, block);
@@ -392,8 +393,6 @@ static int whole_block(struct pool *pool, size_t size, struct block **block)
 
 static int find_block(struct pool *pool, size_t size, struct block **block)
 {
-    if (!pool->keeps)
-        return whole_block(pool, size, block);
     return size <= SMALL ? small_block(pool, size, block) : large_block(pool, size, block);
 }
 
@@ -476,6 +475,10 @@ int pool_alloc(gpucontext *context, size_t size, gpudata *data)
         block = shelf->first;
         shelf->first = block->right;
         return give(pool, block, data);
+    }
+    if (!pool->keeps) {
+        int code = whole_block(pool, size ? size : 1, &block);
+        return code == GA_NO_ERROR ? give(pool, block, data) : code == GA_MEMORY_ERROR ? out_of_memory(pool, size) : code;
     }
     shelves_clear(pool);
     int code = find_block(pool, whole, &block);
