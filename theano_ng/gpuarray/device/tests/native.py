@@ -87,6 +87,7 @@ _PROTOTYPES = {
     "gpudata_write": (c_int, [c_void_p, c_size_t, c_char_p, c_size_t]),
     "gpudata_read": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t]),
     "gpudata_move": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
+    "gpudata_transfer": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
     "gpudata_memset": (c_int, [c_void_p, c_size_t, c_int]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
