@@ -149,7 +149,8 @@ class GpuArrayType(Type):
         elif isinstance(data, pygpu.GpuArray):
             if data.ndim != self.ndim:
                 raise TypeError(
-                    "Wrong number of dimensions: expected %s, got %s with shape %s." % (self.ndim, data.ndim, data.shape)
+                    "Wrong number of dimensions: expected %s, got %s with shape %s."
+                    % (self.ndim, data.ndim, data.shape)
                 )
             if not allow_downcast and not np.can_cast(data.dtype, self.dtype, "safe"):
                 raise TypeError(
@@ -162,7 +163,9 @@ class GpuArrayType(Type):
             )
         for length, broadcastable in zip(array.shape, self.broadcastable):
             if broadcastable and length != 1:
-                raise TypeError("Non-unit value on shape on a broadcastable dimension.", array.shape, self.broadcastable)
+                raise TypeError(
+                    "Non-unit value on shape on a broadcastable dimension.", array.shape, self.broadcastable
+                )
         return array
 
     def is_valid_value(self, a):
@@ -202,7 +205,11 @@ class GpuArrayType(Type):
 
     def get_size(self, shape_info):
         """Bytes."""
-        return int(np.prod(shape_info, dtype=np.int64)) * np.dtype(self.dtype).itemsize if shape_info else np.dtype(self.dtype).itemsize
+        return (
+            int(np.prod(shape_info, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+            if shape_info
+            else np.dtype(self.dtype).itemsize
+        )
 
 
 def _name_or_none(context):
