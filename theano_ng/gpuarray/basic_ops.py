@@ -5,7 +5,8 @@ import numpy as np
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.kernel_base import CGpuKernelBase, GpuKernelBase, Kernel, get_ctype, get_dtype  # noqa: F401
+from theano_ng.gpuarray.op import GpuOp, context_address  # noqa: F401
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context, list_contexts
 from theano_ng.tensor.constant import as_tensor_variable

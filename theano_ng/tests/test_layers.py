@@ -17,7 +17,7 @@ ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 FLOORS = (
     (
         "ground",
-        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"
+        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount misc.may_share_memory"
         " gpuarray.device",
     ),
     ("flags", "configparser configdefaults misc.safe_asarray"),
