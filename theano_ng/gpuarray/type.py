@@ -27,6 +27,7 @@ from theano_ng.gpuarray.contexts import (
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.misc.may_share_memory import register_may_share_memory
 from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor import compile_ops
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type import values_eq_approx as _values_eq_approx_on_host
 from theano_ng.tensor.var import TensorConstantSignature, _tensor_py_operators
@@ -573,6 +574,7 @@ class GpuArraySharedVariable(_operators, SharedVariable):
 GpuArrayType.Variable = GpuArrayVariable
 GpuArrayType.Constant = GpuArrayConstant
 GpuArrayType.SharedVariable = GpuArraySharedVariable
+compile_ops.register(GpuArrayType, "theano_ng.gpuarray.native.shape:")
 
 notset = object()
 
