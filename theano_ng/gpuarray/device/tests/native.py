@@ -113,7 +113,8 @@ def load(fresh=False):
         folder = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         path = shutil.copy(path, folder)
-    library = ctypes.CDLL(path)
+    # The copy calls its own functions, also where those of the module are there for all libraries.
+    library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_DEEPBIND if fresh else os.RTLD_NOW)
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
