@@ -88,6 +88,18 @@ static inline int gpu_aligned(const GpuArray *a, const char *who)
     return -1;
 }
 
+/* How many threads keep a device busy, of a kernel that could do with few: 0 on processors, which are best left with few. `wanted` if it is not negative. */
+static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
+{
+    size_t together = 0;
+    unsigned processors = 0;
+    if (wanted >= 0)
+        return (size_t)wanted;
+    gpukernel_property(kernel, GA_KERNEL_PROP_PREFLSIZE, &together);
+    gpucontext_property(gpukernel_context(kernel), GA_CTX_PROP_NUMPROCS, &processors);
+    return together >= 16 ? (size_t)processors * 512 : 0;
+}
+
 /* "(2, 3)": a shape as Python prints it, into a buffer. */
 static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd, const size_t *dims)
 {
