@@ -25,7 +25,7 @@ def _add(dtype, to, value):
 
 
 def _set(dtype, to, value):
-    kind = text.bits(dtype)
+    kind = text.element(text.bits(dtype))
     return "*(GLOBAL_MEM %s *)(%s) = *(GLOBAL_MEM const %s *)(%s);" % (kind, to, kind, value)
 
 
@@ -87,9 +87,9 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         after=text.walk("a", after, {"x": "f"}, False),
         which="k = rest % count; rest /= count;" if before else "k = rest;",
         before=text.walk("b", before, {"x": "f"}, True),
-        type=text.bits(dtype),
+        type=text.element(text.bits(dtype)),
     )
-    return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(dtype))
+    return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(text.bits(dtype)))
 
 
 def scatter(dtype, axes, how, context):
@@ -134,7 +134,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         effect=effect(dtype, "t + offset", "f + (ga_ssize)k * y_step"),
     )
     types = ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, SIZE, SSIZE, SSIZE, *types)
-    return DeviceKernel(source, types, context, flags_of(dtype))
+    return DeviceKernel(source, types, context, flags_of(text.bits(dtype) if how == "set" else dtype))
 
 
 def read_indices(dtypes, axes, context):

@@ -100,6 +100,18 @@ static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
     return together >= 16 ? (size_t)processors * 512 : 0;
 }
 
+/* Runs a kernel in which each of n tasks is done by a group of at most `most` threads. */
+static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void *const *args, const char *what)
+{
+    size_t groups = 0, group = most, largest = most;
+    gpukernel_property(kernel, GA_KERNEL_PROP_MAXLSIZE, &largest);
+    while (group > largest)
+        group /= 2;
+    gpukernel_sched(kernel, n * group, &groups, &group);
+    int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, what);
+}
+
 /* "(2, 3)": a shape as Python prints it, into a buffer. */
 static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd, const size_t *dims)
 {
