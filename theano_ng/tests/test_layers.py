@@ -64,6 +64,7 @@ FLOORS = (
     ("tensors", "tensor"),
     ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan sparse"),
+    ("devices", "gpuarray gpuarray.device.program_cache"),
     ("the package", " "),
     ("tools", "audit d3viz legacy misc tests"),
 )
