@@ -8,10 +8,10 @@ from theano_ng.compile.sharedvalue import shared, shared_constructor
 from theano_ng.configdefaults import config, mark_active_gpu, parent_with_gpu
 from theano_ng.configparser import TheanoConfigError, TheanoConfigWarning
 from theano_ng.gof import optdb as databases
-from theano_ng.gpuarray.basic_ops import as_gpuarray_variable
 from theano_ng.gpuarray.contexts import list_contexts, reg_context
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
+from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.tensor.transfer import register_transfer, transfer as _registry
 
 MEGABYTE = 1 << 20

@@ -65,21 +65,21 @@ def header_version():
 
 # The Ops that move arrays are above their types.
 _to_host = Port(
-    "_to_host", "theano_ng.gpuarray.basic_ops", "The variable on the host that has the value of one on a device."
+    "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host that has the value of one on a device."
 )
-_to_host.fill("theano_ng.gpuarray.basic_ops:host_from_gpu")
+_to_host.fill("theano_ng.gpuarray.transfers:host_from_gpu")
 _to_context = Port(
     "_to_context",
-    "theano_ng.gpuarray.basic_ops",
+    "theano_ng.gpuarray.transfers",
     "``_to_context(variable, context_name)``: a variable of that context with its value.",
 )
-_to_context.fill("theano_ng.gpuarray.basic_ops:as_gpuarray_variable")
+_to_context.fill("theano_ng.gpuarray.transfers:as_gpuarray_variable")
 _between_contexts = Port(
     "_between_contexts",
-    "theano_ng.gpuarray.basic_ops",
+    "theano_ng.gpuarray.transfers",
     "``_between_contexts(context_name)``: the Op that copies arrays there from other contexts.",
 )
-_between_contexts.fill("theano_ng.gpuarray.basic_ops:GpuToGpu")
+_between_contexts.fill("theano_ng.gpuarray.transfers:GpuToGpu")
 
 
 def gpu_supported(data):

@@ -55,7 +55,13 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
     def take(v, variables):
         """An outer input, with the variables of the step that it is; of those that move the step gets the transfer back."""
         moves = [w for w in variables if _moves(w)]
-        outer.append(safe_to_gpu(v, context_name) if moves else safe_to_cpu(v) if variables and isinstance(variables[0].type, TensorType) else v)
+        outer.append(
+            safe_to_gpu(v, context_name)
+            if moves
+            else safe_to_cpu(v)
+            if variables and isinstance(variables[0].type, TensorType)
+            else v
+        )
         for w in variables:
             if w not in moves:
                 inner.append(w)
