@@ -17,7 +17,8 @@ ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 FLOORS = (
     (
         "ground",
-        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.may_share_memory misc.strutil misc.windows misc.cpucount"
+        "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"
+        " misc.may_share_memory",
     ),
     ("flags", "configparser configdefaults misc.safe_asarray"),
     (
@@ -63,7 +64,9 @@ FLOORS = (
     ("tensors", "tensor"),
     ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan sparse"),
-    ("devices", "gpuarray"),
+    ("arrays on devices", "gpuarray.pygpu gpuarray.contexts gpuarray.type gpuarray.kernels gpuarray.native"),
+    ("Ops on devices", "gpuarray"),
+    ("rules of devices", "gpuarray.opt"),
     ("the package", " "),
     ("tools", "audit d3viz legacy misc tests"),
 )
