@@ -26,6 +26,7 @@ from theano_ng.gpuarray.contexts import (
 )
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.misc.may_share_memory import register_may_share_memory
+from theano_ng.misc.pkl_utils import register_device_arrays
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor import compile_ops
 from theano_ng.tensor.type import TensorType
@@ -664,6 +665,7 @@ def GpuArray_unpickler(npa, ctx_name):
 
 
 copyreg.pickle(pygpu.GpuArray, GpuArray_pickler, GpuArray_unpickler)
+register_device_arrays(pygpu.GpuArray, lambda a: _name_for_ctx(a.context), GpuArray_unpickler)
 
 
 def _is_on_device(a):

@@ -95,8 +95,7 @@ KERNEL void eye(GLOBAL_MEM %(ctype)s *a, ga_size a_off,
         ctx = sub["params"]
         typecode = pygpu.gpuarray.dtype_to_typecode(self.dtype)
         kname = self.gpu_kernels(node, name)[0].objvar
-        s = (
-            """
+        s = """
         size_t dims[2] = {0, 0};
         size_t ls, gs;
         ssize_t k;
@@ -134,9 +133,7 @@ KERNEL void eye(GLOBAL_MEM %(ctype)s *a, ga_size a_off,
                 %(fail)s;
             }
         }
-            """
-            % locals()
-        )
+            """ % locals()
 
         return s
 

@@ -36,7 +36,9 @@ class TestKernel(unittest.TestCase):
             Kernel("", [], "k", {"have_doubles": True})
 
     def test_types_of_arguments(self):
-        self.assertEqual([get_ctype(t) for t in (pygpu.GpuArray, pygpu.SIZE, pygpu.SSIZE)], ["gpudata *", "size_t", "ssize_t"])
+        self.assertEqual(
+            [get_ctype(t) for t in (pygpu.GpuArray, pygpu.SIZE, pygpu.SSIZE)], ["gpudata *", "size_t", "ssize_t"]
+        )
         self.assertEqual([get_ctype(t) for t in ("float32", np.int8, "bool")], ["npy_float32", "npy_int8", "npy_bool"])
         self.assertEqual(
             [get_dtype(s) for s in ("*", "size", "ssize", "float32")],
@@ -70,18 +72,22 @@ KERNEL void scaled(GLOBAL_MEM const ga_float *x, ga_size x_off, GLOBAL_MEM ga_fl
 
     def gpu_kernels(self, node, name):
         array, size = pygpu.GpuArray, pygpu.SIZE
-        return [Kernel(self.text, [array, size, array, size, size, size, "float32"], "scaled", Kernel.get_flags("float32"))]
+        return [
+            Kernel(self.text, [array, size, array, size, size, size, "float32"], "scaled", Kernel.get_flags("float32"))
+        ]
 
     def c_code(self, node, name, inputs, outputs, sub):
         return """
         Py_CLEAR(%(z)s);
         %(z)s = pygpu_empty(2, PyGpuArray_DIMS(%(x)s), GA_FLOAT, GA_C_ORDER, %(params)s->context, Py_None);
         if (%(z)s == NULL) %(fail)s
+        {
         size_t n[2] = {PyGpuArray_DIM(%(x)s, 1), PyGpuArray_DIM(%(x)s, 0)};
         int code = scaled_scall(2, n, 0, %(x)s->ga.data, %(x)s->ga.offset, %(z)s->ga.data, %(z)s->ga.offset, n[1], n[0], %(params)s->scale);
         if (code != GA_NO_ERROR) {
             PyErr_SetString(PyExc_RuntimeError, GpuKernel_error(&k_scaled, code));
             %(fail)s
+        }
         }
         """ % dict(x=inputs[0], z=outputs[0], params=sub["params"], fail=sub["fail"])
 
@@ -155,7 +161,9 @@ class TestManual(OnDevice):
 
     def test_a_thunk_of_their_own(self):
         x = T.fmatrix()
-        f = theano.function([x], host_from_gpu(manual_ops.GpuPyDouble()(as_gpuarray_variable(x, self.name))), mode="FAST_RUN")
+        f = theano.function(
+            [x], host_from_gpu(manual_ops.GpuPyDouble()(as_gpuarray_variable(x, self.name))), mode="FAST_RUN"
+        )
         xv = np.ones((4, 5), dtype="float32")
         for value in (xv, 2 * xv, xv.T):
             np.testing.assert_array_equal(f(value), value * 2)
@@ -174,7 +182,9 @@ class TestClassicCode(OnDevice):
     def test_a_kernel_that_cannot_be_built(self):
         x = T.fmatrix()
         with self.assertRaisesRegex(RuntimeError, r"kernel scaled cannot be built(.|\n)*no_such_name"):
-            theano.function([x], BadText(1)(as_gpuarray_variable(x, self.name)), mode="FAST_RUN")(np.ones((1, 1), "float32"))
+            theano.function([x], BadText(1)(as_gpuarray_variable(x, self.name)), mode="FAST_RUN")(
+                np.ones((1, 1), "float32")
+            )
 
     def test_types_are_checked(self):
         x = GpuArrayType("float32", (False, True), self.name)()
@@ -235,7 +245,9 @@ class TestFiles(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "k.c")
             with open(path, "w") as file:
-                file.write("#section kernels\n#kernel a : : \nA\n#kernel b: *,size, int8 : GA_USE_SMALL | GA_USE_DOUBLE\nB\n")
+                file.write(
+                    "#section kernels\n#kernel a : : \nA\n#kernel b: *,size, int8 : GA_USE_SMALL | GA_USE_DOUBLE\nB\n"
+                )
             op = CGpuKernelBase([path], "f")
         first, second = op.gpu_kernels(Apply(op, [GpuArrayType("float32", (False,))()], []), "n")
         self.assertEqual((first.name, first.params, first.code.splitlines()[-1]), ("a", [], "A"))
