@@ -456,8 +456,10 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     }
     else {
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
-        const char *texts[2] = {own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
-        program = cl.clCreateProgramWithSource(d->context, 2, texts, NULL, &status);
+        /* Kernels may be loops over neighbours there, which the compiler vectorises. */
+        const char *kind = opencl_number(d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
+        const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
+        program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
         free(own);
         if (program == NULL)
             return opencl_failed(d, status, "clCreateProgramWithSource");
