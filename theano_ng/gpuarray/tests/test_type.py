@@ -430,7 +430,7 @@ class TestFunctions(OnDevice):
             profile.summary(text)
         self.assertIn("GpuFromHost", text.getvalue())
         self.assertEqual(set(profile.variable_shape.values()), {(10, 10)})
-        self.assertIn("400B", text.getvalue())
+        self.assertIn("1200B", text.getvalue())
 
 
 class TestPickles(OnDevice):
