@@ -114,6 +114,11 @@ def safe_to_cpu(x):
     return host_from_gpu(x) if isinstance(x.type, GpuArrayType) else x
 
 
+def on_host(variables):
+    """`safe_to_cpu` of several."""
+    return [safe_to_cpu(v) for v in variables]
+
+
 def made(new, inputs):
     """The outputs that what a rule returned stands for.
 

@@ -8,7 +8,8 @@ from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.basic_ops import GpuFromHost, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
 from theano_ng.gof.rewriting import copy_stack_trace
-from theano_ng.tensor.shaping.creation import Alloc, AllocEmpty, Eye, Tri
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.type import TensorType
 
 # What makes large arrays of little: computed where they are needed.
