@@ -151,11 +151,16 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
         init_dev(device, preallocate=preallocate)
     _register()
     if default_to_move_computation_to_gpu:
-        databases.load()
-        if "gpuarray_opt" in optdb:
-            optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
+        _move_computations()
     if move_shared_to_gpu:
         _first(gpuarray_shared_constructor)
+
+
+def _move_computations():
+    """Let modes that rewrite move computations on what is on a device, or can go to that of context None."""
+    databases.load()
+    if "gpuarray_opt" in optdb:
+        optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
 
 
 def _register():
@@ -205,6 +210,7 @@ def start():
 def _map(device, name):
     init_dev(device, name)
     _register()
+    _move_computations()
 
 
 def _tried(flag, device, action):
