@@ -96,6 +96,7 @@ MOVED = {
     "tensor.lapack_table": "tensor.linalg.lapack",
     "tensor.joining": "tensor.shaping.joining",
     "tensor.allocation": "tensor.shaping.allocation",
+    "sandbox.gpuarray": "gpuarray",
     "tensor.creation": "tensor.shaping.creation tensor.shaping.diagonals",
 }
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
@@ -105,6 +106,7 @@ FORMER = {
     "sandbox.neighbours": "theano_ng.tensor.nnet.neighbours",
     "sandbox.blocksparse": "theano_ng.tensor.nnet.blocksparse",
     "sandbox.cuda": "theano_ng.gpuarray",
+    "sandbox.gpuarray": "theano_ng.gpuarray",
     "tensor.signal.downsample": "theano_ng.tensor.signal.pool",
     "compat.python2x": "the standard library: collections, functools, itertools",
     "compat.six": "six",
@@ -114,7 +116,12 @@ FORMER = {
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
 """Module that is there for programs that ask whether it can be used -> what all other names in it belonged to."""
 
-MISSING = {"GPU arrays": "gpuarray sandbox.gpuarray"}
+MISSING = {
+    "linear algebra on GPUs": "gpuarray.blas gpuarray.linalg gpuarray.fft",
+    "networks on GPUs": "gpuarray.blocksparse gpuarray.ctc gpuarray.neighbours gpuarray.nnet gpuarray.pool",
+    "random numbers on GPUs": "gpuarray.multinomial gpuarray.rng_mrg gpuarray.sort",
+    "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
+}
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 
 

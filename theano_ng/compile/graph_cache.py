@@ -353,6 +353,7 @@ def _add_rewriting(key, mode, features):
         sorted(query.exclude),
         query.position_cutoff,
         flags_in_effect(),
+        gof_optdb.switched_on(),
         bool(config.cxx),
     )
     key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})

@@ -58,6 +58,19 @@ def has_foreign_rules():
     return _foreign
 
 
+_switched = []
+
+
+def switched_on():
+    """What `DB.switch_on` has added: a part of what decides how a graph is rewritten.
+
+    Returns
+    -------
+    list of tuple of str
+    """
+    return sorted(set(_switched))
+
+
 class DB(object):
     """Optimizations (or other databases) by name and tags.
 
@@ -128,6 +141,11 @@ class DB(object):
     def add_tags(self, name, *tags):
         """Add tags to the optimization of that name."""
         self._add_tags(name, tags, own=False)
+
+    def switch_on(self, name, *tags):
+        """Add tags to an optimization of the package, as a flag or the program asks: graphs that were rewritten without are told from those with."""
+        self._add_tags(name, tags, own=True)
+        _switched.append((name, *tags))
 
     def _add_tags(self, name, tags, own):
         obj = self._one(name)

@@ -26,6 +26,7 @@ from theano_ng.gpuarray.contexts import (
 )
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.misc.may_share_memory import register_may_share_memory
+from theano_ng.misc.pkl_utils import register_device_arrays
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor import compile_ops
 from theano_ng.tensor.type import TensorType
@@ -65,21 +66,21 @@ def header_version():
 
 # The Ops that move arrays are above their types.
 _to_host = Port(
-    "_to_host", "theano_ng.gpuarray.basic_ops", "The variable on the host that has the value of one on a device."
+    "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host that has the value of one on a device."
 )
-_to_host.fill("theano_ng.gpuarray.basic_ops:host_from_gpu")
+_to_host.fill("theano_ng.gpuarray.transfers:host_from_gpu")
 _to_context = Port(
     "_to_context",
-    "theano_ng.gpuarray.basic_ops",
+    "theano_ng.gpuarray.transfers",
     "``_to_context(variable, context_name)``: a variable of that context with its value.",
 )
-_to_context.fill("theano_ng.gpuarray.basic_ops:as_gpuarray_variable")
+_to_context.fill("theano_ng.gpuarray.transfers:as_gpuarray_variable")
 _between_contexts = Port(
     "_between_contexts",
-    "theano_ng.gpuarray.basic_ops",
+    "theano_ng.gpuarray.transfers",
     "``_between_contexts(context_name)``: the Op that copies arrays there from other contexts.",
 )
-_between_contexts.fill("theano_ng.gpuarray.basic_ops:GpuToGpu")
+_between_contexts.fill("theano_ng.gpuarray.transfers:GpuToGpu")
 
 
 def gpu_supported(data):
@@ -664,6 +665,7 @@ def GpuArray_unpickler(npa, ctx_name):
 
 
 copyreg.pickle(pygpu.GpuArray, GpuArray_pickler, GpuArray_unpickler)
+register_device_arrays(pygpu.GpuArray, lambda a: _name_for_ctx(a.context), GpuArray_unpickler)
 
 
 def _is_on_device(a):

@@ -564,25 +564,8 @@ class NewProcesses(unittest.TestCase):
     def test_devices_and_default_rules(self):
         show = "import theano_ng as t; c = t.config; print(c.device)"
         self.assertIn(
-            "device=cuda0: no GPU can be used, and force_device is True",
-            run(show, ok=False, THEANO_FLAGS="device=cuda0,force_device=1"),
-        )
-        self.assertIn(
             "init_gpu_device=cuda needs device=cpu",
             run(show, ok=False, THEANO_FLAGS="device=cuda0,init_gpu_device=cuda"),
-        )
-        self.assertIn(
-            "device=cuda: no GPU can be used; computations run on the CPU",
-            run(
-                """
-            import warnings
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter('always')
-                import theano_ng
-            print(*[w.message for w in caught])
-            """,
-                THEANO_FLAGS="device=cuda",
-            ),
         )
         text = run(
             """
