@@ -55,6 +55,8 @@ class Kernel(NamedTuple):
 class ForeignKernel:
     """What stands for an address among the words as a `Kernel` does, but is built by something else than the C compiler: on a device."""
 
+    interpreted = None  # nothing runs it before it is built
+
     @classmethod
     def obtain(cls, kernels):
         """Have kernels of this class built, all together.

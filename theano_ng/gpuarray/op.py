@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.gof.graph import NoParams
 from theano_ng.gof.native import NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -31,7 +32,7 @@ class GpuOp(NativeOp, Op):
         values = [v.copy() if i in _destroyed(host.op) else v for i, v in enumerate(values)]
         arguments = (host, values, cells)
         params = host.run_params()
-        host.op.perform(*arguments, *(() if params is None else (params,)))
+        host.op.perform(*arguments, *(() if params is NoParams else (params,)))
         for storage, (value,), output in zip(output_storage, cells, node.outputs):
             if isinstance(output.type, GpuArrayType):
                 value = pygpu.array(np.asarray(value, dtype=output.type.dtype), context=output.type.context)

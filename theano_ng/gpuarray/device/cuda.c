@@ -24,7 +24,7 @@ struct cuda_functions cuda;
 /* Errors after which the context, and with it the process's work on the device, is lost. */
 static int is_lasting(CUresult status)
 {
-    return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
+    return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_NVLINK_UNCORRECTABLE || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
         || status == CUDA_ERROR_CONTEXT_IS_DESTROYED || status == CUDA_ERROR_ASSERT
         || (status >= CUDA_ERROR_HARDWARE_STACK_ERROR && status <= CUDA_ERROR_LAUNCH_FAILED);
 }
@@ -361,6 +361,16 @@ static int wait_for_event(cuda_device *d, CUevent event)
     return GA_NO_ERROR;
 }
 
+/* It goes when it is done. */
+static void forget_event(cuda_device *d, CUevent event)
+{
+    struct cuda_guard guard;
+    if (event && !d->lost && cuda_enter(d, &guard) == CUDA_SUCCESS) {
+        cuda.cuEventDestroy_v2(event);
+        cuda_leave(&guard);
+    }
+}
+
 static int cuda_sync(device *base)
 {
     cuda_device *d = (cuda_device *)base;
@@ -383,8 +393,7 @@ static int cuda_fence(device *first, device *waiting)
     int code = record_event(a, &event);
     if (code == GA_NO_ERROR)
         code = wait_for_event(b, event);
-    if (event)
-        cuda.cuEventDestroy_v2(event); /* when it is done */
+    forget_event(a, event);
     return code;
 }
 

@@ -25,7 +25,9 @@ gpu_cut_copies = EquilibriumDB()
 gpu_optimizer2 = GraphToGPUDB()
 gpu_seqopt = SequenceDB()
 
-gpu_seqopt.register("gpuarray_graph_optimization", gpu_optimizer2, -0.5, "fast_compile", "fast_run", "gpuarray", own=True)
+gpu_seqopt.register(
+    "gpuarray_graph_optimization", gpu_optimizer2, -0.5, "fast_compile", "fast_run", "gpuarray", own=True
+)
 gpu_seqopt.register(
     "gpuarray_local_optimizations",
     gpu_optimizer,
@@ -168,11 +170,15 @@ def op_lifter(OP, cuda_only=False):
             if cuda_only and get_context(context_name).kind != b"cuda":
                 return False
             inputs = [
-                as_gpuarray_variable(v, context_name) if v.owner is not None and isinstance(v.owner.op, HostFromGpu) else v
+                as_gpuarray_variable(v, context_name)
+                if v.owner is not None and isinstance(v.owner.op, HostFromGpu)
+                else v
                 for v in node.inputs
             ]
             outputs = made(maker(node.op, context_name, inputs, node.outputs), inputs)
-            if outputs is None or any(a.owner is not None and a.owner.op == node.op for a in outputs if not _on_device(a)):
+            if outputs is None or any(
+                a.owner is not None and a.owner.op == node.op for a in outputs if not _on_device(a)
+            ):
                 return False
             copy_stack_trace(node.outputs, outputs)
             return [safe_to_cpu(v) for v in outputs]

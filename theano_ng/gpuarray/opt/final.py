@@ -37,7 +37,14 @@ if config.gpu.local_elemwise_fusion:
 
 inplace_gpu_elemwise_opt = InplaceElemwiseOptimizer(GpuElemwise)
 optdb.register(
-    "gpua_inplace_opt", inplace_gpu_elemwise_opt, 75, "inplace_elemwise_optimizer", "fast_run", "inplace", "gpuarray", own=True
+    "gpua_inplace_opt",
+    inplace_gpu_elemwise_opt,
+    75,
+    "inplace_elemwise_optimizer",
+    "fast_run",
+    "inplace",
+    "gpuarray",
+    own=True,
 )
 
 
@@ -65,7 +72,11 @@ def local_gpua_alloc_empty_to_zeros(node):
 
 
 optdb.register(
-    "local_gpua_alloc_empty_to_zeros", TopoOptimizer(local_gpua_alloc_empty_to_zeros, "in_to_out"), 49.3, "alloc_empty_to_zeros", own=True
+    "local_gpua_alloc_empty_to_zeros",
+    TopoOptimizer(local_gpua_alloc_empty_to_zeros, "in_to_out"),
+    49.3,
+    "alloc_empty_to_zeros",
+    own=True,
 )
 
 
@@ -84,7 +95,10 @@ def local_assert_no_cpu_op(node):
         return False
 
     def arrays(variables):
-        return any(hasattr(v.type, "dtype") and getattr(v.type, "ndim", 0) > 0 and not isinstance(v.type, GpuArrayType) for v in variables)
+        return any(
+            hasattr(v.type, "dtype") and getattr(v.type, "ndim", 0) > 0 and not isinstance(v.type, GpuArrayType)
+            for v in variables
+        )
 
     if not arrays([v for v in node.inputs if not isinstance(v, Constant)]) or not arrays(node.outputs):
         return False

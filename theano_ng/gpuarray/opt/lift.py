@@ -105,7 +105,9 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
     )
     x = as_gpuarray_variable(x, context_name)
     if not new.supports_c_code([x]):
-        new = GpuCAReduceCPY(op.scalar_op, op.axis, getattr(op, "dtype", outputs[0].dtype), getattr(op, "acc_dtype", None))
+        new = GpuCAReduceCPY(
+            op.scalar_op, op.axis, getattr(op, "dtype", outputs[0].dtype), getattr(op, "acc_dtype", None)
+        )
     made = new(x)
     return False if made.dtype != outputs[0].dtype or made.broadcastable != outputs[0].broadcastable else made
 
@@ -115,7 +117,12 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
 def local_gpu_elemwise_careduce(node):
     """The sum of squares (and of what other functions give) is one kernel: GpuCAReduceCuda{add}{sqr}."""
     (x,) = node.inputs
-    if node.op.pre_scalar_op is not None or x.owner is None or type(x.owner.op) is not GpuElemwise or len(x.clients) > 1:
+    if (
+        node.op.pre_scalar_op is not None
+        or x.owner is None
+        or type(x.owner.op) is not GpuElemwise
+        or len(x.clients) > 1
+    ):
         return False
     if not isinstance(x.owner.op.scalar_op, (scalar.Sqr, scalar.Abs)) or len(x.owner.inputs) != 1:
         return False
@@ -300,7 +307,12 @@ def local_gpua_split(op, context_name, inputs, outputs):
 
 def _view_of_input(x):
     """Whether it is an input of the function that nothing else on the device reads: then its part, and not all of it, is transferred."""
-    return x.owner is not None and isinstance(x.owner.op, GpuFromHost) and x.owner.inputs[0].owner is None and not isinstance(x.owner.inputs[0], Constant)
+    return (
+        x.owner is not None
+        and isinstance(x.owner.op, GpuFromHost)
+        and x.owner.inputs[0].owner is None
+        and not isinstance(x.owner.inputs[0], Constant)
+    )
 
 
 @lifts(indexing.Subtensor)
@@ -314,7 +326,9 @@ def local_gpua_subtensor(op, context_name, inputs, outputs):
         return False
     if _view_of_input(x):
         readers = [c for c, _ in getattr(x.owner.inputs[0], "clients", ())]
-        if readers and all(c != "output" and (isinstance(c.op, indexing.Subtensor) or c.op == x.owner.op) for c in readers):
+        if readers and all(
+            c != "output" and (isinstance(c.op, indexing.Subtensor) or c.op == x.owner.op) for c in readers
+        ):
             users = [c for c in readers if isinstance(c.op, indexing.Subtensor)]
             if len(users) == 1 and all(c != "output" and c is users[0] or c == x.owner for c in readers):
                 return False
@@ -354,7 +368,13 @@ def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
     With `config.deterministic` "more", where the order of additions is fixed: GpuAdvancedIncSubtensor1.
     """
     x, y, index = inputs
-    fast = not op.set_instead_of_inc and config.deterministic != "more" and x.ndim == 2 and y.ndim == 2 and outputs[0].dtype in ("float32", "float64")
+    fast = (
+        not op.set_instead_of_inc
+        and config.deterministic != "more"
+        and x.ndim == 2
+        and y.ndim == 2
+        and outputs[0].dtype in ("float32", "float64")
+    )
     cls = GpuAdvancedIncSubtensor1_dev20 if fast else GpuAdvancedIncSubtensor1
     return cls(inplace=op.inplace, set_instead_of_inc=op.set_instead_of_inc)
 
@@ -433,5 +453,7 @@ def local_gpua_lazy_ifelse(op, context_name, inputs, outputs):
         a, b = values[i], values[n + i]
         if a.type != b.type and hasattr(a.type, "broadcastable"):
             pattern = [p and q for p, q in zip(a.broadcastable, b.broadcastable)]
-            values[i], values[n + i] = [v if list(v.broadcastable) == pattern else Rebroadcast(*enumerate(pattern))(v) for v in (a, b)]
+            values[i], values[n + i] = [
+                v if list(v.broadcastable) == pattern else Rebroadcast(*enumerate(pattern))(v) for v in (a, b)
+            ]
     return IfElse(n, as_view=op.as_view, gpu=True, name=op.name)(*_on_host([condition]), *values, return_list=True)

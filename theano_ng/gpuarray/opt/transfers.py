@@ -41,7 +41,13 @@ def transferred(v, op):
 
 
 gpu_cut_copies.register(
-    "local_cut_gpua_host_gpua", local_cut_gpu_transfers, "cut_gpua_host_transfers", "fast_compile", "fast_run", "gpuarray", own=True
+    "local_cut_gpua_host_gpua",
+    local_cut_gpu_transfers,
+    "cut_gpua_host_transfers",
+    "fast_compile",
+    "fast_run",
+    "gpuarray",
+    own=True,
 )
 
 
@@ -51,6 +57,10 @@ def cut_gpua_constant_transfers(node):
     return constant_folding.transform(node)
 
 
-gpu_cut_copies.register("cut_gpua_constant_transfers", cut_gpua_constant_transfers, "fast_compile", "fast_run", "gpuarray", own=True)
+gpu_cut_copies.register(
+    "cut_gpua_constant_transfers", cut_gpua_constant_transfers, "fast_compile", "fast_run", "gpuarray", own=True
+)
 register_opt("gpua_constant_folding", own=True)(cut_gpua_constant_transfers)
-optdb["canonicalize"].register("local_cut_gpua_host_gpua", local_cut_gpu_transfers, "fast_compile", "fast_run", "gpuarray", own=True)
+optdb["canonicalize"].register(
+    "local_cut_gpua_host_gpua", local_cut_gpu_transfers, "fast_compile", "fast_run", "gpuarray", own=True
+)

@@ -1,0 +1,66 @@
+"""Matrices on devices with ones on or below a diagonal."""
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.kernels import creation as kernels
+from theano_ng.gpuarray.op import context_address
+from theano_ng.gpuarray.twin import TwinOp, on_host
+from theano_ng.tensor.shaping.creation import Eye, Tri
+
+
+class _DiagonalMatrix(TwinOp):
+    """What GpuEye and GpuTri share."""
+
+    __props__ = ("dtype", "context_name")
+    native_unchecked = (1,)
+    host_class = None
+    condition = None  # of row, column and diagonal, in C: where ones are
+
+    def __init__(self, dtype=None, context_name=None):
+        self.dtype = config.floatX if dtype is None else dtype
+        self.context_name = context_name
+
+    def __str__(self):
+        return "%s<%s>{%s}" % (type(self).__name__, self.context_name, self.dtype)
+
+    def host_op(self, node):
+        return self.host_class(self.dtype)
+
+    def make_node(self, n, m, k):
+        host = self.host_class(self.dtype).make_node(*on_host([n, m, k]))
+        return self.on_device(host.inputs, host, self.context_name)
+
+    def native_code(self, node):
+        type_ = node.outputs[0].type
+        return NativeCode(
+            "theano_ng.gpuarray.native.alloc:diagonal_matrix",
+            context=context_address(type_.context),
+            typecode=type_.typecode,
+            kernel=kernels.diagonal_matrix(self.dtype, self.condition, type_.context),
+        )
+
+
+class GpuEye(_DiagonalMatrix):
+    """Matrix on a device with ones on a diagonal: ``GpuEye(dtype, context_name)(n, m, k)``.
+
+    Parameters
+    ----------
+    dtype : str
+        ``config.floatX`` by default.
+    context_name : hashable
+        Where it shall be.
+
+    Notes
+    -----
+    Inputs are the number of rows, the number of columns, and that of the diagonal, positive above the main one.
+    """
+
+    host_class = Eye
+    condition = "column == row + diagonal"
+
+
+class GpuTri(_DiagonalMatrix):
+    """Matrix on a device with ones on and below a diagonal; parameters and inputs as for `GpuEye`."""
+
+    host_class = Tri
+    condition = "column <= row + diagonal"

@@ -1,0 +1,75 @@
+"""Arrays on devices that are put together and taken apart."""
+
+from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.twin import TwinOp, on_host
+from theano_ng.tensor.shaping.joining import Join, Split
+
+
+class GpuJoin(TwinOp, Join):
+    """Concatenate arrays on a device along an axis: ``GpuJoin()(axis, x, y, ...)``.
+
+    Parameters
+    ----------
+    view : int
+        When all other arrays turn out to be empty along the axis at run time, the result is a view of the array with this index; -1: always a
+        new array.
+
+    Raises
+    ------
+    TypeError
+        When the arrays differ in ndim, are 0-d, or the axis is no integer.
+    ValueError
+        When there is nothing to join; at run time, when the other dimensions differ.
+    """
+
+    __props__ = ("view",)
+
+    def host_op(self, node):
+        return Join(self.view)
+
+    def make_node(self, axis, *tensors):
+        (axis,) = on_host([axis])
+        if not tensors:
+            return Join(self.view).make_node(axis)  # which says what is wrong
+        context_name = infer_context_name(*tensors)
+        tensors = [as_gpuarray_variable(t, context_name) for t in tensors]
+        host = Join(self.view).make_node(axis, *[host_from_gpu(t) for t in tensors])
+        return self.on_device([host.inputs[0], *tensors], host, context_name)
+
+    def native_code(self, node):
+        return NativeCode(
+            "theano_ng.gpuarray.native.join:join", view=self.view, typecode=node.outputs[0].type.typecode
+        )
+
+
+gpu_join = GpuJoin()
+
+
+class GpuSplit(TwinOp, Split):
+    """Partition an array on a device along an axis: ``GpuSplit(n)(x, axis, splits)`` has n outputs, all of them copies.
+
+    Parameters
+    ----------
+    len_splits : int
+        Number of outputs; `splits` is an integer vector of that length, whose sum is ``x.shape[axis]``.
+
+    Raises
+    ------
+    ValueError
+        At run time, when `splits` has another length, a negative entry or another sum.
+    """
+
+    __props__ = ("len_splits",)
+
+    def host_op(self, node):
+        return Split(self.len_splits)
+
+    def make_node(self, x, axis, splits):
+        context_name = infer_context_name(x)
+        x = as_gpuarray_variable(x, context_name)
+        host = Split(self.len_splits).make_node(host_from_gpu(x), *on_host([axis, splits]))
+        return self.on_device([x, *host.inputs[1:]], host, context_name)
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.gpuarray.native.join:split")

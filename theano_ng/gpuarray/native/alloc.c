@@ -1,0 +1,94 @@
+/* New arrays on a device: filled with a value, with ones on or below a diagonal, or not at all. */
+#include "gpu_axes.h"
+
+/* Reads one length per input. Returns 0, or -1 with an exception set. */
+static int read_lengths(int n, PyObject **in, size_t *dims, const char *who)
+{
+    if (n > GA_MAX_DIMS) {
+        PyErr_Format(PyExc_ValueError, "%s: arrays have at most %d dimensions, %d were asked for", who, GA_MAX_DIMS, n);
+        return -1;
+    }
+    for (int i = 0; i < n; ++i) {
+        int64_t size;
+        if (native_as_int64(in[i], &size) < 0)
+            return -1;
+        if (size < 0) {
+            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who, (long long)size);
+            return -1;
+        }
+        dims[i] = (size_t)size;
+    }
+    return 0;
+}
+
+/* Inputs: value, lengths. `zero`: all bits of the value are. */
+NATIVE_FUNCTION(alloc, zero)
+static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_words *words)
+{
+    (void)nout;
+    size_t dims[GA_MAX_DIMS];
+    PyGpuArrayObject *value = gpu_input(in[0], -1, -1);
+    if (value == NULL || read_lengths(nin - 1, in + 1, dims, "Alloc") < 0)
+        return -1;
+    unsigned nd = (unsigned)nin - 1;
+    for (unsigned i = 0; i < value->ga.nd; ++i) {
+        size_t length = value->ga.dimensions[i];
+        if (nd < value->ga.nd || (length != 1 && length != dims[nd - value->ga.nd + i])) {
+            char from[700], to[700];
+            PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s",
+                         gpu_shape_text(from, sizeof from, value->ga.nd, value->ga.dimensions), gpu_shape_text(to, sizeof to, nd, dims));
+            return -1;
+        }
+    }
+    gpu_not_shared(out, &value->ga);
+    PyGpuArrayObject *made = gpu_alloc(out, value->context, nd, dims, value->ga.typecode);
+    if (made == NULL)
+        return -1;
+    if (gpu_size(&made->ga) == 0)
+        return 0;
+    if (words->zero) {
+        int code = GpuArray_memset(&made->ga, 0);
+        return code == GA_NO_ERROR ? 0 : gpu_failed(made->context->ctx, code, "GpuAlloc");
+    }
+    return gpu_assign(made, &value->ga, "GpuAlloc");
+}
+
+/* Inputs: lengths. */
+NATIVE_FUNCTION(alloc_empty, context, typecode)
+static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_words *words)
+{
+    (void)nout;
+    size_t dims[GA_MAX_DIMS];
+    if (read_lengths(nin, in, dims, "AllocEmpty") < 0)
+        return -1;
+    return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, (unsigned)nin, dims, (int)words->typecode) == NULL ? -1 : 0;
+}
+
+/* Inputs: rows, columns (None: as many), number of the diagonal. The kernel writes ones and zeros. */
+NATIVE_FUNCTION(diagonal_matrix, context, typecode, kernel)
+static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out, const struct diagonal_matrix_words *words)
+{
+    (void)nin, (void)nout;
+    int64_t rows, columns, k;
+    if (native_as_int64(in[0], &rows) < 0)
+        return -1;
+    columns = rows;
+    if ((in[1] != Py_None && native_as_int64(in[1], &columns) < 0) || native_as_int64(in[2], &k) < 0)
+        return -1;
+    size_t dims[2] = {rows > 0 ? (size_t)rows : 0, columns > 0 ? (size_t)columns : 0};
+    PyGpuArrayObject *made = gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, 2, dims, (int)words->typecode);
+    if (made == NULL)
+        return -1;
+    /* No diagonal is further away; the kernel adds rows to it. */
+    ssize_t far = (ssize_t)1 << 62, diagonal = k > far ? far : k < -far ? -far : (ssize_t)k;
+    size_t n = gpu_size(&made->ga);
+    Arguments args = {0};
+    args_array(&args, &made->ga, &made->ga.offset);
+    args_push(&args, &n);
+    args_push(&args, &dims[1]);
+    args_push(&args, &diagonal);
+    return gpu_run((gpukernel *)(intptr_t)words->kernel, n, args.at, "GpuEye");
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(alloc), NATIVE_ENTRY(alloc_empty), NATIVE_ENTRY(diagonal_matrix), {0}};
+NATIVE_MODULE(alloc, entries)

@@ -1,0 +1,116 @@
+/* Axes of several operands: those that are one in the memory of all are merged, and kernels get them as arguments. */
+#ifndef TNG_GPU_AXES_H
+#define TNG_GPU_AXES_H
+
+#include "gpu.h"
+
+typedef struct {
+    unsigned nd;
+    size_t dim[GA_MAX_DIMS];
+    ssize_t step[2][GA_MAX_DIMS]; /* bytes, of up to two operands */
+} Axes;
+
+static inline void axes_push(Axes *axes, size_t dim, ssize_t first, ssize_t second)
+{
+    if (dim == 1)
+        return;
+    if (axes->nd > 0) {
+        unsigned last = axes->nd - 1;
+        if (axes->step[0][last] == first * (ssize_t)dim && axes->step[1][last] == second * (ssize_t)dim) {
+            axes->dim[last] *= dim;
+            axes->step[0][last] = first;
+            axes->step[1][last] = second;
+            return;
+        }
+    }
+    axes->dim[axes->nd] = dim;
+    axes->step[0][axes->nd] = first;
+    axes->step[1][axes->nd++] = second;
+}
+
+static inline size_t axes_size(const Axes *axes)
+{
+    size_t n = 1;
+    for (unsigned i = 0; i < axes->nd; ++i)
+        n *= axes->dim[i];
+    return n;
+}
+
+/* Fills up with axes of length 1, in front, to the number that a kernel has. */
+static inline void axes_pad(Axes *axes, unsigned nd)
+{
+    unsigned more = nd - axes->nd;
+    if (more == 0)
+        return;
+    memmove(axes->dim + more, axes->dim, axes->nd * sizeof *axes->dim);
+    for (int k = 0; k < 2; ++k)
+        memmove(axes->step[k] + more, axes->step[k], axes->nd * sizeof *axes->step[k]);
+    for (unsigned i = 0; i < more; ++i) {
+        axes->dim[i] = 1;
+        axes->step[0][i] = axes->step[1][i] = 0;
+    }
+    axes->nd = nd;
+}
+
+/* The arguments of a launch, in order: memory, or addresses of numbers. */
+typedef struct {
+    unsigned n;
+    void *at[8 + 6 * GA_MAX_DIMS];
+} Arguments;
+
+static inline void args_push(Arguments *args, const void *value)
+{
+    args->at[args->n++] = (void *)value;
+}
+
+static inline void args_array(Arguments *args, const GpuArray *a, const size_t *offset)
+{
+    args_push(args, a->data);
+    args_push(args, offset);
+}
+
+/* For each axis its length and the steps of the first `operands` operands. */
+static inline void args_axes(Arguments *args, const Axes *axes, int operands)
+{
+    for (unsigned i = 0; i < axes->nd; ++i) {
+        args_push(args, &axes->dim[i]);
+        for (int k = 0; k < operands; ++k)
+            args_push(args, &axes->step[k][i]);
+    }
+}
+
+/* Elements that lie where the device cannot read them as such. Returns 0, or -1 with ValueError. */
+static inline int gpu_aligned(const GpuArray *a, const char *who)
+{
+    if (__builtin_expect(GpuArray_ISALIGNED(a), 1))
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: an array whose elements are not aligned; copy it first", who);
+    return -1;
+}
+
+/* "(2, 3)": a shape as Python prints it, into a buffer. */
+static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd, const size_t *dims)
+{
+    size_t used = (size_t)snprintf(buffer, size, "(");
+    for (unsigned i = 0; i < nd && used < size; ++i)
+        used += (size_t)snprintf(buffer + used, size - used, i ? ", %zu" : "%zu", dims[i]);
+    if (used < size)
+        snprintf(buffer + used, size - used, nd == 1 ? ",)" : ")");
+    return buffer;
+}
+
+/* What the previous call left must not be written to when it is, or is a view of, an input of this one. */
+static inline void gpu_not_shared(PyObject **out, const GpuArray *x)
+{
+    if (*out != NULL && PyGpuArray_Check(*out) && GpuArray_share(&((PyGpuArrayObject *)*out)->ga, x))
+        Py_CLEAR(*out);
+}
+
+/* a[...] = v, where lengths and types are known to fit. */
+static inline int gpu_assign(PyGpuArrayObject *a, const GpuArray *v, const char *who)
+{
+    int code = GpuArray_setarray(&a->ga, v);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(a->context->ctx, code, who);
+}
+
+#endif

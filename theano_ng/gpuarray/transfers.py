@@ -1,0 +1,219 @@
+"""Ops that move arrays between the host and devices, and what finds the context of variables."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.type import GpuArrayType, get_context, list_contexts
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.type import TensorType
+
+
+def as_gpuarray_variable(x, context_name):
+    """A variable on a device.
+
+    Parameters
+    ----------
+    x : variable or array_like
+    context_name : hashable
+        Where it shall be.
+
+    Returns
+    -------
+    Variable
+        Of a GpuArrayType in that context; `x` itself if it is one. A transfer back to the host is undone.
+    """
+    if hasattr(x, "_as_GpuArrayVariable"):
+        return x._as_GpuArrayVariable(context_name)
+    if isinstance(x, pygpu.GpuArray):
+        type_ = GpuArrayType(x.dtype.name, [n == 1 for n in x.shape], context_name)
+        return type_.make_constant(x if x.context is type_.context else x.transfer(type_.context))
+    x = as_tensor_variable(x)
+    if x.owner is not None and isinstance(x.owner.op, HostFromGpu):
+        return as_gpuarray_variable(x.owner.inputs[0], context_name)
+    return GpuFromHost(context_name)(x)
+
+
+def infer_context_name(*vars):
+    """The context that an Op on these variables belongs to.
+
+    Parameters
+    ----------
+    *vars : Variable
+        Those that are meant for the device.
+
+    Returns
+    -------
+    hashable
+        That of the first one on a device, or that comes from there (``tag.context_name`` wins); the default None when none does.
+
+    Raises
+    ------
+    ValueError
+        When no variable says anything and there is no context None.
+    """
+    todo = list(reversed(vars))
+    seen = set()
+    while todo:
+        v = todo.pop()
+        if v in seen:
+            continue
+        seen.add(v)
+        if isinstance(v.type, GpuArrayType):
+            return v.type.context_name
+        if hasattr(v.tag, "context_name"):
+            return v.tag.context_name
+        if v.owner is not None:
+            if isinstance(v.owner.op, HostFromGpu):
+                return v.owner.inputs[0].type.context_name
+            if len(v.owner.inputs) == 1:
+                todo.extend(v.owner.inputs)
+    get_context(None)
+    return None
+
+
+class HostFromGpu(NativeOp, Op):
+    """Copies an array from a device to the host. Waits for it to be computed."""
+
+    __props__ = ()
+    _f16_ok = True
+
+    def __str__(self):
+        return "HostFromGpu(gpuarray)"
+
+    def make_node(self, x):
+        if not isinstance(x.type, GpuArrayType):
+            raise TypeError("HostFromGpu takes a variable on a device, got %s of type %s" % (x, x.type))
+        return Apply(self, [x], [x.type.host_type()()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = np.asarray(inputs[0])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.gpuarray.native.transfer:host_from_gpu")
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, grads):
+        return [as_gpuarray_variable(grads[0], inputs[0].type.context_name)]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+host_from_gpu = HostFromGpu()
+
+
+class GpuFromHost(NativeOp, Op):
+    """Copies an array from the host to a device.
+
+    Parameters
+    ----------
+    context_name : hashable
+    """
+
+    __props__ = ("context_name",)
+    _f16_ok = True
+
+    def __init__(self, context_name):
+        self.context_name = context_name
+
+    def __str__(self):
+        return "GpuFromHost<%s>" % (self.context_name,)
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [GpuArrayType(x.dtype, x.broadcastable, self.context_name)()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = pygpu.array(inputs[0], dtype=node.outputs[0].dtype, context=get_context(self.context_name))
+
+    def native_code(self, node):
+        type_ = node.outputs[0].type
+        return NativeCode(
+            "theano_ng.gpuarray.native.transfer:gpu_from_host", context=context_address(type_.context), typecode=type_.typecode
+        )
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, grads):
+        return [host_from_gpu(as_gpuarray_variable(grads[0], self.context_name))]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+class GpuToGpu(NativeOp, Op):
+    """Copies an array from one context to another.
+
+    Parameters
+    ----------
+    context_name : hashable
+        The other.
+    """
+
+    __props__ = ("context_name",)
+    _f16_ok = True
+
+    def __init__(self, context_name):
+        self.context_name = context_name
+
+    def __str__(self):
+        return "GpuToGpu<%s>" % (self.context_name,)
+
+    def make_node(self, x):
+        if not isinstance(x.type, GpuArrayType):
+            raise TypeError("GpuToGpu takes a variable on a device, got %s of type %s" % (x, x.type))
+        return Apply(self, [x], [GpuArrayType(x.dtype, x.broadcastable, self.context_name)()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0].transfer(get_context(self.context_name))
+
+    def native_code(self, node):
+        return NativeCode(
+            "theano_ng.gpuarray.native.transfer:gpu_to_gpu", context=context_address(node.outputs[0].type.context)
+        )
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, grads):
+        return [GpuToGpu(inputs[0].type.context_name)(grads[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+class GpuContiguous(NativeOp, Op):
+    """The array itself where it is in C order, else a copy that is."""
+
+    __props__ = ()
+    view_map = {0: [0]}
+    _f16_ok = True
+
+    def make_node(self, x):
+        x = as_gpuarray_variable(x, infer_context_name(x))
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = pygpu.array(inputs[0], copy=False, order="C")
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.gpuarray.native.transfer:contiguous")
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, grads):
+        return [as_gpuarray_variable(grads[0], inputs[0].type.context_name)]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+gpu_contiguous = GpuContiguous()
