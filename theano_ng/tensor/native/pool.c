@@ -14,6 +14,10 @@ typedef struct {
     int mode;
 } PoolArrays;
 
+#define INLINE static inline __attribute__((always_inline))
+/* What is inlined hands vectors to nobody, so it is all the same how that would be done. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch);
 
 /* Of a line that numbers of windows are spread over: what stands before element 0, the elements or the blocks of all windows, and the windows
@@ -29,13 +33,21 @@ static inline npy_intp layer_length(const Windows *w)
 #define ACC npy_float32
 #define NAME(f) f##_f32
 #define WORD npy_int32
-#define PAIRS_LOW {0, 0, 1, 1, 2, 2, 3, 3}
-#define PAIRS_HIGH {4, 4, 5, 5, 6, 6, 7, 7}
+#define MOST_LANES 8
+#define LANES 8
+#define LANED(f) NAME(most_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
+#define LANES 4
+#define LANED(f) NAME(half_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
 #include "pool_planes.h"
 #include "pool_gradients.h"
 #undef WORD
-#undef PAIRS_LOW
-#undef PAIRS_HIGH
+#undef MOST_LANES
 #undef REAL
 #undef ACC
 #undef NAME
@@ -43,13 +55,21 @@ static inline npy_intp layer_length(const Windows *w)
 #define ACC npy_float64
 #define NAME(f) f##_f64
 #define WORD npy_int64
-#define PAIRS_LOW {0, 0, 1, 1}
-#define PAIRS_HIGH {2, 2, 3, 3}
+#define MOST_LANES 4
+#define LANES 4
+#define LANED(f) NAME(most_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
+#define LANES 2
+#define LANED(f) NAME(half_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
 #include "pool_planes.h"
 #include "pool_gradients.h"
 #undef WORD
-#undef PAIRS_LOW
-#undef PAIRS_HIGH
+#undef MOST_LANES
 #undef REAL
 #undef ACC
 #undef NAME
@@ -110,11 +130,11 @@ static inline npy_intp layer_length(const Windows *w)
 #undef ACC
 #undef NAME
 
-static planes_fn pool_of(int type, npy_intp item)
+static planes_fn pool_of(int type, npy_intp item, const Windows *w)
 {
     static const planes_fn with_sign[] = {pool_i8, pool_i16, pool_i32, pool_i64}, without[] = {pool_u8, pool_u16, pool_u32, pool_u64};
     if (type == NPY_FLOAT32 || type == NPY_FLOAT64)
-        return type == NPY_FLOAT32 ? pool_f32 : pool_f64;
+        return type == NPY_FLOAT32 ? pool_for_f32(w) : pool_for_f64(w);
     if (!PyTypeNum_ISINTEGER(type))
         return NULL;
     return (PyTypeNum_ISSIGNED(type) ? with_sign : without)[item == 1 ? 0 : item == 2 ? 1 : item == 4 ? 2 : 3];
@@ -402,11 +422,11 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
     planes_fn loops;
     switch (which) {
     case POOL:
-        loops = pool_of(type, PyArray_ITEMSIZE(result));
+        loops = pool_of(type, PyArray_ITEMSIZE(result), &w);
         numbers = n + 2 * outputs;
         break;
     case MAX_GRAD:
-        loops = single ? max_grad_f32 : max_grad_f64;
+        loops = single ? max_grad_for_f32(&w) : max_grad_for_f64(&w);
         numbers = (size_t)w.kept * 3 * length;
         break;
     case AVERAGE_GRAD:
