@@ -375,7 +375,7 @@ enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
 static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_words *words)
 {
     int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;
-    PyArrayObject *arrays[3] = {NULL};
+    PyArrayObject *arrays[3] = {NULL}, *maxima = NULL;
     Windows w = {0};
     npy_intp out_shape[NPY_MAXDIMS];
     if (nin != tensors + 3) {
@@ -435,16 +435,25 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         break;
     default:
         loops = single ? sums_at_maxima_f32 : sums_at_maxima_f64;
-        numbers = (2 + (size_t)w.layers) * length + outputs;
+        numbers = (1 + (size_t)w.layers) * length;
     }
     if (loops == NULL) {
         PyErr_Format(PyExc_TypeError, "Pool: no code for NumPy type number %d", type);
         status = -1;
     }
-    else
+    if (which == MAX_ROP) {
+        PoolArrays first = {.x = data.x, .mode = POOL_MAX};
+        status = (maxima = native_new(nd, out_shape, type, 0)) == NULL ? -1 : 0;
+        if (status == 0) {
+            data.maxima = first.result = PyArray_DATA(maxima);
+            status = run_planes(&w, pool_of(type, PyArray_ITEMSIZE(result), &w), &first, n + 2 * outputs, item, words->openmp != 0);
+        }
+    }
+    if (status == 0)
         status = run_planes(&w, loops, &data, numbers, item, words->openmp != 0);
 done:
     free_windows(&w);
+    Py_XDECREF(maxima);
     for (int i = 0; i < tensors; ++i)
         Py_XDECREF(arrays[i]);
     return status;

@@ -16,7 +16,7 @@ INLINE void NAME(spread_by)(npy_intp count, const npy_intp stride, const REAL *r
             to[o * stride + r] = from[o];
 }
 
-INLINE void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
+static void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
 {
     const Axis *a = last_axis(w);
     REAL *to = line + w->before - a->pad;
@@ -31,7 +31,7 @@ INLINE void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
 }
 
 /* Only the first `rest` of each block; the others are zero already. */
-INLINE void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL *restrict line)
+static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL *restrict line)
 {
     const Axis *a = last_axis(w);
     npy_intp stride = a->stride;
@@ -54,12 +54,7 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
     npy_intp n = last_axis(w)->n, s = last_axis(w)->stride;
     const REAL *z = maxima + w->before;
     g += w->before, g_rest += w->before;
-    if (w->layers == 1)
-        for (npy_intp i = 0; i < n; ++i) {
-            REAL total = NAME(at)(x[i], z[i], g_rest[i]);
-            gx[i] = add ? gx[i] + total : total;
-        }
-    else if (w->layers == 2) {
+    if (w->layers == 2) {
         const REAL *z2 = z - s, *g2 = g_rest - s;
         for (npy_intp i = 0; i < n; ++i) {
             REAL total = NAME(at)(x[i], z[i], g[i]) + NAME(at)(x[i], z2[i], g2[i]);
@@ -106,17 +101,6 @@ INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, co
         NAME(spread)(w, gz, s->g);
 }
 
-/* The gradients of a line of which every element belongs to windows of two lines of the output, and in each of these to two or one. */
-INLINE void NAME(gradient_at_two_maxima)(const Windows *w, const REAL *restrict x, const NAME(Spread) *one, const NAME(Spread) *two,
-                                         REAL *restrict gx)
-{
-    npy_intp n = last_axis(w)->n, here = w->before, back = here - last_axis(w)->stride;
-    const REAL *z1 = one->maxima + here, *y1 = one->maxima + back, *g1 = one->g + here, *h1 = one->g_rest + back;
-    const REAL *z2 = two->maxima + here, *y2 = two->maxima + back, *g2 = two->g + here, *h2 = two->g_rest + back;
-    for (npy_intp i = 0; i < n; ++i)
-        gx[i] = (NAME(at)(x[i], z1[i], g1[i]) + NAME(at)(x[i], y1[i], h1[i])) + (NAME(at)(x[i], z2[i], g2[i]) + NAME(at)(x[i], y2[i], h2[i]));
-}
-
 /* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread, and the next one, so that
  * nothing is read again right after it was written in other pieces. */
 INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
@@ -132,20 +116,10 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
             NAME(Spread) line = NAME(spread_in)(w, memory + ready % w->kept * 3 * length);
             NAME(spread_all)(w, z + ready * out, gz + ready * out, &line);
         }
-        if (low == high)
-            memset(gx, 0, (size_t)n * sizeof(REAL));
-        NAME(Spread) one = NAME(spread_in)(w, memory + low % w->kept * 3 * length);
-        if (high - low == 2 && w->layers == 2) {
-            NAME(Spread) two = NAME(spread_in)(w, memory + (low + 1) % w->kept * 3 * length);
-            NAME(gradient_at_two_maxima)(w, x, &one, &two, gx);
-            continue;
-        }
+        memset(gx, 0, (size_t)n * sizeof(REAL));
         for (npy_intp o = low; o < high; ++o) {
-            one = NAME(spread_in)(w, memory + o % w->kept * 3 * length);
-            if (o == low)
-                NAME(gradient_at_maxima)(w, 0, x, one.maxima, one.g, one.g_rest, gx);
-            else
-                NAME(gradient_at_maxima)(w, 1, x, one.maxima, one.g, one.g_rest, gx);
+            NAME(Spread) line = NAME(spread_in)(w, memory + o % w->kept * 3 * length);
+            NAME(gradient_at_maxima)(w, 1, x, line.maxima, line.g, line.g_rest, gx);
         }
     }
 }
@@ -268,7 +242,7 @@ static int NAME(is_apart)(const Windows *w)
 }
 
 /* scratch: as for max_grad. */
-VECTORISED static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                               char *scratch)
 {
     const Axis *a = last_axis(w);
@@ -297,7 +271,7 @@ VECTORISED static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays
 }
 
 /* scratch: three lines of layer_length numbers, for each line that is kept. */
-VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+VECTORISED_V3 static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp out = a->out;
@@ -375,7 +349,7 @@ INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, RE
 }
 
 /* scratch: three lines of layer_length and two of out numbers. */
-VECTORISED static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                           char *scratch)
 {
     const Axis *a = last_axis(w);
@@ -415,28 +389,23 @@ VECTORISED static void NAME(average_grad)(const Windows *w, const PoolArrays *ar
     }
 }
 
-/* Sums of `direction` where x equals the maxima, which are computed here when they are not given.
- * scratch: 2 + layers lines of layer_length, one of out numbers. */
-VECTORISED static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+/* Sums of `direction` where x equals the maxima. scratch: 1 + layers lines of layer_length. */
+VECTORISED_V3 static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                             char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out, s = a->stride, length = layer_length(w);
-    REAL *maxima = (REAL *)scratch, *line = maxima + length, *sums = line + length, *own = sums + w->layers * length;
-    memset(scratch, 0, (2 + (size_t)w->layers) * (size_t)length * sizeof(REAL));
+    REAL *maxima = (REAL *)scratch, *sums = maxima + length;
+    memset(scratch, 0, (1 + (size_t)w->layers) * (size_t)length * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size, *e = (const REAL *)arrays->gradient + plane * w->in_size;
-        const REAL *z = (const REAL *)arrays->maxima + (arrays->maxima == NULL ? 0 : plane * w->out_size);
+        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size;
         REAL *result = (REAL *)arrays->result + plane * w->out_size;
         npy_intp index[NPY_MAXDIMS];
         first_row(w, index);
         for (npy_intp r = 0; r < w->out_rows; ++r, result += out, next_row(w, index)) {
             npy_intp count = window_rows(w, index, rows);
             const REAL *top = z + r * out;
-            if (arrays->maxima == NULL) {
-                NAME(greatest_in_windows)(a, NAME(greatest_lines)(n, x, rows, count, line), own);
-                top = own;
-            }
             if (w->direct) {
                 for (npy_intp o = 0; o < out; ++o) {
                     REAL total = 0;

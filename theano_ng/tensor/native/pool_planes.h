@@ -96,17 +96,15 @@ INLINE void NAME(sum_of_dense)(npy_intp count, npy_intp window, const ACC *restr
 #ifdef WORD
 #define USUAL_SIZES(f, count, window, stride, line, z) \
     if (stride == 1)                                   \
-        NAME(f##_of_dense)(count, window, line, z);             \
+        NAME(f##_of_dense)(count, window, line, z);    \
     else if (stride == 3 && window == 3)               \
-        NAME(f##_of)(count, 3, 3, line, z);                       \
+        NAME(f##_of)(count, 3, 3, line, z);            \
     else if (stride == 4 && window == 4)               \
         NAME(f##_of)(count, 4, 4, line, z);
 #else
 #define USUAL_SIZES(f, count, window, stride, line, z) \
     if (stride == 1)                                   \
-        NAME(f##_of_dense)(count, window, line, z);             \
-    else if (stride == 2 && window == 2)               \
-        NAME(f##_of)(count, 2, 2, line, z);
+        NAME(f##_of_dense)(count, window, line, z);
 #endif
 
 INLINE void NAME(greatest_in_windows)(const Axis *a, const REAL *restrict line, REAL *restrict z)
@@ -163,7 +161,7 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
 /* How many lanes the vectors have that `count` windows or pairs of columns are computed by; 0 where they are too few, or not two columns apart. */
 INLINE int NAME(lanes)(const Axis *a, npy_intp count)
 {
-    if (a->stride != 2 || (a->window != 2 && a->window != 3))
+    if (a->stride != 2 || (a->window != 2 && a->window != 3) || !has_v3())
         return 0;
     return count >= MOST_LANES ? MOST_LANES : count >= MOST_LANES / 2 ? MOST_LANES / 2 : 0;
 }
@@ -232,7 +230,7 @@ INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode,
 }
 
 /* scratch: a line of n and two of out numbers. */
-VECTORISED static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+VECTORISED_V3 static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out;
@@ -274,7 +272,7 @@ INLINE void NAME(pool_plane)(const Windows *w, const int adds, const int lanes, 
 }
 
 /* The same for windows two columns apart. */
-VECTORISED static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+ONLY_V3 static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     ACC *totals = (ACC *)scratch, *divisors = totals + a->out;
