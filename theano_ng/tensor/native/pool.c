@@ -337,7 +337,7 @@ static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *array
 
 /* -- the native functions ----------------------------------------------------------------------------------------- */
 
-/* New references to C-contiguous arrays of the same type. */
+/* New references to C-contiguous arrays of the same type; halves as float32, in which they are computed with. */
 static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
 {
     for (int i = 0; i < count; ++i) {
@@ -346,7 +346,9 @@ static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
             PyErr_SetString(PyExc_TypeError, "Pool: arrays of one dtype are needed");
             return -1;
         }
-        if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a))
+        if (PyArray_TYPE(a) == NPY_HALF)
+            a = (PyArrayObject *)PyArray_FROM_OTF(in[i], NPY_FLOAT32, NPY_ARRAY_CARRAY_RO);
+        else if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a))
             Py_INCREF(a);
         else
             a = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
@@ -375,7 +377,7 @@ enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
 static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_words *words)
 {
     int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;
-    PyArrayObject *arrays[3] = {NULL}, *maxima = NULL;
+    PyArrayObject *arrays[3] = {NULL}, *result = NULL, *maxima = NULL, *narrow = NULL;
     Windows w = {0};
     npy_intp out_shape[NPY_MAXDIMS];
     if (nin != tensors + 3) {
@@ -399,9 +401,15 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
             goto done;
     }
     int makes_image = which == MAX_GRAD || which == AVERAGE_GRAD;
-    PyArrayObject *result = native_alloc(out, nd, makes_image ? shape : out_shape, type);
+    const npy_intp *result_shape = makes_image ? shape : out_shape;
+    result = native_alloc(out, nd, result_shape, PyArray_TYPE((PyArrayObject *)in[0]));
     if (result == NULL)
         goto done;
+    if (PyArray_TYPE(result) != type) {
+        narrow = result;
+        if ((result = native_new(nd, result_shape, type, 0)) == NULL)
+            goto done;
+    }
     status = 0;
     if (PyArray_SIZE(result) == 0)
         goto done;
@@ -452,6 +460,11 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
     if (status == 0)
         status = run_planes(&w, loops, &data, numbers, item, words->openmp != 0);
 done:
+    if (narrow != NULL) {
+        if (status == 0)
+            status = PyArray_CopyInto(narrow, result);
+        Py_XDECREF(result);
+    }
     free_windows(&w);
     Py_XDECREF(maxima);
     for (int i = 0; i < tensors; ++i)

@@ -189,7 +189,8 @@ class _Pooling(NativeOp, OpenMPOp):
     __props__ = ("ignore_border", "mode", "ndim")
     modes = ("max", "sum", "average_inc_pad", "average_exc_pad")
     function = None
-    native_dtypes = ("float32", "float64")
+    native_dtypes = ("float16", "float32", "float64")
+    _f16_ok = True
 
     def __init__(self, ignore_border, mode="max", ndim=2, openmp=None):
         super().__init__(openmp=openmp)
