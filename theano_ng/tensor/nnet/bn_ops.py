@@ -362,7 +362,7 @@ class AbstractBatchNormTrainGrad(_OverAxes):
         for cell, result in zip(output_storage, (dx, product, total)):
             cell[0] = np.ascontiguousarray(result, dtype=dtype)
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, dy, scale, mean, invstd, _ = inputs
         g_dx, g_dscale, g_dbias = _connected(grads)
         axes = self.axes
@@ -445,7 +445,7 @@ class AbstractBatchNormInference(_OverAxes):
             factor = scale / np.sqrt(var.astype(np.float64) + float(epsilon))
             output_storage[0][0] = np.ascontiguousarray((x - mean) * factor + bias, dtype=x.dtype)
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, scale, bias, mean, var, epsilon = inputs
         (dy,) = grads
         axes = self.axes

@@ -490,7 +490,7 @@ class MaxPoolGrad(PoolGrad):
             gx[region] += np.where(x[region] == maxout[position][spread], gz[position][spread], 0)
         output_storage[0][0] = gx.astype(x.dtype, copy=False)
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, maxout, gz, ws, stride, pad = inputs
         (ggx,) = grads
         ggz = DownsampleFactorMaxGradGrad(self.ignore_border, "max", self.ndim, self.openmp)(
@@ -536,7 +536,7 @@ class AveragePoolGrad(PoolGrad):
             gx[region] += share[spread]
         output_storage[0][0] = gx.astype(x.dtype, copy=False)
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, _, ws, stride, pad = inputs
         ggz = Pool(self.ignore_border, self.mode, self.ndim, self.openmp)(grads[0], ws, stride, pad)
         return [x.zeros_like(), ggz, *self._disconnected()]
@@ -593,7 +593,7 @@ class DownsampleFactorMaxGradGrad(_Pooling):
     def infer_shape(self, node, shapes):
         return [shapes[1]]
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, maxout, _, ws, stride, pad = inputs
         gz = MaxPoolGrad(self.ignore_border, self.ndim, self.openmp)(x, maxout, grads[0], ws, stride, pad)
         return [x.zeros_like(), maxout.zeros_like(), gz, *self._disconnected()]
