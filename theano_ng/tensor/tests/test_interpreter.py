@@ -214,7 +214,7 @@ class TestPrograms(unittest.TestCase):
 
     def test_rows_are_up_to_date(self):
         """native/blocks/rows.h is what misc.write_block_rows writes."""
-        importlib.import_module("theano_ng.tensor.nnet")
+        importlib.import_module("theano_ng.tensor.nnet.nnet")
         with open(primitives.ROWS, encoding="utf-8") as file:
             self.assertEqual(file.read(), primitives.rows())
 
