@@ -94,7 +94,7 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for flags, path in ((",cxx=", None), ("", folder)):
                 self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder, flags, path)), "")
-            # Nothing of this needs one, and nobody has to be warned; who names one that is not there is told when one is needed.
+            # Nothing of this needs one; who names one that is not there is told so all the same.
             self.assertNotIn("Traceback", self.assert_trains(start(TRAINING_STEP, folder, ",cxx=/no/such/g++")))
 
     def test_directories_of_no_use(self):
