@@ -15,7 +15,7 @@ import measure
 import numpy as np
 
 ROUNDS = 7
-BATCH, RATE = 100, 0.1
+BATCH, IMAGES, RATE = 100, 64, 0.1
 STEPS, SEQUENCES, FEATURES, HIDDEN = 30, 16, 32, 64
 
 
@@ -33,7 +33,7 @@ def values(program):
         inputs = normal(STEPS, SEQUENCES, FEATURES, scale=1), labels[:SEQUENCES]
         shapes = [(FEATURES, 4 * HIDDEN), (HIDDEN, 4 * HIDDEN), (4 * HIDDEN,), (HIDDEN, 10), (10,)]
     elif program == "LeNet":
-        inputs = normal(BATCH, 1, 28, 28, scale=1), labels
+        inputs = normal(IMAGES, 1, 28, 28, scale=1), labels[:IMAGES]
         shapes = [(20, 1, 5, 5), (20,), (50, 20, 5, 5), (50,), (800, 500), (500,), (500, 10), (10,)]
     else:
         inputs = rng.rand(BATCH, 784), labels

@@ -170,7 +170,7 @@ class Background:
                 job = Job(get_kernel_cache(), group)
                 if not self._swap_if_there(job):
                     self._queue.append(job)
-        later(self._begin)
+                    later(self._begin)
 
     def wait(self, timeout=None):
         """Wait until nothing is being compiled, and all that was compiled is in use.
