@@ -15,9 +15,16 @@ PAUSE = 0.01  # seconds
 
 
 class Later:
-    """Functions without arguments that are called once, in their order; what they raise is lost."""
+    """Functions without arguments that are called once, in their order; what they raise is lost.
+
+    Attributes
+    ----------
+    ending : bool
+        Whether the process is about to end: what is left for this process alone is of no use any more.
+    """
 
     def __init__(self):
+        self.ending = False
         self._todo = collections.deque()
         self._state = threading.Lock()  # of `_begun`
         self._working = threading.RLock()
@@ -55,12 +62,22 @@ class Later:
                 except Exception:
                     pass
 
+    def forget(self):
+        """Do not do what has not been done yet."""
+        with self._working:
+            self._todo.clear()
+
+    def at_exit(self):
+        """Do now what others can use."""
+        self.ending = True
+        self.finish()
+
     def after_fork(self):
         """In a child: what was to be done is done by the parent."""
         self.__init__()
 
 
 later = Later()
-atexit.register(later.finish)
+atexit.register(later.at_exit)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=later.after_fork)

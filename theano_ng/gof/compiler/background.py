@@ -216,6 +216,8 @@ class Background:
                 if job.cache.directory != job.cache.shared:
                     raise
                 job.cache.give_up(error)
+                if later.ending:
+                    return
                 job.start()
         except OSError as error:
             self._give_up(job, error)

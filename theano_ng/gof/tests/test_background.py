@@ -147,6 +147,19 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
         names = [n for _, _, files in os.walk(self.folder) for n in files]
         self.assertFalse([n for n in names if n.startswith(("k", "u", "tmp-", "lock-"))], names)
 
+    def test_directory_that_cannot_be_written(self):
+        """It is one warning, and nothing is left, whenever the process ends."""
+        path = os.path.join(self.folder, "file")
+        open(path, "w").close()
+        for ending in ("", "time.sleep(0.1)", "assert background.wait_for_kernels(60) and not interpreted(f)"):
+            with self.subTest(ending=ending), tempfile.TemporaryDirectory() as temporary:
+                text = "import tempfile; tempfile.tempdir = %r; f = function(3); f(values); %s" % (temporary, ending)
+                done = self.run_program(text, "tiered=auto,base_compiledir=" + os.path.join(path, "cache"), wait=False)
+                _, err = done.communicate(timeout=120)
+                self.assertEqual((done.returncode, err.count("UserWarning")), (0, 1), err)
+                self.assertRegex(err, "cannot be written")
+                self.assertEqual(os.listdir(temporary), [])
+
     def test_fork_at_once(self):
         """Who was to start the compiler may be gone: a child starts it as well, if nobody else has."""
         out = self.run_program(

@@ -42,6 +42,15 @@ class TestLater(unittest.TestCase):
             later.finish()
         self.assertEqual(done, [2, 1])
 
+    def test_forget(self):
+        done, later = [], Later()
+        with mock.patch.object(module, "PAUSE", 60):
+            later(lambda: done.append(1))
+            later.forget()
+            later(lambda: done.append(2))
+            later.finish()
+        self.assertEqual(done, [2])
+
     def test_without_threads(self):
         done, later = [], Later()
         with mock.patch.object(module._thread, "start_new_thread", side_effect=RuntimeError("can't start new thread")):
