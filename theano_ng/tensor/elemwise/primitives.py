@@ -8,6 +8,7 @@ import functools
 import importlib
 import os
 
+from theano_ng.gof._native import processor_level
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import basic, basic_scipy
@@ -160,11 +161,10 @@ def _body(op, dtypes, out):
 @functools.cache
 def library():
     """The module of instructions for this processor: the widest vectors that it has."""
-    package = "theano_ng.tensor.native."
-    base = importlib.import_module(package + "blocks_v1")
-    for level in range(base.level, 1, -1):
+    name = "theano_ng.tensor.native.blocks_v%d"
+    for level in range(processor_level(), 1, -1):
         try:
-            return importlib.import_module("%sblocks_v%d" % (package, level))
+            return importlib.import_module(name % level)
         except ImportError:
             continue
-    return base
+    return importlib.import_module(name % 1)
