@@ -46,6 +46,46 @@ INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a
         }
 }
 
+/* sums[i][j] (+)= sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j: pixels are read where they lie, and
+ * broadcast. Rows of sums are 3 registers apart. */
+INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w, REAL *sums,
+                         int fresh)
+{
+    VEC total[8][3];
+    const REAL *from[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+        from[i] = b + at[i];
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j)
+            total[i][j] = (VEC){0};
+    }
+    for (npy_intp k = 0; k < n; ++k) {
+        npy_intp here = off[k];
+        VEC v[3];
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j)
+            v[j] = *(const VEC *)(w + j * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i) {
+            VEC pixel = from[i][here] - (VEC){0};
+#pragma GCC unroll 3
+            for (int j = 0; j < wide; ++j)
+                total[i][j] += pixel * v[j];
+        }
+        w += wide * LANES;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j) {
+            VEC *to = (VEC *)(sums + (3 * i + j) * LANES);
+            if (!fresh)
+                total[i][j] += *to;
+            *to = total[i][j];
+        }
+}
+
 /* sums[i][j] += sum over the lines and columns of a block of x[off[i] + line * pitch + column] y[line][column][j]: x is read where it
  * lies, and broadcast. Rows of sums are `wide` registers apart, columns of y `step` elements. */
 INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,
@@ -143,6 +183,64 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
                 *end = (*end & ~inside) | (*(const NAME(mask) *)(source + off[k] + whole) & inside);
             }
         }
+    }
+}
+
+/* A square of registers, transposed: each round moves every element to twice its place in the square (modulo its size), so that after as many rounds as
+ * a row has bits, rows are columns. */
+INLINE void NAME(transpose_square)(VEC *v)
+{
+    NAME(mask) low, high;
+    for (int k = 0; k < LANES; ++k) {
+        low[k] = k / 2 + k % 2 * LANES;
+        high[k] = low[k] + LANES / 2;
+    }
+#pragma GCC unroll 4
+    for (int round = 1; round < LANES; round *= 2) {
+        VEC next[LANES];
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; ++i) {
+            next[2 * i] = __builtin_shuffle(v[i], v[i + LANES / 2], low);
+            next[2 * i + 1] = __builtin_shuffle(v[i], v[i + LANES / 2], high);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; ++i)
+            v[i] = next[i];
+    }
+}
+
+/* out[column][row] of in[row][column], for a register of rows at most, which are `pitch` apart; behind the last row, a line of out is filled up with zeros.
+ * Lines of out are `step` apart. Elements behind a row may be read, but none of in[limit] and those behind it. */
+static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
+{
+    for (npy_intp begin = 0; begin < columns; begin += LANES) {
+        /* The last columns, some of them a second time. */
+        npy_intp column = columns >= LANES && begin + LANES > columns ? columns - LANES : begin;
+        npy_intp count = columns - column < LANES ? columns - column : LANES;
+        VEC v[LANES];
+        if (rows == LANES && (rows - 1) * pitch + column + LANES <= limit) {
+#pragma GCC unroll 16
+            for (int i = 0; i < LANES; ++i)
+                v[i] = *(const VEC *)(in + i * pitch + column);
+        }
+        else
+            for (int i = 0; i < LANES; ++i) {
+                v[i] = (VEC){0};
+                if (i < rows && i * pitch + column + LANES <= limit)
+                    v[i] = *(const VEC *)(in + i * pitch + column);
+                else if (i < rows)
+                    for (int k = 0; k < count; ++k)
+                        v[i][k] = in[i * pitch + column + k];
+            }
+        NAME(transpose_square)(v);
+        if (count == LANES) {
+#pragma GCC unroll 16
+            for (int k = 0; k < LANES; ++k)
+                *(VEC *)(out + (column + k) * step) = v[k];
+        }
+        else
+            for (int k = 0; k < count; ++k)
+                *(VEC *)(out + (column + k) * step) = v[k];
     }
 }
 
@@ -254,6 +352,12 @@ static void NAME(add_scaled)(npy_intp n, REAL factor, const REAL *from, REAL *to
     {                                                                                                                                       \
         NAME(tile)(rows, wide, n, a, b, off, sums, fresh);                                                                                   \
     }
+#define ACROSS(rows, wide)                                                                                                                  \
+    static void NAME(across_##rows##_##wide)(npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w, REAL *sums,  \
+                                             int fresh)                                                                                      \
+    {                                                                                                                                       \
+        NAME(across)(rows, wide, n, b, at, off, w, sums, fresh);                                                                             \
+    }
 #define OUTER(rows, wide)                                                                                                                   \
     static void NAME(outer_##rows##_##wide)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y, \
                                             npy_intp step, REAL *sums)                                                                       \
@@ -272,11 +376,13 @@ static void NAME(add_scaled)(npy_intp n, REAL factor, const REAL *from, REAL *to
 #define MORE_NAMES(f, wide) NAME(f##_5##wide), NAME(f##_6##wide), NAME(f##_7##wide), NAME(f##_8##wide)
 #if ROWS == 8
 EACH_ROWS_8(TILE, 1) EACH_ROWS_8(TILE, 2) EACH_ROWS_8(TILE, 3)
+EACH_ROWS_8(ACROSS, 1) EACH_ROWS_8(ACROSS, 2) EACH_ROWS_8(ACROSS, 3)
 EACH_ROWS_8(OUTER, 1) EACH_ROWS_8(OUTER, 2) EACH_ROWS_8(OUTER, 3)
 EACH_ROWS_4(OUTER, 4) OUTER(5, 4) OUTER(6, 4)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide), MORE_NAMES(f, wide)}
 #else
 EACH_ROWS_4(TILE, 1) EACH_ROWS_4(TILE, 2) EACH_ROWS_4(TILE, 3)
+EACH_ROWS_4(ACROSS, 1) EACH_ROWS_4(ACROSS, 2) EACH_ROWS_4(ACROSS, 3)
 EACH_ROWS_4(OUTER, 1) EACH_ROWS_4(OUTER, 2) EACH_ROWS_4(OUTER, 3)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide)}
 #endif
@@ -286,6 +392,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .lanes = LANES,
     .rows = ROWS,
     .tile = {ROW_OF(tile, _1), ROW_OF(tile, _2), ROW_OF(tile, _3)},
+    .across = {ROW_OF(across, _1), ROW_OF(across, _2), ROW_OF(across, _3)},
 #if ROWS == 8
     .widest = 4,
     .outer_rows = {8, 8, 8, 6},
@@ -296,6 +403,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3)},
 #endif
     .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
+    .transpose = NAME(transpose),
     .pack = NAME(pack),
     .unpack = NAME(unpack),
     .fill = NAME(fill),
@@ -303,6 +411,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .add_scaled = NAME(add_scaled),
 };
 #undef TILE
+#undef ACROSS
 #undef OUTER
 #undef ALONG
 #undef EACH_ROWS_4

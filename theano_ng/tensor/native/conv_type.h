@@ -4,8 +4,10 @@ struct TYPED(kernels) {
     int lanes, rows;                                /* elements of a register; filters of a full tile */
     int widest, outer_rows[4];                      /* registers of filters of `outer`; its rows, for each number of these */
     void (*tile[3][8])(npy_intp, const REAL *, const REAL *, const npy_intp *, REAL *, int);
+    void (*across[3][8])(npy_intp, const REAL *, const npy_intp *, const npy_intp *, const REAL *, REAL *, int);
     void (*outer[4][8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
     void (*along[8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
+    void (*transpose)(npy_intp, npy_intp, const REAL *, npy_intp, npy_intp, REAL *, npy_intp);
     void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
     void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
     void (*fill)(npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp, npy_intp);
@@ -55,6 +57,7 @@ static const struct TYPED(kernels) *TYPED(kernels_for)(int64_t wanted)
 }
 
 #include "conv_engine.h"
+#include "conv_weights.h"
 #include "conv_unshared.h"
 
 /* Forward, or the gradient with respect to the images: `from` is the image there, the gradient of the output here. */
@@ -82,44 +85,57 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
     for (int i = 0; i < 3; ++i)
         job.step[i] = along[i] * (inputs ? g->stride[i] : 1);
     job.n_passes = n[0] * n[1] * n[2];
+    job.weights = weights;
+    job.taps = taps;
+    job.all_weights = g->groups * g->filters * g->channels * taps;
+    job.by_group = g->filters * g->channels * taps;
+    job.by_filter = inputs ? taps : g->channels * taps;
+    job.by_channel = inputs ? g->channels * taps : taps;
     struct TYPED(pass) *passes = take(arena, job.n_passes, sizeof *passes);
     npy_intp *off = take(arena, job.channels * taps, sizeof *off), *consecutive = take(arena, SUMMED_AT_ONCE, sizeof *consecutive);
     int64_t *weight = take(arena, taps, sizeof *weight);
-    REAL *packed = take(arena, g->groups * job.filters * job.channels * taps, sizeof *packed);
-    REAL *work = take(arena, TYPED(work_size)(&job), threads * (int64_t)sizeof *work);
-    if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL || packed == NULL || work == NULL)
+    if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL)
         return -1;
     for (int64_t k = 0; k < SUMMED_AT_ONCE; ++k)
         consecutive[k] = k * 3 * kernels->lanes;
+    job.consecutive = consecutive;
     job.passes = passes;
     for (int64_t p = 0; p < job.n_passes; ++p) {
         const struct axis_taps *a = &grids[0][p / (n[1] * n[2])], *b = &grids[1][p / n[2] % n[1]], *c = &grids[2][p % n[2]];
         struct TYPED(pass) *pass = &passes[p];
         *pass = (struct TYPED(pass)){.grid = {a->outputs, b->outputs, c->outputs},
                                      .to = a->first * along[0] + b->first * along[1] + c->first,
-                                     .taps = a->n * b->n * c->n, .off = off, .weight = weight, .packed = packed};
+                                     .taps = a->n * b->n * c->n, .off = off, .weight = weight};
         pass->summed = job.channels * pass->taps;
         tabulate(g, &job.frame, a, b, c, job.channels, off, weight);
-        for (int64_t group = 0; group < g->groups; ++group)
-            TYPED(pack_weights)(&job, pass, weights + group * g->filters * g->channels * taps, inputs ? taps : g->channels * taps,
-                                inputs ? g->channels * taps : taps, packed + group * job.filters * pass->summed);
         off += pass->summed;
         weight += pass->taps;
-        packed += g->groups * job.filters * pass->summed;
         TYPED(choose)(&job, pass);
     }
     TYPED(choose_images)(&job, threads);
-    for (int64_t p = 0; p < job.n_passes; ++p)
-        if (TYPED(plan)(&job, &passes[p], job.images, &passes[p].whole, arena) < 0
-            || (job.units % job.images != 0 && TYPED(plan)(&job, &passes[p], job.units % job.images, &passes[p].rest, arena) < 0))
-            return -1;
-    int64_t frame_size = job.frame.borrowed ? 0 : job.images * (job.channels * job.frame.channel) + job.frame.slack;
-    REAL *frames = take(arena, frame_size, threads * (int64_t)sizeof *frames);
-    if (frames == NULL)
+    job.frame_size = job.frame.borrowed ? 0 : job.images * (job.channels * job.frame.channel) + job.frame.slack;
+    job.work_size = TYPED(work_for)(&job);
+    job.frames = take(arena, job.frame_size, threads * (int64_t)sizeof *job.frames);
+    job.work = take(arena, job.work_size, threads * (int64_t)sizeof *job.work);
+    job.at = take(arena, TILES_ACROSS * 3 * kernels->lanes, threads * (int64_t)sizeof *job.at);
+    if (job.frames == NULL || job.work == NULL || job.at == NULL)
         return -1;
+    for (int64_t p = 0; p < job.n_passes; ++p) {
+        struct TYPED(pass) *pass = &passes[p];
+        if (TYPED(plan)(&job, pass, job.images, &pass->whole, arena) < 0
+            || (job.units % job.images != 0 && TYPED(plan)(&job, pass, job.units % job.images, &pass->rest, arena) < 0))
+            return -1;
+        if (pass->across && job.units <= job.images && TYPED(blocks_of)(pass, &pass->whole) <= 1)
+            continue;           /* each weight is needed once */
+        int64_t filters = pass->across ? TYPED(registers)(&job) * kernels->lanes : job.filters;
+        pass->packed = take(arena, g->groups * filters, pass->summed * (int64_t)sizeof *pass->packed);
+        if (pass->packed == NULL)
+            return -1;
+        TYPED(pack_all)(&job, pass, threads);
+    }
     if (!covered)
         memset(to, 0, g->batch * g->groups * job.filters * job.to_filter * sizeof(REAL));
-    TYPED(run_job)(&job, threads, frames, frame_size, work, consecutive);
+    TYPED(run_job)(&job, threads);
     return 0;
 }
 
