@@ -1,8 +1,11 @@
-/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums are in conv_engine.h
- * and conv_unshared.h, what runs in registers in conv_kernels.h. Two dimensions are three of which the first has length one. */
+/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums are in conv_engine.h,
+ * conv_weights.h and conv_unshared.h, what runs in registers in conv_kernels.h. Two dimensions are three of which the first has length one. */
 #include "native.h"
 #include "threads.h"
 #include <stdio.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <immintrin.h>
+#endif
 
 enum { FORWARD, WEIGHTS, INPUTS };
 enum { HALF = -1, FULL = -2 };

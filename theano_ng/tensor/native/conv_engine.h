@@ -65,29 +65,36 @@ static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q
 static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct frame *frame, const REAL *from, REAL *to)
 {
     const int64_t *len = frame->length, *q = frame->pitch, *step = frame->stride, *start = frame->start;
-    int64_t slice = q[1] * q[2];
+    int64_t slice = q[1] * q[2], size = q[0] * slice;
+    /* Both phases of a stride of two at once. */
+    int64_t two = step[2] == 2 && frame->phases[2] == 2 && frame->phase[2][1] == frame->phase[2][0] + 1, together = two ? 2 : 1;
     for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
         for (int64_t s1 = 0; s1 < frame->phases[1]; ++s1)
-            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2) {
+            for (int64_t s2 = 0; s2 < frame->phases[2]; s2 += together, to += together * size) {
                 int64_t x0 = start[0] + frame->phase[0][s0], x1 = start[1] + frame->phase[1][s1], x2 = start[2] + frame->phase[2][s2];
                 int64_t first0, end0, first1, end1, first2, end2;
                 TYPED(inside)(x0, step[0], len[0], q[0], &first0, &end0);
                 TYPED(inside)(x1, step[1], len[1], q[1], &first1, &end1);
                 TYPED(inside)(x2, step[2], len[2], q[2], &first2, &end2);
-                memset(to, 0, first0 * slice * sizeof(REAL));
-                for (int64_t p0 = first0; p0 < end0; ++p0) {
-                    REAL *line = to + p0 * slice;
-                    memset(line, 0, first1 * q[2] * sizeof(REAL));
-                    if (first1 < end1 && first2 < end2)
-                        kernels->fill(end1 - first1, q[2], first2, end2, line + first1 * q[2],
-                                      from + ((x0 + p0 * step[0]) * len[1] + x1 + first1 * step[1]) * len[2] + x2 + first2 * step[2],
-                                      step[1] * len[2], step[2]);
-                    else
-                        memset(line + first1 * q[2], 0, (end1 - first1) * q[2] * sizeof(REAL));
-                    memset(line + end1 * q[2], 0, (q[1] - end1) * q[2] * sizeof(REAL));
+                int filled = first1 < end1 && (two ? x2 < len[2] && x2 + 2 * q[2] > 0 : first2 < end2);
+                if (!filled)
+                    end1 = first1;
+                for (REAL *phase = to; phase < to + together * size; phase += size) {
+                    memset(phase, 0, first0 * slice * sizeof(REAL));
+                    for (int64_t p0 = first0; p0 < end0; ++p0) {
+                        memset(phase + p0 * slice, 0, first1 * q[2] * sizeof(REAL));
+                        memset(phase + p0 * slice + end1 * q[2], 0, (q[1] - end1) * q[2] * sizeof(REAL));
+                    }
+                    memset(phase + end0 * slice, 0, (q[0] - end0) * slice * sizeof(REAL));
                 }
-                memset(to + end0 * slice, 0, (q[0] - end0) * slice * sizeof(REAL));
-                to += q[0] * slice;
+                for (int64_t p0 = first0; filled && p0 < end0; ++p0) {
+                    REAL *line = to + p0 * slice + first1 * q[2];
+                    const REAL *pixels = from + ((x0 + p0 * step[0]) * len[1] + x1 + first1 * step[1]) * len[2];
+                    if (two)
+                        kernels->fill_two(end1 - first1, q[2], size, x2, len[2], line, pixels, step[1] * len[2]);
+                    else
+                        kernels->fill(end1 - first1, q[2], first2, end2, line, pixels + x2 + first2 * step[2], step[1] * len[2], step[2]);
+                }
             }
 }
 

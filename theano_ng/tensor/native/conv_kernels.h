@@ -131,32 +131,32 @@ INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp
 INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,
                         npy_intp y_pitch, REAL *sums)
 {
-    VEC total[8];
+    VEC total[9];
     npy_intp whole = columns / LANES * LANES;
     NAME(mask) inside = {0};
     for (int i = 0; i < LANES; ++i)
         inside[i] = i < columns - whole ? -1 : 0;
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (int i = 0; i < rows; ++i)
         total[i] = *(const VEC *)(sums + i * LANES);
     for (npy_intp line = 0; line < lines; ++line) {
         for (npy_intp column = 0; column < whole; column += LANES) {
             VEC v = *(const VEC *)(y + column);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
             for (int i = 0; i < rows; ++i)
                 total[i] += *(const VEC *)(x + off[i] + column) * v;
         }
         if (whole < columns) {
             /* What lies behind the line may be anything, NaN for instance. */
             VEC v = (VEC)(*(const NAME(mask) *)(y + whole) & inside);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
             for (int i = 0; i < rows; ++i)
                 total[i] += (VEC)(*(const NAME(mask) *)(x + off[i] + whole) & inside) * v;
         }
         x += pitch;
         y += y_pitch;
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (int i = 0; i < rows; ++i)
         *(VEC *)(sums + i * LANES) = total[i];
 }
@@ -264,6 +264,30 @@ INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
     }
 }
 
+#if WIDTH == 64
+/* Copies n elements to every second place, and leaves alone what lies between: other threads may write there. */
+INLINE void NAME(spread)(REAL *to, const REAL *from, npy_intp n)
+{
+    NAME(mask) low, high;
+    for (int k = 0; k < LANES; ++k) {
+        low[k] = k / 2;
+        high[k] = low[k] + LANES / 2;
+    }
+    for (; n > 0; n -= LANES, from += LANES, to += 2 * LANES) {
+        VEC v = *(const VEC *)from;
+        __m512i parts[2] = {(__m512i)__builtin_shuffle(v, low), (__m512i)__builtin_shuffle(v, high)};
+        for (int part = 0; part < 2; ++part) {
+            npy_intp count = n - part * LANES / 2;
+            unsigned places = count >= LANES / 2 ? 0x5555 : count > 0 ? 0x5555 & ((1u << 2 * count) - 1) : 0;
+            if (sizeof(REAL) == 4)
+                _mm512_mask_storeu_epi32(to + part * LANES, (__mmask16)places, parts[part]);
+            else
+                _mm512_mask_storeu_epi64(to + part * LANES, (__mmask8)places, parts[part]);
+        }
+    }
+}
+#endif
+
 /* Puts the sums of a tile where they belong, for so many filters. */
 static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter, npy_intp step)
 {
@@ -273,6 +297,10 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
             REAL *out = to + pieces[p].to;
             if (step == 1)
                 NAME(copy)(out, sum, pieces[p].n);
+#if WIDTH == 64
+            else if (step == 2)
+                NAME(spread)(out, sum, pieces[p].n);
+#endif
             else
                 for (npy_intp i = 0; i < pieces[p].n; ++i)
                     out[i * step] = sum[i];
@@ -300,6 +328,15 @@ INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
     return n;
 }
 
+/* Few zeros. */
+INLINE void NAME(clear)(REAL *to, npy_intp n)
+{
+    for (; n > 0; --n) {
+        *to++ = 0;
+        __asm__ volatile("" : : : "memory");    /* a call of memset for each end of a line costs more */
+    }
+}
+
 /* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
@@ -307,8 +344,7 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
     for (; lines > 0; --lines, to += width, from += pitch) {
         REAL *out = to + first;
         npy_intp i = 0;
-        for (npy_intp k = 0; k < first; ++k)
-            to[k] = 0;
+        NAME(clear)(to, first);
         if (step == 1)
             NAME(copy)(out, from, n);
         else {
@@ -317,8 +353,55 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
             for (; i < n; ++i)
                 out[i] = from[i * step];
         }
-        for (npy_intp k = end; k < width; ++k)
-            to[k] = 0;
+        NAME(clear)(to + end, width - end);
+    }
+}
+
+/* Elements with even and with odd numbers of 2 n. */
+INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
+{
+    NAME(mask) numbers;
+    NAME(half_mask) half_numbers;
+    for (int k = 0; k < LANES; ++k)
+        numbers[k] = 2 * k;
+    for (int k = 0; k < LANES / 2; ++k)
+        half_numbers[k] = 2 * k;
+    npy_intp i = 0;
+    if (n >= LANES)
+        for (; i < n; i += LANES) {
+            i = i + LANES > n ? n - LANES : i;      /* the last ones, some of them a second time */
+            VEC a = *(const VEC *)(from + 2 * i), b = *(const VEC *)(from + 2 * i + LANES);
+            *(VEC *)(even + i) = __builtin_shuffle(a, b, numbers);
+            *(VEC *)(odd + i) = __builtin_shuffle(a, b, numbers + 1);
+        }
+    else if (n >= LANES / 2)
+        for (; i < n; i += LANES / 2) {
+            i = i + LANES / 2 > n ? n - LANES / 2 : i;
+            NAME(half) a = *(const NAME(half) *)(from + 2 * i), b = *(const NAME(half) *)(from + 2 * i + LANES / 2);
+            *(NAME(half) *)(even + i) = __builtin_shuffle(a, b, half_numbers);
+            *(NAME(half) *)(odd + i) = __builtin_shuffle(a, b, half_numbers + 1);
+        }
+    else
+        for (; i < n; ++i) {
+            even[i] = from[2 * i];
+            odd[i] = from[2 * i + 1];
+        }
+}
+
+/* Some lines of two frames, `apart` elements from one to the other: of every second element of a line of the image from element x on, and of those between
+ * them; zeros where the line, of `length` elements, has none. */
+static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
+{
+    npy_intp first = x >= 0 ? 0 : (1 - x) / 2, end = length <= x ? 0 : (length - x) / 2;
+    first = first > width ? width : first;
+    end = end > width ? width : end < first ? first : end;
+    for (; lines > 0; --lines, to += width, from += pitch) {
+        for (npy_intp p = first > 0 ? 0 : end; p < width; p = p + 1 == first ? end : p + 1) {
+            npy_intp pixel = x + 2 * p;
+            to[p] = pixel >= 0 && pixel < length ? from[pixel] : 0;
+            to[apart + p] = pixel >= -1 && pixel + 1 < length ? from[pixel + 1] : 0;
+        }
+        NAME(split)(to + first, to + apart + first, from + x + 2 * first, end - first);
     }
 }
 
@@ -386,7 +469,7 @@ EACH_ROWS_4(ACROSS, 1) EACH_ROWS_4(ACROSS, 2) EACH_ROWS_4(ACROSS, 3)
 EACH_ROWS_4(OUTER, 1) EACH_ROWS_4(OUTER, 2) EACH_ROWS_4(OUTER, 3)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide)}
 #endif
-EACH_ROWS_8(ALONG)
+EACH_ROWS_8(ALONG) ALONG(9)
 
 static const struct TYPED(kernels) NAME(kernels) = {
     .lanes = LANES,
@@ -402,11 +485,12 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .outer_rows = {4, 4, 4},
     .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3)},
 #endif
-    .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
+    .along = {EACH_NAME(along, ), MORE_NAMES(along, ), NAME(along_9)},
     .transpose = NAME(transpose),
     .pack = NAME(pack),
     .unpack = NAME(unpack),
     .fill = NAME(fill),
+    .fill_two = NAME(fill_two),
     .dot = NAME(dot),
     .add_scaled = NAME(add_scaled),
 };

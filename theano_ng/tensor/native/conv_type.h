@@ -6,11 +6,12 @@ struct TYPED(kernels) {
     void (*tile[3][8])(npy_intp, const REAL *, const REAL *, const npy_intp *, REAL *, int);
     void (*across[3][8])(npy_intp, const REAL *, const npy_intp *, const npy_intp *, const REAL *, REAL *, int);
     void (*outer[4][8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
-    void (*along[8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
+    void (*along[9])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
     void (*transpose)(npy_intp, npy_intp, const REAL *, npy_intp, npy_intp, REAL *, npy_intp);
     void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
     void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
     void (*fill)(npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp, npy_intp);
+    void (*fill_two)(npy_intp, npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp);
     REAL (*dot)(npy_intp, const REAL *, const REAL *);
     void (*add_scaled)(npy_intp, REAL, const REAL *, REAL *);
 };

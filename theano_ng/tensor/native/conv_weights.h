@@ -142,12 +142,15 @@ static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL 
         for (int64_t c = 0; c < job->channels; ++c)
             TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, frame_memory + c * frame->channel);
         for (int64_t f = 0; f < job->filters; ++f) {
-            memcpy(lines, job->top + ((n * job->groups + group) * job->filters + f) * pixels, pixels * sizeof(REAL));
+            int64_t image_of = (n * job->groups + group) * job->filters + f;
+            const REAL *gradients = job->top + image_of * pixels;
+            if ((image_of + 1) * pixels + kernels->lanes > job->units * job->groups * job->filters * pixels)     /* nothing behind them may be read */
+                gradients = memcpy(lines, gradients, pixels * sizeof(REAL));
             for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
-                for (int64_t k = 0; k < all; k += 8) {
-                    int64_t rows = all - k < 8 ? all - k : 8;
+                for (int64_t k = 0; k < all; k += 9) {
+                    int64_t rows = all - k < 9 ? all - k : 9;
                     kernels->along[rows - 1](job->grid[1], job->grid[2], frame_memory + g0 * frame->pitch[1] * frame->pitch[2], frame->pitch[2],
-                                             job->off + k, lines + g0 * slice, job->grid[2], sums + (f * all + k) * kernels->lanes);
+                                             job->off + k, gradients + g0 * slice, job->grid[2], sums + (f * all + k) * kernels->lanes);
                 }
         }
     }
