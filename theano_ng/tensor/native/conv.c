@@ -3,9 +3,6 @@
 #include "native.h"
 #include "threads.h"
 #include <stdio.h>
-#if defined(__x86_64__) && defined(__GNUC__)
-#include <immintrin.h>
-#endif
 
 enum { FORWARD, WEIGHTS, INPUTS };
 enum { HALF = -1, FULL = -2 };
@@ -427,6 +424,8 @@ static void tabulate(const struct geometry *g, const struct frame *frame, const 
         for (int64_t t = 0; t < n; ++t)
             off[channel * n + t] = off[t] + channel * frame->channel;
 }
+
+static const int64_t first_tap[] = {0};
 
 /* ---- Instruction sets ---- */
 

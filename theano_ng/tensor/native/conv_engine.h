@@ -6,6 +6,9 @@
  * tap is an offset, and the outputs of a line lie side by side. The micro-kernel multiplies packed weights with lines of the frame
  * (`shifted`), or with a block of it that was packed for the tile, which costs a little for each tile, and saves the columns between the lines. Where
  * filters fill registers, they lie along these (`across`): every pixel is read where it is, none is computed in vain, and sums are transposed at the end.
+ *
+ * Where most of what taps meet is padding, as in the gradient of a small image, each pixel is multiplied with the weights of all filters and taps instead, as
+ * if these were filters of one tap, and the products are added where they belong (`scattered`).
  */
 
 /* A block of packed weights, and how many tiles go through it before the next one: both stay in the second cache. */
@@ -20,6 +23,8 @@
 #define PACKING 4.0
 /* What transposing a register of sums costs, in the same. */
 #define TRANSPOSING 16.0
+/* What adding a register of products to outputs costs, in the same. */
+#define ADDING 12.0
 
 /* One grid of outputs: all of them, or those of one phase of the stride of a gradient. */
 struct TYPED(pass) {
@@ -48,6 +53,11 @@ struct TYPED(job) {
     REAL *frames, *work;                            /* of the first thread */
     npy_intp *at;                                   /* [threads][pixels of a block of tiles] */
     int64_t frame_size, work_size;                  /* of a thread */
+    int64_t to_group;                               /* elements of `to` of a group */
+    /* Scattered: filters are filters times taps; pixel p meets output scale p + shift + dilation t with tap t, if it is one of `length`. */
+    int scattered;
+    int64_t scale[3], shift[3], dilation[3], kernel[3], length[3];
+    const int64_t *weight;                          /* [taps] where the tap lies in the kernel */
     int64_t n_passes;
     struct TYPED(pass) *passes;
 };
@@ -98,14 +108,16 @@ static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct
             }
 }
 
-/* Weights of a group in the order in which `tile` reads them. */
-static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, int64_t f)
+/* Weights of so many filters of a group, in the order in which `tile` reads them. */
+static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, int64_t f, int64_t count)
 {
-    int64_t rows = job->kernels->rows, count = job->filters - f < rows ? job->filters - f : rows;
     REAL *to = pass->packed + (group * job->filters + f) * pass->summed;
     for (int64_t c = 0; c < job->channels; ++c, to += count * pass->taps)
         for (int64_t i = 0; i < count; ++i) {
-            const REAL *w = job->weights + group * job->by_group + (f + i) * job->by_filter + c * job->by_channel;
+            int64_t filter = (f + i) * job->by_filter;
+            if (job->scattered)
+                filter = (f + i) / job->taps * job->by_filter + job->weight[(f + i) % job->taps];
+            const REAL *w = job->weights + group * job->by_group + filter + c * job->by_channel;
             for (int64_t t = 0; t < pass->taps; ++t)
                 to[t * count + i] = w[pass->weight[t]];
         }
@@ -152,21 +164,39 @@ static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(
     }
 }
 
-/* All weights of a pass, which the threads share. */
+/* Filters that tiles go through at once: where products are scattered, those of a kernel's taps together. */
+static int64_t TYPED(filters_at_once)(const struct TYPED(job) *job)
+{
+    if (!job->scattered)
+        return FILTERS_AT_ONCE;
+    int64_t even = job->kernels->rows * job->taps;
+    return FILTERS_AT_ONCE >= even ? FILTERS_AT_ONCE / even * even : FILTERS_AT_ONCE / job->taps * job->taps;
+}
+
+/* How often they do. */
+static int64_t TYPED(chunks_of)(const struct TYPED(job) *job, const struct TYPED(pass) *pass)
+{
+    int64_t at_once = TYPED(filters_at_once)(job);
+    return pass->across ? (TYPED(registers)(job) + 2) / 3 : (job->filters + at_once - 1) / at_once;
+}
+
+/* All weights of a pass. */
 static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int threads)
 {
-    int64_t rows = job->kernels->rows, lanes = job->kernels->lanes, chunks = (TYPED(registers)(job) + 2) / 3;
-    int64_t panels = pass->across ? chunks : (job->filters + rows - 1) / rows;
+    int64_t rows = job->kernels->rows, lanes = job->kernels->lanes, at_once = TYPED(filters_at_once)(job);
+    int64_t chunks = TYPED(chunks_of)(job, pass), panels = pass->across ? 1 : (at_once + rows - 1) / rows;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
-    for (int64_t i = 0; i < job->groups * panels; ++i) {
-        int64_t group = i / panels, panel = i % panels;
+    for (int64_t i = 0; i < job->groups * chunks * panels; ++i) {
+        int64_t group = i / (chunks * panels), number = i / panels % chunks, f = number * at_once + i % panels * rows, end = (number + 1) * at_once;
         if (pass->across) {
-            struct TYPED(across) chunk = TYPED(chunk_across)(job, panel);
+            struct TYPED(across) chunk = TYPED(chunk_across)(job, number);
             TYPED(pack_across)(job, pass, group, chunk, 0, pass->summed, pass->packed + (group * TYPED(registers)(job) * lanes + chunk.first) * pass->summed,
                                job->work + thread_number() * job->work_size);
+            continue;
         }
-        else
-            TYPED(pack_weights)(job, pass, group, panel * rows);
+        end = end < job->filters ? end : job->filters;
+        if (f < end)
+            TYPED(pack_weights)(job, pass, group, f, end - f < rows ? end - f : rows);
     }
 }
 
@@ -176,7 +206,7 @@ static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(p
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
     int64_t width = pass->shifted ? q[2] : grid[2], height = pass->shifted ? q[1] : grid[1];
-    int64_t from_image = job->groups * job->channels * job->from_channel, to_image = job->groups * job->filters * job->to_filter;
+    int64_t from_image = job->groups * job->channels * job->from_channel, to_image = job->groups * job->to_group;
     if (!job->frame.borrowed)
         from_image = job->channels * job->frame.channel;
     for (int64_t at = begin; at < end;) {
@@ -245,7 +275,7 @@ static struct TYPED(unit) TYPED(unit_of)(const struct TYPED(job) *job, int64_t n
 {
     int64_t group = number % job->groups, first = number / job->groups * job->images, channel = first * job->groups + group;
     return (struct TYPED(unit)){group, job->units - first < job->images ? job->units - first : job->images,
-                                job->from + channel * job->channels * job->from_channel, job->to + channel * job->filters * job->to_filter};
+                                job->from + channel * job->channels * job->from_channel, job->to + channel * job->to_group};
 }
 
 static const struct tiling *TYPED(tiling_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t pass)
@@ -267,39 +297,63 @@ static int64_t TYPED(blocks_of)(const struct TYPED(pass) *pass, const struct til
     return (tiling->n_tiles + most - 1) / most;
 }
 
-/* A block of tiles, of all filters of a group. */
-static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, const REAL *frames, REAL *work)
+/* Adds the products of a tile and some filters and taps, which begin with a filter, to the outputs of these. */
+static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile *tile, int64_t filters, const REAL *sums, REAL *to)
+{
+    const int64_t *length = job->length, *q = job->frame.pitch, *kernel = job->kernel;
+    int64_t from_image = job->groups * job->channels * job->from_channel, columns = 3 * job->kernels->lanes;
+    for (int p = 0; p < tile->n_pieces; ++p) {
+        const struct piece *piece = &tile->pieces[p];
+        int64_t pixel = piece->from % from_image, image = piece->from / from_image;
+        int64_t at[3] = {pixel / (q[1] * q[2]), pixel / q[2] % q[1], pixel % q[2]}, first[3];
+        for (int i = 0; i < 3; ++i)
+            first[i] = at[i] * job->scale[i] + job->shift[i];
+        for (int64_t t = 0; t < job->taps; ++t) {
+            int64_t x0 = first[0] + t / (kernel[1] * kernel[2]) * job->dilation[0], x1 = first[1] + t / kernel[2] % kernel[1] * job->dilation[1];
+            int64_t x2 = first[2] + t % kernel[2] * job->dilation[2], begin, end;
+            TYPED(inside)(x2, job->scale[2], length[2], piece->n, &begin, &end);
+            if (x0 >= 0 && x0 < length[0] && x1 >= 0 && x1 < length[1] && begin < end)
+                job->kernels->add(filters, end - begin, sums + t * columns + piece->column + begin, job->taps * columns,
+                                  to + image * job->groups * job->to_group + (x0 * length[1] + x1) * length[2] + x2 + begin * job->scale[2], job->to_filter,
+                                  job->scale[2]);
+        }
+    }
+}
+
+/* A block of tiles, of the filters f0 ... f1 - 1 of a group, FILTERS_AT_ONCE at most. */
+static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
+                             const REAL *frames, REAL *work)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
     const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
     int64_t blocks = TYPED(blocks_of)(pass, tiling), begin = part * tiling->n_tiles / blocks, n_tiles = (part + 1) * tiling->n_tiles / blocks - begin;
     const struct tile *tiles = tiling->tiles + begin;
     const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
-    REAL *to = unit->to + pass->to;
     const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t columns = 3 * kernels->lanes;
+    int64_t columns = 3 * kernels->lanes, k = 0;
     REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
-    for (int64_t f0 = 0; f0 < job->filters; f0 += FILTERS_AT_ONCE) {
-        int64_t f1 = f0 + FILTERS_AT_ONCE < job->filters ? f0 + FILTERS_AT_ONCE : job->filters, k = 0;
-        do {
-            int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
-            for (int t = 0; t < n_tiles; ++t) {
-                const struct tile *tile = &tiles[t];
-                if (tile->pack)
-                    TYPED(pack_tile)(job, pass, tile, n, pass->off + k, from, block);
-                const REAL *lines = tile->pack ? block : from + tile->begin;
-                const npy_intp *off = tile->pack ? job->consecutive : pass->off + k;
-                for (int64_t f = f0; f < f1; f += kernels->rows) {
-                    int64_t rows = job->filters - f < kernels->rows ? job->filters - f : kernels->rows;
-                    kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, work + (t * FILTERS_AT_ONCE + f - f0) * columns,
-                                                            k == 0);
-                }
+    do {
+        int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
+        for (int t = 0; t < n_tiles; ++t) {
+            const struct tile *tile = &tiles[t];
+            if (tile->pack)
+                TYPED(pack_tile)(job, pass, tile, n, pass->off + k, from, block);
+            const REAL *lines = tile->pack ? block : from + tile->begin;
+            const npy_intp *off = tile->pack ? job->consecutive : pass->off + k;
+            for (int64_t f = f0; f < f1; f += kernels->rows) {
+                int64_t rows = f1 - f < kernels->rows ? f1 - f : kernels->rows;
+                kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, work + (t * FILTERS_AT_ONCE + f - f0) * columns,
+                                                        k == 0);
             }
-            k += n;
-        } while (k < pass->summed);
-        for (int t = 0; t < n_tiles; ++t)
-            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter, job->to_filter,
-                            job->step[2]);
+        }
+        k += n;
+    } while (k < pass->summed);
+    for (int t = 0; t < n_tiles; ++t) {
+        const REAL *sums = work + t * FILTERS_AT_ONCE * columns;
+        if (job->scattered)
+            TYPED(scatter_tile)(job, &tiles[t], (f1 - f0) / job->taps, sums, unit->to + f0 / job->taps * job->to_filter);
+        else
+            kernels->unpack(f1 - f0, sums, tiles[t].pieces, tiles[t].n_pieces, unit->to + pass->to + f0 * job->to_filter, job->to_filter, job->step[2]);
     }
 }
 
@@ -343,22 +397,26 @@ static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(u
         }
 }
 
-/* Tasks of a pass for a unit: blocks of tiles, and chunks of filters where these lie along registers. */
+/* Tasks of a pass for a unit, which do not meet in an output: blocks of tiles, and chunks of filters. */
 static int64_t TYPED(tasks_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
-    return TYPED(blocks_of)(pass, TYPED(tiling_of)(job, unit, number)) * (pass->across ? (TYPED(registers)(job) + 2) / 3 : 1);
+    return (job->scattered ? 1 : TYPED(blocks_of)(pass, TYPED(tiling_of)(job, unit, number))) * TYPED(chunks_of)(job, pass);
 }
 
 static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t task, const REAL *frames)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
     REAL *work = job->work + thread_number() * job->work_size;
-    int64_t chunks = (TYPED(registers)(job) + 2) / 3;
-    if (pass->across)
-        TYPED(run_across)(job, unit, number, task / chunks, task % chunks, frames, work, job->at + thread_number() * TILES_ACROSS * 3 * job->kernels->lanes);
-    else
-        TYPED(run_tiles)(job, unit, number, task, frames, work);
+    int64_t chunks = TYPED(chunks_of)(job, pass), part = task / chunks, chunk = task % chunks;
+    if (pass->across) {
+        TYPED(run_across)(job, unit, number, part, chunk, frames, work, job->at + thread_number() * TILES_ACROSS * 3 * job->kernels->lanes);
+        return;
+    }
+    int64_t at_once = TYPED(filters_at_once)(job), f0 = chunk * at_once, f1 = f0 + at_once < job->filters ? f0 + at_once : job->filters;
+    int64_t end = job->scattered ? TYPED(blocks_of)(pass, TYPED(tiling_of)(job, unit, number)) : part + 1;
+    for (; part < end; ++part)
+        TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
 }
 
 /* Elements of scratch memory that a thread needs beside its frame. */
@@ -412,8 +470,8 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
 }
 
 /* How tiles are computed, by what that takes in products of registers for a channel and tap: what is computed in vain between lines is compared with what
- * copying and transposing cost. */
-static void TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
+ * copying and transposing cost. Returns that, for all of them. */
+static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
     double lanes = job->kernels->lanes, real = (double)grid[0] * grid[1] * grid[2], registers = TYPED(registers)(job);
@@ -422,10 +480,11 @@ static void TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass
     double shifted = (pass->linear / lanes + 0.5) * job->filters, packed = real / lanes * job->filters + PACKING * pieces;
     /* One register of filters has too few sums to add to while others are being added. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
-    double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
+    double best = 1.05 * (shifted <= packed ? shifted : packed), across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
     pass->shifted = shifted <= packed;
-    pass->across = across < 1.05 * (pass->shifted ? shifted : packed);
+    pass->across = across < best && !job->scattered;
     pass->shifted &= !pass->across;
+    return (pass->across ? across : best) * pass->summed;
 }
 
 /* How many images go together: small ones do where no tile is shifted, so that weights are read for more than a few pixels. */

@@ -264,30 +264,6 @@ INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
     }
 }
 
-#if WIDTH == 64
-/* Copies n elements to every second place, and leaves alone what lies between: other threads may write there. */
-INLINE void NAME(spread)(REAL *to, const REAL *from, npy_intp n)
-{
-    NAME(mask) low, high;
-    for (int k = 0; k < LANES; ++k) {
-        low[k] = k / 2;
-        high[k] = low[k] + LANES / 2;
-    }
-    for (; n > 0; n -= LANES, from += LANES, to += 2 * LANES) {
-        VEC v = *(const VEC *)from;
-        __m512i parts[2] = {(__m512i)__builtin_shuffle(v, low), (__m512i)__builtin_shuffle(v, high)};
-        for (int part = 0; part < 2; ++part) {
-            npy_intp count = n - part * LANES / 2;
-            unsigned places = count >= LANES / 2 ? 0x5555 : count > 0 ? 0x5555 & ((1u << 2 * count) - 1) : 0;
-            if (sizeof(REAL) == 4)
-                _mm512_mask_storeu_epi32(to + part * LANES, (__mmask16)places, parts[part]);
-            else
-                _mm512_mask_storeu_epi64(to + part * LANES, (__mmask8)places, parts[part]);
-        }
-    }
-}
-#endif
-
 /* Puts the sums of a tile where they belong, for so many filters. */
 static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter, npy_intp step)
 {
@@ -297,14 +273,28 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
             REAL *out = to + pieces[p].to;
             if (step == 1)
                 NAME(copy)(out, sum, pieces[p].n);
-#if WIDTH == 64
-            else if (step == 2)
-                NAME(spread)(out, sum, pieces[p].n);
-#endif
             else
                 for (npy_intp i = 0; i < pieces[p].n; ++i)
                     out[i * step] = sum[i];
         }
+}
+
+/* Adds some lines of n elements to others, whose elements are a step apart. */
+static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pitch, REAL *to, npy_intp to_pitch, npy_intp step)
+{
+    for (; lines > 0; --lines, from += pitch, to += to_pitch) {
+        npy_intp i = 0;
+        if (step == 1) {
+            for (; i + LANES <= n; i += LANES)
+                *(VEC *)(to + i) += *(const VEC *)(from + i);
+            if (i + LANES / 2 <= n) {
+                *(NAME(half) *)(to + i) += *(const NAME(half) *)(from + i);
+                i += LANES / 2;
+            }
+        }
+        for (; i < n; ++i)
+            to[i * step] += from[i];
+    }
 }
 
 /* Copies every second of 2 n - 1 elements, for n > LANES / 2, and returns n. */
@@ -489,6 +479,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .transpose = NAME(transpose),
     .pack = NAME(pack),
     .unpack = NAME(unpack),
+    .add = NAME(add),
     .fill = NAME(fill),
     .fill_two = NAME(fill_two),
     .dot = NAME(dot),
