@@ -105,7 +105,7 @@ struct tile {
 };
 
 struct tiling {
-    int64_t n_tiles, n_pieces;
+    int64_t n_tiles, n_pieces, blocks;
     struct tile *tiles;
     struct piece *pieces;
 };

@@ -36,6 +36,7 @@ struct TYPED(pass) {
     REAL *packed;             /* [group][filters of a panel][summed]; NULL: each block of weights is packed where it is used */
     int shifted, across;
     int64_t linear;           /* pixels of the frame from the first output to the last */
+    int64_t chunks;           /* of filters that are computed one after the other */
     struct tiling whole, rest;      /* of as many images as go together, and of those that remain */
 };
 
@@ -157,6 +158,12 @@ static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(
         for (int64_t k = k0; k < k0 + n;) {
             int64_t c = k / pass->taps, t = k % pass->taps, end = k0 + n < (c + 1) * pass->taps ? k0 + n - c * pass->taps : pass->taps;
             int64_t from = start + c * job->by_channel;
+            if (job->by_filter == 1) {      /* filters lie side by side already */
+                memcpy(to + (k - k0) * width, job->weights + from, rows * sizeof(REAL));
+                memset(to + (k - k0) * width + rows, 0, (lanes - rows) * sizeof(REAL));
+                ++k;
+                continue;
+            }
             job->kernels->transpose(rows, job->taps, job->weights + from, job->by_filter, job->all_weights - from, room, lanes);
             for (; t < end; ++t, ++k)
                 memcpy(to + (k - k0) * width, room + pass->weight[t] * lanes, lanes * sizeof(REAL));
@@ -173,8 +180,7 @@ static int64_t TYPED(filters_at_once)(const struct TYPED(job) *job)
     return FILTERS_AT_ONCE >= even ? FILTERS_AT_ONCE / even * even : FILTERS_AT_ONCE / job->taps * job->taps;
 }
 
-/* How often they do. */
-static int64_t TYPED(chunks_of)(const struct TYPED(job) *job, const struct TYPED(pass) *pass)
+static int64_t TYPED(count_chunks)(const struct TYPED(job) *job, const struct TYPED(pass) *pass)
 {
     int64_t at_once = TYPED(filters_at_once)(job);
     return pass->across ? (TYPED(registers)(job) + 2) / 3 : (job->filters + at_once - 1) / at_once;
@@ -184,7 +190,7 @@ static int64_t TYPED(chunks_of)(const struct TYPED(job) *job, const struct TYPED
 static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int threads)
 {
     int64_t rows = job->kernels->rows, lanes = job->kernels->lanes, at_once = TYPED(filters_at_once)(job);
-    int64_t chunks = TYPED(chunks_of)(job, pass), panels = pass->across ? 1 : (at_once + rows - 1) / rows;
+    int64_t chunks = pass->chunks, panels = pass->across ? 1 : (at_once + rows - 1) / rows;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < job->groups * chunks * panels; ++i) {
         int64_t group = i / (chunks * panels), number = i / panels % chunks, f = number * at_once + i % panels * rows, end = (number + 1) * at_once;
@@ -225,7 +231,7 @@ static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(p
     }
 }
 
-/* Cuts the outputs of some images into tiles. -1 with MemoryError. */
+/* Cuts the outputs of some images into tiles, and these into blocks of about equal size. -1 with MemoryError. */
 static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t images, struct tiling *tiling, struct arena *arena)
 {
     int64_t lanes = job->kernels->lanes, columns = 3 * lanes, lines = pass->grid[0] * pass->grid[1] * images;
@@ -245,6 +251,8 @@ static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *p
             tile->exact = pass->shifted ? begin + tile->wide * lanes > pass->linear : begin + count > all - 2 * lanes;
         tile->pack = !pass->shifted || tile->exact;
     }
+    int64_t most = pass->across ? TILES_ACROSS : TILES_AT_ONCE;
+    tiling->blocks = (tiling->n_tiles + most - 1) / most;
     return 0;
 }
 
@@ -290,13 +298,6 @@ static void TYPED(fill_channel)(const struct TYPED(job) *job, const struct TYPED
     TYPED(fill_frame)(job->kernels, &job->frame, unit->from + channel * job->from_channel, frames + c * job->frame.channel);
 }
 
-/* Tiles of a tiling are computed in blocks of about equal size. */
-static int64_t TYPED(blocks_of)(const struct TYPED(pass) *pass, const struct tiling *tiling)
-{
-    int64_t most = pass->across ? TILES_ACROSS : TILES_AT_ONCE;
-    return (tiling->n_tiles + most - 1) / most;
-}
-
 /* Adds the products of a tile and some filters and taps, which begin with a filter, to the outputs of these. */
 static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile *tile, int64_t filters, const REAL *sums, REAL *to)
 {
@@ -326,7 +327,7 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(un
 {
     const struct TYPED(pass) *pass = &job->passes[number];
     const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
-    int64_t blocks = TYPED(blocks_of)(pass, tiling), begin = part * tiling->n_tiles / blocks, n_tiles = (part + 1) * tiling->n_tiles / blocks - begin;
+    int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
     const struct tile *tiles = tiling->tiles + begin;
     const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
     const struct TYPED(kernels) *kernels = job->kernels;
@@ -364,7 +365,7 @@ static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(u
     const struct TYPED(pass) *pass = &job->passes[number];
     const struct TYPED(kernels) *kernels = job->kernels;
     const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
-    int64_t blocks = TYPED(blocks_of)(pass, tiling), begin = part * tiling->n_tiles / blocks, n_tiles = (part + 1) * tiling->n_tiles / blocks - begin;
+    int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
     const struct tile *tiles = tiling->tiles + begin;
     const REAL *from = job->frame.borrowed ? unit->from : frames;
     struct TYPED(across) chunk = TYPED(chunk_across)(job, chunk_number);
@@ -401,20 +402,20 @@ static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(u
 static int64_t TYPED(tasks_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
-    return (job->scattered ? 1 : TYPED(blocks_of)(pass, TYPED(tiling_of)(job, unit, number))) * TYPED(chunks_of)(job, pass);
+    return (job->scattered ? 1 : TYPED(tiling_of)(job, unit, number)->blocks) * pass->chunks;
 }
 
 static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t task, const REAL *frames)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
     REAL *work = job->work + thread_number() * job->work_size;
-    int64_t chunks = TYPED(chunks_of)(job, pass), part = task / chunks, chunk = task % chunks;
+    int64_t chunks = pass->chunks, part = task / chunks, chunk = task % chunks;
     if (pass->across) {
         TYPED(run_across)(job, unit, number, part, chunk, frames, work, job->at + thread_number() * TILES_ACROSS * 3 * job->kernels->lanes);
         return;
     }
-    int64_t at_once = TYPED(filters_at_once)(job), f0 = chunk * at_once, f1 = f0 + at_once < job->filters ? f0 + at_once : job->filters;
-    int64_t end = job->scattered ? TYPED(blocks_of)(pass, TYPED(tiling_of)(job, unit, number)) : part + 1;
+    int64_t at_once = pass->chunks > 1 ? TYPED(filters_at_once)(job) : job->filters, f0 = chunk * at_once, f1 = f0 + at_once < job->filters ? f0 + at_once : job->filters;
+    int64_t end = job->scattered ? TYPED(tiling_of)(job, unit, number)->blocks : part + 1;
     for (; part < end; ++part)
         TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
 }
@@ -445,7 +446,7 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
                 for (int64_t c = 0; c < u.images * job->channels; ++c)
                     TYPED(fill_channel)(job, &u, c, own);
             for (int64_t p = 0; p < job->n_passes; ++p)
-                for (int64_t task = 0; task < TYPED(tasks_of)(job, &u, p); ++task)
+                for (int64_t task = 0, end = TYPED(tasks_of)(job, &u, p); task < end; ++task)
                     TYPED(run_task)(job, &u, p, task, own);
         }
         return;

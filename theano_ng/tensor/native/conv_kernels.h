@@ -5,10 +5,12 @@
  */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(least) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(half_mask) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(vec)
 #define LANES ((int)(WIDTH / sizeof(REAL)))
+#define LEAST ((int)(16 / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 
 /* sums[i][j] (+)= sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. Rows of sums are 3 registers apart. */
@@ -291,6 +293,8 @@ static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pit
                 *(NAME(half) *)(to + i) += *(const NAME(half) *)(from + i);
                 i += LANES / 2;
             }
+            for (; i + LEAST <= n; i += LEAST)
+                *(NAME(least) *)(to + i) += *(const NAME(least) *)(from + i);
         }
         for (; i < n; ++i)
             to[i * step] += from[i];
@@ -496,4 +500,5 @@ static const struct TYPED(kernels) NAME(kernels) = {
 #undef ROW_OF
 #undef VEC
 #undef LANES
+#undef LEAST
 #undef INLINE

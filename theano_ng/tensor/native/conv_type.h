@@ -161,10 +161,11 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
         return -1;
     for (int64_t p = 0; p < job.n_passes; ++p) {
         struct TYPED(pass) *pass = &passes[p];
+        pass->chunks = TYPED(count_chunks)(&job, pass);
         if (TYPED(plan)(&job, pass, job.images, &pass->whole, arena) < 0
             || (job.units % job.images != 0 && TYPED(plan)(&job, pass, job.units % job.images, &pass->rest, arena) < 0))
             return -1;
-        if (pass->across && job.units <= job.images && TYPED(blocks_of)(pass, &pass->whole) <= 1)
+        if (pass->across && job.units <= job.images && pass->whole.blocks <= 1)
             continue;           /* each weight is needed once */
         int64_t filters = pass->across ? TYPED(registers)(&job) * kernels->lanes : job.filters;
         pass->packed = take(arena, g->groups * filters, pass->summed * (int64_t)sizeof *pass->packed);
