@@ -190,7 +190,7 @@ static int64_t TYPED(count_chunks)(const struct TYPED(job) *job, const struct TY
 static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int threads)
 {
     int64_t rows = job->kernels->rows, lanes = job->kernels->lanes, at_once = TYPED(filters_at_once)(job);
-    int64_t chunks = pass->chunks, panels = pass->across ? 1 : (at_once + rows - 1) / rows;
+    int64_t chunks = pass->chunks, panels = pass->across ? 1 : ((chunks > 1 ? at_once : job->filters) + rows - 1) / rows;
 #pragma omp parallel for num_threads(threads) if (threads > 1)
     for (int64_t i = 0; i < job->groups * chunks * panels; ++i) {
         int64_t group = i / (chunks * panels), number = i / panels % chunks, f = number * at_once + i % panels * rows, end = (number + 1) * at_once;
