@@ -36,6 +36,7 @@ struct TYPED(pass) {
     REAL *packed;             /* [group][filters of a panel][summed]; NULL: each block of weights is packed where it is used */
     int shifted, across;
     int64_t linear;           /* pixels of the frame from the first output to the last */
+    const struct TYPED(pass) *pair;     /* the outputs beside those of this one, which are computed with it */
     int64_t chunks;           /* of filters that are computed one after the other */
     struct tiling whole, rest;      /* of as many images as go together, and of those that remain */
 };
@@ -321,18 +322,13 @@ static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile 
     }
 }
 
-/* A block of tiles, of the filters f0 ... f1 - 1 of a group, FILTERS_AT_ONCE at most. */
-static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
-                             const REAL *frames, REAL *work)
+/* The sums of some tiles for the filters f0 ... f1 - 1 of a group; each tile has room for FILTERS_AT_ONCE of them. */
+static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, const struct TYPED(pass) *pass, const struct tile *tiles,
+                             int64_t n_tiles, int64_t f0, int64_t f1, const REAL *frames, REAL *sums, REAL *block)
 {
-    const struct TYPED(pass) *pass = &job->passes[number];
-    const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
-    int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
-    const struct tile *tiles = tiling->tiles + begin;
     const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
     const struct TYPED(kernels) *kernels = job->kernels;
     int64_t columns = 3 * kernels->lanes, k = 0;
-    REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
     do {
         int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
         for (int t = 0; t < n_tiles; ++t) {
@@ -343,18 +339,39 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(un
             const npy_intp *off = tile->pack ? job->consecutive : pass->off + k;
             for (int64_t f = f0; f < f1; f += kernels->rows) {
                 int64_t rows = f1 - f < kernels->rows ? f1 - f : kernels->rows;
-                kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, work + (t * FILTERS_AT_ONCE + f - f0) * columns,
+                kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, sums + (t * FILTERS_AT_ONCE + f - f0) * columns,
                                                         k == 0);
             }
         }
         k += n;
     } while (k < pass->summed);
+}
+
+/* A block of tiles, of the filters f0 ... f1 - 1 of a group, FILTERS_AT_ONCE at most. */
+static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
+                             const REAL *frames, REAL *work)
+{
+    const struct TYPED(pass) *pass = &job->passes[number];
+    const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
+    int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
+    const struct tile *tiles = tiling->tiles + begin;
+    int64_t columns = 3 * job->kernels->lanes, half = FILTERS_AT_ONCE / 2 * columns;
+    REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
+    TYPED(sum_tiles)(job, unit, pass, tiles, n_tiles, f0, f1, frames, work, block);
+    if (pass->pair != NULL)
+        TYPED(sum_tiles)(job, unit, pass->pair, tiles, n_tiles, f0, f1, frames, work + half, block);
     for (int t = 0; t < n_tiles; ++t) {
         const REAL *sums = work + t * FILTERS_AT_ONCE * columns;
         if (job->scattered)
             TYPED(scatter_tile)(job, &tiles[t], (f1 - f0) / job->taps, sums, unit->to + f0 / job->taps * job->to_filter);
+        else if (pass->pair != NULL) {
+            int later = pass->pair->to < pass->to;
+            job->kernels->unpack_two(f1 - f0, sums + later * half, sums + !later * half, tiles[t].pieces, tiles[t].n_pieces,
+                                     unit->to + pass->to - later + f0 * job->to_filter, job->to_filter);
+        }
         else
-            kernels->unpack(f1 - f0, sums, tiles[t].pieces, tiles[t].n_pieces, unit->to + pass->to + f0 * job->to_filter, job->to_filter, job->step[2]);
+            job->kernels->unpack(f1 - f0, sums, tiles[t].pieces, tiles[t].n_pieces, unit->to + pass->to + f0 * job->to_filter, job->to_filter,
+                                 job->step[2]);
     }
 }
 
@@ -418,6 +435,17 @@ static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(uni
     int64_t end = job->scattered ? TYPED(tiling_of)(job, unit, number)->blocks : part + 1;
     for (; part < end; ++part)
         TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
+}
+
+/* Two phases of a stride of two whose tiles are the same are computed together where there is room: what they write lies side by side. */
+static void TYPED(pair)(const struct TYPED(job) *job, struct TYPED(pass) *a, struct TYPED(pass) *b)
+{
+    int64_t apart = a->to - b->to;
+    if (job->step[2] == 2 && (apart == 1 || apart == -1) && memcmp(a->grid, b->grid, sizeof a->grid) == 0 && !a->across && !b->across
+        && a->shifted == b->shifted && job->filters <= FILTERS_AT_ONCE / 2) {
+        a->pair = b;
+        b->chunks = 0;
+    }
 }
 
 /* Elements of scratch memory that a thread needs beside its frame. */

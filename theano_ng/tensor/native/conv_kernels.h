@@ -331,6 +331,49 @@ INLINE void NAME(clear)(REAL *to, npy_intp n)
     }
 }
 
+/* The converse of split: n elements of each, in turns. */
+INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
+{
+    NAME(mask) low, high;
+    NAME(half_mask) half_low, half_high;
+    for (int k = 0; k < LANES; ++k) {
+        low[k] = k / 2 + k % 2 * LANES;
+        high[k] = low[k] + LANES / 2;
+    }
+    for (int k = 0; k < LANES / 2; ++k) {
+        half_low[k] = k / 2 + k % 2 * (LANES / 2);
+        half_high[k] = half_low[k] + LANES / 4;
+    }
+    npy_intp i = 0;
+    if (n >= LANES)
+        for (; i < n; i += LANES) {
+            i = i + LANES > n ? n - LANES : i;      /* the last ones, some of them a second time */
+            VEC a = *(const VEC *)(even + i), b = *(const VEC *)(odd + i);
+            *(VEC *)(to + 2 * i) = __builtin_shuffle(a, b, low);
+            *(VEC *)(to + 2 * i + LANES) = __builtin_shuffle(a, b, high);
+        }
+    else if (LANES > 2 && n >= LANES / 2)
+        for (; i < n; i += LANES / 2) {
+            i = i + LANES / 2 > n ? n - LANES / 2 : i;
+            NAME(half) a = *(const NAME(half) *)(even + i), b = *(const NAME(half) *)(odd + i);
+            *(NAME(half) *)(to + 2 * i) = __builtin_shuffle(a, b, half_low);
+            *(NAME(half) *)(to + 2 * i + LANES / 2) = __builtin_shuffle(a, b, half_high);
+        }
+    else
+        for (; i < n; ++i) {
+            to[2 * i] = even[i];
+            to[2 * i + 1] = odd[i];
+        }
+}
+
+/* As unpack, for sums of neighbouring outputs. */
+static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter)
+{
+    for (npy_intp f = 0; f < filters; ++f, even += 3 * LANES, odd += 3 * LANES, to += to_filter)
+        for (int p = 0; p < n_pieces; ++p)
+            NAME(merge)(to + pieces[p].to, even + pieces[p].column, odd + pieces[p].column, pieces[p].n);
+}
+
 /* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
@@ -483,6 +526,7 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .transpose = NAME(transpose),
     .pack = NAME(pack),
     .unpack = NAME(unpack),
+    .unpack_two = NAME(unpack_two),
     .add = NAME(add),
     .fill = NAME(fill),
     .fill_two = NAME(fill_two),

@@ -10,6 +10,7 @@ struct TYPED(kernels) {
     void (*transpose)(npy_intp, npy_intp, const REAL *, npy_intp, npy_intp, REAL *, npy_intp);
     void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
     void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
+    void (*unpack_two)(npy_intp, const REAL *, const REAL *, const struct piece *, int, REAL *, npy_intp);
     void (*add)(npy_intp, npy_intp, const REAL *, npy_intp, REAL *, npy_intp, npy_intp);
     void (*fill)(npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp, npy_intp);
     void (*fill_two)(npy_intp, npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp);
@@ -173,6 +174,8 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
             return -1;
         TYPED(pack_all)(&job, pass, threads);
     }
+    for (int64_t p = 0; !job.scattered && n[2] == 2 && p < job.n_passes; p += 2)
+        TYPED(pair)(&job, &passes[p], &passes[p + 1]);
     if (!covered || job.scattered)
         memset(to, 0, g->batch * g->groups * job.to_group * sizeof(REAL));
     TYPED(run_job)(&job, threads);
