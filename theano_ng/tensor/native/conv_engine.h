@@ -4,11 +4,12 @@
  * The forward pass and the gradient with respect to the images are the same: sums over channels and taps of weights times an image that was
  * moved. An image is copied into a frame, with its padding, and so that pixels a stride apart are neighbours (struct frame). There every
  * tap is an offset, and the outputs of a line lie side by side. The micro-kernel multiplies packed weights with lines of the frame
- * (`shifted`), or with a block of it that was packed for the tile, which costs a little for each tile, and saves the columns between the lines. Where
- * filters fill registers, they lie along these (`across`): every pixel is read where it is, none is computed in vain, and sums are transposed at the end.
+ * (`shifted`), or with a block of it that was packed for the tile, which costs a little for each tile, and saves the columns between the lines.
+ * Where filters fill registers, they lie along these (`across`): every pixel is read where it is, none is computed in vain, and sums are transposed
+ * at the end.
  *
- * Where most of what taps meet is padding, as in the gradient of a small image, each pixel is multiplied with the weights of all filters and taps instead, as
- * if these were filters of one tap, and the products are added where they belong (`scattered`).
+ * Where most of what taps meet is padding, as in the gradient of a small image, each pixel is multiplied with the weights of all filters and taps
+ * instead, as if these were filters of one tap, and the products are added where they belong (`scattered`).
  */
 
 /* A block of packed weights, and how many tiles go through it before the next one: both stay in the second cache. */
@@ -142,8 +143,8 @@ static struct TYPED(across) TYPED(chunk_across)(const struct TYPED(job) *job, in
     return (struct TYPED(across)){first * job->kernels->lanes, (number + 1) * registers / chunks - first};
 }
 
-/* Weights of a chunk of filters in the order in which `across` reads them, for n channels and taps from k0 on. `room` is for one register of filters of a
- * kernel. */
+/* Weights of a chunk of filters in the order in which `across` reads them, for n channels and taps from k0 on. `room` is for a kernel of one
+ * register of filters. */
 static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, struct TYPED(across) chunk, int64_t k0,
                                int64_t n, REAL *to, REAL *room)
 {
@@ -151,7 +152,8 @@ static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(
     for (int64_t t = 0; t < pass->taps; ++t)
         plain &= pass->weight[t] == t;
     for (int64_t j = 0; j < chunk.wide; ++j, to += lanes) {
-        int64_t f = chunk.first + j * lanes, rows = job->filters - f < lanes ? job->filters - f : lanes, start = group * job->by_group + f * job->by_filter;
+        int64_t f = chunk.first + j * lanes, rows = job->filters - f < lanes ? job->filters - f : lanes;
+        int64_t start = group * job->by_group + f * job->by_filter;
         if (plain) {
             job->kernels->transpose(rows, n, job->weights + start + k0, job->by_filter, job->all_weights - start - k0, to, width);
             continue;
@@ -197,7 +199,8 @@ static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pas
         int64_t group = i / (chunks * panels), number = i / panels % chunks, f = number * at_once + i % panels * rows, end = (number + 1) * at_once;
         if (pass->across) {
             struct TYPED(across) chunk = TYPED(chunk_across)(job, number);
-            TYPED(pack_across)(job, pass, group, chunk, 0, pass->summed, pass->packed + (group * TYPED(registers)(job) * lanes + chunk.first) * pass->summed,
+            TYPED(pack_across)(job, pass, group, chunk, 0, pass->summed,
+                               pass->packed + (group * TYPED(registers)(job) * lanes + chunk.first) * pass->summed,
                                job->work + thread_number() * job->work_size);
             continue;
         }
@@ -316,8 +319,8 @@ static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile 
             TYPED(inside)(x2, job->scale[2], length[2], piece->n, &begin, &end);
             if (x0 >= 0 && x0 < length[0] && x1 >= 0 && x1 < length[1] && begin < end)
                 job->kernels->add(filters, end - begin, sums + t * columns + piece->column + begin, job->taps * columns,
-                                  to + image * job->groups * job->to_group + (x0 * length[1] + x1) * length[2] + x2 + begin * job->scale[2], job->to_filter,
-                                  job->scale[2]);
+                                  to + image * job->groups * job->to_group + (x0 * length[1] + x1) * length[2] + x2 + begin * job->scale[2],
+                                  job->to_filter, job->scale[2]);
         }
     }
 }
@@ -339,8 +342,8 @@ static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(un
             const npy_intp *off = tile->pack ? job->consecutive : pass->off + k;
             for (int64_t f = f0; f < f1; f += kernels->rows) {
                 int64_t rows = f1 - f < kernels->rows ? f1 - f : kernels->rows;
-                kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, sums + (t * FILTERS_AT_ONCE + f - f0) * columns,
-                                                        k == 0);
+                kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off,
+                                                        sums + (t * FILTERS_AT_ONCE + f - f0) * columns, k == 0);
             }
         }
         k += n;
@@ -408,8 +411,8 @@ static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(u
     for (int64_t f = chunk.first; f < job->filters && f < chunk.first + width; f += lanes, sums += lanes)
         for (int t = 0; t < n_tiles; ++t) {
             for (int64_t p = 0; p < tiles[t].count; p += lanes)
-                kernels->transpose(tiles[t].count - p < lanes ? tiles[t].count - p : lanes, lanes, sums + (t * columns + p) * columns, columns, NPY_MAX_INTP,
-                                   lines + p, columns);
+                kernels->transpose(tiles[t].count - p < lanes ? tiles[t].count - p : lanes, lanes, sums + (t * columns + p) * columns, columns,
+                                   NPY_MAX_INTP, lines + p, columns);
             kernels->unpack(job->filters - f < lanes ? job->filters - f : lanes, lines, tiles[t].pieces, tiles[t].n_pieces,
                             unit->to + pass->to + f * job->to_filter, job->to_filter, job->step[2]);
         }
@@ -431,7 +434,8 @@ static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(uni
         TYPED(run_across)(job, unit, number, part, chunk, frames, work, job->at + thread_number() * TILES_ACROSS * 3 * job->kernels->lanes);
         return;
     }
-    int64_t at_once = pass->chunks > 1 ? TYPED(filters_at_once)(job) : job->filters, f0 = chunk * at_once, f1 = f0 + at_once < job->filters ? f0 + at_once : job->filters;
+    int64_t at_once = pass->chunks > 1 ? TYPED(filters_at_once)(job) : job->filters, f0 = chunk * at_once;
+    int64_t f1 = f0 + at_once < job->filters ? f0 + at_once : job->filters;
     int64_t end = job->scattered ? TYPED(tiling_of)(job, unit, number)->blocks : part + 1;
     for (; part < end; ++part)
         TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
@@ -498,8 +502,8 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
     }
 }
 
-/* How tiles are computed, by what that takes in products of registers for a channel and tap: what is computed in vain between lines is compared with what
- * copying and transposing cost. Returns that, for all of them. */
+/* How tiles are computed, by what that takes in products of registers for a channel and tap: what is computed in vain between lines is compared
+ * with what copying and transposing cost. Returns it, for all channels and taps. */
 static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
@@ -509,7 +513,9 @@ static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pa
     double shifted = (pass->linear / lanes + 0.5) * job->filters, packed = real / lanes * job->filters + PACKING * pieces;
     /* One register of filters has too few sums to add to while others are being added. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
-    double best = 1.05 * (shifted <= packed ? shifted : packed), across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
+    double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
+    /* Lines of pixels are read where they lie, mostly beside the borders of registers: filters are not. */
+    double best = 1.05 * (shifted <= packed ? shifted : packed);
     pass->shifted = shifted <= packed;
     pass->across = across < best && !job->scattered;
     pass->shifted &= !pass->across;

@@ -50,8 +50,8 @@ INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a
 
 /* sums[i][j] (+)= sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j: pixels are read where they lie, and
  * broadcast. Rows of sums are 3 registers apart. */
-INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w, REAL *sums,
-                         int fresh)
+INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w,
+                         REAL *sums, int fresh)
 {
     VEC total[8][3];
     const REAL *from[8];
@@ -188,8 +188,8 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
     }
 }
 
-/* A square of registers, transposed: each round moves every element to twice its place in the square (modulo its size), so that after as many rounds as
- * a row has bits, rows are columns. */
+/* Transposes a square of registers: a round moves the highest bit of an element's place (row, then column) to the other end, so that after as
+ * many rounds as a row has bits, rows are columns. */
 INLINE void NAME(transpose_square)(VEC *v)
 {
     NAME(mask) low, high;
@@ -211,8 +211,8 @@ INLINE void NAME(transpose_square)(VEC *v)
     }
 }
 
-/* out[column][row] of in[row][column], for a register of rows at most, which are `pitch` apart; behind the last row, a line of out is filled up with zeros.
- * Lines of out are `step` apart. Elements behind a row may be read, but none of in[limit] and those behind it. */
+/* out[column][row] of in[row][column], for a register of rows at most, which are `pitch` apart; behind the last row, a line of out is filled up
+ * with zeros. Lines of out are `step` apart. Elements behind a row may be read, but not in[limit] and those behind it. */
 static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
 {
     for (npy_intp begin = 0; begin < columns; begin += LANES) {
@@ -367,7 +367,8 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
 }
 
 /* As unpack, for sums of neighbouring outputs. */
-static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter)
+static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to,
+                             npy_intp to_filter)
 {
     for (npy_intp f = 0; f < filters; ++f, even += 3 * LANES, odd += 3 * LANES, to += to_filter)
         for (int p = 0; p < n_pieces; ++p)
@@ -425,8 +426,8 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
         }
 }
 
-/* Some lines of two frames, `apart` elements from one to the other: of every second element of a line of the image from element x on, and of those between
- * them; zeros where the line, of `length` elements, has none. */
+/* Some lines of two frames, `apart` elements from one to the other: of every second element of a line of the image from element x on, and of those
+ * between them; zeros where the line, of `length` elements, has none. */
 static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
 {
     npy_intp first = x >= 0 ? 0 : (1 - x) / 2, end = length <= x ? 0 : (length - x) / 2;
