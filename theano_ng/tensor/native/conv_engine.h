@@ -325,7 +325,7 @@ static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile 
     }
 }
 
-/* The sums of some tiles for the filters f0 ... f1 - 1 of a group; each tile has room for FILTERS_AT_ONCE of them. */
+/* The sums of some tiles for the filters f0 ... f1 - 1 of a group. */
 static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, const struct TYPED(pass) *pass, const struct tile *tiles,
                              int64_t n_tiles, int64_t f0, int64_t f1, const REAL *frames, REAL *sums, REAL *block)
 {
@@ -343,7 +343,7 @@ static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(un
             for (int64_t f = f0; f < f1; f += kernels->rows) {
                 int64_t rows = f1 - f < kernels->rows ? f1 - f : kernels->rows;
                 kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off,
-                                                        sums + (t * FILTERS_AT_ONCE + f - f0) * columns, k == 0);
+                                                        sums + (t * (f1 - f0) + f - f0) * columns, k == 0);
             }
         }
         k += n;
@@ -358,13 +358,13 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
     int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
     const struct tile *tiles = tiling->tiles + begin;
-    int64_t columns = 3 * job->kernels->lanes, half = FILTERS_AT_ONCE / 2 * columns;
+    int64_t columns = 3 * job->kernels->lanes, half = n_tiles * (f1 - f0) * columns;
     REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
     TYPED(sum_tiles)(job, unit, pass, tiles, n_tiles, f0, f1, frames, work, block);
     if (pass->pair != NULL)
         TYPED(sum_tiles)(job, unit, pass->pair, tiles, n_tiles, f0, f1, frames, work + half, block);
     for (int t = 0; t < n_tiles; ++t) {
-        const REAL *sums = work + t * FILTERS_AT_ONCE * columns;
+        const REAL *sums = work + t * (f1 - f0) * columns;
         if (job->scattered)
             TYPED(scatter_tile)(job, &tiles[t], (f1 - f0) / job->taps, sums, unit->to + f0 / job->taps * job->to_filter);
         else if (pass->pair != NULL) {
