@@ -4,6 +4,7 @@
 #include "vector_math.h"
 #define TNG_FOR_float32
 #define TNG_FOR_float64
+#include "../../../gof/c_include/complex_numbers.h"
 #define ROW_HEADERS
 #include "rows.h"
 #undef ROW_HEADERS
@@ -103,20 +104,23 @@ typedef struct {
     int64_t block;         /* elements in a block */
     int64_t n_inputs, n_outputs, n_constants, n_registers;
     int64_t register_item; /* bytes that an element of a register has room for */
+    int64_t repeated_item; /* bytes of an element of all inputs together that may be one value */
     int64_t n_steps;
     int64_t alternate;     /* an input that is one value where its stride is 0, with all others of its kind; -1: none */
     int64_t steps;         /* where Steps begin, in words from the beginning; behind them: */
     int64_t items;         /* bytes of an element, for each operand */
-    int64_t repeated;      /* for each input: 0 elements, 1 one value, 2 as `alternate` says */
+    int64_t repeated;      /* for each operand: 0 elements, 1 one value, 2 as `alternate` says; of loops others, see MOVES */
     int64_t constants;     /* addresses of blocks that are full of a value */
-    int64_t divisors;      /* how many inputs are integer divisors that may have to be looked at first, and their numbers */
+    int64_t divisors;      /* how many inputs are integer divisors that may have to be looked at first, and their numbers; of loops the value, a bool,
+                              that ends them, -1: none */
 } Program;
 
 static void fill(char *block, const char *value, int64_t n, int64_t item)
 {
 #define FILL(T)                             \
     {                                       \
-        const T one = *(const T *)value;    \
+        T one;                              \
+        memcpy(&one, value, sizeof one);    \
         for (int64_t i = 0; i < n; ++i)     \
             ((T *)block)[i] = one;          \
         break;                              \
@@ -125,7 +129,8 @@ static void fill(char *block, const char *value, int64_t n, int64_t item)
     case 1: FILL(uint8_t)
     case 2: FILL(uint16_t)
     case 4: FILL(uint32_t)
-    default: FILL(uint64_t)
+    case 8: FILL(uint64_t)
+    default: FILL(theano_complex128)
     }
 }
 
@@ -137,13 +142,13 @@ static void begin(const Program *p, char **values, char **ptr, const int64_t *st
     const int fixed = p->alternate >= 0 && stride[p->alternate] == 0;
     char *next = room + p->n_registers * length * p->register_item;
     for (int64_t o = 0; o < nop; ++o) {
-        const int64_t kind = o < p->n_inputs ? words[p->repeated + o] : 0;
+        const int64_t kind = words[p->repeated + o];
         moves[o] = !(kind == 1 || (kind == 2 && fixed));
         values[o] = ptr[o];
         if (!moves[o]) {
             fill(next, ptr[o], length, words[p->items + o]);
             values[o] = next;
-            next += length * 8;
+            next += length * words[p->items + o];
         }
     }
     for (int64_t k = 0; k < p->n_constants; ++k)
@@ -208,7 +213,7 @@ static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves
     }                                                                                                      \
     const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers;      \
     const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                           \
-    char room[length * (p->n_registers * p->register_item + p->n_inputs * 8) + 64] __attribute__((aligned(64))); \
+    char room[length * (p->n_registers * p->register_item + p->repeated_item) + 64] __attribute__((aligned(64))); \
     char *values[n_values], moves[nop];                                                                    \
     const Step *steps = (const Step *)((const int64_t *)p + p->steps);
 
@@ -248,6 +253,83 @@ SUM(int64, npy_uint64)
 SUM(uint64, npy_uint64)
 SUM(float32, npy_float32)
 SUM(float64, npy_float64)
+
+/* -- loops -------------------------------------------------------------------------------------------------------- */
+
+/* Kinds of operands of loops, bits: one value; a row for each step. */
+#define REPEATED 1
+#define MOVES 4
+
+typedef struct {
+    char *row, *first; /* of this step; the first one of the buffer */
+    int64_t left, rows; /* to the end of the buffer, this one too; all */
+    int64_t distance;
+    int64_t value, item;
+    char *block; /* that is filled with the row, one value; NULL: the row is read or written itself */
+} Row;
+
+/* One block of elements in all steps: elements do not depend on each other. */
+static int64_t run_loop(const Program *p, int64_t steps, int64_t n, char **values, Row *rows, int64_t n_rows)
+{
+    const int64_t *words = (const int64_t *)p, until = words[p->divisors];
+    const Step *instructions = (const Step *)(words + p->steps);
+    int zeros = 0;
+    for (int64_t t = 0; t < steps; ++t) {
+        for (Row *r = rows; r < rows + n_rows; ++r) {
+            if (r->block != NULL)
+                fill(r->block, r->row, n, r->item);
+            else
+                values[r->value] = r->row;
+            r->row += r->distance;
+            if (--r->left == 0) {
+                r->row = r->first;
+                r->left = r->rows;
+            }
+        }
+        run_steps(p, instructions, n, values, &zeros);
+        if (until >= 0 && *values[until])
+            return t + 1;
+    }
+    return steps;
+}
+
+int64_t blocks_loop(int64_t steps, int64_t total, char **base, const int64_t *place)
+{
+    const Program *p = (const Program *)(intptr_t)place[-1];
+    const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);
+    if (compiled)
+        return ((blocks_loop_fn)(intptr_t)compiled)(steps, total, base, place);
+    const int64_t *words = (const int64_t *)p, *kinds = words + p->repeated, *items = words + p->items;
+    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers;
+    const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;
+    char room[length * (p->n_registers * p->register_item + p->repeated_item) + 64] __attribute__((aligned(64)));
+    char *values[n_values];
+    Row rows[nop];
+    for (int64_t k = 0; k < p->n_constants; ++k)
+        values[nop + k] = (char *)(intptr_t)words[p->constants + k];
+    for (int64_t k = 0; k < p->n_registers; ++k)
+        values[nop + p->n_constants + k] = room + k * length * p->register_item;
+    int64_t done = steps;
+    for (int64_t at = 0; at < total; at += length) {
+        const int64_t n = total - at < length ? total - at : length;
+        char *next = room + p->n_registers * length * p->register_item;
+        int64_t n_rows = 0;
+        for (int64_t o = 0; o < nop; ++o) {
+            const int one = kinds[o] & REPEATED;
+            values[o] = one ? next : base[o] + at * items[o];
+            next += one ? length * items[o] : 0;
+            if (kinds[o] & MOVES) {
+                const int64_t *where = place + 3 * o;
+                char *first = base[o] + (one ? 0 : at * items[o]);
+                rows[n_rows++] = (Row){first + where[2] * where[0], first, where[1] - where[2], where[1], where[0], o, items[o],
+                                       one ? values[o] : NULL};
+            } else if (one)
+                fill(values[o], base[o], n, items[o]);
+        }
+        done = run_loop(p, steps, n, values, rows, n_rows);
+    }
+    return done;
+}
 
 const BlockSum block_sums[] = {
     {"int64", sum_int64}, {"uint64", sum_uint64}, {"float32", sum_float32}, {"float64", sum_float64}, {NULL, NULL},

@@ -1,0 +1,213 @@
+"""The steps of a program for the interpreter of elementwise operations: what scalar ops become, in the order in which kernels compute."""
+
+import numpy as np
+
+from theano_ng.scalar.op import is_complex, is_discrete
+from theano_ng.scalar.ops_arith import Identity, Second, Switch
+from theano_ng.scalar.ops_compare import IsInf, IsNan
+from theano_ng.scalar.ops_complex import Cast
+from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
+from theano_ng.tensor.elemwise.primitives import PARTS, conversion, library, name_of, operand_dtype
+
+_COMPLEX = {part: dtype for dtype, part in PARTS.items()}
+
+
+class Unsupported(Exception):
+    """A scalar op has no instructions."""
+
+
+class Writer:
+    """Values and steps, as they are written down.
+
+    Values are ``(kind, number)`` with kinds "operand", "constant" and "result", or `Parts` of such; results are numbered as they are computed,
+    and get registers when all is known.
+    """
+
+    def __init__(self, dtypes):
+        self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
+        self.constants = {}
+        self.steps = []  # name of the instruction, its result, its operands
+
+    def emit(self, name, dtype, *operands):
+        value = ("result", len(self.steps))
+        self.dtypes[value] = dtype
+        self.steps.append((name, value, operands))
+        return value
+
+    def dtype_of(self, value):
+        return _COMPLEX[self.dtypes[value.re]] if isinstance(value, Parts) else self.dtypes[value]
+
+    def operand(self, k):
+        """The value of an operand: of float16 floats, of complex numbers their parts."""
+        value, dtype = ("operand", k), self.dtypes["operand", k]
+        if is_complex(dtype):
+            return self.split(value, dtype)
+        return self.convert(value, "float32") if dtype == "float16" else value
+
+    def split(self, value, dtype):
+        return Parts(*[self.emit("%s_%s" % (part, dtype), PARTS[dtype], value) for part in ("Real", "Imag")])
+
+    def join(self, value):
+        """The complex number that the parts are of, as it lies in memory."""
+        dtype = self.dtype_of(value)
+        return self.emit("Complex_" + dtype, dtype, *value)
+
+    def constant(self, dtype, data):
+        """A constant; of float16 the float of the same value."""
+        if is_complex(dtype):
+            data = np.asarray(data, dtype=dtype)
+            return Parts(self.constant(PARTS[dtype], data.real), self.constant(PARTS[dtype], data.imag))
+        dtype = "float32" if dtype == "float16" else dtype
+        data = np.asarray(data, dtype=dtype)
+        value = self.constants.setdefault((dtype, data.tobytes()), ("constant", len(self.constants)))
+        self.dtypes[value] = dtype
+        return value
+
+    def convert(self, value, dtype):
+        if is_complex(dtype):
+            parts = value if isinstance(value, Parts) else Parts(value, self.constant(PARTS[dtype], 0))
+            return Parts(*[self.convert(part, PARTS[dtype]) for part in parts])
+        if isinstance(value, Parts):
+            if dtype != "bool":
+                return self.convert(value.re, dtype)
+            return self.emit("OR_bool", "bool", *[self.convert(part, "bool") for part in value])
+        source = self.dtypes[value]
+        return value if source == dtype else self.emit(conversion(source, dtype), dtype, value)
+
+    def apply(self, op, operands, dtypes, out):
+        """Emit what computes a scalar op.
+
+        Parameters
+        ----------
+        op : ScalarOp
+        operands : list of values
+            Where the dtype of the op is float16 they are float32.
+        dtypes : list of str
+            Those that the op has.
+        out : str
+
+        Returns
+        -------
+        value
+            float32 for float16, rounded.
+        """
+        wide = [self.dtype_of(v) for v in operands]
+        target = "float32" if out == "float16" else out
+        computed = op._c_dtype(dtypes, out)
+        computed = "float32" if computed == "float16" else computed
+        kind = type(op)
+        if kind in (Cast, Identity, Second):
+            if out == "float16" and wide[-1] not in ("float32",):
+                raise Unsupported  # rounded once, by way of float64
+            result = self.convert(operands[-1], target)
+        elif kind in COMPLEX_RULES and (kind in OF_PARTS or any(map(is_complex, (*wide, computed)))):
+            result = self.convert(COMPLEX_RULES[kind](self, op, operands, computed), target)
+        elif any(map(is_complex, (*wide, computed))):
+            result = self.convert(self.of_complex(op, operands, computed), target)
+        elif kind in (IsNan, IsInf) and is_discrete(wide[0]):
+            result = self.convert(self.constant("bool", False), target)
+        else:
+            dtype = operand_dtype(op, wide, computed)
+            name = dtype and name_of(op, dtype)
+            if name is None or not (name in library().instructions):
+                raise Unsupported
+            result = self._instruction(op, name, dtype, operands, computed, target)
+        if out == "float16" and (kind not in (Identity, Second) or wide[-1] != "float32" or "float16" not in dtypes):
+            result = self.emit("round_to_half", "float32", result)
+        return result
+
+    def of_complex(self, op, operands, computed):
+        """What an instruction on numbers that are put together computes."""
+        name = name_of(op, computed)
+        if not is_complex(computed) or name not in library().instructions:
+            raise Unsupported
+        return self.split(
+            self.emit(name, computed, *[self.join(self.convert(v, computed)) for v in operands]), computed
+        )
+
+    def _instruction(self, op, name, dtype, operands, computed, target):
+        if isinstance(op, Switch):
+            operands = [self.convert(operands[0], "bool"), *[self.convert(v, dtype) for v in operands[1:]]]
+        else:
+            operands = [self.convert(v, dtype) for v in operands]
+        # What an instruction gives is of its dtype, or bool.
+        given = "bool" if computed == "bool" else dtype
+        if op.nin < 0:
+            result = operands[0]
+            for other in operands[1:]:
+                result = self.emit(name, given, result, other)
+        else:
+            result = self.emit(name, given, *operands)
+        return self.convert(self.convert(result, computed), target)
+
+
+def contract(writer, outputs, first=0):
+    """Make one step of a product and the sum or difference that it goes into, as compilers do in kernels.
+
+    That is done with a product all of whose uses are sums or differences, with something else, of its dtype; in the order of the products, and in
+    all the uses. So the bits are those of kernels. What nobody uses, parts of complex numbers, is left out.
+
+    Parameters
+    ----------
+    writer : Writer
+    outputs : list of values
+        What is used by others.
+    first : int
+        The step where this begins: in loops nodes are kernels of their own.
+
+    Returns
+    -------
+    list of values
+        The outputs, as they are called now.
+    """
+    kept = {v for output in outputs for v in single(output)}
+    steps, gone, uses = list(writer.steps), set(), {}
+    for k in range(len(steps) - 1, first - 1, -1):
+        _, value, operands = steps[k]
+        if value not in kept and value not in uses and not is_discrete(writer.dtypes[value]):
+            gone.add(value)
+            continue
+        for operand in operands:
+            uses.setdefault(operand, []).append(k)
+    for k, (name, value, operands) in enumerate(writer.steps):
+        operation, _, dtype = name.partition("_")
+        if (
+            operation not in ("Mul", "Sqr")
+            or dtype not in ("float32", "float64")
+            or k < first
+            or value in kept
+            or value in gone
+        ):
+            continue
+        x, y = operands * 2 if operation == "Sqr" else operands
+        sums = {at: steps[at] for at in uses[value]}
+        if len(sums) < len(uses[value]) or any(s[0] not in ("Add_" + dtype, "Sub_" + dtype) for s in sums.values()):
+            continue
+        for at, (_, result, (left, right)) in sums.items():
+            if steps[at][0].startswith("Add"):
+                steps[at] = ("mul_add_" + dtype, result, (x, y, right if left == value else left))
+            elif left == value:
+                steps[at] = ("mul_sub_" + dtype, result, (x, y, right))
+            else:
+                steps[at] = ("sub_mul_" + dtype, result, (x, y, left))
+        gone.add(value)
+    # Results are numbered by their steps.
+    names = {}
+    writer.steps = []
+    for name, value, operands in steps:
+        if value in gone:
+            continue
+        names[value] = ("result", len(writer.steps))
+        writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
+    dtypes = {new: writer.dtypes[old] for old, new in names.items()}
+    writer.dtypes = {**{v: d for v, d in writer.dtypes.items() if v[0] != "result"}, **dtypes}
+    return [renamed(v, names) for v in outputs]
+
+
+def single(value):
+    """The values that one is made of: its parts, or itself."""
+    return value if isinstance(value, Parts) else (value,)
+
+
+def renamed(value, names):
+    return Parts(*[names.get(v, v) for v in value]) if isinstance(value, Parts) else names.get(value, value)
