@@ -141,6 +141,10 @@ class Writer:
         return self.convert(self.convert(result, computed), target)
 
 
+# What compilers make of the negative of a product and sum that are rounded once. Where the sum is zero, its sign is another one.
+_NEGATIVE = {"mul_add": "neg_mul_sub", "mul_sub": "sub_mul", "sub_mul": "mul_sub", "neg_mul_sub": "mul_add"}
+
+
 def contract(writer, outputs, first=0):
     """Make one step of a product and the sum or difference that it goes into, as compilers do in kernels.
 
@@ -161,7 +165,7 @@ def contract(writer, outputs, first=0):
         The outputs, as they are called now.
     """
     kept = {v for output in outputs for v in single(output)}
-    steps, gone, uses = list(writer.steps), set(), {}
+    steps, gone, uses, before = _without_negated(writer.steps, first), set(), {}, {}
     for k in range(len(steps) - 1, first - 1, -1):
         _, value, operands = steps[k]
         if value not in kept and value not in uses and not is_discrete(writer.dtypes[value]):
@@ -169,39 +173,85 @@ def contract(writer, outputs, first=0):
             continue
         for operand in operands:
             uses.setdefault(operand, []).append(k)
-    for k, (name, value, operands) in enumerate(writer.steps):
+    fixed = set()  # what compilers compute, and round
+    for name, value, operands in steps[first:]:
         operation, _, dtype = name.partition("_")
-        if (
-            operation not in ("Mul", "Sqr")
-            or dtype not in ("float32", "float64")
-            or k < first
-            or value in kept
-            or value in gone
-        ):
+        if all([v in fixed or v[0] == "constant" for v in operands]):
+            fixed.add(value)
+            continue
+        if operation not in ("Mul", "Sqr") or dtype not in ("float32", "float64") or value in kept or value in gone:
             continue
         x, y = operands * 2 if operation == "Sqr" else operands
-        sums = {at: steps[at] for at in uses[value]}
-        if len(sums) < len(uses[value]) or any(s[0] not in ("Add_" + dtype, "Sub_" + dtype) for s in sums.values()):
+        # The sums that the product goes into, and what it is called there: itself, or its negative, which nothing else reads.
+        sums = {}
+        for at in uses[value]:
+            negative = steps[at][1]
+            if steps[at][0] == "Neg_" + dtype and negative not in kept and len(uses[negative]) == 1:
+                sums[uses[negative][0]] = negative
+            else:
+                sums[at] = value
+        if len(sums) < len(uses[value]) or any(steps[at][0] not in ("Add_" + dtype, "Sub_" + dtype) for at in sums):
             continue
-        for at, (_, result, (left, right)) in sums.items():
+        for at, term in sums.items():
+            _, result, (left, right) = steps[at]
             if steps[at][0].startswith("Add"):
-                steps[at] = ("mul_add_" + dtype, result, (x, y, right if left == value else left))
-            elif left == value:
+                steps[at] = ("mul_add_" + dtype, result, (x, y, right if left == term else left))
+            elif left != term:
+                steps[at] = ("sub_mul_" + dtype, result, (x, y, left))
+            elif term == value:
                 steps[at] = ("mul_sub_" + dtype, result, (x, y, right))
             else:
-                steps[at] = ("sub_mul_" + dtype, result, (x, y, left))
+                steps[at] = ("neg_mul_sub_" + dtype, result, (x, y, right))
+            gone.add(term)
         gone.add(value)
+    place = {value: k for k, (_, value, _) in enumerate(steps)}
+    for k, (name, value, operands) in enumerate(steps):
+        if (
+            k < first
+            or value in gone
+            or not name.startswith("Neg_float")
+            or operands[0] in kept
+            or len(uses[operands[0]]) > 1
+        ):
+            continue
+        contracted, _, dtype = steps[place.get(operands[0], k)][0].rpartition("_")
+        if contracted in _NEGATIVE and place[operands[0]] >= first:
+            steps[k] = ("%s_%s" % (_NEGATIVE[contracted], dtype), value, steps[place[operands[0]]][2])
+            gone.add(operands[0])
+    for k, (name, value, operands) in enumerate(steps):
+        if name.startswith("neg_mul_sub_"):
+            dtype = writer.dtypes[value]
+            before[k] = ("Neg_" + dtype, ("negative", k), operands[2:])
+            writer.dtypes["negative", k] = dtype
+            steps[k] = ("sub_mul_" + dtype, value, (*operands[:2], ("negative", k)))
     # Results are numbered by their steps.
     names = {}
     writer.steps = []
+    steps = [step for k, step in enumerate(steps) for step in ((before[k], step) if k in before else (step,))]
     for name, value, operands in steps:
         if value in gone:
             continue
         names[value] = ("result", len(writer.steps))
         writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
     dtypes = {new: writer.dtypes[old] for old, new in names.items()}
-    writer.dtypes = {**{v: d for v, d in writer.dtypes.items() if v[0] != "result"}, **dtypes}
+    writer.dtypes = {**{v: d for v, d in writer.dtypes.items() if v[0] in ("operand", "constant")}, **dtypes}
     return [renamed(v, names) for v in outputs]
+
+
+def _without_negated(steps, first):
+    """Steps that subtract where a negative was added, and add where one was subtracted, as compilers do."""
+    made, negated = list(steps), {}
+    for k, (name, value, operands) in enumerate(steps[first:], first):
+        operation, _, dtype = name.partition("_")
+        if operation == "Neg" and dtype.startswith("float"):
+            negated[value] = operands[0]
+        elif operation in ("Add", "Sub") and dtype.startswith("float"):
+            left, right = operands
+            if right in negated:
+                made[k] = ("%s_%s" % ("Sub" if operation == "Add" else "Add", dtype), value, (left, negated[right]))
+            elif left in negated and operation == "Add":
+                made[k] = ("Sub_" + dtype, value, (right, negated[left]))
+    return made
 
 
 def single(value):
