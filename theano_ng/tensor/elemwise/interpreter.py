@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from theano_ng.gof.native import LoadedKernel
+from theano_ng.tensor.elemwise.chains import READ_ONCE
 from theano_ng.tensor.elemwise.primitives import conversion, library
-from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, contract, renamed, single
+from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, contract, renamed, single
 
 # As in native/blocks/rows.c.
-_ELEMENTS, _ONE_VALUE, _ALTERNATE = 0, 1, 2
+_ELEMENTS, _ONE_VALUE, _ALTERNATE, _READ_ONCE = 0, 1, 2, 8
 MOVES = 4  # of operands of loops: a row for each step
 LOOP = "loop"
 
@@ -49,11 +50,12 @@ def _write(writer, op, operands, dtypes, outs):
     return contract(writer, [values[o] for o in program.outputs], first)
 
 
-def _finish(writer, outputs, targets, nin):
+def _finish(writer, outputs, targets, nin, fixed):
     """Emit what brings results to the outputs' places; steps whose result is an output write there themselves where they may.
 
     An output may lie in the memory of an input: nothing reads inputs after one has been written.
     """
+    outputs = chain(writer, outputs, fixed)
     if len(outputs) > 1:
         read = dict.fromkeys([v for output in outputs for v in single(output) if v[0] == "operand"])
         copies = {v: _copy(writer, v) for v in read}
@@ -71,7 +73,7 @@ def _finish(writer, outputs, targets, nin):
             place[value] = nin + j
         else:
             place[_copy(writer, value)] = nin + j
-    return place
+    return place, outputs
 
 
 def _copy(writer, value):
@@ -175,7 +177,8 @@ def _assemble(op, dtypes, outs, classes, divisors, summed):
         if outs[0] == "float16" or isinstance(outputs[0], Parts):
             raise Unsupported
         outs = [summed]
-    place = _finish(writer, outputs, outs, len(dtypes))
+    fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _ONE_VALUE}
+    place, _ = _finish(writer, outputs, outs, len(dtypes), fixed)
     return _program(
         summed or "",
         writer,
@@ -223,8 +226,10 @@ def _assemble_loop(loop):
     for op, arguments, dtypes, results in loop.nodes:
         values += _write(writer, op, [value(a) for a in arguments], dtypes, results)
     until = [] if loop.until is None else [writer.convert(values[loop.until], "bool")]
-    place = _finish(writer, [values[k] for k in loop.outputs], outs, nin)
-    return _program("loop", writer, place, [*loop.dtypes, *outs], loop.kinds, len(outs), until)
+    fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _ONE_VALUE}
+    outputs = [values[k] for k in loop.outputs]
+    place, outputs = _finish(writer, [*outputs, *until], outs, nin, fixed)
+    return _program("loop", writer, place, [*loop.dtypes, *outs], loop.kinds, len(outs), outputs[len(outs) :])
 
 
 def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
@@ -250,7 +255,17 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
     items = [np.dtype(d).itemsize for d in dtypes]
     registers, count = _registers(writer, place, divisors if kernel == LOOP else ())
     item = max([np.dtype(writer.dtypes[value]).itemsize for value in registers], default=1)
-    block = next((b for b in _BLOCKS if b * (count * item + sum(items) + 8 * n_constants) <= _CACHE), _BLOCKS[-1])
+    read = {v for name, _, operands in writer.steps for k, v in enumerate(operands) if k not in READ_ONCE.get(name, ())}
+    kinds = [
+        _READ_ONCE | kind & MOVES if kind & _ONE_VALUE and ("operand", k) not in read else kind
+        for k, kind in enumerate(kinds)
+    ]
+    in_use = (
+        count * item
+        + 8 * sum(v[0] == "constant" for v in read)
+        + sum(n for n, kind in zip(items, kinds) if not kind & _READ_ONCE)
+    )
+    block = next((b for b in _BLOCKS if b * in_use <= _CACHE), _BLOCKS[-1])
 
     def number(value):
         if value in place:
@@ -258,9 +273,17 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
         kind, k = value
         return k if kind == "operand" else nop + k if kind == "constant" else nop + n_constants + registers[value]
 
-    steps = []
+    steps, zeros = [], nop + n_constants + count
     for name, value, operands in writer.steps:
-        steps.append([instructions[name], number(value), *[number(v) for v in operands], *[0] * (3 - len(operands))])
+        steps.append(
+            [
+                instructions[name],
+                number(value),
+                *[number(v) for v in operands],
+                *[0] * (3 - len(operands)),
+                *[zeros] * (len(operands) < 4),
+            ]
+        )
     blocks = []
     for dtype, data in writer.constants:
         blocks.append(_aligned(np.frombuffer(data, dtype=dtype), block))
@@ -281,7 +304,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
     tables = [
         [word for step in steps for word in step],
         items,
-        list(kinds),
+        kinds,
         [b.ctypes.data for b in blocks],
         ([number(v) for v in divisors] or [-1]) if kernel == LOOP else divisors,
     ]

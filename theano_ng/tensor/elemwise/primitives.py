@@ -14,6 +14,7 @@ from theano_ng.scalar import basic, basic_scipy
 from theano_ng.scalar.ops_arith import Pow, RealDivision, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scalar.op import UnaryMath, is_discrete
+from theano_ng.tensor.elemwise import chains
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
 
 ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "rows.h")
@@ -126,6 +127,7 @@ def rows():
     for dtype in ("float32", "float64"):
         for name, expression in CONTRACTED.items():
             lines.append("ROW3(%s_%s%s, z = %s;)" % (name, dtype, (", " + c_type(dtype)) * 4, expression))
+    lines += chains.rows({dtype: c_type(dtype) for dtype in ("float32", "float64")})
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
     head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]
     head += ["#ifdef ROW_HEADERS"]

@@ -6,6 +6,7 @@ from theano_ng.scalar.op import is_complex, is_discrete
 from theano_ng.scalar.ops_arith import Identity, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
+from theano_ng.tensor.elemwise.chains import chained
 from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
 from theano_ng.tensor.elemwise.primitives import PARTS, conversion, library, name_of, operand_dtype
 
@@ -224,13 +225,35 @@ def contract(writer, outputs, first=0):
             before[k] = ("Neg_" + dtype, ("negative", k), operands[2:])
             writer.dtypes["negative", k] = dtype
             steps[k] = ("sub_mul_" + dtype, value, (*operands[:2], ("negative", k)))
-    # Results are numbered by their steps.
+    steps = [step for k, step in enumerate(steps) for step in ((before[k], step) if k in before else (step,))]
+    return _numbered(writer, [step for step in steps if step[1] not in gone], outputs)
+
+
+def chain(writer, outputs, fixed):
+    """Make one step of two where there is an instruction for both.
+
+    Parameters
+    ----------
+    writer : Writer
+    outputs : list of values
+        What is used by others.
+    fixed : set of values
+        Operands that are one value for all elements.
+
+    Returns
+    -------
+    list of values
+        The outputs, as they are called now.
+    """
+    kept = {v for output in outputs for v in single(output)}
+    return _numbered(writer, chained(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
+
+
+def _numbered(writer, steps, outputs):
+    """Let a writer have other steps. Results are numbered by their steps."""
     names = {}
     writer.steps = []
-    steps = [step for k, step in enumerate(steps) for step in ((before[k], step) if k in before else (step,))]
     for name, value, operands in steps:
-        if value in gone:
-            continue
         names[value] = ("result", len(writer.steps))
         writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
     dtypes = {new: writer.dtypes[old] for old, new in names.items()}

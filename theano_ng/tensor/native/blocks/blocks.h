@@ -8,9 +8,9 @@
 
 #include <stdint.h>
 
-/* n elements of the operation's result, of one to three operands, contiguous; *zeros becomes 1 where an integer is divided by zero. The result
- * may overwrite an operand, element by element. */
-typedef void (*instruction_fn)(int64_t n, char *out, const char *a, const char *b, const char *c, int *zeros);
+/* n elements of the operation's result, of one to four operands, contiguous. The result may overwrite an operand, element by element. Divisions of
+ * integers have an int in place of the fourth operand, which becomes 1 where a divisor is zero. */
+typedef void (*instruction_fn)(int64_t n, char *out, const char *a, const char *b, const char *c, char *d);
 
 typedef struct {
     const char *name;
