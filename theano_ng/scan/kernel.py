@@ -123,6 +123,7 @@ def _interpreted(op, fgraph, numbers):
         tuple(v.type.dtype for v in fgraph.inputs),
         tuple(v.type.dtype for v in fgraph.outputs[:n_sinks]),
         tuple(map(int, kinds)),
+        tuple([k for k in range(n_in) if numbers[k] and (vectors or k >= n_in - op.n_others)]),
         tuple(nodes),
         tuple(map(argument, fgraph.outputs[:n_sinks])),
         argument(fgraph.outputs[-1]) if op.as_while else None,

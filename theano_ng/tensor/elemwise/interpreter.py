@@ -23,7 +23,7 @@ _BLOCKS = (1024, 512, 256, 128)
 _FOLDED_BLOCK = 1024  # TNG_SUM_BLOCK; shorter blocks divide it
 
 
-def _write(writer, op, operands, dtypes, outs):
+def _write(writer, op, operands, dtypes, outs, fixed, first=0):
     """Write the steps of an op; returns the values of its outputs.
 
     Parameters
@@ -32,13 +32,16 @@ def _write(writer, op, operands, dtypes, outs):
     op : ScalarOp
     operands : list of values
     dtypes, outs : sequence of str
+    fixed : set of values
+        Operands that are one value for all elements.
+    first : int
+        The first step that is the op's.
     """
-    first = len(writer.steps)
     program = getattr(op, "_program", None)
     if program is None:
         if len(outs) != 1:
             raise Unsupported
-        return contract(writer, [writer.apply(op, operands, dtypes, outs[0])], first)
+        return contract(writer, [writer.apply(op, operands, dtypes, outs[0])], first, fixed)
     values = dict(enumerate(operands))
     types = {slot: type_.dtype for slot, type_ in program.slot_types().items()}
     for slot, (type_, data) in program.constants.items():
@@ -47,7 +50,7 @@ def _write(writer, op, operands, dtypes, outs):
         if len(results) != 1:
             raise Unsupported
         values[results[0]] = writer.apply(inner, [values[a] for a in args], [types[a] for a in args], types[results[0]])
-    return contract(writer, [values[o] for o in program.outputs], first)
+    return contract(writer, [values[o] for o in program.outputs], first, fixed)
 
 
 def _finish(writer, outputs, targets, nin, fixed):
@@ -154,6 +157,8 @@ class InterpretedLoop(NamedTuple):
     dtypes_of_outputs : tuple of str
     kinds : tuple of int
         For each inner input and output, whether it has a row for each step (`MOVES`), and whether that is one value for all elements (1).
+    fixed : tuple of int
+        The inner inputs of which compilers compute products before the loop over elements, or where these are numbers, over steps.
     nodes : tuple
         ``(scalar op, arguments, dtypes of arguments, dtypes of results)``; arguments are numbers of values, or constants: dtypes and bytes.
     outputs : tuple of int
@@ -165,29 +170,34 @@ class InterpretedLoop(NamedTuple):
     dtypes: tuple
     dtypes_of_outputs: tuple
     kinds: tuple
+    fixed: tuple
     nodes: tuple
     outputs: tuple
     until: object
 
 
 def _assemble(op, dtypes, outs, classes, divisors, summed):
+    """The program of an op; of operands that are one value or not, as broadcasting has it, a program for each case."""
+    alternates = [k for k, kind in enumerate(classes) if kind == _ALTERNATE]
+    other = None
+    if alternates:
+        fixed = [_ONE_VALUE if kind == _ALTERNATE else kind for kind in classes]
+        other = _assemble(op, dtypes, outs, fixed, divisors, summed)
+        classes = [_ELEMENTS if kind == _ALTERNATE else kind for kind in classes]
     writer = Writer([*dtypes, *outs])
-    outputs = _write(writer, op, [writer.operand(k) for k in range(len(dtypes))], dtypes, outs)
+    fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _ONE_VALUE}
+    outputs = _write(writer, op, [writer.operand(k) for k in range(len(dtypes))], dtypes, outs, fixed)
     if summed is not None:
         if outs[0] == "float16" or isinstance(outputs[0], Parts):
             raise Unsupported
         outs = [summed]
-    fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _ONE_VALUE}
     place, _ = _finish(writer, outputs, outs, len(dtypes), fixed)
-    return _program(
-        summed or "",
-        writer,
-        place,
-        [*dtypes, *outs],
-        [*classes, *[_ELEMENTS] * len(outs)],
-        len(outs),
-        [len(divisors), *divisors],
+    kinds = [*classes, *[_ELEMENTS] * len(outs)]
+    look = [len(divisors), *divisors]
+    program = _program(
+        summed or "", writer, place, [*dtypes, *outs], kinds, len(outs), look, (alternates or [-1])[0], other
     )
+    return (*program, other)
 
 
 def interpreted_loop(loop, alone=False):
@@ -217,6 +227,9 @@ def _assemble_loop(loop):
     writer = Writer([*loop.dtypes, *outs])
     values = [writer.operand(k) for k in range(nin)]
 
+    fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _ONE_VALUE}
+    still = {("operand", k) for k in loop.fixed}
+
     def value(argument):
         if isinstance(argument, int):
             return values[argument]
@@ -224,15 +237,14 @@ def _assemble_loop(loop):
         return writer.constant(dtype, np.frombuffer(data, dtype)[0])
 
     for op, arguments, dtypes, results in loop.nodes:
-        values += _write(writer, op, [value(a) for a in arguments], dtypes, results)
+        values += _write(writer, op, [value(a) for a in arguments], dtypes, results, still, len(writer.steps))
     until = [] if loop.until is None else [writer.convert(values[loop.until], "bool")]
-    fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _ONE_VALUE}
     outputs = [values[k] for k in loop.outputs]
     place, outputs = _finish(writer, [*outputs, *until], outs, nin, fixed)
     return _program("loop", writer, place, [*loop.dtypes, *outs], loop.kinds, len(outs), outputs[len(outs) :])
 
 
-def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
+def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternate=-1, other=None):
     """The words of a program.
 
     Parameters
@@ -249,6 +261,10 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
     n_outputs : int
     divisors : list
         The last table; of loops the value that ends it, if there is one.
+    alternate : int
+        An input that may be one value; -1: none.
+    other : tuple, optional
+        The program for when it is.
     """
     instructions = library().instructions
     nop, n_constants = len(dtypes), len(writer.constants)
@@ -287,20 +303,9 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors):
     blocks = []
     for dtype, data in writer.constants:
         blocks.append(_aligned(np.frombuffer(data, dtype=dtype), block))
-    alternates = [k for k, kind in enumerate(kinds) if kind == _ALTERNATE]
-    repeated = sum(n for n, kind in zip(items, kinds) if kind & (_ONE_VALUE | _ALTERNATE))
-    head = [
-        0,
-        block,
-        nop - n_outputs,
-        n_outputs,
-        n_constants,
-        count,
-        item,
-        repeated,
-        len(steps),
-        alternates[0] if alternates else -1,
-    ]
+    repeated = sum(n for n, kind in zip(items, kinds) if kind & _ONE_VALUE)
+    head = [0, block, nop - n_outputs, n_outputs, n_constants, count, item, repeated, len(steps)]
+    head += [alternate, other[0].program if other else 0]
     tables = [
         [word for step in steps for word in step],
         items,

@@ -146,7 +146,7 @@ class Writer:
 _NEGATIVE = {"mul_add": "neg_mul_sub", "mul_sub": "sub_mul", "sub_mul": "mul_sub", "neg_mul_sub": "mul_add"}
 
 
-def contract(writer, outputs, first=0):
+def contract(writer, outputs, first, invariant):
     """Make one step of a product and the sum or difference that it goes into, as compilers do in kernels.
 
     That is done with a product all of whose uses are sums or differences, with something else, of its dtype; in the order of the products, and in
@@ -159,6 +159,8 @@ def contract(writer, outputs, first=0):
         What is used by others.
     first : int
         The step where this begins: in loops nodes are kernels of their own.
+    invariant : set of values
+        Operands that are one value for all elements: compilers compute products of them before the loop, and round them.
 
     Returns
     -------
@@ -166,7 +168,7 @@ def contract(writer, outputs, first=0):
         The outputs, as they are called now.
     """
     kept = {v for output in outputs for v in single(output)}
-    steps, gone, uses, before = _without_negated(writer.steps, first), set(), {}, {}
+    steps, gone, uses, before = _simplified(writer, first, kept), set(), {}, {}
     for k in range(len(steps) - 1, first - 1, -1):
         _, value, operands = steps[k]
         if value not in kept and value not in uses and not is_discrete(writer.dtypes[value]):
@@ -174,8 +176,8 @@ def contract(writer, outputs, first=0):
             continue
         for operand in operands:
             uses.setdefault(operand, []).append(k)
-    fixed = set()  # what compilers compute, and round
-    for name, value, operands in steps[first:]:
+    fixed = set(invariant)  # what is computed before the loop
+    for name, value, operands in list(steps[first:]):
         operation, _, dtype = name.partition("_")
         if all([v in fixed or v[0] == "constant" for v in operands]):
             fixed.add(value)
@@ -261,19 +263,33 @@ def _numbered(writer, steps, outputs):
     return [renamed(v, names) for v in outputs]
 
 
-def _without_negated(steps, first):
-    """Steps that subtract where a negative was added, and add where one was subtracted, as compilers do."""
-    made, negated = list(steps), {}
-    for k, (name, value, operands) in enumerate(steps[first:], first):
+def _simplified(writer, first, kept):
+    """Steps as compilers see them: they subtract where a negative was added, add where one was subtracted, double sums of equals, and multiply once."""
+    made, negated, products, same = list(writer.steps), {}, {}, {}
+    for k, (name, value, operands) in enumerate(writer.steps[first:], first):
         operation, _, dtype = name.partition("_")
-        if operation == "Neg" and dtype.startswith("float"):
-            negated[value] = operands[0]
-        elif operation in ("Add", "Sub") and dtype.startswith("float"):
+        operands = tuple([same.get(v, v) for v in operands])
+        if dtype in ("float32", "float64") and operation in ("Add", "Sub"):
             left, right = operands
             if right in negated:
-                made[k] = ("%s_%s" % ("Sub" if operation == "Add" else "Add", dtype), value, (left, negated[right]))
+                operation, operands = "Sub" if operation == "Add" else "Add", (left, negated[right])
             elif left in negated and operation == "Add":
-                made[k] = ("Sub_" + dtype, value, (right, negated[left]))
+                operation, operands = "Sub", (right, negated[left])
+            if operation == "Add" and operands[0] == operands[1]:
+                operation, operands = "Mul", (operands[0], writer.constant(dtype, 2))
+            name = "%s_%s" % (operation, dtype)
+        if dtype in ("float32", "float64") and operation == "Neg":
+            if operands[0] in negated and value not in kept:
+                same[value] = negated[operands[0]]
+            negated[value] = operands[0]
+        elif dtype in ("float32", "float64") and operation in ("Mul", "Sqr"):
+            factors = dtype, tuple(sorted(operands * (2 if operation == "Sqr" else 1)))
+            if factors in products and value in kept:
+                kept.add(products[factors])
+            elif factors in products:
+                same[value] = products[factors]
+            products.setdefault(factors, value)
+        made[k] = (name, value, operands)
     return made
 
 

@@ -121,6 +121,7 @@ typedef struct {
     int64_t repeated_item; /* bytes of an element of all inputs together that may be one value */
     int64_t n_steps;
     int64_t alternate;     /* an input that is one value where its stride is 0, with all others of its kind; -1: none */
+    int64_t other;         /* the program for that */
     int64_t steps;         /* where Steps begin, in words from the beginning; behind them: */
     int64_t items;         /* bytes of an element, for each operand */
     int64_t repeated;      /* the kind of each operand, 0: elements */
@@ -132,7 +133,6 @@ typedef struct {
 /* Kinds of operands: what is one value has a block that is full of it, unless all instructions read it once; with MOVES, which is for loops, there is a
  * row for each step. */
 #define REPEATED 1
-#define ALTERNATE 2
 #define MOVES 4
 #define READ_ONCE 8
 
@@ -156,16 +156,14 @@ static void fill(char *block, const char *value, int64_t n, int64_t item)
 }
 
 /* The address of each value, and the blocks of inputs that are one value, which take the registers' room behind `room`. */
-static void begin(const Program *p, char **values, char **ptr, const int64_t *stride, char *room, int64_t length, char *moves,
-                  int *zeros)
+static void begin(const Program *p, char **values, char **ptr, char *room, int64_t length, char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p;
     const int64_t nop = p->n_inputs + p->n_outputs;
-    const int fixed = p->alternate >= 0 && stride[p->alternate] == 0;
     char *next = room + p->n_registers * length * p->register_item;
     for (int64_t o = 0; o < nop; ++o) {
         const int64_t kind = words[p->repeated + o];
-        moves[o] = !(kind == REPEATED || kind == READ_ONCE || (kind == ALTERNATE && fixed));
+        moves[o] = !(kind == REPEATED || kind == READ_ONCE);
         values[o] = ptr[o];
         if (!moves[o] && kind != READ_ONCE) {
             fill(next, ptr[o], length, words[p->items + o]);
@@ -234,6 +232,8 @@ static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves
         ((blocks_fn)(intptr_t)compiled)(total, ptr, stride);                                               \
         return;                                                                                            \
     }                                                                                                      \
+    if (p->alternate >= 0 && stride[p->alternate] == 0)                                                    \
+        p = (const Program *)(intptr_t)p->other;                                                           \
     const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers + 1;      \
     const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                           \
     char room[length * (p->n_registers * p->register_item + p->repeated_item) + 64] __attribute__((aligned(64))); \
@@ -244,7 +244,7 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
 {
     BEGIN
     int *zeros = (int *)ptr[nop];
-    begin(p, values, ptr, stride, room, length, moves, zeros);
+    begin(p, values, ptr, room, length, moves, zeros);
     if (meets_zero(p, ptr, total, moves, zeros))
         return;
     for (int64_t at = 0; at < total; at += length) {
@@ -262,7 +262,7 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
         int *zeros = (int *)ptr[nop];                                                                      \
         T *accumulator = (T *)ptr[nop - 1];                                                                \
         const int64_t tng_total = total;                                                                   \
-        begin(p, values, ptr, stride, room, length, moves, zeros);                                                \
+        begin(p, values, ptr, room, length, moves, zeros);                                                \
         TNG_SUM_BEGIN(T, computed)                                                                         \
             for (int64_t at = 0; at < tng_n; at += length) {                                               \
                 const int64_t n = tng_n - at < length ? tng_n - at : length;                               \
