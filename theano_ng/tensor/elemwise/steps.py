@@ -160,7 +160,7 @@ def contract(writer, outputs, first, invariant):
     first : int
         The step where this begins: in loops nodes are kernels of their own.
     invariant : set of values
-        Operands that are one value for all elements: compilers compute products of them before the loop, and round them.
+        Operands that are one value for all elements: what compilers compute of them before the loop they round.
 
     Returns
     -------
@@ -176,11 +176,16 @@ def contract(writer, outputs, first, invariant):
             continue
         for operand in operands:
             uses.setdefault(operand, []).append(k)
-    fixed = set(invariant)  # what is computed before the loop
-    for name, value, operands in list(steps[first:]):
-        operation, _, dtype = name.partition("_")
+    # What is computed before the loop, and what by the compiler.
+    fixed, known = set(invariant), set()
+    for _, value, operands in steps[first:]:
+        if all([v in known or v[0] == "constant" for v in operands]):
+            known.add(value)
         if all([v in fixed or v[0] == "constant" for v in operands]):
             fixed.add(value)
+    for name, value, operands in list(steps[first:]):
+        operation, _, dtype = name.partition("_")
+        if value in known:
             continue
         if operation not in ("Mul", "Sqr") or dtype not in ("float32", "float64") or value in kept or value in gone:
             continue
@@ -193,6 +198,8 @@ def contract(writer, outputs, first, invariant):
                 sums[uses[negative][0]] = negative
             else:
                 sums[at] = value
+        if any((steps[at][1] in fixed) != (value in fixed) for at in sums):
+            continue
         if len(sums) < len(uses[value]) or any(steps[at][0] not in ("Add_" + dtype, "Sub_" + dtype) for at in sums):
             continue
         for at, term in sums.items():
