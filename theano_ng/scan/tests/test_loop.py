@@ -294,12 +294,12 @@ class TestRandomLoops(unittest.TestCase):
     def test_interpreter(self):
         """What is interpreted has the bits of the kernel, and is left to it when that has been compiled."""
         programs = 0
-        for seed in range(2000, 2050):
+        for seed in range(2000, 2030):
             with self.subTest(seed=seed):
                 op = self.compare(seed, False, RandomExact, interpreted=True).op
                 kernel = op.inner_graph.kernel(op)
                 programs += kernel is not None and kernel.layout is None and kernel.kernel.interpreted() is not None
-        self.assertGreater(programs, 12)
+        self.assertGreater(programs, 8)
 
     def test_arrays(self):
         written = 0
