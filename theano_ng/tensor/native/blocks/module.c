@@ -23,6 +23,8 @@ static int fill_module(PyObject *module)
     if (status == 0)
         status = add(kernels, "", (const void *)blocks_run);
     if (status == 0)
+        status = add(kernels, "loop", (const void *)blocks_loop);
+    if (status == 0)
         status = PyModule_AddObjectRef(module, "instructions", instructions);
     if (status == 0)
         status = PyModule_AddObjectRef(module, "kernels", kernels);
