@@ -42,6 +42,8 @@ def cython_extensions():
                 made = extension(path[:-4].replace(os.sep, "."), path)
                 if path == GPUARRAY:
                     made.sources += device_sources()
+                    # What takes time is on the device; optimised, its wrappers take half a minute to compile.
+                    made.extra_compile_args.append("-O1")
                 yield made
 
 

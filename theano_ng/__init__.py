@@ -40,7 +40,7 @@ from theano_ng.configparser import change_flags
 
 import numpy
 
-_check_devices()
+_with_devices = _check_devices()
 if config.numpy.seterr_all != "None":
     numpy.seterr(all=config.numpy.seterr_all)
 numpy.seterr(
@@ -104,6 +104,11 @@ gof.ports.sparse_from_rows.fill("theano_ng.sparse.rows:sparse_from_rows")
 for _module in ("opt_crossentropy", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
 del _module
+
+if _with_devices:
+    from theano_ng import gpuarray
+
+    gpuarray.devices.start()
 
 PY3 = True
 theano = sys.modules[__name__]  # `from theano import theano` works in old listings

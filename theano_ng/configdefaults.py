@@ -130,7 +130,7 @@ class ContextsParam(ConfigParam):
 
     def _filter(self, value):
         for entry in filter(None, value.split(";")):
-            name, arrow, device = entry.partition("->")
+            name, arrow, device = [part.strip() for part in entry.partition("->")]
             if not (arrow and name and device) or "->" in device:
                 raise ValueError("Malformed context map: %r; expected name->device;name->device" % entry)
             if name == "cpu" or name.startswith(("cuda", "opencl")):
@@ -197,28 +197,50 @@ AddConfigVar(
 )
 
 
+AddConfigVar(
+    "gpuarray.sync",
+    "Wait for every kernel, so that profiles have its time, and an error the node that caused it. Slow. On where the environment variable "
+    "CUDA_LAUNCH_BLOCKING is 1.",
+    BoolParam(lambda: os.environ.get("CUDA_LAUNCH_BLOCKING", "0") == "1", allow_override=False),
+    in_c_key=False,
+)
+
+
 def check_devices():
-    """Settle what device and init_gpu_device ask for; there is no GPU backend, so that computations stay on the CPU, with a warning.
+    """Whether the flags device, init_gpu_device and contexts ask for a device.
+
+    Returns
+    -------
+    bool
 
     Raises
     ------
     TheanoConfigError
-        When force_device is on and the flags name a GPU, or when they contradict each other.
+        When they contradict each other.
     """
     if config.init_gpu_device and config.device != "cpu":
         raise TheanoConfigError(
             "init_gpu_device=%s needs device=cpu, but device=%s; leave one of the two out"
             % (config.init_gpu_device, config.device)
         )
-    wanted = config.init_gpu_device or config.device
-    if wanted == "cpu" or config.force_device and config.device == "cpu":
-        return
-    message = "%s=%s: no GPU can be used" % ("init_gpu_device" if config.init_gpu_device else "device", wanted)
-    if config.force_device:
-        raise TheanoConfigError(
-            "%s, and force_device is True. Use device=cpu, or force_device=False to fall back on the CPU." % message
-        )
-    TheanoConfigWarning.warn("%s; computations run on the CPU" % message, stacklevel=1)
+    if config.force_device and config.device == "cpu":
+        return False
+    return config.device != "cpu" or bool(config.init_gpu_device) or bool(config.contexts)
+
+
+_ACTIVE_GPU = "THEANO_GPU_IS_ALREADY_ACTIVE"
+
+
+def mark_active_gpu():
+    """Let child processes know that this one has a device open."""
+    os.environ[_ACTIVE_GPU] = str(os.getpid())
+
+
+def parent_with_gpu():
+    """The number of the parent process where it has a device open, and this is its child by `multiprocessing`; otherwise None."""
+    process = sys.modules.get("multiprocessing.process")
+    parent = process.parent_process() if process else None
+    return parent.pid if parent is not None and os.environ.get(_ACTIVE_GPU) == str(parent.pid) else None
 
 
 def get_cuda_root():

@@ -34,6 +34,9 @@ MOVED = {
     "tensor.nnet.abstract_conv": "tensor.nnet.convolution.classic",
     "tensor.nnet.conv": "tensor.nnet.convolution.legacy",
     "tensor.nnet.conv3d2d": "tensor.nnet.convolution.conv3d2d",
+    "tensor.nnet.Conv3D": "tensor.nnet.convolution.volumes",
+    "tensor.nnet.ConvGrad3D": "tensor.nnet.convolution.volumes",
+    "tensor.nnet.ConvTransp3D": "tensor.nnet.convolution.volumes",
     "tensor.nnet.opt": "tensor.nnet.convolution.opt tensor.nnet.opt_blocksparse",
     "scan_module": "scan",
     "scan_module.scan": "scan.front",
@@ -96,6 +99,7 @@ MOVED = {
     "tensor.lapack_table": "tensor.linalg.lapack",
     "tensor.joining": "tensor.shaping.joining",
     "tensor.allocation": "tensor.shaping.allocation",
+    "sandbox.gpuarray": "gpuarray",
     "tensor.creation": "tensor.shaping.creation tensor.shaping.diagonals",
 }
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
@@ -105,7 +109,11 @@ FORMER = {
     "sandbox.neighbours": "theano_ng.tensor.nnet.neighbours",
     "sandbox.blocksparse": "theano_ng.tensor.nnet.blocksparse",
     "sandbox.cuda": "theano_ng.gpuarray",
+    "sandbox.gpuarray": "theano_ng.gpuarray",
     "tensor.signal.downsample": "theano_ng.tensor.signal.pool",
+    "tensor.nnet.Conv3D": "theano_ng.tensor.nnet: conv3d",
+    "tensor.nnet.ConvGrad3D": "theano_ng.tensor.nnet.abstract_conv: conv3d_grad_wrt_weights",
+    "tensor.nnet.ConvTransp3D": "theano_ng.tensor.nnet.abstract_conv: conv3d_grad_wrt_inputs",
     "compat.python2x": "the standard library: collections, functools, itertools",
     "compat.six": "six",
 }
@@ -114,7 +122,12 @@ FORMER = {
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
 """Module that is there for programs that ask whether it can be used -> what all other names in it belonged to."""
 
-MISSING = {"GPU arrays": "gpuarray sandbox.gpuarray"}
+MISSING = {
+    "linear algebra on GPUs": "gpuarray.blas gpuarray.linalg gpuarray.fft",
+    "networks on GPUs": "gpuarray.blocksparse gpuarray.ctc gpuarray.neighbours gpuarray.nnet gpuarray.pool",
+    "random numbers on GPUs": "gpuarray.multinomial gpuarray.rng_mrg gpuarray.sort",
+    "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
+}
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 
 

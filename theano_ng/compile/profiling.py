@@ -207,14 +207,11 @@ class ProfileStats:
     _blank = None
 
     def __init__(self, atexit_print=True, flag_time_thunks=None, gpu_checks=True, **kwargs):
-        if gpu_checks and str(config.device).startswith(("cuda", "opencl")):
-            import os
-
-            if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") != "1" and not getattr(config.gpuarray, "sync", False):
-                _logger.warning(
-                    "You are running the profiler on a GPU without synchronisation, so times of nodes are those of starting "
-                    "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1."
-                )
+        if gpu_checks and str(config.device).startswith(("cuda", "opencl")) and not config.gpuarray.sync:
+            _logger.warning(
+                "You are running the profiler on a GPU without synchronisation, so times of nodes are those of starting "
+                "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1, or the flag gpuarray.sync."
+            )
         self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
         self.apply_interpreted = {}
         self.linker_make_thunk_time = {}

@@ -5,6 +5,7 @@ functions they are applied to.
 """
 
 import copy
+import gc
 import importlib
 import math
 import sys
@@ -40,8 +41,14 @@ def register_loader(module):
 
 def load():
     """Import the modules that have been registered."""
+    if not _loaders:
+        return
     while _loaders:
         importlib.import_module(_loaders.pop(0))
+    if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
+        # All that has been made stays: the collector may count it among what is old without looking at it first.
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _changed(own):
@@ -56,6 +63,19 @@ _foreign = False
 def has_foreign_rules():
     """Whether anybody but this package has registered something or changed tags: rewriting then depends on more than the package."""
     return _foreign
+
+
+_switched = []
+
+
+def switched_on():
+    """What `DB.switch_on` has added: a part of what decides how a graph is rewritten.
+
+    Returns
+    -------
+    list of tuple of str
+    """
+    return sorted(set(_switched))
 
 
 class DB(object):
@@ -128,6 +148,11 @@ class DB(object):
     def add_tags(self, name, *tags):
         """Add tags to the optimization of that name."""
         self._add_tags(name, tags, own=False)
+
+    def switch_on(self, name, *tags):
+        """Add tags to an optimization of the package, as a flag or the program asks: graphs that were rewritten without are told from those with."""
+        self._add_tags(name, tags, own=True)
+        _switched.append((name, *tags))
 
     def _add_tags(self, name, tags, own):
         obj = self._one(name)

@@ -1,1 +1,52 @@
-"""..."""
+"""Devices: arrays on them, Ops, and the rules that move computations there.
+
+The flag ``device`` (``cuda``, ``cuda0``, ``opencl0:0``) makes a program use one, without another change; nothing of this is imported before. `use` does
+the same later.
+"""
+
+from theano_ng.compile.mode import optdb
+from theano_ng.configdefaults import config
+from theano_ng.gpuarray import devices
+from theano_ng.gpuarray.devices import init_dev, pygpu_parse_version, transfer, use
+from theano_ng.gpuarray.type import (
+    ContextNotDefined,
+    GpuArrayConstant,
+    GpuArraySharedVariable,
+    GpuArrayType,
+    GpuArrayVariable,
+    get_context,
+    list_contexts,
+    reg_context,
+)
+from theano_ng.lazy import lazy_names
+
+__all__ = [
+    "ContextNotDefined",
+    "GpuArrayConstant",
+    "GpuArraySharedVariable",
+    "GpuArrayType",
+    "GpuArrayVariable",
+    "config",
+    "get_context",
+    "init_dev",
+    "list_contexts",
+    "optdb",
+    "pygpu_parse_version",
+    "reg_context",
+    "transfer",
+    "use",
+]
+
+_find, __dir__, _ = lazy_names(
+    __name__,
+    {},
+    modules="basic_ops blas blocksparse ctc dnn dnn_opt elemwise extra_ops fft fp16_help kernel_codegen linalg multinomial neighbours nnet opt opt_util"
+    " pool reduction rng_mrg sort subtensor type pygpu",
+)
+
+
+def __getattr__(name):
+    # Two values that change when the first device is opened.
+    if name in ("pygpu_activated", "theano_gpu_is_already_active"):
+        return devices.activated
+    return _find(name)

@@ -1,5 +1,6 @@
 """Ops that move, make, join and reshape arrays on devices: their documented home."""
 
+from theano_ng.gpuarray.kernel_base import CGpuKernelBase, GpuKernelBase, Kernel, get_ctype, get_dtype
 from theano_ng.gpuarray.transfers import (
     GpuContiguous,
     GpuFromHost,
@@ -12,11 +13,16 @@ from theano_ng.gpuarray.transfers import (
 )
 
 __all__ = [
+    "CGpuKernelBase",
     "GpuContiguous",
     "GpuFromHost",
+    "GpuKernelBase",
     "GpuToGpu",
     "HostFromGpu",
+    "Kernel",
     "as_gpuarray_variable",
+    "get_ctype",
+    "get_dtype",
     "gpu_contiguous",
     "host_from_gpu",
     "infer_context_name",

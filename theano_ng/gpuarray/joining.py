@@ -38,9 +38,7 @@ class GpuJoin(TwinOp, Join):
         return self.on_device([host.inputs[0], *tensors], host, context_name)
 
     def native_code(self, node):
-        return NativeCode(
-            "theano_ng.gpuarray.native.join:join", view=self.view, typecode=node.outputs[0].type.typecode
-        )
+        return NativeCode("theano_ng.gpuarray.native.join:join", view=self.view, typecode=node.outputs[0].type.typecode)
 
 
 gpu_join = GpuJoin()

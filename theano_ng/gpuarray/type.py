@@ -1,30 +1,86 @@
-"""Types of arrays on devices, their variables, constants and shared variables."""
+"""Types of arrays on devices, their variables, constants and shared variables; the type of contexts."""
+
+import copyreg
+import functools
+import glob
+import os
+import sys
 
 import numpy as np
 
-from theano_ng.configdefaults import config
+from theano_ng.compile.ops import rebroadcast
 from theano_ng.compile.sharedvalue import SharedVariable
+from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.link import Container
+from theano_ng.gof.ports import Port
 from theano_ng.gof.type import Type
-from theano_ng.gpuarray.contexts import ContextNotDefined, get_context, list_contexts, name_of_context, reg_context
+from theano_ng.gof.utils import hash_from_code
+from theano_ng.gpuarray.contexts import (
+    ContextNotDefined,
+    get_context,
+    list_contexts,
+    name_of_context as _name_for_ctx,
+    reg_context,
+    unregister as _unreg_context,
+)
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.misc.may_share_memory import register_may_share_memory
+from theano_ng.misc.pkl_utils import register_device_arrays
 from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor import compile_ops
 from theano_ng.tensor.type import TensorType
-from theano_ng.tensor.type import values_eq_approx as tensor_values_eq_approx
-from theano_ng.tensor.var import _tensor_py_operators
+from theano_ng.tensor.type import values_eq_approx as _values_eq_approx_on_host
+from theano_ng.tensor.var import TensorConstantSignature, _tensor_py_operators
 
 __all__ = [
     "ContextNotDefined",
     "GpuArrayConstant",
     "GpuArraySharedVariable",
+    "GpuArraySignature",
     "GpuArrayType",
     "GpuArrayVariable",
+    "GpuContextType",
     "get_context",
+    "gpu_context_type",
     "gpu_supported",
+    "gpuarray_shared_constructor",
     "list_contexts",
     "move_to_gpu",
     "reg_context",
 ]
+
+INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
+"""The folder of the headers that C code of Ops includes."""
+
+
+@functools.cache
+def header_version():
+    """What C code that includes these headers has to be compiled anew for."""
+    texts = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(INCLUDE), "**", "*.h"), recursive=True)):
+        with open(path, encoding="utf-8") as file:
+            texts.append(file.read())
+    return hash_from_code("\0".join(texts))
+
+
+# The Ops that move arrays are above their types.
+_to_host = Port(
+    "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host that has the value of one on a device."
+)
+_to_host.fill("theano_ng.gpuarray.transfers:host_from_gpu")
+_to_context = Port(
+    "_to_context",
+    "theano_ng.gpuarray.transfers",
+    "``_to_context(variable, context_name)``: a variable of that context with its value.",
+)
+_to_context.fill("theano_ng.gpuarray.transfers:as_gpuarray_variable")
+_between_contexts = Port(
+    "_between_contexts",
+    "theano_ng.gpuarray.transfers",
+    "``_between_contexts(context_name)``: the Op that copies arrays there from other contexts.",
+)
+_between_contexts.fill("theano_ng.gpuarray.transfers:GpuToGpu")
 
 
 def gpu_supported(data):
@@ -41,6 +97,36 @@ def gpu_supported(data):
 def move_to_gpu(data):
     """Whether a computation on it should be moved to a device: neither complex numbers nor single ones should."""
     return gpu_supported(data) and data.ndim > 0
+
+
+def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
+    """Whether two arrays have one shape and dtype, and elements that agree up to rounding.
+
+    Parameters
+    ----------
+    a, b : GpuArray
+        The value to trust, and the one to judge.
+    allow_remove_inf, allow_remove_nan, rtol, atol
+        As for `tensor.type.values_eq_approx`.
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return _values_eq_approx_on_host(np.asarray(a), np.asarray(b), allow_remove_inf, allow_remove_nan, rtol, atol)
+
+
+def values_eq_approx_remove_inf(a, b):
+    """`values_eq_approx` that lets a rewrite replace infinities by something else."""
+    return values_eq_approx(a, b, allow_remove_inf=True)
+
+
+def values_eq_approx_remove_nan(a, b):
+    """`values_eq_approx` that lets a rewrite replace NaN by something else."""
+    return values_eq_approx(a, b, allow_remove_nan=True)
+
+
+def values_eq_approx_remove_inf_nan(a, b):
+    """`values_eq_approx` that lets a rewrite replace infinities and NaN by something else."""
+    return values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
 class GpuArrayType(Type):
@@ -64,16 +150,32 @@ class GpuArrayType(Type):
     """
 
     def __init__(self, dtype, broadcastable, context_name=None, name=None):
-        self.dtype = config.floatX if str(dtype) == "floatX" else str(dtype)
-        self.broadcastable = tuple([bool(b) for b in broadcastable])
-        self.ndim = len(self.broadcastable)
+        dtype = str(dtype) if not isinstance(dtype, type) else np.dtype(dtype).name
+        self.dtype = config.floatX if dtype == "floatX" else dtype
+        try:
+            self.broadcastable = tuple([bool(b) for b in broadcastable])
+        except TypeError:
+            raise TypeError(
+                "GpuArrayType: broadcastable is a sequence of one bool for each dimension, got %r" % (broadcastable,)
+            ) from None
         self.name = name
         self.context_name = context_name
+        self._derive()
+
+    def _derive(self):
+        self.ndim = len(self.broadcastable)
         try:
             self.typecode = pygpu.dtype_to_typecode(self.dtype)
         except (TypeError, ValueError):
             raise TypeError("Unsupported dtype for %s: %s" % (self.__class__.__name__, self.dtype)) from None
         self._key = (self.dtype, self.broadcastable, self.context_name)
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name not in ("_key", "typecode", "ndim")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._derive()
 
     # -- identity --
 
@@ -87,12 +189,7 @@ class GpuArrayType(Type):
         return hash((type(self), self._key))
 
     def __str__(self):
-        if self.name:
-            return self.name
-        pattern = self.broadcastable
-        names = {(): "scalar", (False,): "vector", (False, False): "matrix", (False, True): "col", (True, False): "row"}
-        text = names.get(pattern) or (str(pattern) if any(pattern) else "%dD" % len(pattern))
-        return "GpuArrayType<%s>(%s, %s)" % (self.context_name, self.dtype, text)
+        return self.name or "GpuArrayType<%s>(%s, %s)" % (self.context_name, self.dtype, self.broadcastable)
 
     __repr__ = __str__
 
@@ -111,7 +208,7 @@ class GpuArrayType(Type):
         return get_context(self.context_name)
 
     def dtype_specs(self):
-        """``(python type, C type, NumPy's type number)`` of the elements."""
+        """``(python type, C type, NumPy's type number)`` of the elements, for instance ``(float, 'npy_float32', 'NPY_FLOAT32')``."""
         return TensorType(self.dtype, ()).dtype_specs()
 
     def to_scalar_type(self):
@@ -122,55 +219,123 @@ class GpuArrayType(Type):
         """The TensorType of the same values on the host."""
         return TensorType(self.dtype, self.broadcastable)
 
+    # -- variables --
+
     def make_variable(self, name=None):
         """A new variable of this type."""
         return self.Variable(self, name=name)
 
     def make_constant(self, value, name=None):
         """A constant of this type."""
-        return self.Constant(self, value, name=name)
+        return self.Constant(self, self.filter(value), name=name)
+
+    def filter_variable(self, other, allow_convert=True):
+        """A variable of this type, made from a variable or a value.
+
+        Parameters
+        ----------
+        other : variable or array_like
+            What is elsewhere is transferred. A value becomes a constant.
+        allow_convert : bool
+            Whether the broadcast pattern may be changed (`convert_variable`).
+
+        Raises
+        ------
+        TypeError
+            When it is of another dtype or rank.
+        """
+        if not isinstance(other, Variable):
+            return self.make_constant(other)
+        moved = _to_context(other, self.context_name)
+        if moved.type == self:
+            return moved
+        converted = self.convert_variable(moved) if allow_convert else None
+        if converted is None:
+            raise TypeError(
+                "Cannot convert Type %(given)s (of Variable %(var)s) into Type %(self)s. "
+                "You can try to manually convert %(var)s into a %(self)s."
+                % dict(given=other.type, var=other, self=self)
+            )
+        return converted
+
+    def convert_variable(self, var):
+        """`var` as a variable of this type, of the same dtype and rank, when its pattern allows that; else None."""
+        var = _to_context(var, self.context_name)
+        if (
+            type(self) is type(var.type)
+            and self.dtype == var.type.dtype
+            and self.ndim == var.type.ndim
+            and all(mine == theirs or theirs for mine, theirs in zip(self.broadcastable, var.type.broadcastable))
+        ):
+            return var if self == var.type else rebroadcast(var, dict(enumerate(self.broadcastable)))
+        return None
 
     # -- values --
 
     def filter(self, data, strict=False, allow_downcast=None):
         """`data` as an array of this type, or raise.
 
-        Parameters and errors as for `TensorType.filter`; arrays of the host are copied to the device unless `strict`.
+        Parameters and errors as for `TensorType.filter`; arrays of the host, and of other contexts, are copied to the device unless `strict`.
         """
-        if isinstance(data, pygpu.GpuArray) and data.typecode == self.typecode and data.ndim == self.ndim:
-            if data.context is not self.context:
+        if not isinstance(data, pygpu.GpuArray):
+            if strict:
+                raise TypeError("%s expected a GpuArray object." % self, data, type(data))
+            host = self.host_type().filter(data, False, allow_downcast)
+            return pygpu.array(host, dtype=self.dtype, context=self.context)
+        if data.ndim != self.ndim:
+            raise TypeError(
+                "Wrong number of dimensions: expected %s, got %s with shape %s." % (self.ndim, data.ndim, data.shape),
+                data,
+            )
+        if data.typecode != self.typecode:
+            if strict:
                 raise TypeError(
-                    "%s: the array is of another context, %s; transfer() it first" % (self, _name_or_none(data.context))
-                )
-            array = data
-        elif strict:
-            raise TypeError("%s expected a GpuArray object of its dtype and rank" % self, data, type(data))
-        elif isinstance(data, pygpu.GpuArray):
-            if data.ndim != self.ndim:
-                raise TypeError(
-                    "Wrong number of dimensions: expected %s, got %s with shape %s." % (self.ndim, data.ndim, data.shape)
+                    "%s expected an array of typecode %d (dtype %s), got one of typecode %d (dtype %s)."
+                    % (self, self.typecode, self.dtype, data.typecode, data.dtype),
+                    data,
                 )
             if not allow_downcast and not np.can_cast(data.dtype, self.dtype, "safe"):
                 raise TypeError(
-                    "%s cannot store a value of dtype %s without risking loss of precision." % (self, data.dtype)
+                    "%s cannot store a value of dtype %s without risking loss of precision." % (self, data.dtype), data
                 )
-            array = data.transfer(self.context).astype(self.dtype)
-        else:
-            array = pygpu.array(
-                self.host_type().filter(data, False, allow_downcast), dtype=self.dtype, context=self.context
-            )
-        for length, broadcastable in zip(array.shape, self.broadcastable):
+        if data.context is not self.context:
+            if strict:
+                raise TypeError(
+                    "%s: the array is of another context, %s; transfer() it first"
+                    % (self, _context_text(data.context)),
+                    data,
+                )
+            data = data.transfer(self.context)
+        for length, broadcastable in zip(data.shape, self.broadcastable):
             if broadcastable and length != 1:
-                raise TypeError("Non-unit value on shape on a broadcastable dimension.", array.shape, self.broadcastable)
-        return array
+                raise TypeError("Non-unit value on shape on a broadcastable dimension.", data.shape, self.broadcastable)
+        return data if data.typecode == self.typecode else data.astype(self.dtype)
 
-    def is_valid_value(self, a):
-        """Whether `filter` takes it as it is."""
-        try:
-            self.filter(a, strict=True)
-        except (TypeError, ContextNotDefined):
-            return False
-        return True
+    def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
+        """`filter`, which copies an array of the host into the memory of the array that it replaces, if that fits and nobody else has it.
+
+        Parameters
+        ----------
+        data : array_like or GpuArray
+        old_data : GpuArray or None
+            In a cell that the result will replace.
+        strict, allow_downcast
+            As for `filter`.
+        """
+        if strict or isinstance(data, pygpu.GpuArray) or not isinstance(old_data, pygpu.GpuArray):
+            return self.filter(data, strict, allow_downcast)
+        host = self.host_type().filter(data, False, allow_downcast)
+        if (
+            old_data.shape == host.shape
+            and old_data.typecode == self.typecode
+            and old_data.context is self.context
+            and old_data.base is None
+            and old_data.flags.carray
+            and sys.getrefcount(old_data) <= _references_of_a_cell()
+        ):
+            old_data.write(host)
+            return old_data
+        return pygpu.array(host, dtype=self.dtype, context=self.context)
 
     @staticmethod
     def values_eq(a, b, force_same_dtype=True):
@@ -181,10 +346,8 @@ class GpuArrayType(Type):
 
     @staticmethod
     def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
-        """The same within the tolerance of the dtype."""
-        if a.shape != b.shape or a.dtype != b.dtype:
-            return False
-        return tensor_values_eq_approx(np.asarray(a), np.asarray(b), allow_remove_inf, allow_remove_nan, rtol, atol)
+        """See the function `values_eq_approx` of this module."""
+        return values_eq_approx(a, b, allow_remove_inf, allow_remove_nan, rtol, atol)
 
     @staticmethod
     def may_share_memory(a, b):
@@ -196,17 +359,124 @@ class GpuArrayType(Type):
         return pygpu.zeros(shape, dtype=self.dtype, context=self.context)
 
     def get_shape_info(self, obj):
-        """The shape, for profiles."""
+        """The shape, for profiles; see `get_size`."""
         return obj.shape
 
     def get_size(self, shape_info):
-        """Bytes."""
-        return int(np.prod(shape_info, dtype=np.int64)) * np.dtype(self.dtype).itemsize if shape_info else np.dtype(self.dtype).itemsize
+        """The number of bytes of data of a value whose `get_shape_info` is `shape_info`."""
+        size = np.dtype(self.dtype).itemsize
+        for length in shape_info:
+            size *= int(length)
+        return size
+
+    # -- classic C code --
+
+    def c_element_type(self):
+        return pygpu.dtype_to_ctype(self.dtype)
+
+    def c_declare(self, name, sub, check_input=True):
+        return "PyGpuArrayObject *%s;\n" % name
+
+    def c_init(self, name, sub):
+        return "%s = NULL;\n" % name
+
+    def c_extract(self, name, sub, check_input=True):
+        words = dict(name=name, fail=sub["fail"], typecode=self.typecode, dtype=self.dtype, ndim=self.ndim)
+        check = ""
+        if check_input:
+            check = """
+        if (py_%(name)s == Py_None) {
+            PyErr_SetString(PyExc_ValueError, "expected a GpuArray, not None");
+            %(fail)s
+        }
+        if (!PyGpuArray_Check(py_%(name)s)) {
+            PyErr_Format(PyExc_ValueError, "expected a GpuArray, not a value of type %%s", Py_TYPE(py_%(name)s)->tp_name);
+            %(fail)s
+        }
+        if (((PyGpuArrayObject *)py_%(name)s)->ga.typecode != %(typecode)d) {
+            PyErr_Format(PyExc_TypeError, "expected typecode %(typecode)d (%(dtype)s), got %%d",
+                         ((PyGpuArrayObject *)py_%(name)s)->ga.typecode);
+            %(fail)s
+        }
+        if (((PyGpuArrayObject *)py_%(name)s)->ga.nd != %(ndim)d) {
+            PyErr_Format(PyExc_ValueError, "expected a GpuArray with %(ndim)d dimensions, got %%u",
+                         ((PyGpuArrayObject *)py_%(name)s)->ga.nd);
+            %(fail)s
+        }
+            """
+            for axis, broadcastable in enumerate(self.broadcastable):
+                if broadcastable:
+                    check += """
+        if (PyGpuArray_DIM((PyGpuArrayObject *)py_%%(name)s, %(axis)d) != 1) {
+            PyErr_SetString(PyExc_ValueError, "expected a length of 1 on broadcastable axis %(axis)d");
+            %%(fail)s
+        }
+            """ % dict(axis=axis)
+        extract = """
+        %(name)s = (PyGpuArrayObject *)py_%(name)s;
+        Py_INCREF(%(name)s);
+        """
+        return self.c_init(name, sub) + (check + extract) % words
+
+    def c_cleanup(self, name, sub):
+        return "Py_XDECREF(%s);\n" % name
+
+    def c_sync(self, name, sub):
+        return """
+        if (!%(name)s) {
+            Py_XDECREF(py_%(name)s);
+            py_%(name)s = Py_NewRef(Py_None);
+        } else if ((void *)py_%(name)s != (void *)%(name)s) {
+            Py_XDECREF(py_%(name)s);
+            py_%(name)s = Py_NewRef((PyObject *)%(name)s);
+        }
+        """ % dict(name=name)
+
+    def c_init_code(self):
+        # What fails leaves an exception, which the module's initialization sees.
+        return ["import_pygpu__gpuarray();"]
+
+    def c_headers(self):
+        headers = ["array", "kernel", "error", "buffer", "types"]
+        return ["<numpy/arrayobject.h>", *["<gpuarray/%s.h>" % name for name in headers], "<gpuarray_api.h>"]
+
+    def c_header_dirs(self):
+        return [INCLUDE, np.get_include()]
+
+    def c_lib_dirs(self):
+        # The functions are those of the module that Python has loaded; there is no library to link with.
+        return []
+
+    def c_libraries(self):
+        return []
+
+    def c_code_cache_version(self):
+        return (1, header_version(), *get_scalar_type(self.dtype).c_code_cache_version())
 
 
-def _name_or_none(context):
+class _References(Type):
+    """Stands for GpuArrayType in `_references_of_a_cell`."""
+
+    def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
+        return sys.getrefcount(old_data)
+
+
+def _references_of_a_cell():
+    """What `filter_inplace` finds when only the cell has an array. It depends on the interpreter, so that it is counted."""
+    global _counted
+    if _counted is None:
+        container = Container(_References(), [object()])
+        container.value = 1
+        _counted = container.value
+    return _counted
+
+
+_counted = None
+
+
+def _context_text(context):
     try:
-        return repr(name_of_context(context))
+        return repr(_name_for_ctx(context))
     except ContextNotDefined:
         return repr(context)
 
@@ -215,27 +485,27 @@ class _operators(_tensor_py_operators):
     """What variables on devices have beside the methods of tensors: they become tensors on the host wherever an Op wants one, and rules move the Op."""
 
     def _as_TensorVariable(self):
-        from theano_ng.gpuarray.basic_ops import host_from_gpu  # its Ops are above the types
-
-        return host_from_gpu(self)
+        return _to_host(self)
 
     def _as_GpuArrayVariable(self, context_name):
         if self.type.context_name == context_name:
             return self
-        from theano_ng.gpuarray.basic_ops import GpuToGpu
-
-        return GpuToGpu(context_name)(self)
+        return _between_contexts(context_name)(self)
 
 
 class GpuArrayVariable(_operators, Variable):
-    """A variable whose value is on a device."""
+    """A variable whose value is computed on a device. It has all the methods of tensors."""
+
+
+class GpuArraySignature(TensorConstantSignature):
+    """What two constants on devices must agree in to be merged: type, with its context, and content."""
 
 
 class GpuArrayConstant(_operators, Constant):
     """A value on a device that is part of the graph."""
 
     def signature(self):
-        return self.type, np.asarray(self.data).tobytes(), self.data.shape
+        return GpuArraySignature((self.type, np.asarray(self.data)))
 
     def __str__(self):
         if self.name is not None:
@@ -248,37 +518,229 @@ class GpuArrayConstant(_operators, Constant):
 
 
 class GpuArraySharedVariable(_operators, SharedVariable):
-    """A shared variable whose value is on a device."""
+    """A shared variable whose value is on a device.
+
+    Parameters
+    ----------
+    name, type, value, strict, allow_downcast, container
+        As for `SharedVariable`.
+
+    Attributes
+    ----------
+    get_value_return_ndarray : bool
+        Whether `get_value` copies to the host; False where the variable was made of a value on a device.
+    """
+
+    get_value_return_ndarray = True
 
     def get_value(self, borrow=False, return_internal_type=False):
-        """The value.
+        """The value, of the kind that the variable was made of.
 
         Parameters
         ----------
         borrow : bool
-            With `return_internal_type`: the array itself, not a copy.
+            Where the value stays on the device: the array itself, not a copy. An array of the host is always a new one.
         return_internal_type : bool
-            The array on the device; else a new one of the host.
+            The array on the device, whatever the variable was made of.
         """
         value = self.container.value
-        if return_internal_type:
+        if return_internal_type or not self.get_value_return_ndarray:
             return value if borrow else value.copy()
         return np.asarray(value)
 
     def set_value(self, value, borrow=False):
-        """Replace the value.
+        """Replace the value; every function that uses the variable sees it.
 
         Parameters
         ----------
         value : array_like or GpuArray
+            An array of the host is copied into the memory of the old value, if it fits and nobody else has that.
         borrow : bool
-            A GpuArray is kept itself, and not copied.
+            A GpuArray of the same context is kept itself, and not copied.
         """
-        if isinstance(value, pygpu.GpuArray):
-            value = pygpu.array(value, copy=not borrow, context=self.type.context)
+        if isinstance(value, pygpu.GpuArray) and not borrow:
+            value = pygpu.array(value, copy=True, context=self.type.context)
         self.container.value = value
+
+    def clone(self):
+        twin = super().clone()
+        twin.get_value_return_ndarray = self.get_value_return_ndarray
+        return twin
+
+    def __getitem__(self, *args):
+        # Not that of SharedVariable, which refuses.
+        return _operators.__getitem__(self, *args)
 
 
 GpuArrayType.Variable = GpuArrayVariable
 GpuArrayType.Constant = GpuArrayConstant
 GpuArrayType.SharedVariable = GpuArraySharedVariable
+compile_ops.register(GpuArrayType, "theano_ng.gpuarray.native.shape:")
+
+notset = object()
+
+
+def gpuarray_shared_constructor(
+    value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None, target=notset
+):
+    """Make a shared variable on a device; see `shared`.
+
+    Parameters
+    ----------
+    value : ndarray or GpuArray
+    name : str, optional
+    strict, allow_downcast
+        How values set later are converted; see `GpuArrayType.filter`.
+    borrow : bool
+        Keep a GpuArray itself, not a copy.
+    broadcastable : sequence of bool, optional
+        All False by default: the value may be replaced by one of another shape.
+    target : hashable
+        The context. Unless it is given: that of a GpuArray, else None, where only arrays go that `move_to_gpu` lets go.
+
+    Raises
+    ------
+    TypeError
+        When the value is not for a device: so that `shared` asks the next constructor.
+    ContextNotDefined
+        When `target` names no context.
+    """
+    if target == "cpu":
+        raise TypeError("gpuarray_shared_constructor makes shared variables on devices, not for target 'cpu'")
+    on_device = isinstance(value, pygpu.GpuArray)
+    if not on_device and not isinstance(value, np.ndarray):
+        raise TypeError("Expected a numpy.ndarray or a GpuArray, got %s" % type(value))
+    if not on_device and not gpu_supported(value):
+        raise TypeError("arrays of dtype %s are not moved to devices" % value.dtype)
+    if target is notset:
+        if on_device:
+            target = _name_for_ctx(value.context)
+        elif not move_to_gpu(value):
+            raise TypeError("single numbers are not moved to a device unless a target is given")
+        else:
+            target = None
+            if target not in list_contexts():
+                raise TypeError("there is no context None, so a target is needed")
+    if broadcastable is None:
+        broadcastable = (False,) * value.ndim
+    type_ = GpuArrayType(value.dtype, broadcastable, context_name=target)
+    if on_device:
+        value = pygpu.array(value, copy=not borrow, context=type_.context)
+    else:
+        value = pygpu.array(value, dtype=type_.dtype, context=type_.context)
+    variable = GpuArraySharedVariable(type=type_, value=value, name=name, strict=strict, allow_downcast=allow_downcast)
+    if on_device:
+        variable.get_value_return_ndarray = False
+    return variable
+
+
+def shared_on_target(
+    value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None, target=notset
+):
+    """`gpuarray_shared_constructor` for programs that keep their values on the host (`config.init_gpu_device`): only with a target, or a GpuArray."""
+    if target is notset and not isinstance(value, pygpu.GpuArray):
+        raise TypeError("shared variables are on the host unless a target is given")
+    return gpuarray_shared_constructor(value, name, strict, allow_downcast, borrow, broadcastable, target)
+
+
+# ---- pickles ----
+
+
+def GpuArray_pickler(cnda):
+    """For `copyreg`: an array as one of the host, with the name of its context."""
+    return GpuArray_unpickler, (np.asarray(cnda), _name_for_ctx(cnda.context))
+
+
+def GpuArray_unpickler(npa, ctx_name):
+    """The array of a pickle, on the device of that context; or on the host, with `config.experimental.unpickle_gpu_on_cpu`, when there is none."""
+    if config.experimental.unpickle_gpu_on_cpu and ctx_name not in list_contexts():
+        return npa
+    if ctx_name not in list_contexts():
+        raise ContextNotDefined(
+            "the pickle holds an array of context %r, which is not defined here; there are: %s. Define it by the flag device or contexts, or set"
+            " experimental.unpickle_gpu_on_cpu=True to get arrays of the host"
+            % (ctx_name, ", ".join(map(repr, list_contexts())) or "none")
+        )
+    return pygpu.array(npa, context=get_context(ctx_name))
+
+
+copyreg.pickle(pygpu.GpuArray, GpuArray_pickler, GpuArray_unpickler)
+register_device_arrays(pygpu.GpuArray, lambda a: _name_for_ctx(a.context), GpuArray_unpickler)
+
+
+def _is_on_device(a):
+    return isinstance(a, pygpu.GpuArray)
+
+
+register_may_share_memory(_is_on_device, pygpu.may_share_memory)
+
+
+# ---- contexts as parameters of Ops ----
+
+
+class GpuContextType(Type):
+    """Type of contexts, for the params of Ops (`params_type`); not for variables of graphs. In C: ``PyGpuContextObject *``."""
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash(type(self))
+
+    def __repr__(self):
+        return "GpuContextType"
+
+    __str__ = __repr__
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        if not isinstance(data, pygpu.GpuContext):
+            raise TypeError("expected a GpuContext, got %s" % type(data).__name__)
+        return data
+
+    @staticmethod
+    def values_eq(a, b):
+        return a is b
+
+    def c_declare(self, name, sub, check_input=True):
+        return "PyGpuContextObject *%s;\n" % name
+
+    def c_init(self, name, sub):
+        return "%s = NULL;\n" % name
+
+    def c_extract(self, name, sub, check_input=True):
+        check = ""
+        if check_input:
+            check = """
+        if (!PyGpuContext_Check(py_%(name)s)) {
+            PyErr_SetString(PyExc_TypeError, "expected a GpuContext");
+            %(fail)s
+        }
+            """
+        return self.c_init(name, sub) + (
+            check
+            + """
+        %(name)s = (PyGpuContextObject *)py_%(name)s;
+        Py_INCREF(%(name)s);
+        """
+        ) % dict(name=name, fail=sub["fail"])
+
+    def c_cleanup(self, name, sub):
+        return "Py_XDECREF(%s);\n" % name
+
+    def c_init_code(self):
+        return ["import_pygpu__gpuarray();"]
+
+    def c_headers(self):
+        return ["<gpuarray_api.h>"]
+
+    def c_header_dirs(self):
+        return [INCLUDE]
+
+    def c_code_cache_version(self):
+        return (1, header_version())
+
+
+gpu_context_type = GpuContextType()

@@ -11,6 +11,7 @@ and Python have lost since, if asked to (`removed`).
 """
 
 import contextlib
+import importlib
 import importlib.machinery
 import logging
 import os
@@ -21,6 +22,9 @@ import theano_ng
 __all__ = ["folder_for_processes", "install", "installed", "uninstall"]
 
 SERVED = "theano"
+
+# What programs import beside it, where it is not installed -> what is served.
+BESIDE = {"pygpu": "theano_ng.gpuarray.pygpu"}
 
 _former = None
 """What stood in ``sys.modules`` under the name that is served now, and the loggers; None while nothing is installed."""
@@ -47,13 +51,23 @@ class Loggers(dict):
 
 
 class Finder:
-    """Finds `theano` itself, should a program have taken it out of ``sys.modules``; modules below it are found by `moved.ServedModules`."""
+    """Finds `theano` itself, should a program have taken it out of ``sys.modules``; modules below it are found by `moved.ServedModules`.
+
+    Finds the packages of `BESIDE` too, and what is below them, where there are no others of these names.
+    """
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
         if fullname == SERVED:
             return importlib.machinery.ModuleSpec(fullname, Finder, is_package=True)
-        return None
+        package, dot, _ = fullname.partition(".")
+        if package not in BESIDE:
+            return None
+        if dot:
+            served = getattr(sys.modules.get(package), "__name__", None) == BESIDE[package]
+        else:
+            served = importlib.machinery.PathFinder.find_spec(package) is None
+        return importlib.machinery.ModuleSpec(fullname, Finder, is_package=not dot) if served else None
 
     @staticmethod
     def find_distributions(context):
@@ -68,7 +82,11 @@ class Finder:
     @staticmethod
     def exec_module(module):
         # The import system returns what stands here afterwards.
-        sys.modules[SERVED] = theano_ng
+        name = module.__spec__.name
+        package = name.partition(".")[0]
+        sys.modules[name] = (
+            theano_ng if name == SERVED else importlib.import_module(BESIDE[package] + name[len(package) :])
+        )
 
 
 def _distribution():
@@ -107,7 +125,8 @@ def _is_served(name):
 def install(force=False):
     """Let ``import theano``, and all modules below it, give those of this package: the same objects.
 
-    Imports of any kind find them, and so do pickles. Loggers of `theano` are this package's. Nothing happens when it is installed already.
+    Imports of any kind find them, and so do pickles. Loggers of `theano` are this package's. ``import pygpu`` gives `theano_ng.gpuarray.pygpu` where pygpu
+    is not installed. Nothing happens when it is installed already.
 
     Parameters
     ----------
@@ -150,8 +169,9 @@ def uninstall():
         return
     modules, loggers = _former
     _former = None
-    for name in [name for name in sys.modules if _is_served(name)]:
-        del sys.modules[name]
+    for name, module in list(sys.modules.items()):
+        if _is_served(name) or name.partition(".")[0] in BESIDE and _is_ours(module):
+            del sys.modules[name]
     sys.modules.update(modules)
     sys.meta_path.remove(Finder)
     manager = logging.Logger.manager

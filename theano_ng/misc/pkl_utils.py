@@ -11,6 +11,7 @@ import zipfile
 from collections import defaultdict
 from contextlib import closing, contextmanager
 from pickle import DEFAULT_PROTOCOL, HIGHEST_PROTOCOL  # noqa: F401  (classic names of this module)
+from urllib.parse import quote, unquote
 
 import numpy as np
 
@@ -212,23 +213,46 @@ class PersistentNdarrayID:
             return self._write(obj, lambda f: np.lib.format.write_array(f, obj, allow_pickle=False))
         return None
 
-    def _write(self, obj, write):
+    def _write(self, obj, write, kind="ndarray"):
         if id(obj) not in self.seen:
             name = self._resolve_name(obj)
             zipadd(write, self.zip_file, name)
-            self.seen[id(obj)] = ("ndarray.%s" % name, obj)
+            self.seen[id(obj)] = ("%s.%s" % (kind, name), obj)
         return self.seen[id(obj)][0]
+
+
+_devices = []  # (class, place, array): of the arrays of devices, when there are any
+
+
+def register_device_arrays(cls, place, array):
+    """Teach archives a class of arrays on devices.
+
+    Parameters
+    ----------
+    cls : type
+    place : callable
+        ``place(value)``: where one is; None, or a string.
+    array : callable
+        ``array(ndarray, place)``: one of the same elements there.
+    """
+    _devices.append((cls, place, array))
 
 
 class PersistentGpuArrayID(PersistentNdarrayID):
     """Writes arrays, those of a device as NumPy arrays too.
 
-    An object is a device's array when it has a method `__array__` and a device `context`; loading gives a NumPy array.
+    Loading puts them on the device of the same context again, as `pickle` does.
     """
 
     def __call__(self, obj):
-        if not isinstance(obj, (np.ndarray, type)) and hasattr(obj, "context") and hasattr(obj, "__array__"):
-            return self._write(obj, lambda f: np.lib.format.write_array(f, np.asarray(obj), allow_pickle=False))
+        for cls, place, _ in _devices:
+            if isinstance(obj, cls):
+                where = place(obj)
+                # Parts of the text are separated by dots.
+                kind = "gpuarray" if where is None else "gpuarray:" + quote(where, safe="").replace(".", "%2E")
+                return self._write(
+                    obj, lambda f: np.lib.format.write_array(f, np.asarray(obj), allow_pickle=False), kind
+                )
         return super().__call__(obj)
 
 
@@ -310,13 +334,17 @@ class PersistentNdarrayLoad:
 
     def __call__(self, persid):
         array_type, _, name = persid.partition(".")
+        array_type, colon, where = array_type.partition(":")
         if array_type not in ("ndarray", "gpuarray"):
             raise pickle.UnpicklingError(
                 "unknown kind of array %r in the archive; load it with the matching persistent_load" % (persid,)
             )
         if name not in self.cache:
             with self.zip_file.open(name) as member:
-                self.cache[name] = np.lib.format.read_array(io.BytesIO(member.read()), allow_pickle=False)
+                value = np.lib.format.read_array(io.BytesIO(member.read()), allow_pickle=False)
+            for _, _, array in _devices if array_type == "gpuarray" else ():
+                value = array(value, unquote(where) if colon else None)
+            self.cache[name] = value
         return self.cache[name]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from theano_ng.gof.link_errors import raise_with_op, with_text
 from theano_ng.tensor.native.alloc import empty
+from theano_ng.tensor.type import TensorType
 
 # How many steps the machine does before a kernel with arrays is compiled: that takes as long as it saves in so many.
 HOT_STEPS = 50000
@@ -89,27 +90,26 @@ def run(op, step, arguments, cells):
     check_lengths(op, n_steps, arguments)
     sequences, shared = op.outer_seqs(arguments), op.outer_shared(arguments)
     given = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
+    kinds = op.output_types[op.n_states : op.n_outs]
     states = [b if i in op.destroy_map else b.copy() for i, b in enumerate(given)]
     leads = [op.lead(i) for i in range(op.n_states)]
     results, lengths, others = [None] * op.n_nit_sot, op.outer_nitsot(arguments), op.outer_non_seqs(arguments)
     done = 0
     while done < n_steps:
         rows = [
-            (np.copy if overwritten(op, i, tap, len(state)) else np.asarray)(
-                state[(leads[i] + done + tap) % len(state)]
-            )
+            row(state, (leads[i] + done + tap) % len(state), overwritten(op, i, tap, len(state)))
             for i, state in enumerate(states)
             for tap in op.tap_array[i]
         ]
-        # Arrays also where rows are numbers. What the step hands out may be a view of what it is given.
-        inputs = [*(s[done, ...] for s in sequences), *rows, *shared, *others]
+        # What the step hands out may be a view of what it is given.
+        inputs = [*(row(s, done) for s in sequences), *rows, *shared, *others]
         try:
             outputs = step(inputs)
         except Exception as failure:
             raise_in_step(op, done, failure)
         for i, value in enumerate(op.inner_nitsot_outs(outputs)):
             if results[i] is None:
-                results[i] = result_buffer(lengths[i], *row_of(value))
+                results[i] = buffer_of(kinds[i], lengths[i], value)
             if len(results[i]):
                 assign(op, results[i], done % len(results[i]), value, op.n_states + i)
         written = iter(outputs)
@@ -128,6 +128,12 @@ def run(op, step, arguments, cells):
     for cell, value in zip(cells[op.n_outs :], shared):
         cell[0] = value if done else own(value)
     return done
+
+
+def row(buffer, place, copied=False):
+    """A row, as an array also where rows are numbers: a view, or a copy."""
+    view = buffer[place, ...]
+    return view.copy() if copied else view
 
 
 def overwritten(op, state, tap, length):
@@ -171,18 +177,20 @@ def no_rows(op, i, arguments):
         The values of the outer inputs.
     """
     kind = op.output_types[op.n_states + i]
-    given = [np.zeros(np.shape(s)[1:], np.asarray(s).dtype) for s in op.outer_seqs(arguments)]
+    buffers = op.outer_seqs(arguments)
     for buffer, taps in zip(arguments[1 + op.n_seqs :], op.tap_array):
-        given += [np.zeros(buffer.shape[1:], buffer.dtype) for _ in taps]
+        buffers += [buffer] * len(taps)
+    given = [v.type.value_zeros(np.shape(buffer)[1:]) for v, buffer in zip(op.inputs, buffers)]
     shape = op.inner_graph.shape_of_result(
         op.n_outputs_before_results + i, given + op.outer_shared(arguments) + op.outer_non_seqs(arguments)
     )
-    return np.empty((0, *shape), kind.dtype)
+    return kind.value_zeros((0, *shape))
 
 
 def row_of(value):
     """The shape and the dtype of a step's result."""
-    value = np.asarray(value)
+    if not hasattr(value, "dtype"):
+        value = np.asarray(value)
     return value.shape, value.dtype
 
 
@@ -226,6 +234,23 @@ def result_buffer(rows, shape, dtype, old=None):
     if type(old) is np.ndarray and old.shape == shape and old.dtype == dtype and old.flags.carray and old.flags.owndata:
         return old
     return empty(shape, dtype)
+
+
+def buffer_of(kind, rows, value):
+    """A buffer for the results of all steps, where values of the type are: on the host, or on a device.
+
+    Parameters
+    ----------
+    kind : Type
+        Of the buffer.
+    rows : int
+    value : array_like
+        The first of the results.
+    """
+    shape, dtype = row_of(value)
+    if isinstance(kind, TensorType):
+        return result_buffer(rows, shape, dtype)
+    return kind.value_zeros((int(rows), *shape))
 
 
 def assign(op, buffer, place, value, number):

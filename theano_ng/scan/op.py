@@ -12,8 +12,9 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
 from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import MissingGXX, has_kernel, load_kernels
+from theano_ng.gof.compiler import MissingGXX, has_kernel
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import obtain_kernels
 from theano_ng.gof.op import Op, ops_with_inner_function
 from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.vm import CVM, VM_Linker
@@ -65,6 +66,9 @@ class StepGraph(InnerGraph):
         return self.makers[key]
 
     def _make_maker(self, mode, profile):
+        if not self.arguments["gpua"] and any(rule.name == "gpuarray_opt" for rule in mode.optimizer):
+            # Rows would be transferred to a device and back in each step.
+            mode = mode.excluding("gpuarray")
         if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
             mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
         name = self.arguments["name"]
@@ -115,8 +119,8 @@ class StepGraph(InnerGraph):
         maker = self.maker()
         if maker not in self.kernels:
             found = None
-            if config.cxx and not maker.profile:
-                found = loop_kernel(op, maker.fgraph) or array_kernel(op, maker.fgraph)
+            if not maker.profile and not op.gpua:
+                found = loop_kernel(op, maker.fgraph) or (array_kernel(op, maker.fgraph) if config.cxx else None)
             self.kernels[maker] = found
         return self.kernels[maker]
 
@@ -133,7 +137,7 @@ class Scan(Derivatives, Groups, Op):
     info : dict
         ``n_seqs``, ``n_mit_mot``, ``n_mit_mot_outs``, ``n_mit_sot``, ``n_sit_sot``, ``n_shared_outs``, ``n_nit_sot``, ``tap_array``,
         ``mit_mot_out_slices`` and ``as_while``: see `Groups`. Further ``truncate_gradient`` (int; -1: all steps), ``name`` (str or None),
-        ``mode``, ``profile`` (bool or str; `config.profile` asks for it too), ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool), and ``destroy_map`` (dict: outer output
+        ``mode``, ``profile`` (bool or str; `config.profile` asks for it too), ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool: steps run on a device), and ``destroy_map`` (dict: outer output
         -> outer inputs that it overwrites).
     typeConstructor : callable, optional
         ``typeConstructor(broadcastable=, dtype=)``: the type of outer outputs; of tensors by default.
@@ -150,12 +154,12 @@ class Scan(Derivatives, Groups, Op):
         self.strict = info.get("strict", False)
         self.gpua = info.get("gpua", False)
         self.destroy_map = dict(info.get("destroy_map", ()))
-        arguments = {"mode": self.mode, "allow_gc": self.allow_gc, "profile": self.profile, "name": self.name}
+        arguments = {"mode": self.mode, "allow_gc": self.allow_gc, "profile": self.profile, "name": self.name, "gpua": self.gpua}
         self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], arguments)
         self.n_others = len(self.inner_non_seqs(inputs))
-        make_type = typeConstructor or (
-            lambda broadcastable, dtype: TensorType(broadcastable=broadcastable, dtype=dtype)
-        )
+        if typeConstructor is not None:
+            self.info["type_constructor"] = typeConstructor  # for loops that are made of this one
+        make_type = self.info.get("type_constructor", TensorType)
         # The first of the inner outputs that are written to each buffer; results follow.
         firsts = accumulate((len(taps) for taps in self.mitmot_out_taps()), initial=0)
         written = [outputs[first] for first in list(firsts)[:-1]]
@@ -269,17 +273,17 @@ class Scan(Derivatives, Groups, Op):
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
-        if impl == "py" or not self.runs_in_c():
+        if impl == "py" or self.gpua or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
-        kernel, address = self.inner_graph.kernel(self), 0
+        kernel, loaded = self.inner_graph.kernel(self), None
         if kernel is not None and self.starts_with(kernel):
             try:
-                (address,) = load_kernels((kernel.kernel,))
+                (loaded,) = obtain_kernels((kernel.kernel,))
             except MissingGXX:
                 kernel = None
         maker = self.inner_graph.maker()
-        thunk = LoopThunk(self, maker.linker, inputs, outputs, kernel, address, maker.profile or None)
+        thunk = LoopThunk(self, maker.linker, inputs, outputs, kernel, loaded, maker.profile or None)
         if compute_map is not None:
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk

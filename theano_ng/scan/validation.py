@@ -82,9 +82,9 @@ def fit_inputs(op, inputs):
 def _fit(op, given, inner, n_leading):
     """An outer input in a type with `n_leading` dimensions before those of the inner variable."""
     kind, wanted = given.type, inner.type
-    if not isinstance(wanted, TensorType):
+    if not hasattr(wanted, "broadcastable"):
         return given if kind == wanted else wanted.filter_variable(given)
-    if not isinstance(kind, TensorType) or kind.ndim != wanted.ndim + n_leading:
+    if type(kind) is not type(wanted) or kind.ndim != wanted.ndim + n_leading:
         raise TypeError(
             "Argument %s of type %s given to scan node does not match its correspondance %s: in the loop %s it stands for %s of type %s"
             % (given, kind, inner, op.name, "the rows of a variable" if n_leading else "a variable", wanted)

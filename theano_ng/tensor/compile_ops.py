@@ -9,29 +9,35 @@ from theano_ng.tensor.type import TensorType
 _FAMILY = "theano_ng.tensor.native.shape:"
 
 
-def _fixed(name):
-    code = NativeCode(_FAMILY + name)
+def _fixed(name, family=_FAMILY):
+    code = NativeCode(family + name)
     return lambda op, node: code
 
 
-def _rebroadcast(op, node):
-    return NativeCode(_FAMILY + "rebroadcast", axes=[axis for axis, flag in op.axis.items() if flag])
+def register(type_class, family=_FAMILY):
+    """Give the Ops of `compile.ops` their native code for a Type class.
 
+    Parameters
+    ----------
+    type_class : class
+    family : str
+        ``"module:"`` of the functions `deep_copy`, `shape`, `shape_i`, `specify_shape` and `rebroadcast`; those for NumPy arrays unless it is given.
+    """
 
-def _shape_i(op, node):
-    return NativeCode(_FAMILY + "shape_i", axis=op.i)
+    def rebroadcast(op, node):
+        return NativeCode(family + "rebroadcast", axes=[axis for axis, flag in op.axis.items() if flag])
 
+    def shape_i(op, node):
+        return NativeCode(family + "shape_i", axis=op.i)
 
-def register(type_class):
-    """Give the Ops of `compile.ops` their native code for a Type class whose values are NumPy arrays."""
     for op_class, make in (
         (ops.ViewOp, _fixed("view")),
         (ops.OutputGuard, _fixed("view")),
-        (ops.DeepCopyOp, _fixed("deep_copy")),
-        (ops.Shape, _fixed("shape")),
-        (ops.Shape_i, _shape_i),
-        (ops.SpecifyShape, _fixed("specify_shape")),
-        (ops.Rebroadcast, _rebroadcast),
+        (ops.DeepCopyOp, _fixed("deep_copy", family)),
+        (ops.Shape, _fixed("shape", family)),
+        (ops.Shape_i, shape_i),
+        (ops.SpecifyShape, _fixed("specify_shape", family)),
+        (ops.Rebroadcast, rebroadcast),
     ):
         register_native_code(op_class, type_class, make)
 

@@ -15,6 +15,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import Apply, Mode, Op, config, function
+from theano_ng.configdefaults import default_cxx
 from theano_ng.configparser import TheanoConfigError, change_flags
 from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gof.optdb import Query
@@ -433,9 +434,8 @@ class NewProcesses(unittest.TestCase):
                 ok=False,
                 THEANO_FLAGS="blas.ldflags=-lno_such_blas,base_compiledir=" + folder,
             )
-            self.assertRegex(
-                error, r"blas.ldflags='-lno_such_blas' does not give a BLAS \(.*cannot find -lno_such_blas"
-            )
+            reason = "cannot find -lno_such_blas" if default_cxx() else "no C.. compiler"
+            self.assertRegex(error, r"blas.ldflags='-lno_such_blas' does not give a BLAS \(.*" + reason)
 
     def test_another_blas(self):
         from theano_ng.gof.compiler import GCC_compiler
@@ -564,25 +564,8 @@ class NewProcesses(unittest.TestCase):
     def test_devices_and_default_rules(self):
         show = "import theano_ng as t; c = t.config; print(c.device)"
         self.assertIn(
-            "device=cuda0: no GPU can be used, and force_device is True",
-            run(show, ok=False, THEANO_FLAGS="device=cuda0,force_device=1"),
-        )
-        self.assertIn(
             "init_gpu_device=cuda needs device=cpu",
             run(show, ok=False, THEANO_FLAGS="device=cuda0,init_gpu_device=cuda"),
-        )
-        self.assertIn(
-            "device=cuda: no GPU can be used; computations run on the CPU",
-            run(
-                """
-            import warnings
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter('always')
-                import theano_ng
-            print(*[w.message for w in caught])
-            """,
-                THEANO_FLAGS="device=cuda",
-            ),
         )
         text = run(
             """

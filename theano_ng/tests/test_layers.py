@@ -18,19 +18,19 @@ FLOORS = (
     (
         "ground",
         "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"
-        " gpuarray.device",
+        " misc.may_share_memory",
     ),
     ("flags", "configparser configdefaults misc.safe_asarray"),
     (
         "texts and graphs",
         "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
-        " gof.graph gof.traces gof.clients gof.sched gof.progress",
+        " gof.graph gof.traces gof.clients gof.sched gof.progress gof.later",
     ),
     (
         "types and graphs that change",
         "gof.type gof.null_type gof.params_type gof.derivative gof.toolbox gof.fg gof.unpicklable",
     ),
-    ("compilers and caches", "gof._native gof.codegen.modulecode gof.compiler gof.callcache"),
+    ("compilers and caches", "gof._native gof.codegen.modulecode gof.compiler gof.callcache gpuarray.device"),
     ("Ops", "gof.native_words gof.native gof.op gof.differentiate"),
     ("rewriting", "gof._destroyhandler gof.destroy gof.rewriting gof.optdb"),
     ("linkers and machines", "gof.program gof.link_errors gof.link gof.codegen gof._cvm gof.lazylinker_c gof.vm"),
@@ -64,6 +64,9 @@ FLOORS = (
     ("tensors", "tensor"),
     ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan sparse"),
+    ("arrays on devices", "gpuarray.pygpu gpuarray.contexts gpuarray.type gpuarray.kernels gpuarray.native"),
+    ("Ops on devices", "gpuarray"),
+    ("rules of devices", "gpuarray.opt"),
     ("the package", " "),
     ("tools", "audit d3viz legacy misc tests"),
 )

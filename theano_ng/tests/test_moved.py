@@ -114,11 +114,11 @@ class TestMoved(unittest.TestCase):
             spec = importlib.util.spec_from_file_location("theano_ng.moved", %r)
             moved = sys.modules["theano_ng.moved"] = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(moved)
-            del moved.MISSING["GPU arrays"]
-            chapter = sys.modules["theano_ng.gpuarray"] = types.ModuleType("theano_ng.gpuarray")
+            del moved.MISSING["cuDNN"]
+            chapter = sys.modules["theano_ng.gpuarray.dnn"] = types.ModuleType("theano_ng.gpuarray.dnn")
             import theano_ng as theano
-            from theano_ng import gpuarray
-            print(gpuarray is chapter, theano.gpuarray is chapter, "gpuarray" in dir(theano))
+            from theano_ng.gpuarray import dnn
+            print(dnn is chapter, theano.gpuarray.dnn is chapter, "dnn" in dir(theano.gpuarray))
             print(hasattr(theano, "no_such_chapter"))
             """
         code = textwrap.dedent(code) % theano_ng.moved.__file__

@@ -11,19 +11,20 @@
 #define local_barrier() __syncthreads()
 #define GA_WARP_SIZE 32
 
-/* Threads and groups: number, and how many there are. */
+/* Threads and groups: number, and how many there are. Those of groups have 64 bits, as in OpenCL: numbers of elements that are computed from them may
+ * be above 2^32. */
 #define LID_0 threadIdx.x
 #define LID_1 threadIdx.y
 #define LID_2 threadIdx.z
 #define LDIM_0 blockDim.x
 #define LDIM_1 blockDim.y
 #define LDIM_2 blockDim.z
-#define GID_0 blockIdx.x
-#define GID_1 blockIdx.y
-#define GID_2 blockIdx.z
-#define GDIM_0 gridDim.x
-#define GDIM_1 gridDim.y
-#define GDIM_2 gridDim.z
+#define GID_0 ((size_t)blockIdx.x)
+#define GID_1 ((size_t)blockIdx.y)
+#define GID_2 ((size_t)blockIdx.z)
+#define GDIM_0 ((size_t)gridDim.x)
+#define GDIM_1 ((size_t)gridDim.y)
+#define GDIM_2 ((size_t)gridDim.z)
 
 /* Local memory whose size the launch says: the first after the last parameter, without a comma, the second at the beginning of the body. */
 #define GA_DECL_SHARED_PARAM(type, name)
@@ -41,7 +42,7 @@ typedef unsigned long long ga_ulong;
 typedef float ga_float;
 typedef double ga_double;
 typedef size_t ga_size;
-typedef decltype((char *)0 - (char *)0) ga_ssize;
+typedef ptrdiff_t ga_ssize;
 /* Members x, y. */
 typedef float2 ga_cfloat;
 typedef double2 ga_cdouble;

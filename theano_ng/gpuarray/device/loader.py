@@ -76,9 +76,7 @@ def nvrtc():
     if "nvrtc" in _given:
         return _given["nvrtc"]
     driver = _driver_version()
-    found = {version: nvidia("nvrtc", version) for version in NVRTC_VERSIONS}
-    fitting = [path for version, path in found.items() if path and (driver is None or version <= driver)]
-    return next(iter(fitting + [path for path in found.values() if path]), None)
+    return nvidia("nvrtc", sorted(NVRTC_VERSIONS, key=lambda version: driver is not None and version > driver))
 
 
 def _driver_version():
@@ -93,30 +91,37 @@ def _driver_version():
     return version.value // 1000 if status == 0 else None
 
 
-def nvidia(name, version):
+def nvidia(name, versions):
     """A library of CUDA's, ``lib<name>.so.<version>``.
 
-    Wheels come first, for they are made for this program and the version of each is known. Where there are none, `cuda-pathfinder` knows the places of
-    conda and of NVIDIA's installers.
+    Wheels come first, for they are made for this program and the version of each is known. Where there are none, `cuda-pathfinder` knows the
+    places of conda and of NVIDIA's installers.
+
+    Parameters
+    ----------
+    name : str
+        Such as "nvrtc" or "cublas".
+    versions : sequence of int
+        Major versions; the first whose wheel is installed is taken.
 
     Returns
     -------
     str or None
     """
-    file = "lib%s.so.%d" % (name, version)
-    for folder in _package_folders("nvidia"):
-        # nvidia/cuda_nvrtc/lib of CUDA 12, nvidia/cu13/lib since 13
-        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*", "lib", file))):
-            return path
+    for version in versions:
+        for folder in _package_folders("nvidia"):
+            # nvidia/cuda_nvrtc/lib of CUDA 12, nvidia/cu13/lib since 13
+            pattern = os.path.join(glob.escape(folder), "*", "lib", "lib%s.so.%d" % (name, version))
+            for path in sorted(glob.glob(pattern)):
+                return path
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
     except ImportError:
         return None
     try:
-        path = load_nvidia_dynamic_lib(name).abs_path
+        return load_nvidia_dynamic_lib(name).abs_path
     except Exception:  # its own class, or that of a library that is broken: there is none for us
         return None
-    return path if path and os.path.basename(path).startswith(file) else None
 
 
 @functools.cache

@@ -456,8 +456,10 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     }
     else {
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
-        const char *texts[2] = {own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
-        program = cl.clCreateProgramWithSource(d->context, 2, texts, NULL, &status);
+        /* Kernels may be loops over neighbours there, which the compiler vectorises. */
+        const char *kind = opencl_number(d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
+        const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
+        program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
         free(own);
         if (program == NULL)
             return opencl_failed(d, status, "clCreateProgramWithSource");
@@ -511,14 +513,14 @@ static int opencl_fence(device *first, device *waiting)
 {
     opencl_device *a = (opencl_device *)first, *b = (opencl_device *)waiting;
     cl_event event;
-    CHECK(a, cl.clEnqueueMarkerWithWaitList(a->queue, 0, NULL, &event), "clEnqueueMarkerWithWaitList");
+    CHECK(b, cl.clEnqueueMarkerWithWaitList(a->queue, 0, NULL, &event), "clEnqueueMarkerWithWaitList");
     cl_int status;
     if (a->context == b->context)
         status = cl.clEnqueueBarrierWithWaitList(b->queue, 1, &event, NULL);
     else /* events are of one context: this waits */
         status = cl.clWaitForEvents(1, &event);
     cl.clReleaseEvent(event);
-    CHECK(a, status, "waiting for another device");
+    CHECK(b, status, "waiting for another device");
     return GA_NO_ERROR;
 }
 

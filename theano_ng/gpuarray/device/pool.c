@@ -38,6 +38,7 @@ struct block {
     struct block *left, *right; /* of the treap; `right` is also the next on a shelf, or of the spare records */
     uint32_t priority;
     uint8_t state, heap;
+    uint8_t owns;               /* `memory` is the block's, not that of the segment, which is the block as a whole */
 };
 
 struct segment {
@@ -109,12 +110,11 @@ static struct block *block_new(struct pool *pool, struct segment *segment, size_
     return block;
 }
 
-/* A block that is a whole segment has the memory of the segment. */
 static void block_drop_memory(struct pool *pool, struct block *block)
 {
-    if (block->memory && block->memory != block->segment->memory)
+    if (block->owns)
         pool->context->table->release(pool->context->device, block->memory, 1);
-    block->memory = 0;
+    block->memory = block->owns = 0;
 }
 
 static void block_forget(struct pool *pool, struct block *block)
@@ -356,12 +356,16 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
 {
     struct block *found = heap_find(pool, SMALL_HEAP, size);
     if (!found) {
-        struct block *chunk;
-        int code = large_block(pool, CHUNK, &chunk);
-        if (code == GA_MEMORY_ERROR)
-            code = large_block(pool, size, &chunk);
-        if (code != GA_NO_ERROR)
-            return code;
+        struct block *chunk = heap_find(pool, LARGE_HEAP, CHUNK);
+        if (!chunk && (chunk = heap_find(pool, LARGE_HEAP, size))) /* a smaller one will do before the device is asked */
+            chunk = heap_take(pool, chunk, chunk->size);
+        else {
+            int code = large_block(pool, CHUNK, &chunk);
+            if (code == GA_MEMORY_ERROR)
+                code = large_block(pool, size, &chunk);
+            if (code != GA_NO_ERROR)
+                return code;
+        }
         found = block_new(pool, chunk->segment, chunk->offset, chunk->size, SMALL_HEAP);
         if (!found) {
             heap_put(pool, chunk);
@@ -375,7 +379,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* A segment with nothing else, of a pool that keeps nothing. */
+/* A segment with nothing else, of a pool that keeps nothing. It is as long as was asked for, so that tools which look for accesses outside of memory
+ * (compute-sanitizer, Oclgrind) see them. */
 static int whole_block(struct pool *pool, size_t size, struct block **block)
 {
     int code = segment_new(pool, size, block);
@@ -388,8 +393,6 @@ static int whole_block(struct pool *pool, size_t size, struct block **block)
 
 static int find_block(struct pool *pool, size_t size, struct block **block)
 {
-    if (!pool->keeps)
-        return whole_block(pool, size, block);
     return size <= SMALL ? small_block(pool, size, block) : large_block(pool, size, block);
 }
 
@@ -404,7 +407,11 @@ static int block_make_memory(struct pool *pool, struct block *block)
         return GA_NO_ERROR;
     }
     gpucontext *context = pool->context;
-    return context->table->alloc(context->device, segment->memory, block->offset, block->size, &block->memory);
+    int code = context->table->alloc(context->device, segment->memory, block->offset, block->size, &block->memory);
+    block->owns = code == GA_NO_ERROR;
+    if (code != GA_NO_ERROR)
+        block->memory = 0;
+    return code;
 }
 
 static void largest_of(const struct pool *pool, size_t *largest, size_t *pieces)
@@ -469,6 +476,10 @@ int pool_alloc(gpucontext *context, size_t size, gpudata *data)
         shelf->first = block->right;
         return give(pool, block, data);
     }
+    if (!pool->keeps) {
+        int code = whole_block(pool, size ? size : 1, &block);
+        return code == GA_NO_ERROR ? give(pool, block, data) : code == GA_MEMORY_ERROR ? out_of_memory(pool, size) : code;
+    }
     shelves_clear(pool);
     int code = find_block(pool, whole, &block);
     if (code == GA_MEMORY_ERROR) {
@@ -529,9 +540,9 @@ void pool_trim(gpucontext *context)
 
 static int reserve(struct pool *pool, size_t size)
 {
-    size_t largest = pool->context->info.largest;
-    while (size >= pool->alignment) {
-        size_t part = largest && size > largest ? largest / pool->alignment * pool->alignment : size / pool->alignment * pool->alignment;
+    size_t most = pool->context->info.largest ? pool->context->info.largest : size;
+    for (size_t rest = size; rest >= pool->alignment;) {
+        size_t part = (rest < most ? rest : most) & ~(pool->alignment - 1);
         struct block *block;
         int code = part ? segment_new(pool, part, &block) : GA_MEMORY_ERROR;
         if (code == GA_MEMORY_ERROR)
@@ -539,7 +550,7 @@ static int reserve(struct pool *pool, size_t size)
         if (code != GA_NO_ERROR)
             return code;
         heap_add(pool, block);
-        size -= part;
+        rest -= part;
     }
     return GA_NO_ERROR;
 }
@@ -572,7 +583,7 @@ void pool_close(gpucontext *context)
         return;
     for (struct slab *slab = pool->slabs; slab; slab = slab->next)
         for (int i = 0; i < RECORDS; ++i)
-            if (slab->blocks[i].memory)
+            if (slab->blocks[i].owns)
                 block_drop_memory(pool, &slab->blocks[i]);
     for (struct segment *segment = pool->segments, *next; segment; segment = next) {
         next = segment->next;

@@ -45,7 +45,11 @@ class ProgramCache:
                 content = file.read()
         except OSError:
             return None
-        head, digest, binary = content[: len(_FORMAT)], content[len(_FORMAT) : len(_FORMAT) + 32], content[len(_FORMAT) + 32 :]
+        head, digest, binary = (
+            content[: len(_FORMAT)],
+            content[len(_FORMAT) : len(_FORMAT) + 32],
+            content[len(_FORMAT) + 32 :],
+        )
         return binary if head == _FORMAT and hashlib.sha256(binary).digest() == digest else None
 
     def keep(self, parts, binary):

@@ -18,6 +18,8 @@ static struct {
     stub_state state;
     char *text;
     size_t length, room;
+    char **programs;
+    unsigned n_programs;
 } stubs[STUB_DEVICES] = {[0 ... STUB_DEVICES - 1] = {.state = {.capacity = CAPACITY, .failing_call = -1, .failing_code = GA_IMPL_ERROR}}};
 
 /* In front of each piece of memory: its size. */
@@ -56,6 +58,13 @@ void stub_reset(unsigned number)
     uint64_t held = state->held, allocated = state->allocated;
     *state = (stub_state){.held = held, .held_most = held, .allocated = allocated, .capacity = CAPACITY, .failing_call = -1, .failing_code = GA_IMPL_ERROR};
     stubs[number].length = 0;
+    while (stubs[number].n_programs)
+        free(stubs[number].programs[--stubs[number].n_programs]);
+}
+
+const char *stub_program(unsigned number, unsigned i)
+{
+    return number < STUB_DEVICES && i < stubs[number].n_programs ? stubs[number].programs[i] : NULL;
 }
 
 const char *stub_text(unsigned number)
@@ -91,6 +100,21 @@ static void note(unsigned number, const char *format, ...)
     memcpy(end, line, (size_t)length);
     memcpy(end + length, "\n", 2);
     stubs[number].length += (size_t)length + 1;
+}
+
+/* Keeps the text of a program. */
+static void note_program(unsigned number, const char *text)
+{
+    unsigned n = stubs[number].n_programs;
+    char *copy = strdup(text), **programs = realloc(stubs[number].programs, (n + 1) * sizeof *programs);
+    if (programs)
+        stubs[number].programs = programs;
+    if (!copy || !programs) {
+        free(copy);
+        return;
+    }
+    programs[n] = copy;
+    stubs[number].n_programs = n + 1;
 }
 
 #define NOTE(base, ...)                                          \
@@ -176,7 +200,7 @@ static int stub_info(device *base, device_info *info)
     info->max_groups = INT32_MAX;
     info->processors = 1;
     info->warp = 32;
-    info->has_double = info->has_half = 1;
+    info->has_double = info->has_half = info->shares_addresses = 1;
     return GA_NO_ERROR;
 }
 
@@ -278,6 +302,8 @@ static int stub_build(device *base, const char *text, int flags, const char *opt
     COUNTED(base, STUB_BUILD);
     NOT_CAPTURING(base, "building a program");
     NOTE(base, "build %s", binary ? "of a binary" : "of a text");
+    if (!binary && state_of(base)->recording)
+        note_program(stub->number, text);
     if (binary && (binary_size < sizeof MAGIC || memcmp(binary, MAGIC, sizeof MAGIC - 1) != 0))
         return device_failed(base, GA_INVALID_ERROR, "the binary of a program is not one for this device");
     if (!binary) {

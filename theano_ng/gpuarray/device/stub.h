@@ -43,6 +43,8 @@ typedef struct stub_state {
 stub_state *stub_of(unsigned number);
 /* Counts begin again at 0, limits are as at first, and the text is empty. What is held stays so. */
 void stub_reset(unsigned number);
+/* The text of the program that was built so many programs after the first, while calls were recorded; NULL: there are not so many. */
+const char *stub_program(unsigned number, unsigned i);
 /* A line for each call: "launch axpy (4) (256) 0", "write 80". */
 const char *stub_text(unsigned number);
 

@@ -71,7 +71,11 @@ def _build(context, options, group):
     for kernel in group.values():
         flags |= kernel.flags
     made = pygpu.build(
-        "\n".join([*support, *texts]), [("k_" + key, kernel.types) for key, kernel in group.items()], context, flags, options
+        "\n".join([*support, *texts]),
+        [("k_" + key, kernel.types) for key, kernel in group.items()],
+        context,
+        flags,
+        options,
     )
     _built[context].update(zip(group, made))
 

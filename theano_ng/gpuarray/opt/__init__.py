@@ -1,1 +1,20 @@
-"""..."""
+"""Rules that move graphs to devices; `databases` says in which order they apply.
+
+Every documented name is here.
+"""
+
+from theano_ng.gpuarray.opt.databases import (  # noqa: F401
+    gpu_cut_copies,
+    gpu_optimizer,
+    gpu_optimizer2,
+    gpu_seqopt,
+    op_lifter,
+    register_inplace,
+    register_opt,
+    register_opt2,
+    safe_to_cpu,
+    safe_to_gpu,
+)
+from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPU, GraphToGPUDB, InputToGpuOptimizer  # noqa: F401
+from theano_ng.gpuarray.opt.transfers import cut_gpua_constant_transfers, local_cut_gpu_transfers  # noqa: F401
+from theano_ng.gpuarray.opt import arrays, elementwise, final, indices, loops  # noqa: F401

@@ -693,6 +693,26 @@ def may_share_memory(a, b):
     return bool(GpuArray_share(&(<GpuArray>a).ga, &(<GpuArray>b).ga))
 
 
+# What `elemwise` computes; operators are of no use without it.
+_binary, _in_place, _compare, _unary, _divmod = {}, None, None, None, None
+
+
+def set_operators(binary, in_place, compare, unary, divmod_):
+    """Say what operators do; `elemwise` does."""
+    global _binary, _in_place, _compare, _unary, _divmod
+    _binary, _in_place, _compare, _unary, _divmod = binary, in_place, compare, unary, divmod_
+
+
+def _is_operand(value):
+    return isinstance(value, (GpuArray, np.ndarray, np.generic, bool, int, float, complex))
+
+
+cdef object _operate(str name, a, b):
+    if not _is_operand(a) or not _is_operand(b):
+        return NotImplemented
+    return _binary[name](a, b, a if isinstance(a, GpuArray) else b)
+
+
 class Flags:
     """`GpuArray.flags`: as attributes and as items, ``flags.c_contiguous`` or ``flags["C_CONTIGUOUS"]``."""
 
@@ -1017,6 +1037,144 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         host = np.empty(whole.shape, whole.dtype, "C" if whole.ga.flags & GA_C_CONTIGUOUS else "F")
         whole.read(host)
         return host if dtype is None else host.astype(dtype, copy=False)
+
+    # -- operators; those of two arrays take the place of NumPy's where one of them is on the host --
+
+    __array_priority__ = 1000
+    __array_ufunc__ = None
+
+    def __add__(self, other):
+        return _operate("add", self, other)
+
+    def __radd__(self, other):
+        return _operate("add", other, self)
+
+    def __iadd__(self, other):
+        return _in_place("add", self, other)
+
+    def __sub__(self, other):
+        return _operate("sub", self, other)
+
+    def __rsub__(self, other):
+        return _operate("sub", other, self)
+
+    def __isub__(self, other):
+        return _in_place("sub", self, other)
+
+    def __mul__(self, other):
+        return _operate("mul", self, other)
+
+    def __rmul__(self, other):
+        return _operate("mul", other, self)
+
+    def __imul__(self, other):
+        return _in_place("mul", self, other)
+
+    def __truediv__(self, other):
+        return _operate("truediv", self, other)
+
+    def __rtruediv__(self, other):
+        return _operate("truediv", other, self)
+
+    def __itruediv__(self, other):
+        return _in_place("truediv", self, other)
+
+    def __floordiv__(self, other):
+        return _operate("floordiv", self, other)
+
+    def __rfloordiv__(self, other):
+        return _operate("floordiv", other, self)
+
+    def __ifloordiv__(self, other):
+        return _in_place("floordiv", self, other)
+
+    def __mod__(self, other):
+        return _operate("mod", self, other)
+
+    def __rmod__(self, other):
+        return _operate("mod", other, self)
+
+    def __imod__(self, other):
+        return _in_place("mod", self, other)
+
+    def __pow__(self, other, modulo):
+        return _operate("pow", self, other)
+
+    def __rpow__(self, other, modulo):
+        return _operate("pow", other, self)
+
+    def __ipow__(self, other):
+        return _in_place("pow", self, other)
+
+    def __and__(self, other):
+        return _operate("and", self, other)
+
+    def __rand__(self, other):
+        return _operate("and", other, self)
+
+    def __iand__(self, other):
+        return _in_place("and", self, other)
+
+    def __or__(self, other):
+        return _operate("or", self, other)
+
+    def __ror__(self, other):
+        return _operate("or", other, self)
+
+    def __ior__(self, other):
+        return _in_place("or", self, other)
+
+    def __xor__(self, other):
+        return _operate("xor", self, other)
+
+    def __rxor__(self, other):
+        return _operate("xor", other, self)
+
+    def __ixor__(self, other):
+        return _in_place("xor", self, other)
+
+    def __lshift__(self, other):
+        return _operate("lshift", self, other)
+
+    def __rlshift__(self, other):
+        return _operate("lshift", other, self)
+
+    def __ilshift__(self, other):
+        return _in_place("lshift", self, other)
+
+    def __rshift__(self, other):
+        return _operate("rshift", self, other)
+
+    def __rrshift__(self, other):
+        return _operate("rshift", other, self)
+
+    def __irshift__(self, other):
+        return _in_place("rshift", self, other)
+
+    def __divmod__(self, other):
+        return _divmod(self, other, self) if _is_operand(other) else NotImplemented
+
+    def __rdivmod__(self, other):
+        return _divmod(other, self, self) if _is_operand(other) else NotImplemented
+
+    def __neg__(self):
+        return _unary("neg", self)
+
+    def __pos__(self):
+        return _unary("pos", self)
+
+    def __abs__(self):
+        return _unary("abs", self)
+
+    def __invert__(self):
+        return _unary("invert", self)
+
+    def __richcmp__(self, other, int op):
+        if not _is_operand(other):
+            return NotImplemented
+        return _compare(self, ("<", "<=", "==", "!=", ">", ">=")[op], other)
+
+    __hash__ = None
 
     # -- numbers --
 

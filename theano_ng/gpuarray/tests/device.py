@@ -1,9 +1,12 @@
-"""The device that tests compute on: OpenCL on this machine's processor, or the one that the flag device names."""
+"""The device that tests compute on: OpenCL on this machine's processor, or the one that the flag init_gpu_device names."""
 
 import os
 import unittest
 
 from theano_ng.configdefaults import config
+
+# The one that `make test-gpu` names, or that of processors.
+DEVICE = config.init_gpu_device or "opencl0:0"
 
 _opened = []
 
@@ -26,7 +29,7 @@ def context(name="test"):
         os.environ.setdefault("POCL_CACHE_DIR", os.path.join(config.compiledir, "pocl"))
         os.makedirs(os.environ["POCL_CACHE_DIR"], exist_ok=True)
         try:
-            _opened.append(pygpu.init("opencl0:0"))
+            _opened.append(pygpu.init(DEVICE))
         except pygpu.GpuArrayException as error:
             raise unittest.SkipTest("needs an OpenCL device: pip install 'theano_ng[opencl]' (%s)" % error) from None
     reg_context(name, _opened[0])

@@ -17,7 +17,7 @@ class ScanInplaceOptimizer(Optimizer):
     Parameters
     ----------
     typeInfer : callable, optional
-        The `typeConstructor` of the new Ops.
+        The `typeConstructor` of the new Ops; that of the old ones unless it is given.
     gpua_flag : bool
         Whether loops on a GPU are meant.
     """

@@ -1,0 +1,336 @@
+"""Reductions of arrays on devices by a commutative, associative scalar op: `GpuCAReduceCuda`, `GpuCAReduceCPY`."""
+
+from copy import copy
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode
+from theano_ng.gof.null_type import NullType
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.kernels.reduce import pre_code, reduce_kernels, reduce_text
+from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
+from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.reductions.careduce import CAReduceDtype, Prod, Sum
+
+_NATIVE = "theano_ng.gpuarray.native.reduce"
+
+
+def host_variable(v):
+    """A variable as one of the host."""
+    return host_from_gpu(v) if isinstance(getattr(v, "type", None), GpuArrayType) else v
+
+
+def on_device(gradient, like):
+    """A gradient, or direction, that was computed with variables of the host, where the variable `like` is."""
+    if (
+        isinstance(gradient.type, NullType)
+        or not hasattr(gradient.type, "dtype")
+        or not isinstance(like.type, GpuArrayType)
+    ):
+        return gradient
+    return as_gpuarray_variable(gradient, like.type.context_name)
+
+
+class _GpuReduction(GpuOp, CAReduceDtype):
+    """What reductions on devices share."""
+
+    _f16_ok = True
+    pre_scalar_op = None
+    _acc_of_floats = {"float16": "float32", "float32": "float32"}
+
+    def _acc_dtype(self, idtype):
+        if self.acc_dtype is None and idtype in self._acc_of_floats and self.dtype in (None, "float16", "float32"):
+            return self._acc_of_floats[idtype]
+        return CAReduceDtype._acc_dtype(self, idtype)
+
+    def _computed_dtype(self, idtype):
+        """The dtype of what is reduced."""
+        return idtype if self.pre_scalar_op is None else pre_code(self.pre_scalar_op, idtype)[1]
+
+    def _prepared(self, x):
+        """This op with all its attributes known, for an input."""
+        dtype = self._computed_dtype(x.type.dtype)
+        # The axes and the dtypes, and all checks of them, are those of the host.
+        node = self._host(self.axis).make_node(_HostLike(dtype, x.type.broadcastable))
+        op = copy(self)
+        op.axis = node.op.axis
+        op.dtype, op.acc_dtype = node.op.dtype, self._acc_dtype(dtype)
+        return op, node.outputs[0].type.broadcastable
+
+    def _host(self, axis):
+        """The reduction on the host, of what `pre_scalar_op` gives."""
+        return CAReduceDtype(self.scalar_op, axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
+
+    def make_node(self, input):
+        """Apply to a variable on a device, or one that is moved there.
+
+        Raises
+        ------
+        SupportCodeError
+            When kernels cannot compute it.
+        ValueError, TypeError
+            As for `CAReduceDtype`.
+        """
+        context_name = infer_context_name(input)
+        x = as_gpuarray_variable(input, context_name)
+        op, pattern = self._prepared(x)
+        if x.type.dtype.startswith("complex"):
+            raise SupportCodeError("%s of %s: kernels do not compute with complex numbers" % (op, x.type.dtype))
+        op._text(x.type)
+        return Apply(
+            op, [x], [GpuArrayType(op._output_dtype(op._computed_dtype(x.type.dtype)), pattern, context_name)()]
+        )
+
+    def _ranks(self, type_):
+        axes = self._axes(type_.ndim)
+        kept = sum(1 for d, b in enumerate(type_.broadcastable) if not b and d not in axes)
+        reduced = sum(1 for d, b in enumerate(type_.broadcastable) if not b and d in axes)
+        return max(kept, 1), max(reduced, 1)
+
+    def _dtypes(self, type_):
+        dtype = self._computed_dtype(type_.dtype)
+        return type_.dtype, self._acc_dtype(dtype), self._output_dtype(dtype)
+
+    def _text(self, type_):
+        return reduce_text(self.scalar_op, self.pre_scalar_op, *self._dtypes(type_), *self._ranks(type_))
+
+    def supports_c_code(self, inputs):
+        """Whether there are kernels for these inputs: there are for all patterns of axes.
+
+        Parameters
+        ----------
+        inputs : list of Variable
+            One.
+        """
+        (x,) = inputs
+        try:
+            op, _ = self._prepared(x)
+            op._text(x.type)
+        except (SupportCodeError, TypeError):
+            return False
+        return True
+
+    def fails_on_values(self, node):
+        return False
+
+    def reads_blocks(self, node):
+        return False
+
+    def native_code(self, node):
+        x, z = node.inputs[0].type, node.outputs[0].type
+        if x.ndim > 32:
+            return None
+        kept, reduced = self._ranks(x)
+        in_dtype, acc_dtype, out_dtype = self._dtypes(x)
+        elements, parts = reduce_kernels(
+            self.scalar_op, self.pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept, reduced, z.context
+        )
+        return NativeCode(
+            _NATIVE + ":reduce",
+            context=context_address(z.context),
+            elements=elements,
+            parts=parts,
+            kept_rank=kept,
+            reduced_rank=reduced,
+            ndim=x.ndim,
+            axes=sum(1 << d for d in self._axes(x.ndim)),
+            element_type=x.typecode,
+            accumulator_type=pygpu.dtype_to_typecode("float32" if acc_dtype == "float16" else acc_dtype),
+            result_type=z.typecode,
+            has_identity=getattr(self.scalar_op, "identity", None) is not None,
+        )
+
+    def host_op(self, node):
+        return self._host(self.axis)
+
+    def perform(self, node, inp, out, params=None):
+        (x,), (storage,) = inp, out
+        value = np.asarray(x)
+        if self.pre_scalar_op is not None:
+            cell = [None]
+            before = Elemwise(self.pre_scalar_op).make_node(node.inputs[0].type.host_type()())
+            before.op.perform(before, [value], [cell])
+            value = cell[0]
+        host = self._host(self.axis).make_node(_HostLike(value.dtype.name, node.inputs[0].type.broadcastable))
+        cell = [None]
+        host.op.perform(host, [value], [cell])
+        output = node.outputs[0].type
+        storage[0] = pygpu.array(np.asarray(cell[0], output.dtype), context=output.context)
+
+    # -- derivatives ---------------------------------------------------------------------------------------------------
+
+    def _host_with_gradient(self, axis):
+        """The reduction on the host that knows its gradient."""
+        kinds = {"Add": Sum, "Mul": Prod}
+        kind = kinds.get(type(self.scalar_op).__name__)
+        return self._host(axis) if kind is None else kind(axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
+
+    def L_op(self, inp, out, grads):
+        x, z, gz = host_variable(inp[0]), host_variable(out[0]), host_variable(grads[0])
+        y = x if self.pre_scalar_op is None else Elemwise(self.pre_scalar_op)(x)
+        (found,) = self._host_with_gradient(self.axis).L_op([y], [z], [gz])
+        if y is not x and hasattr(found.type, "dtype"):
+            (found,) = y.owner.op.L_op([x], [y], [found])
+        return [on_device(found, inp[0])]
+
+    def grad(self, inp, grads):
+        return self.L_op(inp, [self(*inp)], grads)
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        x, point = host_variable(inputs[0]), host_variable(eval_points[0])
+        if self.pre_scalar_op is not None:
+            before = Elemwise(self.pre_scalar_op)
+            (point,) = before.R_op([x], [point])
+            x = before(x)
+            if point is None:
+                return [None]
+        (found,) = self._host_with_gradient(self.axis).R_op([x], [point])
+        return [None if found is None else on_device(found, inputs[0])]
+
+
+def _HostLike(dtype, pattern):
+    return GpuArrayType(dtype, pattern).host_type()()
+
+
+class GpuCAReduceCuda(_GpuReduction):
+    """Reduce arrays on a device over some axes by a scalar op.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        Binary, commutative and associative.
+    axis : int, sequence of int or None
+        The axes; None: those of `reduce_mask`, or all.
+    reduce_mask : sequence of {0, 1}, optional
+        For each axis of the input whether it is reduced: ``(1,)`` gives the sum of a vector, ``(1, 0)`` that of each column of a matrix, ``(0, 1)``
+        that of each row, ``(1, 1, 1)`` that of all elements of an array of rank 3. No axis at all: a copy.
+    dtype : str, optional
+        Of the result, see `CAReduceDtype`.
+    acc_dtype : str, optional
+        Of the accumulators. By default that of `CAReduceDtype`, but float32 for the sum of float32 and float16: doubles are slow on many devices.
+    pre_scalar_op : ScalarOp, optional
+        Of one input; applied to each element first.
+
+    Raises
+    ------
+    ValueError
+        When `axis` and `reduce_mask` contradict each other.
+
+    Notes
+    -----
+    Results depend on the shape and the device only: elements are combined in the same order each time. Where there are few results of many elements
+    there are two launches, else one.
+    """
+
+    __module__ = "theano_ng.gpuarray.elemwise"
+    __props__ = ("axis", "reduce_mask", "dtype", "acc_dtype", "scalar_op", "pre_scalar_op")
+
+    def __init__(self, scalar_op, axis=None, reduce_mask=None, dtype=None, acc_dtype=None, pre_scalar_op=None):
+        if pre_scalar_op is not None and pre_scalar_op.nin != 1:
+            raise ValueError("pre_scalar_op has to be of one input, %s is of %s" % (pre_scalar_op, pre_scalar_op.nin))
+        if reduce_mask is not None:
+            reduce_mask = tuple([int(bool(flag)) for flag in reduce_mask])
+            masked = tuple([d for d, flag in enumerate(reduce_mask) if flag])
+            if axis is None:
+                axis = masked
+        CAReduceDtype.__init__(self, scalar_op, axis=axis, dtype=dtype, acc_dtype=acc_dtype)
+        self.reduce_mask = reduce_mask
+        self.pre_scalar_op = pre_scalar_op
+        if reduce_mask is not None and tuple(sorted(a % max(len(reduce_mask), 1) for a in self.axis)) != masked:
+            raise ValueError("axis %s and reduce_mask %s are not the same" % (self.axis, reduce_mask))
+
+    def __str__(self):
+        pre = "" if self.pre_scalar_op is None else "{pre=%s,red=" % (self.pre_scalar_op,)
+        axes = "" if self.axis is None else "{%s}" % ", ".join([str(a) for a in self.axis])
+        return "GpuCAReduceCuda{%s%s}%s" % (pre, self.scalar_op, axes + ("}" if pre else ""))
+
+    def _prepared(self, x):
+        if self.reduce_mask is not None and len(self.reduce_mask) != x.type.ndim:
+            raise TypeError(
+                "%s has a reduce_mask for %d axes, %s, but the input has %d"
+                % (self, len(self.reduce_mask), self.reduce_mask, x.type.ndim)
+            )
+        op, pattern = super()._prepared(x)
+        op.reduce_mask = tuple([int(d in op._axes(x.type.ndim)) for d in range(x.type.ndim)])
+        op.axis = op._axes(x.type.ndim) if self.axis is not None else None
+        return op, pattern
+
+    def c_code_reduce_01X(self, sio, node, name, x, z, fail, N):
+        """Write the C code for the patterns 01, 011 and 0111.
+
+        Parameters
+        ----------
+        sio : file
+            To which it is written.
+        node : Apply
+        name : str
+            Makes its identifiers unique.
+        x, z : str
+            C names of the input and the output, which are PyGpuArrayObject pointers.
+        fail : str
+            What is done on errors.
+        N : {1, 2, 3}
+            How many axes are reduced.
+        """
+        mask = node.op.reduce_mask
+        if N not in (1, 2, 3) or mask != (0,) + (1,) * N:
+            raise ValueError("the pattern of the node is %s, not 0 and %r times 1" % (mask, N))
+        sio.write(_call_of_native(node, name, x, z, fail))
+
+
+def _call_of_native(node, name, x, z, fail):
+    """C that computes a node in a module of this process: it has the addresses of the kernels."""
+    from theano_ng.gof.native import obtain_kernels
+
+    code = node.op.native_code(node)
+    words = code.packed(obtain_kernels(code.kernels))
+    module, _, function = code.function.partition(":")
+    return """
+    {
+        static const int64_t words_%(name)s[] = {%(words)s};
+        const NativeEntry *entry_%(name)s = native_entry("%(module)s", "%(function)s");
+        PyObject *in_%(name)s[] = {(PyObject *)%(x)s}, *out_%(name)s[] = {(PyObject *)%(z)s};
+        int status_%(name)s = entry_%(name)s == NULL ? -1 : entry_%(name)s->function(1, 1, in_%(name)s, out_%(name)s, words_%(name)s);
+        %(z)s = (PyGpuArrayObject *)out_%(name)s[0];
+        if (status_%(name)s != 0) {
+            %(fail)s
+        }
+    }
+    """ % dict(
+        name=name, words=", ".join("%dLL" % w for w in words), module=module, function=function, x=x, z=z, fail=fail
+    )
+
+
+class GpuCAReduceCPY(_GpuReduction):
+    """The same as `GpuCAReduceCuda` without what that adds to `CAReduceDtype`.
+
+    Parameters
+    ----------
+    scalar_op, axis, dtype, acc_dtype
+        See there.
+    """
+
+    __module__ = "theano_ng.gpuarray.elemwise"
+    __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+
+    def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
+        CAReduceDtype.__init__(self, scalar_op, axis=axis, dtype=dtype, acc_dtype=acc_dtype)
+
+    def __str__(self):
+        axes = "" if self.axis is None else "{%s}" % ", ".join([str(a) for a in self.axis])
+        return "GpuReduce{%s}%s" % (self.scalar_op, axes)
+
+
+GpuCAReduce = GpuCAReduceCPY
+
+
+def gpu_ca_reduce_cuda(scalar_op, axis=None, reduce_mask=None, dtype=None, acc_dtype=None, pre_scalar_op=None):
+    """A `GpuCAReduceCuda`."""
+    return GpuCAReduceCuda(scalar_op, axis, reduce_mask, dtype, acc_dtype, pre_scalar_op)

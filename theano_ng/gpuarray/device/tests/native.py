@@ -1,0 +1,276 @@
+"""The C of devices as tests call it: through ctypes, without the classes of pygpu."""
+
+import atexit
+import ctypes
+import importlib.util
+import os
+import shutil
+import tempfile
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_int64,
+    c_size_t,
+    c_uint,
+    c_uint8,
+    c_uint64,
+    c_void_p,
+)
+
+from theano_ng.gpuarray.device import loader
+
+GA_NO_ERROR, GA_MEMORY_ERROR, GA_VALUE_ERROR, GA_IMPL_ERROR, GA_INVALID_ERROR, GA_UNSUPPORTED_ERROR = range(6)
+GA_RUN_ERROR, GA_NODEV_ERROR, GA_LOAD_ERROR = 7, 14, 18
+GA_CTX_SCHED_MULTI, GA_CTX_CHECKED = 2, 8
+GA_USE_CUDA, GA_USE_OPENCL = 0x2000, 0x4000
+GA_BUFFER, GA_INT, GA_DOUBLE, GA_SIZE = -1, 5, 12, 24
+
+STUB_CALLS = "open close alloc block release write read copy fill build kernel launch fence sync graph".split()
+
+
+class Data(Structure):
+    """The beginning of a `gpudata`."""
+
+    _fields_ = [("context", c_void_p), ("memory", c_uint64), ("size", c_size_t)]
+
+
+class PoolCounts(Structure):
+    _fields_ = [(name, c_size_t) for name in "in_use reserved peak blocks allocations".split()]
+
+
+class StubState(Structure):
+    _fields_ = [
+        ("calls", c_uint64 * len(STUB_CALLS)),
+        ("written", c_uint64),
+        ("read", c_uint64),
+        ("held", c_uint64),
+        ("held_most", c_uint64),
+        ("allocated", c_uint64),
+        ("capacity", c_uint64),
+        ("fails_in", c_int64),
+        ("failing_call", c_int32),
+        ("failing_code", c_int32),
+        ("recording", c_int32),
+    ]
+
+    def count(self, call):
+        return self.calls[STUB_CALLS.index(call)]
+
+
+class DeviceError(Exception):
+    """A call failed.
+
+    Attributes
+    ----------
+    code : int
+        One of ``GA_...``.
+    """
+
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+
+_PROTOTYPES = {
+    "gpucontext_open": (c_void_p, [c_char_p, c_int, c_double, POINTER(c_int), c_char_p, c_size_t]),
+    "gpucontext_release": (None, [c_void_p]),
+    "gpucontext_error": (c_char_p, [c_void_p, c_int]),
+    "gpucontext_property": (c_int, [c_void_p, c_int, c_void_p]),
+    "gpucontext_sync": (c_int, [c_void_p]),
+    "gpudata_alloc": (c_void_p, [c_void_p, c_size_t, c_void_p, c_int, POINTER(c_int)]),
+    "gpudata_release": (None, [c_void_p]),
+    "gpudata_write": (c_int, [c_void_p, c_size_t, c_char_p, c_size_t]),
+    "gpudata_read": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t]),
+    "gpudata_move": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
+    "gpudata_transfer": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
+    "gpudata_memset": (c_int, [c_void_p, c_size_t, c_int]),
+    "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
+    "pool_trim": (None, [c_void_p]),
+    "device_set_library": (c_int, [c_char_p, c_char_p]),
+    "device_set_dialect": (c_int, [c_char_p, c_char_p]),
+    "stub_of": (POINTER(StubState), [c_uint]),
+    "stub_reset": (None, [c_uint]),
+    "stub_text": (c_char_p, [c_uint]),
+    "stub_program": (c_char_p, [c_uint, c_uint]),
+}
+
+
+def load(fresh=False):
+    """The extension module that has the C of devices, as a library.
+
+    Parameters
+    ----------
+    fresh : bool
+        A copy, which has loaded no driver yet.
+    """
+    path = importlib.util.find_spec("theano_ng.gpuarray.pygpu.gpuarray").origin
+    if fresh:
+        folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = shutil.copy(path, folder)
+    # The copy calls its own functions, also where those of the module are there for all libraries.
+    library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_DEEPBIND if fresh else os.RTLD_NOW)
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class Context:
+    """A context of the C API; memory is freed by whoever has it."""
+
+    def __init__(self, library, name, flags=0, preallocate=0.0):
+        self.library = library
+        code, text = c_int(), ctypes.create_string_buffer(4096)
+        self.pointer = library.gpucontext_open(name.encode(), flags, preallocate, byref(code), text, len(text))
+        if not self.pointer:
+            raise DeviceError(code.value, text.value.decode())
+
+    def close(self):
+        self.library.gpucontext_release(self.pointer)
+
+    def check(self, code):
+        if code:
+            raise DeviceError(code, self.library.gpucontext_error(self.pointer, code).decode())
+
+    def alloc(self, size):
+        code = c_int()
+        data = self.library.gpudata_alloc(self.pointer, size, None, 0, byref(code))
+        self.check(code.value)
+        return data
+
+    def free(self, data):
+        self.library.gpudata_release(data)
+
+    def write(self, data, content, offset=0):
+        self.check(self.library.gpudata_write(data, offset, content, len(content)))
+
+    def read(self, data, size, offset=0):
+        content = ctypes.create_string_buffer(size)
+        self.check(self.library.gpudata_read(content, data, offset, size))
+        return content.raw
+
+    def counts(self):
+        counts = PoolCounts()
+        self.library.pool_count(self.pointer, byref(counts))
+        return counts
+
+    def trim(self):
+        self.library.pool_trim(self.pointer)
+
+    @property
+    def device(self):
+        """The device of the context, to be called without it."""
+        return Device(self.library, c_void_p.from_address(self.pointer + ctypes.sizeof(c_void_p)).value)
+
+
+class Table(Structure):
+    """`device_table`."""
+
+    _fields_ = [("name", c_char_p)] + [
+        (name, c_void_p)
+        for name in "open close info alloc release write read copy fill build kernel launch fence sync graph".split()
+    ]
+
+
+class Program(Structure):
+    """`device_program`."""
+
+    _fields_ = [("handle", c_void_p), ("binary", c_void_p), ("binary_size", c_size_t), ("log", c_char_p)]
+
+
+class Kernel(Structure):
+    """`device_kernel`."""
+
+    _fields_ = [("handle", c_void_p), ("max_group", c_size_t), ("preferred", c_size_t)]
+
+
+_PROGRAM = (c_int, c_void_p, c_char_p, c_int, c_char_p, c_char_p, c_size_t, POINTER(Program))
+_LENGTHS = POINTER(c_size_t)
+_TABLE = {
+    "alloc": (c_int, c_void_p, c_uint64, c_size_t, c_size_t, POINTER(c_uint64)),
+    "release": (None, c_void_p, c_uint64, c_int),
+    "write": (c_int, c_void_p, c_uint64, c_size_t, c_char_p, c_size_t),
+    "read": (c_int, c_void_p, c_char_p, c_uint64, c_size_t, c_size_t),
+    "copy": (c_int, c_void_p, c_uint64, c_size_t, c_uint64, c_size_t, c_size_t),
+    "fill": (c_int, c_void_p, c_uint64, c_size_t, c_size_t, c_uint8),
+    "build": _PROGRAM,
+    "kernel": (c_int, c_void_p, c_void_p, c_char_p, POINTER(Kernel)),
+    "launch": (c_int, c_void_p, c_void_p, c_uint, _LENGTHS, _LENGTHS, c_size_t, c_uint, POINTER(c_void_p), _LENGTHS),
+    "fence": (c_int, c_void_p, c_void_p),
+    "sync": (c_int, c_void_p),
+    "graph": (c_int, c_void_p, c_int, POINTER(c_void_p)),
+}
+
+
+class Device:
+    """The functions of a device's table."""
+
+    def __init__(self, library, pointer):
+        self.pointer = pointer
+        table = Table.from_address(c_void_p.from_address(pointer).value)
+        self._functions = {name: ctypes.CFUNCTYPE(*kind)(getattr(table, name)) for name, kind in _TABLE.items()}
+
+    def call(self, name, *args):
+        """One of the table's functions; raises what the device says."""
+        code = self._functions[name](self.pointer, *args)
+        if code:
+            text = ctypes.string_at(self.pointer + ctypes.sizeof(c_void_p)).decode()
+            raise DeviceError(code, text)
+
+    def alloc(self, size):
+        memory = c_uint64()
+        self.call("alloc", 0, 0, size, byref(memory))
+        return memory.value
+
+    def release(self, memory):
+        self._functions["release"](self.pointer, memory, 0)
+
+    def read(self, memory, size):
+        content = ctypes.create_string_buffer(size)
+        self.call("read", content, memory, 0, size)
+        return content.raw
+
+    def build(self, text, flags=0, options=None, binary=None):
+        """A program, and its binary."""
+        program = Program()
+        options = None if options is None else options.encode()
+        text = None if text is None else text.encode()
+        try:
+            self.call("build", text, flags, options, binary, 0 if binary is None else len(binary), byref(program))
+        except DeviceError as error:
+            if program.log:
+                raise DeviceError(error.code, "%s\n%s" % (error, program.log.decode())) from None
+            raise
+        return program.handle, ctypes.string_at(program.binary, program.binary_size) if program.binary else None
+
+    def kernel(self, program, name):
+        kernel = Kernel()
+        self.call("kernel", program, name.encode(), byref(kernel))
+        return kernel
+
+    def launch(self, kernel, groups, group, local_memory=0, arguments=()):
+        """`arguments` are objects of ctypes."""
+        n, m = len(groups), max(len(arguments), 1)
+        values = (c_void_p * m)(*[ctypes.addressof(one) for one in arguments])
+        sizes = (c_size_t * m)(*[ctypes.sizeof(one) for one in arguments])
+        lengths = (c_size_t * n)(*groups), (c_size_t * n)(*group)
+        self.call("launch", kernel.handle, n, *lengths, local_memory, len(arguments), values, sizes)
+
+
+def memory_of(data):
+    """The address or handle of memory."""
+    return ctypes.cast(data, POINTER(Data)).contents.memory
+
+
+def set_libraries(library, **paths):
+    """Tell C where libraries are, and the texts in front of kernels."""
+    for which, path in paths.items():
+        library.device_set_library(which.encode(), None if path is None else os.fsencode(path))
+    for dialect in ("cuda", "opencl"):
+        library.device_set_dialect(dialect.encode(), loader.cluda(dialect).encode())

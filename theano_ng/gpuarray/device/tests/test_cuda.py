@@ -1,0 +1,529 @@
+"""CUDA's table of a device, over a libcuda and libnvrtc that are made for this (`stub_cuda/fake_cuda.c`): which calls it makes, and what it says when they fail."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+from ctypes import byref, c_char_p, c_double, c_int, c_size_t, c_uint64, c_void_p
+
+from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.device.tests import native
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MB = 1 << 20
+
+ILLEGAL_ADDRESS = 700
+
+
+class FakeState(ctypes.Structure):
+    _fields_ = [
+        ("devices", c_int),
+        ("capability", c_int),
+        ("driver", c_int),
+        ("busy", c_int),
+        ("compiler", c_int),
+        ("capacity", c_uint64),
+        ("held", c_uint64),
+        ("contexts", c_int),
+        ("streams", c_int),
+        ("events", c_int),
+        ("modules", c_int),
+        ("graphs", c_int),
+        ("pinned", c_int),
+        ("fault", c_int),
+    ]
+
+
+def compile_fake(folder, *options):
+    """The path of the fake library, compiled with these options."""
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None:
+        raise unittest.SkipTest("needs gcc")
+    path = os.path.join(tempfile.mkdtemp(dir=folder), "libcuda.so.1")
+    source = os.path.join(HERE, "stub_cuda", "fake_cuda.c")
+    subprocess.run(
+        [compiler, "-O1", "-w", "-shared", "-fPIC", "-I", os.path.dirname(HERE), *options, "-o", path, source],
+        check=True,
+    )
+    return path
+
+
+class WithFake(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.path = compile_fake(cls.folder)
+        cls.fake = ctypes.CDLL(cls.path)
+        cls.fake.fake_state.restype = ctypes.POINTER(FakeState)
+        cls.fake.fake_calls.restype = c_char_p
+        cls.fake.fake_fail.argtypes = [c_char_p, c_int, c_int]
+        cls.state = cls.fake.fake_state().contents
+        cls.library = native.load(fresh=True)
+        native.set_libraries(cls.library, cuda=cls.path, nvrtc=cls.path)
+
+    def setUp(self):
+        self.fake.fake_reset()
+        self.addCleanup(self.nothing_is_left)
+
+    def open(self, name="cuda0", flags=0, preallocate=-1.0):
+        context = native.Context(self.library, name, flags, preallocate)
+        self.addCleanup(context.close)
+        return context
+
+    def nothing_is_left(self):
+        left = {
+            name: getattr(self.state, name) for name in "held contexts streams events modules graphs pinned".split()
+        }
+        self.assertEqual(left, dict.fromkeys(left, 0))
+
+    def calls(self):
+        return self.fake.fake_calls().decode().splitlines()
+
+    def refused(self, *args, **kwargs):
+        with self.assertRaises(native.DeviceError) as caught:
+            native.Context(self.library, *args, **kwargs)
+        self.nothing_is_left()
+        return caught.exception.code, str(caught.exception)
+
+
+class TestDevices(WithFake):
+    def test_properties(self):
+        context = self.open("cuda1")
+        name, number, size = ctypes.create_string_buffer(256), ctypes.create_string_buffer(16), c_size_t()
+        context.check(self.library.gpucontext_property(context.pointer, 1, name))
+        context.check(self.library.gpucontext_property(context.pointer, 21, number))
+        context.check(self.library.gpucontext_property(context.pointer, 6, byref(size)))
+        self.assertEqual((name.value, number.value, size.value), (b"Fake 1", b"0000:84:00.0", 1 << 30))
+        binaries = c_char_p()
+        context.check(self.library.gpucontext_property(context.pointer, 4, byref(binaries)))
+        self.assertEqual(binaries.value.decode(), "cuda sm_90 libcuda.so.1 %d" % os.stat(self.path).st_size)
+
+    def test_any_device_is_the_first_that_can_be_used(self):
+        self.state.busy = 1
+        context = self.open("cuda")
+        name = ctypes.create_string_buffer(256)
+        context.check(self.library.gpucontext_property(context.pointer, 1, name))
+        self.assertEqual(name.value, b"Fake 1")
+
+    def test_the_stream_is_ordered_with_the_legacy_default_stream(self):
+        # A blocking stream: no CU_STREAM_NON_BLOCKING (1).
+        self.open()
+        self.assertIn("cuStreamCreate 0", self.calls())
+
+    def test_how_threads_wait(self):
+        self.open(flags=native.GA_CTX_SCHED_MULTI)
+        self.assertEqual(self.calls()[0], "cuDevicePrimaryCtxSetFlags 0 2")  # CU_CTX_SCHED_YIELD
+        self.fake.fake_fail(b"cuDevicePrimaryCtxSetFlags", 708, 0)  # somebody else has made the context
+        self.open(flags=native.GA_CTX_SCHED_MULTI)
+
+    def test_names_that_are_none(self):
+        for name in ("cudax", "cuda-1", "cuda0:1", "cuda 1", "cuda+1"):
+            with self.subTest(name):
+                code, text = self.refused(name)
+                self.assertEqual(code, native.GA_VALUE_ERROR)
+                self.assertEqual(text, "'%s' names no CUDA device; expected cuda, or cuda and its number" % name)
+
+    def test_no_such_number(self):
+        self.assertEqual(
+            self.refused("cuda7"),
+            (native.GA_NODEV_ERROR, "there is no cuda7: the driver has 2 devices, the last is cuda1"),
+        )
+
+    def test_no_device(self):
+        self.state.devices = 0
+        code, text = self.refused("cuda0")
+        self.assertEqual(code, native.GA_NODEV_ERROR)
+        self.assertRegex(text, "NVIDIA's driver is there, but finds no device .*CUDA_VISIBLE_DEVICES")
+
+    def test_a_busy_device(self):
+        self.state.busy = 3
+        for name in ("cuda0", "cuda"):
+            code, text = self.refused(name)
+            self.assertEqual(code, native.GA_NODEV_ERROR)
+            self.assertRegex(text, "CUDA_ERROR_DEVICE_UNAVAILABLE.*another process has the device for itself")
+
+    def test_a_driver_that_was_updated(self):
+        self.fake.fake_fail(b"cuInit", 803, 0)
+        code, text = self.refused("cuda0")
+        self.assertEqual(code, native.GA_NODEV_ERROR)
+        self.assertIn("restart the machine", text)
+
+    def test_a_failure_that_has_no_words(self):
+        self.fake.fake_fail(b"cuStreamCreate", 12345, 0)
+        code, text = self.refused("cuda0")
+        self.assertEqual(text, "cuStreamCreate: an unknown error (the driver does not say what it is)")
+
+    def test_contexts_do_not_leak(self):
+        for _ in range(200):
+            context = native.Context(self.library, "cuda0", 0, 1.0)
+            data = context.alloc(100)
+            context.write(data, b"x" * 100)
+            context.free(data)
+            context.device.kernel(context.device.build("KERNEL void f() {}")[0], "f")
+            context.close()
+            self.nothing_is_left()
+
+
+class TestMemory(WithFake):
+    def test_what_is_written_is_read(self):
+        # Sizes around the staging buffer's 4 MB halves, more than both of them, and offsets. The device copies late: see fake_cuda.c.
+        context = self.open()
+        for size in (1, 63, 64, 1000, 4 * MB - 1, 4 * MB, 4 * MB + 1, 8 * MB, 13 * MB + 5):
+            content = os.urandom(size)
+            data = context.alloc(size + 7)
+            context.write(data, content, 7)
+            self.assertEqual(context.read(data, size, 7), content)
+            context.free(data)
+
+    def test_the_source_may_be_changed_at_once(self):
+        context = self.open()
+        for size, times in ((1000, 50), (3 * MB, 7)):
+            data = context.alloc(size * times)
+            source = ctypes.create_string_buffer(size)
+            for i in range(times):
+                source.raw = bytes([i + 1]) * size
+                context.check(self.library.gpudata_write(data, i * size, ctypes.cast(source, c_char_p), size))
+            self.assertEqual(context.read(data, size * times), b"".join(bytes([i + 1]) * size for i in range(times)))
+            context.free(data)
+
+    def test_small_writes_wait_for_nothing(self):
+        context = self.open()
+        data = context.alloc(1000)
+        self.calls()
+        for _ in range(1000):
+            context.write(data, b"x" * 1000)
+        calls = self.calls()
+        self.assertEqual(calls, ["cuMemcpyHtoDAsync 1000"] * 1000)
+        context.free(data)
+
+    def test_copies_and_fills(self):
+        context = self.open()
+        a, b = context.alloc(100), context.alloc(100)
+        context.write(a, bytes(range(100)))
+        context.check(self.library.gpudata_memset(b, 10, 7))
+        context.check(self.library.gpudata_move(b, 20, a, 30, 40))
+        self.assertEqual(context.read(b, 90, 10), b"\7" * 10 + bytes(range(30, 70)) + b"\7" * 40)
+        context.free(a)
+        context.free(b)
+
+    def test_out_of_memory(self):
+        context = self.open()
+        self.state.capacity = 10 * MB
+        with self.assertRaises(native.DeviceError) as caught:
+            context.alloc(11 * MB)
+        self.assertEqual(caught.exception.code, native.GA_MEMORY_ERROR)
+        self.assertRegex(
+            str(caught.exception),
+            r"^Error allocating 11534336 bytes of device memory \(out of memory\). Driver report 10485760 bytes free and 10485760 total\.",
+        )
+        context.free(context.alloc(9 * MB))
+
+    def test_a_call_that_fails(self):
+        context = self.open()
+        data = context.alloc(10)
+        self.fake.fake_fail(b"cuMemAllocHost", 2, 0)
+        with self.assertRaisesRegex(
+            native.DeviceError, r"^cuMemAllocHost: CUDA_ERROR_OUT_OF_MEMORY \(out of memory\)$"
+        ):
+            context.write(data, b"x" * 10)
+        self.fake.fake_fail(b"cuMemcpyHtoDAsync", 1, 0)
+        with self.assertRaisesRegex(native.DeviceError, "^cuMemcpyHtoDAsync: "):
+            context.write(data, b"x" * 10)
+        context.write(data, b"y" * 10)
+        self.assertEqual(context.read(data, 10), b"y" * 10)
+        context.free(data)
+
+    def test_a_lost_device(self):
+        # A kernel has written where it must not: whoever waits next is told, and closing asks nothing more of the context.
+        context = native.Context(self.library, "cuda0", 0, -1.0)
+        data = context.alloc(10)
+        context.write(data, b"x" * 10)
+        self.state.fault = ILLEGAL_ADDRESS
+        with self.assertRaises(native.DeviceError) as caught:
+            context.read(data, 10)
+        self.assertEqual(caught.exception.code, native.GA_RUN_ERROR)
+        self.assertRegex(
+            str(caught.exception),
+            r"waiting for the device: CUDA_ERROR_ILLEGAL_ADDRESS \(an illegal memory access was encountered\)\. It was found here",
+        )
+        context.free(data)
+        context.close()
+        self.assertEqual(self.state.contexts, 0)
+        self.fake.fake_reset()  # its memory and stream went with the device
+
+    def test_several_devices_in_one_thread(self):
+        # Each call is made in the context of its device, and the thread has its own context again afterwards.
+        first, second = self.open("cuda0"), self.open("cuda1")
+        current = c_void_p()
+        self.fake.cuCtxGetCurrent(byref(current))
+        before = current.value
+        a, b = first.alloc(10), second.alloc(10)
+        first.write(a, b"1" * 10)
+        second.write(b, b"2" * 10)
+        self.assertEqual((first.read(a, 10), second.read(b, 10)), (b"1" * 10, b"2" * 10))
+        self.fake.cuCtxGetCurrent(byref(current))
+        self.assertEqual(current.value, before)
+        first.free(a)
+        second.free(b)
+
+    def test_devices_copy_by_themselves(self):
+        first, second = self.open("cuda0"), self.open("cuda1")
+        a, b = first.alloc(10), second.alloc(10)
+        first.write(a, bytes(range(10)))
+        self.calls()
+        second.check(self.library.gpudata_transfer(b, 2, a, 3, 5))
+        self.assertEqual(self.calls(), ["cuStreamWaitEvent", "cuMemcpyAsync 5", "cuStreamWaitEvent"])
+        self.assertEqual(second.read(b, 5, 2), bytes(range(3, 8)))
+        first.free(a)
+        second.free(b)
+
+
+class TestPrograms(WithFake):
+    TEXT = "KERNEL void axpy(ga_double a) {}\nKERNEL void other(ga_double a) {}"
+
+    def setUp(self):
+        super().setUp()
+        self.device = self.open().device
+        self.calls()
+
+    def refused_text(self, text, device=None, **kwargs):
+        with self.assertRaises(native.DeviceError) as caught:
+            (device or self.device).build(text, **kwargs)
+        return caught.exception.code, str(caught.exception)
+
+    def test_build_and_launch(self):
+        program, binary = self.device.build(self.TEXT, options="-g --fmad=false")
+        self.assertEqual(
+            self.calls(),
+            [
+                "nvrtcCreateProgram kernels 1 cluda.h 1",
+                "nvrtcCompileProgram --gpu-architecture=sm_90 --generate-line-info --fmad=false",
+                "cuModuleLoadDataEx cubin",
+            ],
+        )
+        self.assertEqual(binary[64:-1].decode(), loader.cluda("cuda") + self.TEXT)
+        axpy, other = self.device.kernel(program, "axpy"), self.device.kernel(program, "other")
+        self.assertEqual((axpy.max_group, axpy.preferred), (512, 32))
+        self.device.launch(axpy, [4, 3, 2], [64, 2, 1], 100, [c_double(2.5)])
+        self.device.launch(other, [7], [32], 0, [c_double(3.5)])
+        self.assertEqual(
+            self.calls(),
+            ["cuLaunchKernel axpy (4 3 2) (64 2 1) 100 2.5", "cuLaunchKernel other (7 1 1) (32 1 1) 0 3.5"],
+        )
+
+    def test_a_binary_needs_no_compiler(self):
+        _, binary = self.device.build(self.TEXT)
+        self.calls()
+        program, none = self.device.build(None, binary=binary)
+        self.assertIsNone(none)
+        self.assertEqual(self.calls(), ["cuModuleLoadDataEx cubin"])
+        self.device.kernel(program, "axpy")
+
+    def test_binaries_that_are_none(self):
+        # Cut off, another file, sections beyond the end: the driver is not told a length, so it must not see them.
+        header = b"\177ELF\2\1" + bytes(34) + (64).to_bytes(8, "little") + bytes(10) + b"\x40\0\2\0\0\0"
+        section = bytes(24) + (64).to_bytes(8, "little") + (200).to_bytes(8, "little") + bytes(24)
+        for binary in (b"x", b"", b"\177ELF\2\1", header, header + bytes(127), header + 2 * section, b"// no end"):
+            with self.subTest(binary):
+                self.assertEqual(self.refused_text(None, binary=binary)[0], native.GA_INVALID_ERROR)
+        self.assertEqual(self.calls(), [])
+
+    def test_a_binary_that_the_driver_refuses(self):
+        _, binary = self.device.build(self.TEXT)
+        self.fake.fake_fail(b"cuModuleLoadDataEx", 209, 0)
+        self.assertEqual(self.refused_text(None, binary=binary)[0], native.GA_INVALID_ERROR)
+        self.fake.fake_fail(b"cuModuleLoadDataEx", 222, 0)
+        code, text = self.refused_text(self.TEXT)
+        self.assertEqual(code, native.GA_IMPL_ERROR)
+        self.assertIn("it may be older than the compiler", text)
+
+    def test_a_text_that_does_not_compile(self):
+        code, text = self.refused_text("\n\n#error\n")
+        self.assertEqual(code, native.GA_IMPL_ERROR)
+        self.assertRegex(text, r"NVRTC 12\.9 for sm_90.*\nkernels\(3\): error: #error directive")
+
+    def test_a_device_that_the_compiler_does_not_know(self):
+        # A newer one gets what the driver translates; for an older one there is nothing.
+        self.state.capability = 121
+        device = self.open("cuda1").device
+        self.calls()
+        _, binary = device.build(self.TEXT)
+        self.assertEqual(
+            self.calls()[1:], ["nvrtcCompileProgram --gpu-architecture=compute_100", "cuModuleLoadDataEx ptx"]
+        )
+        device.build(None, binary=binary)
+        self.state.capability = 61
+        code, text = self.refused_text(self.TEXT, self.open("cuda1").device)
+        self.assertEqual(code, native.GA_UNSUPPORTED_ERROR)
+        self.assertRegex(
+            text, r"compute capability 6\.1, and NVRTC 12\.9 compiles for 7\.5 and newer.*theano_ng\[cuda12\]"
+        )
+
+    def test_texts_in_other_dialects(self):
+        _, binary = self.device.build(self.TEXT, flags=native.GA_USE_CUDA)
+        self.assertEqual(binary[64:-1].decode(), self.TEXT)  # nothing in front
+        self.assertEqual(self.refused_text(self.TEXT, flags=native.GA_USE_OPENCL)[0], native.GA_UNSUPPORTED_ERROR)
+
+    def test_too_many_options(self):
+        self.assertEqual(self.refused_text(self.TEXT, options="-g " * 64)[0], native.GA_VALUE_ERROR)
+        self.device.build(self.TEXT, options="-g " * 63)
+
+    def test_a_kernel_that_is_not_in_the_text(self):
+        program, _ = self.device.build(self.TEXT)
+        with self.assertRaisesRegex(native.DeviceError, "the program has no kernel 'nobody'"):
+            self.device.kernel(program, "nobody")
+
+    def test_local_memory_is_asked_for_once(self):
+        # The kernel has 1024 bytes of its own: 47 KiB more need nothing.
+        kernel = self.device.kernel(self.device.build(self.TEXT)[0], "axpy")
+        self.calls()
+        for size in (47 << 10, (47 << 10) + 1, 90 << 10, 80 << 10, 0):
+            self.device.launch(kernel, [1], [32], size, [c_double(0)])
+        self.assertEqual(
+            [line for line in self.calls() if "Attribute" in line],
+            ["cuFuncSetAttribute axpy 8 %d" % size for size in ((47 << 10) + 1, 90 << 10)],
+        )
+        with self.assertRaisesRegex(
+            native.DeviceError,
+            "launching axpy with 1 x 1 x 1 groups of 32 x 1 x 1 threads and 307200 bytes of local memory",
+        ):
+            self.device.launch(kernel, [1], [32], 300 << 10, [c_double(0)])
+
+    def test_launches_that_cannot_be(self):
+        kernel = self.device.kernel(self.device.build(self.TEXT)[0], "axpy")
+        for groups, group in ((1 << 33, 32), (1, 64 * 1024)):
+            with self.assertRaises(native.DeviceError) as caught:
+                self.device.launch(kernel, [groups], [group], 0, [c_double(0)])
+            self.assertEqual(caught.exception.code, native.GA_VALUE_ERROR)
+
+
+class TestOrder(WithFake):
+    """Fences and graphs."""
+
+    BEGIN, END, RUN, RELEASE = range(4)
+
+    def setUp(self):
+        super().setUp()
+        self.device = self.open().device
+        self.memory = self.device.alloc(16)
+        self.addCleanup(self.device.release, self.memory)
+        self.graph_of = c_void_p()
+        self.calls()
+
+    def graph(self, step):
+        self.device.call("graph", step, byref(self.graph_of))
+
+    def test_a_graph_is_run_when_it_is_asked_for(self):
+        device, memory = self.device, self.memory
+        device.call("fill", memory, 0, 16, 1)
+        self.graph(self.BEGIN)
+        device.call("copy", memory, 8, memory, 0, 8)
+        device.call("fill", memory, 0, 4, 9)
+        self.graph(self.END)
+        self.assertEqual(device.read(memory, 16), b"\1" * 16)
+        for expected in ([9] * 4 + [1] * 12, [9] * 4 + [1] * 4 + [9] * 4 + [1] * 4):
+            self.graph(self.RUN)
+            self.assertEqual(list(device.read(memory, 16)), expected)
+        self.graph(self.RELEASE)
+        self.assertIsNone(self.graph_of.value)
+        self.assertIn("cuStreamBeginCapture 2", self.calls())  # relaxed: memory may be allocated meanwhile
+
+    def test_what_a_graph_cannot_record(self):
+        device, memory, content = self.device, self.memory, ctypes.create_string_buffer(8)
+        self.graph(self.BEGIN)
+        for call in (
+            ("write", memory, 0, b"x" * 8, 8),
+            ("read", content, memory, 0, 8),
+            ("sync",),
+            ("graph", self.BEGIN, byref(c_void_p())),
+            ("fence", self.open("cuda1").device.pointer),
+            ("build", b"", 0, None, None, 0, byref(native.Program())),
+        ):
+            with self.assertRaisesRegex(native.DeviceError, " is not possible while launches are recorded$") as caught:
+                device.call(*call)
+            self.assertEqual(caught.exception.code, native.GA_INVALID_ERROR)
+        self.graph(self.END)
+        self.graph(self.RELEASE)
+        with self.assertRaisesRegex(native.DeviceError, "nothing is being recorded"):
+            self.graph(self.END)
+
+    def test_a_graph_that_fails_leaves_nothing(self):
+        for name in (b"cuStreamBeginCapture", b"cuStreamEndCapture", b"cuGraphInstantiateWithFlags"):
+            self.fake.fake_fail(name, 900, 0)
+            with self.assertRaises(native.DeviceError):
+                self.graph(self.BEGIN)
+                self.graph(self.END)
+            self.assertIsNone(self.graph_of.value)
+            self.assertEqual(self.state.graphs, 0)
+        self.device.call("sync")
+
+    def test_fences(self):
+        other = self.open("cuda1").device
+        self.calls()
+        self.device.call("fence", other.pointer)
+        self.assertEqual(self.calls(), ["cuStreamWaitEvent"])
+        other.call("fence", other.pointer)
+        self.assertEqual(self.calls(), [])
+
+
+class TestDriversThatCannotBeUsed(unittest.TestCase):
+    """Each with a library of its own, which has loaded no driver yet."""
+
+    def refused(self, name="cuda0", **paths):
+        library = native.load(fresh=True)
+        native.set_libraries(library, **paths)
+        with self.assertRaises(native.DeviceError) as caught:
+            native.Context(library, name)
+        return caught.exception.code, str(caught.exception)
+
+    def test_no_driver(self):
+        code, text = self.refused(cuda="/nonexistent/libcuda.so.1")
+        self.assertEqual(code, native.GA_LOAD_ERROR)
+        self.assertRegex(
+            text,
+            r"^NVIDIA's driver cannot be loaded \(/nonexistent/libcuda.so.1: .*it is part of the system, not of a Python package$",
+        )
+
+    def test_another_library(self):
+        code, text = self.refused(cuda="libm.so.6")
+        self.assertEqual((code, text), (native.GA_LOAD_ERROR, "libm.so.6 is no driver of NVIDIA's"))
+
+    def test_old_drivers(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = compile_fake(folder, "-DFAKE_WITHOUT_GRAPHS")
+            fake = ctypes.CDLL(path)
+            fake.fake_state.restype = ctypes.POINTER(FakeState)
+            fake.fake_reset()
+            code, text = self.refused(cuda=path)
+            self.assertEqual(code, native.GA_LOAD_ERROR)
+            self.assertRegex(
+                text, "^NVIDIA's driver is too old: it is of CUDA 12.4 without cuGraphLaunch, and 11.4 is the oldest"
+            )
+            path = compile_fake(folder)
+            fake = ctypes.CDLL(path)
+            fake.fake_state.restype = ctypes.POINTER(FakeState)
+            fake.fake_reset()
+            fake.fake_state().contents.driver = 10020
+            self.assertRegex(self.refused(cuda=path)[1], "it is of CUDA 10.2, and 11.4 is the oldest")
+
+    def test_no_compiler(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = compile_fake(folder)
+            fake = ctypes.CDLL(path)
+            fake.fake_reset()
+            library = native.load(fresh=True)
+            native.set_libraries(library, cuda=path, nvrtc="/nonexistent/libnvrtc.so.12")
+            context = native.Context(library, "cuda0")
+            with self.assertRaisesRegex(
+                native.DeviceError, r"NVRTC cannot be loaded .*pip install 'theano_ng\[cuda12\]'"
+            ) as caught:
+                context.device.build("")
+            self.assertEqual(caught.exception.code, native.GA_LOAD_ERROR)
+            context.close()
+
+
+if __name__ == "__main__":
+    unittest.main()

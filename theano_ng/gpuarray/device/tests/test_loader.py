@@ -1,0 +1,116 @@
+"""Where libraries are found, in folders that are made for this."""
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+from theano_ng.gpuarray.device import loader
+
+
+class TestNvidia(unittest.TestCase):
+    """Wheels are folders below ``nvidia``, wherever packages are."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.site = folder.name
+        patch = mock.patch.object(loader, "_package_folders", lambda name: [os.path.join(self.site, name)])
+        patch.start()
+        self.addCleanup(patch.stop)
+        # without cuda-pathfinder, and a driver only where a test says so
+        self.driver(None)
+        absent = mock.patch.dict(sys.modules, {"cuda.pathfinder": None})
+        absent.start()
+        self.addCleanup(absent.stop)
+
+    def driver(self, version):
+        patch = mock.patch.object(loader, "_driver_version", lambda: version)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def wheel(self, *path):
+        path = os.path.join(self.site, "nvidia", *path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        open(path, "w").close()
+        return path
+
+    def test_nothing_is_there(self):
+        self.assertIsNone(loader.nvrtc())
+
+    def test_the_newest_that_the_driver_knows(self):
+        twelve = self.wheel("cuda_nvrtc", "lib", "libnvrtc.so.12")
+        self.wheel("cuda_nvrtc", "lib", "libnvrtc-builtins.so.12.9")
+        thirteen = self.wheel("cu13", "lib", "libnvrtc.so.13")
+        for driver, path in ((None, thirteen), (13, thirteen), (14, thirteen), (12, twelve), (11, thirteen)):
+            self.driver(driver)
+            self.assertEqual(loader.nvrtc(), path, driver)
+        os.unlink(thirteen)
+        self.assertEqual(loader.nvrtc(), twelve)
+
+    def test_other_libraries(self):
+        path = self.wheel("cublas", "lib", "libcublas.so.12")
+        self.assertEqual(loader.nvidia("cublas", [13, 12]), path)
+        self.assertIsNone(loader.nvidia("cublas", [11]))
+
+    def test_pathfinder_is_asked_last(self):
+        module = mock.Mock()
+        module.load_nvidia_dynamic_lib.return_value.abs_path = "/opt/lib/libnvrtc.so.12"
+        with mock.patch.dict(sys.modules, {"cuda": mock.Mock(pathfinder=module), "cuda.pathfinder": module}):
+            self.assertEqual(loader.nvrtc(), "/opt/lib/libnvrtc.so.12")
+            module.load_nvidia_dynamic_lib.side_effect = RuntimeError("not found")
+            self.assertIsNone(loader.nvrtc())
+            path = self.wheel("cu13", "lib", "libnvrtc.so.13")
+            module.load_nvidia_dynamic_lib.reset_mock()
+            self.assertEqual(loader.nvrtc(), path)
+            module.load_nvidia_dynamic_lib.assert_not_called()
+
+
+class TestUse(unittest.TestCase):
+    def test_what_is_given_is_taken(self):
+        for which in ("cuda", "nvrtc", "opencl"):
+            self.addCleanup(loader.use, which, None)
+            loader.use(which, "/some/where.so")
+        self.assertEqual(loader.libraries("cuda0"), {"cuda": "/some/where.so", "nvrtc": "/some/where.so"})
+        self.assertEqual(loader.libraries("opencl0:0"), {"opencl": "/some/where.so"})
+        self.assertEqual(loader.libraries("stub0"), {})
+        loader.use("cuda", None)
+        self.assertNotEqual(loader.cuda(), "/some/where.so")
+
+
+class TestCluda(unittest.TestCase):
+    def test_both_dialects_have_the_same_names(self):
+        def names(dialect):
+            words = re.findall(r"^(?:#define (\w+)|typedef [\w ]+ (\w+);)", loader.cluda(dialect), re.MULTILINE)
+            shared = "ga_ LID LDIM GID GDIM KERNEL WITHIN GLOBAL LOCAL local GA_DECL GA_WARP".split()
+            return {word for word in map("".join, words) if word.startswith(tuple(shared))}
+
+        self.assertEqual(names("cuda"), names("opencl"))
+        self.assertGreater(len(names("cuda")), 30)
+
+    def test_other_kinds_of_devices(self):
+        self.assertEqual(loader.cluda("stub"), "")
+
+
+class TestOpenCL(unittest.TestCase):
+    def test_what_is_found_knows_a_platform(self):
+        path = loader.opencl()
+        if path is None:
+            self.skipTest("needs OpenCL: pip install 'theano_ng[opencl]'")
+        count = ctypes.c_uint(0)
+        ctypes.CDLL(path).clGetPlatformIDs(0, None, ctypes.byref(count))
+        self.assertGreater(count.value, 0)
+
+    def test_nothing_is_imported(self):
+        # pyopencl takes 0.2 s, and a program that uses another device needs none of it.
+        program = "import sys, theano_ng.gpuarray.device.loader as l; l.opencl(); print('pyopencl' in sys.modules)"
+        said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+        self.assertEqual(said.stdout.strip(), "False")
+
+
+if __name__ == "__main__":
+    unittest.main()

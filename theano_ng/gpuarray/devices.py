@@ -1,0 +1,233 @@
+"""Which devices a program uses: contexts are opened, computations and shared variables moved there, as flags or functions ask for it."""
+
+import re
+import sys
+
+from theano_ng.compile.mode import optdb
+from theano_ng.compile.sharedvalue import shared, shared_constructor
+from theano_ng.configdefaults import config, mark_active_gpu, parent_with_gpu
+from theano_ng.configparser import TheanoConfigError, TheanoConfigWarning
+from theano_ng.gof import optdb as databases
+from theano_ng.gpuarray.contexts import list_contexts, reg_context
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
+from theano_ng.gpuarray.transfers import as_gpuarray_variable
+from theano_ng.tensor.transfer import register_transfer, transfer as _registry
+
+MEGABYTE = 1 << 20
+
+# Whether a context has been opened, by this process; `theano_ng.gpuarray` shows it by two classic names.
+activated = False
+
+
+def pygpu_parse_version(version_string):
+    """The parts of a version of pygpu.
+
+    Parameters
+    ----------
+    version_string : str
+        Such as "0.7.6" or "0.7.6+20.g5a7b5e7".
+
+    Returns
+    -------
+    major, minor, patch : int
+    revision : str
+        What follows a "+" or a further ".", with it; empty without.
+
+    Raises
+    ------
+    ValueError
+        When there is no version at its beginning.
+    """
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)", version_string)
+    if found is None:
+        raise ValueError("%r is no version: three numbers with dots between them are expected" % (version_string,))
+    major, minor, patch, revision = found.groups()
+    return int(major), int(minor), int(patch or 0), revision
+
+
+def transfer(x, target):
+    """A variable on a device; what `tensor.transfer` asks.
+
+    Parameters
+    ----------
+    x : Variable
+    target : hashable
+        The name of a context.
+
+    Returns
+    -------
+    Variable or None
+        None when no context has the name.
+    """
+    if target in list_contexts():
+        return as_gpuarray_variable(x, target)
+    return None
+
+
+def init_dev(dev, name=None, preallocate=None):
+    """Open a device, and give its context a name.
+
+    Parameters
+    ----------
+    dev : str
+        ``"cuda"``, ``"cuda0"``, ``"opencl0:1"`` (platform and device).
+    name : hashable
+        None: that of variables for which no other is given.
+    preallocate : float, optional
+        Memory to begin with, as `config.gpuarray.preallocate`, which it is unless given.
+
+    Raises
+    ------
+    ValueError
+        When the string names no device, or the name is taken.
+    RuntimeError
+        In a child process, when the parent has a device open.
+    GpuArrayException, MemoryError
+        When there is no such device, or it cannot be used; with the reason.
+    """
+    global activated
+    if name in list_contexts():
+        raise ValueError("context name %r is already registered" % (name,))
+    parent = None if activated else parent_with_gpu()
+    if parent is not None:
+        raise RuntimeError(
+            "the parent process (%d) has a device open, and children must not open another: start processes before the parent opens one (import with"
+            " device=cpu there), or start them by subprocess with flags of their own" % parent
+        )
+    if preallocate is None:
+        preallocate = config.gpuarray.preallocate
+    context = pygpu.init(
+        dev,
+        sched=config.gpuarray.sched,
+        single_stream=config.gpuarray.single_stream,
+        kernel_cache_path=config.gpuarray.cache_path,
+        max_cache_size=0 if preallocate < 0 else None,
+        initial_cache_size=max(preallocate, 0),
+        checked=config.gpuarray.sync,
+    )
+    reg_context(name, context)
+    activated = True
+    mark_active_gpu()
+    if config.print_active_device:
+        _print_about(context, dev, name, preallocate)
+
+
+def _print_about(context, dev, name, preallocate):
+    if preallocate > 0:
+        total = context.total_gmem
+        size = min(preallocate, 0.95) * total if preallocate <= 1 else preallocate * MEGABYTE
+        print(
+            "Preallocating %d/%d Mb (%f) on %s" % (size // MEGABYTE, total // MEGABYTE, size / total, dev),
+            file=sys.stderr,
+        )
+    print("Mapped name %s to device %s: %s (%s)" % (name, dev, context.devname, context.unique_id), file=sys.stderr)
+
+
+def use(device, force=False, default_to_move_computation_to_gpu=True, move_shared_to_gpu=True, preallocate=None):
+    """Use a device from now on: what the flag `device` does.
+
+    Parameters
+    ----------
+    device : str
+        As for `init_dev`, whose context gets the name None.
+    force : bool
+        The device has to be one of CUDA's or OpenCL's, and no context None may be there; otherwise one that is there is used.
+    default_to_move_computation_to_gpu : bool
+        Modes that rewrite move computations there.
+    move_shared_to_gpu : bool
+        Shared variables that are made of arrays are made there.
+    preallocate : float, optional
+        As for `init_dev`.
+
+    Raises
+    ------
+    ValueError, RuntimeError, GpuArrayException, MemoryError
+        As for `init_dev`.
+    """
+    if force and not device.startswith(("cuda", "opencl")):
+        raise ValueError("%r is no device that can be forced; expected 'cuda', 'cuda0', 'opencl0:0', ..." % (device,))
+    if force or None not in list_contexts():
+        init_dev(device, preallocate=preallocate)
+    _register()
+    if default_to_move_computation_to_gpu:
+        _move_computations()
+    if move_shared_to_gpu:
+        _first(gpuarray_shared_constructor)
+
+
+def _move_computations():
+    """Let modes that rewrite move computations on what is on a device, or can go to that of context None."""
+    databases.load()
+    if "gpuarray_opt" in optdb:
+        optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
+
+
+def _register():
+    """Let `transfer`, and `shared` with a target, find contexts."""
+    if transfer not in _registry._others:
+        register_transfer(transfer)
+    if gpuarray_shared_constructor not in shared.constructors:
+        _first(shared_on_target)
+
+
+def _first(constructor):
+    """Let `shared` ask a constructor before those that are there, once."""
+    for other in (gpuarray_shared_constructor, shared_on_target):
+        if other in shared.constructors:
+            shared_constructor(other, remove=True)
+    shared_constructor(constructor)
+
+
+def contexts_of_flag(text):
+    """The pairs of name and device in the flag `contexts`, ``dev0->cuda0;dev1->cuda1``."""
+    pairs = [entry.partition("->") for entry in text.split(";") if entry.strip()]
+    return [(name.strip(), device.strip()) for name, _, device in pairs]
+
+
+_NEXT = {
+    "cuda": "`nvidia-smi` shows the driver and the devices that it finds; pip install 'theano_ng[cuda13]' (or [cuda12]) brings what is needed beside it",
+    "opencl": "pip install 'theano_ng[opencl]' brings a loader, and a device that computes on the processor; `clinfo -l` shows platforms and devices",
+}
+
+
+def start():
+    """Do what the flags device, init_gpu_device and contexts say, when the package is imported.
+
+    Raises
+    ------
+    TheanoConfigError
+        When a device cannot be used, and `config.force_device` is on. Without, there is a warning, and computations stay on the CPU.
+    """
+    flag, device = ("init_gpu_device", config.init_gpu_device) if config.init_gpu_device else ("device", config.device)
+    if device != "cpu":
+        moves = flag == "device"
+        _tried("%s=%s" % (flag, device), device, lambda: use(device, False, moves, moves))
+    for name, device in contexts_of_flag(config.contexts):
+        _tried("contexts=%s->%s" % (name, device), device, lambda: _map(device, name))
+
+
+def _map(device, name):
+    init_dev(device, name)
+    _register()
+    _move_computations()
+
+
+def _tried(flag, device, action):
+    try:
+        action()
+    except Exception as failure:  # of whatever kind: a program that can do without a device goes on
+        reason = " ".join(str(failure).split()).rstrip(".")
+        advice = (
+            ""
+            if isinstance(failure, RuntimeError) and parent_with_gpu()
+            else _NEXT.get(re.match("[a-z]*", device)[0], "")
+        )
+        why = ": %s%s" % (reason or type(failure).__name__, ". " + advice if advice else "")
+        message = "%s: no GPU can be used" % flag
+        if config.force_device:
+            raise TheanoConfigError(
+                "%s, and force_device is True%s. Use device=cpu, or force_device=False to fall back on the CPU."
+                % (message, why)
+            ) from failure
+        TheanoConfigWarning.warn("%s; computations run on the CPU%s" % (message, why), stacklevel=2)

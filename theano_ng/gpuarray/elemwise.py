@@ -1,0 +1,304 @@
+"""Elementwise operations and reductions on devices: `GpuElemwise`, `GpuDimShuffle`, and, from `careduce`, `GpuCAReduceCuda` and `GpuCAReduceCPY`."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
+from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
+from theano_ng.gpuarray.careduce import host_variable, on_device
+from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels, operand_kinds
+from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
+from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
+from theano_ng.scalar.divisors import divides
+from theano_ng.scalar.op import ScalarOp, c_cast, is_discrete, support_text
+from theano_ng.scalar.out_types import upgrade_to_float_no_complex
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.perform import broadcast_shape
+from theano_ng.gpuarray.host_division import evaluate_without_errors
+
+__all__ = [
+    "GpuCAReduce",
+    "GpuCAReduceCPY",
+    "GpuCAReduceCuda",
+    "GpuDimShuffle",
+    "GpuElemwise",
+    "GpuErfcinv",
+    "GpuErfinv",
+    "SupportCodeError",
+    "gpu_ca_reduce_cuda",
+    "gpu_erfcinv",
+    "gpu_erfinv",
+    "max_inputs_to_GpuElemwise",
+]
+
+_NATIVE = "theano_ng.gpuarray.native.elemwise"
+# What every device of OpenCL takes (CL_DEVICE_MAX_PARAMETER_SIZE); CUDA's take four times as much.
+_MAX_ARGUMENT_BYTES = 1024
+
+
+class GpuElemwise(GpuOp, Elemwise):
+    """A scalar op, applied to each element of arrays on a device.
+
+    Parameters
+    ----------
+    scalar_op, inplace_pattern, name, nfunc_spec, openmp
+        As for `tensor.elemwise.Elemwise`; a name that begins with ``Elemwise`` gets ``Gpu`` in front.
+
+    Raises
+    ------
+    SupportCodeError
+        When it is applied and kernels cannot compute the scalar op: complex numbers, C code that uses Python or C++.
+
+    Notes
+    -----
+    A node is one launch. Operands that are contiguous (all in C order, or all in F order) are gone through as vectors; others with their
+    strides, along as few axes as they can be brought to. The outputs are in F order where all inputs are, else in C order.
+
+    Integers that are divided by zero give 0, as NumPy's: kernels raise no errors. (The node on the host raises ZeroDivisionError.)
+    """
+
+    __module__ = "theano_ng.gpuarray.elemwise"
+    __props__ = Elemwise.__props__
+    _f16_ok = True
+
+    def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
+        if name is not None and name.startswith("Elemwise"):
+            name = "Gpu" + name
+        Elemwise.__init__(self, scalar_op, inplace_pattern, name, nfunc_spec, openmp)
+
+    def __str__(self):
+        if self.name is not None:
+            return self.name
+        return "GpuElemwise{%s}%s<gpuarray>" % (self.scalar_op, sorted(self.inplace_pattern.items()))
+
+    __repr__ = __str__
+
+    def make_node(self, *inputs):
+        """Apply to variables on devices and others, which are moved there: `infer_context_name` says where.
+
+        Raises
+        ------
+        SupportCodeError
+        """
+        context_name = infer_context_name(*[v for v in inputs if hasattr(v, "type")])
+        inputs = [as_gpuarray_variable(v, context_name) for v in inputs]
+        out_dtypes, out_patterns, inputs = self.get_output_info(GpuDimShuffle, *inputs)
+        in_dtypes = tuple([v.type.dtype for v in inputs])
+        op = self._for_types(in_dtypes)
+        elemwise_code(op.scalar_op, in_dtypes, tuple(out_dtypes))
+        outputs = [GpuArrayType(dtype, pattern, context_name)() for dtype, pattern in zip(out_dtypes, out_patterns)]
+        return Apply(op, inputs, outputs)
+
+    def fails_on_values(self, node):
+        return False
+
+    def do_constant_folding(self, node):
+        return True
+
+    def python_constant_folding(self, node):
+        return False
+
+    def max_inputs(self, node_or_outputs):
+        """See `max_inputs_to_GpuElemwise`."""
+        return max_inputs_to_GpuElemwise(node_or_outputs)
+
+    # -- derivatives: Elemwise makes them of variables of the host, rules bring them back ------------------------------
+
+    def L_op(self, inputs, outs, ograds):
+        found = Elemwise.L_op(self, *[[host_variable(v) for v in variables] for variables in (inputs, outs, ograds)])
+        return [on_device(g, x) for g, x in zip(found, inputs)]
+
+    def R_op(self, inputs, eval_points):
+        found = Elemwise(self.scalar_op).R_op(
+            [host_variable(v) for v in inputs], [None if v is None else host_variable(v) for v in eval_points]
+        )
+        return [None if v is None else on_device(v, inputs[0]) for v in found]
+
+    # -- computation ---------------------------------------------------------------------------------------------------
+
+    def host_op(self, node):
+        return Elemwise(self.scalar_op, dict(self.inplace_pattern), nfunc_spec=self.nfunc_spec)
+
+    def perform(self, node, inputs, output_storage, params=None):
+        if not divides(self.scalar_op):
+            return GpuOp.perform(self, node, inputs, output_storage)
+        values = [np.asarray(value) for value in inputs]
+        shape = broadcast_shape(node, values)
+        dtypes = [v.type.dtype for v in node.outputs]
+        results = evaluate_without_errors(self.scalar_op, [v.type.dtype for v in node.inputs], values, dtypes, shape)
+        for storage, value, output in zip(output_storage, results, node.outputs):
+            storage[0] = pygpu.array(np.asarray(value, output.type.dtype), context=output.type.context)
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        if impl == "py":
+            Elemwise.prepare_node(self, node, storage_map, compute_map, impl)
+
+    def native_code(self, node):
+        operands = [*node.inputs, *node.outputs]
+        pattern = node.outputs[0].type.broadcastable
+        if len(pattern) > 32:
+            return None
+        context = node.outputs[0].type.context
+        in_dtypes, out_dtypes = [tuple([v.type.dtype for v in vs]) for vs in (node.inputs, node.outputs)]
+        kinds = operand_kinds([v.type.broadcastable for v in node.inputs], pattern)
+        rank = pattern.count(False)
+        kernels = elemwise_kernels(self.scalar_op, in_dtypes, out_dtypes, kinds, rank, context)
+        rows = []
+        for k, v in enumerate(operands):
+            j = k - len(node.inputs)
+            rows.append(
+                dict(
+                    broadcastable=sum(1 << d for d, b in enumerate(v.type.broadcastable) if b),
+                    typecode=v.type.typecode,
+                    kind=kinds[k] if j < 0 else 0,
+                    overwrites=self.inplace_pattern.get(j, -1) if j >= 0 else -1,
+                )
+            )
+        return NativeCode(
+            _NATIVE + ":elemwise",
+            context=context_address(context),
+            contiguous=kernels[0],
+            strided=kernels[1] if rank else 0,
+            ndim=len(pattern),
+            rank=rank,
+            operands=rows,
+        )
+
+
+def max_inputs_to_GpuElemwise(node_or_outputs):
+    """How many inputs an elementwise kernel can have.
+
+    Parameters
+    ----------
+    node_or_outputs : Apply or list of Variable
+
+    Returns
+    -------
+    int
+        For that many, the addresses, lengths and strides of all operands are within the bytes of arguments that every device takes.
+    """
+    outputs = node_or_outputs.outputs if isinstance(node_or_outputs, Apply) else list(node_or_outputs)
+    rank = max([v.type.ndim for v in outputs], default=0)
+    spare = _MAX_ARGUMENT_BYTES - argument_bytes(rank, len(outputs))
+    return max(spare // (argument_bytes(rank, 1) - argument_bytes(rank, 0)), 1)
+
+
+class GpuDimShuffle(GpuOp, DimShuffle):
+    """Reorder the axes of an array on a device, insert axes of length 1 and drop broadcastable ones.
+
+    Parameters
+    ----------
+    input_broadcastable, new_order, inplace
+        As for `tensor.elemwise.DimShuffle`.
+    """
+
+    __module__ = "theano_ng.gpuarray.elemwise"
+    __props__ = DimShuffle.__props__
+    _f16_ok = True
+
+    def __init__(self, input_broadcastable, new_order, inplace=True):
+        DimShuffle.__init__(self, input_broadcastable, new_order, inplace)
+
+    def __str__(self):
+        name = "InplaceGpuDimShuffle" if self.inplace else "GpuDimShuffle"
+        return "%s{%s}" % (name, ",".join([str(d) for d in self.new_order]))
+
+    def make_node(self, input):
+        context_name = infer_context_name(input)
+        x = as_gpuarray_variable(input, context_name)
+        # The checks of patterns, and that of the output, are those of the host.
+        pattern = DimShuffle.make_node(self, x.type.host_type()()).outputs[0].type.broadcastable
+        return Apply(self, [x], [GpuArrayType(x.type.dtype, pattern, context_name)()])
+
+    def perform(self, node, inp, out, params=None):
+        (x,), (storage,) = inp, out
+        for d in self.drop:
+            if x.shape[d] != 1:
+                raise ValueError(
+                    "DimShuffle: dimension %d of the input is dropped, so its length must be 1, but it is %d"
+                    % (d, x.shape[d])
+                )
+        itemsize = x.dtype.itemsize
+        view = pygpu.from_gpudata(
+            x.gpudata,
+            x.offset,
+            x.dtype,
+            [1 if d == "x" else x.shape[d] for d in self.new_order],
+            context=x.context,
+            strides=[itemsize if d == "x" else x.strides[d] for d in self.new_order],
+            base=x,
+        )
+        storage[0] = view if self.inplace else view.copy()
+
+    def host_op(self, node):
+        return DimShuffle(self.input_broadcastable, self.new_order, inplace=False)
+
+    def native_code(self, node):
+        return NativeCode(
+            _NATIVE + ":dimshuffle",
+            copies=not self.inplace,
+            ndim_in=len(self.input_broadcastable),
+            order=self._new_order,
+        )
+
+    def grad(self, inp, grads):
+        (found,) = DimShuffle.grad(self, [host_variable(inp[0])], [host_variable(grads[0])])
+        return [on_device(found, inp[0])]
+
+
+class _ErfInverse:
+    """Devices have the inverses of the error function: CUDA in its library, for others there is scalar/c_code/erf.h."""
+
+    output_types_preference = staticmethod(upgrade_to_float_no_complex)
+
+    def c_expression(self, args, dtypes, out):
+        if is_discrete(out):
+            raise MethodNotDefined("c_code", type(self), "no C code for the dtypes %s -> %s" % (dtypes, out))
+        return "tng_device_%s_%s(%s)" % (self.scipy_name, out, c_cast(args[0], dtypes[0], out))
+
+    def c_code(self, node, name, inp, out, sub):
+        """C that only kernels of devices can use."""
+        return ScalarOp.c_code(self, node, name, inp, out, sub)
+
+    c_code_wide = ScalarOp.c_code_from_expression
+
+    def c_support_code(self):
+        name = self.scipy_name
+        return "%s\n#ifndef tng_device_%s\n#define tng_device_%s\n%s#endif\n" % (
+            support_text("erf.h"),
+            name,
+            name,
+            "#ifdef __CUDACC__\n#define tng_device_{0}_float32 {0}f\n#define tng_device_{0}_float64 {0}\n#else\n"
+            "#define tng_device_{0}_float32(x) ((npy_float32)tng_{0}(x))\n#define tng_device_{0}_float64 tng_{0}\n#endif\n".format(
+                name
+            ),
+        )
+
+
+class GpuErfinv(_ErfInverse, Erfinv):
+    """Inverse of the error function, in kernels of devices.
+
+    Parameters
+    ----------
+    output_types_preference : callable, optional
+    name : str, optional
+    """
+
+
+class GpuErfcinv(_ErfInverse, Erfcinv):
+    """Inverse of the complementary error function, in kernels of devices.
+
+    Parameters
+    ----------
+    output_types_preference : callable, optional
+    name : str, optional
+    """
+
+
+gpu_erfinv = GpuErfinv(upgrade_to_float_no_complex, name="gpu_erfinv")
+gpu_erfcinv = GpuErfcinv(upgrade_to_float_no_complex, name="gpu_erfcinv")

@@ -1,0 +1,522 @@
+"""Base classes of Ops that bring kernels of their own in classic C code.
+
+`GpuKernelBase` writes the C code that builds the kernels of a node when its thunk is made, and functions that call them. `CGpuKernelBase` takes C code and
+kernels from files.
+
+An Op of this package brings kernels in another way (`GpuOp`, `DeviceKernel`), in which all kernels of a function are built together.
+"""
+
+import re
+
+import numpy as np
+
+from theano_ng.gof.op import COp
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.type import INCLUDE, GpuArrayType, GpuContextType, gpu_context_type
+
+__all__ = ["CGpuKernelBase", "GpuKernelBase", "Kernel", "get_ctype", "get_dtype"]
+
+_ARGUMENTS = {"*": pygpu.GpuArray, "size": pygpu.SIZE, "ssize": pygpu.SSIZE}
+
+# Of the arguments of a wrapper, and the numbers that say the same to the library.
+_C_TYPES = {
+    "bool": "npy_bool", "int8": "npy_int8", "uint8": "npy_uint8", "int16": "npy_int16", "uint16": "npy_uint16", "int32": "npy_int32",
+    "uint32": "npy_uint32", "int64": "npy_int64", "uint64": "npy_uint64", "float16": "npy_half", "float32": "npy_float32",
+    "float64": "npy_float64", "complex64": "npy_complex64", "complex128": "npy_complex128",
+}  # fmt: skip
+
+_FLAGS = {
+    "have_small": "GA_USE_SMALL",
+    "have_double": "GA_USE_DOUBLE",
+    "have_complex": "GA_USE_COMPLEX",
+    "have_half": "GA_USE_HALF",
+}
+_NEEDS = {
+    "have_small": ("bool", "int8", "uint8", "int16", "uint16", "float16"),
+    "have_double": ("float64", "complex128"),
+    "have_complex": ("complex64", "complex128"),
+    "have_half": ("float16",),
+}
+
+
+def get_dtype(s):
+    """The type of an argument of a kernel that a ``#kernel`` line names.
+
+    Parameters
+    ----------
+    s : str
+        "*" for an array, "size", "ssize", or a name that NumPy has for a dtype.
+
+    Returns
+    -------
+    GpuArray (the class), `SIZE`, `SSIZE` or dtype
+
+    Raises
+    ------
+    TypeError
+        When it is none of them.
+    """
+    return _ARGUMENTS[s] if s in _ARGUMENTS else np.dtype(s)
+
+
+def get_ctype(dtype):
+    """The C type of an argument of a kernel's wrapper.
+
+    Parameters
+    ----------
+    dtype : GpuArray (the class), `SIZE`, `SSIZE` or dtype
+
+    Examples
+    --------
+    >>> get_ctype("float32")
+    'npy_float32'
+    """
+    if isinstance(dtype, type) and issubclass(dtype, pygpu.GpuArray):
+        return "gpudata *"
+    if dtype is pygpu.SIZE:
+        return "size_t"
+    if dtype is pygpu.SSIZE:
+        return "ssize_t"
+    return _C_TYPES[pygpu.typecode_to_dtype(pygpu.dtype_to_typecode(dtype)).name]
+
+
+class Kernel:
+    """A kernel of an Op.
+
+    Parameters
+    ----------
+    code : str
+        Its text, in the dialect of ``cluda.h``.
+    params : sequence
+        Types of its arguments: the class GpuArray for memory, `pygpu.gpuarray.SIZE`, `pygpu.gpuarray.SSIZE` or a dtype. With the flag `ctypes` they are
+        numbers of C instead.
+    name : str
+        Of the kernel in `code`.
+    flags : dict or str
+        What it needs of the device, see `get_flags`: ``have_double=True`` and so on; ``cuda`` or ``opencl`` where the text is in the language of the device;
+        ``cflags``, a text for C such as ``"GA_USE_DOUBLE"``; or such a text alone.
+    codevar, objvar : str, optional
+        C names of its text, ``"kcode_" + name``, and of its `GpuKernel`, ``"k_" + name``.
+    fname, sname : str, optional
+        C names of the functions that call it, ``name + "_call"`` and ``name + "_scall"``.
+
+    Notes
+    -----
+    ``int NAME_call(unsigned nd, size_t *gs, size_t *ls, size_t shared, ...)`` runs `gs` groups of `ls` threads along each of `nd` axes, with `shared` bytes of
+    local memory; ``int NAME_scall(unsigned nd, size_t *n, size_t shared, ...)`` at least `n` threads along each axis, in groups that suit the device. The
+    kernel's arguments follow. Both return ``GA_NO_ERROR``, or a code that ``GpuKernel_error(&k_NAME, code)`` puts into words.
+    """
+
+    def __init__(self, code, params, name, flags, codevar=None, objvar=None, fname=None, sname=None):
+        self.code, self.params, self.name = code, list(params), name
+        self.flags = {"cflags": flags} if isinstance(flags, str) else dict(flags)
+        unknown = set(self.flags) - {*_FLAGS, "cuda", "opencl", "ctypes", "cflags"}
+        if unknown:
+            raise ValueError("kernel %s has unknown flags: %s" % (name, ", ".join(sorted(unknown))))
+        self.codevar = "kcode_" + name if codevar is None else codevar
+        self.objvar = "k_" + name if objvar is None else objvar
+        self.fname = name + "_call" if fname is None else fname
+        self.sname = name + "_scall" if sname is None else sname
+
+    @staticmethod
+    def get_flags(*types):
+        """The flags of a kernel that works on elements of these dtypes.
+
+        Parameters
+        ----------
+        *types : dtype
+
+        Returns
+        -------
+        dict of str to bool
+        """
+        names = {np.dtype(dtype).name for dtype in types}
+        return {flag: True for flag, needing in _NEEDS.items() if names.intersection(needing)}
+
+    def _c_flags(self):
+        """The flags as an expression in C."""
+        words = [word for flag, word in _FLAGS.items() if self.flags.get(flag)]
+        words += [word for flag, word in (("cuda", "GA_USE_CUDA"), ("opencl", "GA_USE_OPENCL")) if self.flags.get(flag)]
+        given = self.flags.get("cflags", "").strip()
+        return " | ".join([*words, given] if given else words) or "0"
+
+    def _c_types(self):
+        """The arguments' types as numbers in C."""
+        if self.flags.get("ctypes"):
+            return [str(code) for code in self.params]
+        return [str(_typecode(param)) for param in self.params]
+
+    def _c_declarations(self):
+        """The arguments' types in a wrapper."""
+        if self.flags.get("ctypes"):
+            return [_ctype_of_number(code) for code in self.params]
+        return [get_ctype(param) for param in self.params]
+
+
+def _typecode(param):
+    if isinstance(param, type) and issubclass(param, pygpu.GpuArray):
+        return -1
+    return param.code if param in (pygpu.SIZE, pygpu.SSIZE) else pygpu.dtype_to_typecode(param)
+
+
+_NAMES_OF_C = {"GA_BUFFER": "gpudata *", "GA_SIZE": "size_t", "GA_SSIZE": "ssize_t"}
+_NAMES_OF_C.update(
+    zip(
+        "GA_BOOL GA_BYTE GA_UBYTE GA_SHORT GA_USHORT GA_INT GA_UINT GA_LONG GA_ULONG GA_HALF GA_FLOAT GA_DOUBLE GA_CFLOAT GA_CDOUBLE".split(),
+        map(
+            _C_TYPES.get,
+            "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64 complex128".split(),
+        ),
+    )
+)
+
+
+def _ctype_of_number(code):
+    """The C type of an argument that is given as ``"GA_FLOAT"`` or as the number itself."""
+    if code in _NAMES_OF_C:
+        return _NAMES_OF_C[code]
+    number = int(code)
+    for argument in _ARGUMENTS.values():
+        if _typecode(argument) == number:
+            return get_ctype(argument)
+    return get_ctype(pygpu.typecode_to_dtype(number))
+
+
+def _c_string(text):
+    """A text as a literal of C, line by line."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "?": "\\?"}
+    lines = [
+        '"%s"'
+        % "".join(
+            escapes.get(c) or (c if c.isascii() and c.isprintable() else "".join("\\%03o" % b for b in c.encode()))
+            for c in line
+        )
+        for line in text.splitlines(keepends=True)
+    ]
+    return "\n    ".join(lines) or '""'
+
+
+class GpuKernelBase:
+    """Base class of Ops that need kernels of their own; a mixin in front of `Op`.
+
+    A subclass defines `gpu_kernels`, and calls the kernels in its `c_code`. The context comes with the params: unless `params_type` and `get_params` say
+    otherwise it is that of the first output, or input, on a device.
+    """
+
+    params_type = gpu_context_type
+
+    def get_params(self, node):
+        """The context of the node; see `get_gpu_context` for other params."""
+        if self.params_type == gpu_context_type:
+            return _context_of(node)
+        if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
+            field = self.params_type.get_field(gpu_context_type)
+            others = {name: getattr(self, name) for name in self.params_type.fields if name != field}
+            return self.params_type.get_params(**others, **{field: _context_of(node)})
+        return super().get_params(node)
+
+    def get_gpu_context(self, node):
+        """The context for the kernels of a node, from its params.
+
+        Parameters
+        ----------
+        node : Apply
+
+        Returns
+        -------
+        GpuContext
+
+        Raises
+        ------
+        TypeError
+            When there is none in the params; then a subclass has to define this method, and `get_gpu_context_c_name`.
+        """
+        params = self.get_params(node)
+        field = self._context_field()
+        return params if field is None else getattr(params, field)
+
+    def get_gpu_context_c_name(self, params_c_name):
+        """The C expression for the context.
+
+        Parameters
+        ----------
+        params_c_name : str
+            That of the params.
+        """
+        field = self._context_field()
+        return params_c_name if field is None else "(%s->%s)" % (params_c_name, field)
+
+    def _context_field(self):
+        """The field of the params that has the context, None when the params are the context."""
+        if isinstance(self.params_type, GpuContextType):
+            return None
+        if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
+            return self.params_type.get_field(gpu_context_type)
+        raise TypeError(
+            "%s: the params_type %s has no context for the kernels; use gpu_context_type, or a ParamsType with a field of it, or define get_gpu_context"
+            " and get_gpu_context_c_name" % (type(self).__name__, self.params_type)
+        )
+
+    def gpu_kernels(self, node, name):
+        """The kernels that the Op needs; to be defined by subclasses.
+
+        Parameters
+        ----------
+        node : Apply
+        name : str
+            Unique in the C module.
+
+        Returns
+        -------
+        iterable of Kernel
+        """
+        raise MethodNotDefined("gpu_kernels", type(self), type(self).__name__)
+
+    # -- what C code needs --
+
+    def c_headers(self):
+        return [
+            *_of_super(super(), "c_headers"),
+            "gpuarray/types.h",
+            "gpuarray/kernel.h",
+            "gpuarray/error.h",
+            "gpuarray_api.h",
+        ]
+
+    def c_header_dirs(self):
+        return [*_of_super(super(), "c_header_dirs"), INCLUDE]
+
+    def c_support_code_apply(self, node, name):
+        """The texts of the kernels, and the types of their arguments."""
+        parts = [_joined(_of_super(super(), "c_support_code_apply", node, name))]
+        for kernel in self.gpu_kernels(node, name):
+            parts.append("static const char %s[] =\n    %s;" % (kernel.codevar, _c_string(kernel.code)))
+        return "\n".join(parts)
+
+    def c_support_code_struct(self, node, name):
+        """The kernels, and the functions that call them."""
+        parts = [_wrapper(kernel) for kernel in self.gpu_kernels(node, name)]
+        return "\n".join([*parts, _joined(_of_super(super(), "c_support_code_struct", node, name))])
+
+    def c_init_code_struct(self, node, name, sub):
+        """Builds the kernels."""
+        ctx = self.get_gpu_context_c_name(sub["params"])
+        kernels = list(self.gpu_kernels(node, name))
+        # All are zeroed first: the cleanup after a failure meets those that were not built.
+        parts = ["memset(&%s, 0, sizeof %s);" % (kernel.objvar, kernel.objvar) for kernel in kernels]
+        parts += [_building(kernel, ctx, sub["fail"]) for kernel in kernels]
+        return "\n".join([*parts, _joined(_of_super(super(), "c_init_code_struct", node, name, sub))])
+
+    def c_cleanup_code_struct(self, node, name):
+        """Gives the kernels back."""
+        parts = ["GpuKernel_clear(&%s);" % kernel.objvar for kernel in self.gpu_kernels(node, name)]
+        return "\n".join([_joined(_of_super(super(), "c_cleanup_code_struct", node, name)), *parts])
+
+    def c_code_cache_version_apply(self, node):
+        version = self.c_code_cache_version()
+        if not version:
+            return ()
+        return (*version, self.kernel_version(node))
+
+    def kernel_version(self, node):
+        """The version of the C code that this class writes, for `c_code_cache_version_apply` of subclasses.
+
+        Kernels are built for the device where they run, so it does not depend on the context.
+
+        Parameters
+        ----------
+        node : Apply
+
+        Returns
+        -------
+        tuple
+        """
+        return (1,)
+
+
+def _of_super(parent, method, *args):
+    """What a method of the next class returns, as a list; nothing where there is none."""
+    try:
+        answer = getattr(parent, method)(*args)
+    except (AttributeError, MethodNotDefined):
+        return []
+    return [answer] if isinstance(answer, str) else list(answer or ())
+
+
+def _joined(texts):
+    return "\n".join(texts)
+
+
+def _context_of(node):
+    for variable in [*node.outputs, *node.inputs]:
+        if isinstance(variable.type, GpuArrayType):
+            return variable.type.context
+    raise TypeError("%s: no output and no input is on a device; define get_params" % (node,))
+
+
+def _wrapper(kernel):
+    declared = kernel._c_declarations()
+    params = "".join(", %s arg%d" % (ctype, i) for i, ctype in enumerate(declared))
+    pointers = ", ".join("arg%d" % i if ctype == "gpudata *" else "&arg%d" % i for i, ctype in enumerate(declared))
+    return """
+GpuKernel %(objvar)s;
+int %(fname)s(unsigned int nd, const size_t *gdim, const size_t *ldim, size_t shared%(params)s) {
+    void *args[] = {%(pointers)s};
+    return GpuKernel_call(&%(objvar)s, nd, gdim, ldim, shared, args);
+}
+int %(sname)s(unsigned int nd, const size_t *n, size_t shared%(params)s) {
+    size_t gs[3] = {0, 0, 0}, ls[3] = {0, 0, 0};
+    if (nd < 1 || nd > 3)
+        return GA_VALUE_ERROR;
+    for (unsigned int i = 0; i < nd; ++i)
+        if (n[i] == 0)
+            return GA_NO_ERROR;
+    int code = GpuKernel_sched(&%(objvar)s, n[0], &gs[0], &ls[0]);
+    for (unsigned int i = 1; i < nd; ++i)
+        gs[i] = n[i], ls[i] = 1;
+    return code == GA_NO_ERROR ? %(fname)s(nd, gs, ls, shared%(names)s) : code;
+}
+""" % dict(
+        objvar=kernel.objvar,
+        fname=kernel.fname,
+        sname=kernel.sname,
+        params=params,
+        pointers=pointers or "NULL",
+        names="".join(", arg%d" % i for i in range(len(declared))),
+    )
+
+
+def _building(kernel, ctx, fail):
+    types = kernel._c_types()
+    return """
+{
+    const int types[] = {%(types)s};
+    const char *text = %(codevar)s;
+    char *listing = NULL;
+    int code = GpuKernel_init(&%(objvar)s, %(ctx)s->ctx, 1, &text, NULL, "%(name)s", %(count)d, types, %(flags)s, &listing);
+    if (code != GA_NO_ERROR) {
+        PyErr_Format(PyExc_RuntimeError, "GpuKernel_init error %%d: kernel %(name)s cannot be built: %%s\\n%%s", code,
+                     gpucontext_error(%(ctx)s->ctx, code), listing == NULL ? "" : listing);
+        free(listing);
+        %(fail)s
+    }
+    free(listing);
+}
+""" % dict(
+        types=", ".join(types) or "0",
+        codevar=kernel.codevar,
+        objvar=kernel.objvar,
+        ctx=ctx,
+        name=kernel.name,
+        count=len(types),
+        flags=kernel._c_flags(),
+        fail=fail,
+    )
+
+
+class CGpuKernelBase(COp, GpuKernelBase):
+    """An Op whose C code and kernels are read from files.
+
+    Parameters
+    ----------
+    func_files : str or list of str
+    func_name : str, optional
+        As for `COp`.
+
+    Notes
+    -----
+    The files may have sections ``kernels``. A line ``#kernel name : params : flags`` begins each kernel in them, whose text goes on to the next such line.
+    `params` are the types of its arguments, separated by commas: ``*`` for memory, ``size``, ``ssize`` or names of dtypes. `flags`, separated by ``|``, are
+    those of C, such as ``GA_USE_DOUBLE``; there may be none. In the text ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on stand for types of the device
+    (``ga_float``) and sizes, as they do for types of the host in the other sections. C code calls kernels by ``name_call`` and ``name_scall``, see `Kernel`.
+
+    Raises
+    ------
+    ValueError
+        For text in front of the first ``#kernel``, and for such a line without three parts; beside the errors of `COp`.
+    """
+
+    SECTIONS = COp.SECTIONS | {"kernels"}
+    kernel_re = re.compile(r"^#kernel ([a-zA-Z_].*?)$", re.MULTILINE)
+
+    # `Op` stands between COp and GpuKernelBase in the order of the classes, so none of these is found by itself.
+    get_params = GpuKernelBase.get_params
+    c_headers = GpuKernelBase.c_headers
+    c_header_dirs = GpuKernelBase.c_header_dirs
+    c_code_cache_version_apply = GpuKernelBase.c_code_cache_version_apply
+
+    def c_support_code_apply(self, node, name):
+        return _joined(
+            [
+                GpuKernelBase.c_support_code_apply(self, node, name),
+                *_of_super(super(), "c_support_code_apply", node, name),
+            ]
+        )
+
+    def c_support_code_struct(self, node, name):
+        # The functions of the files call the kernels.
+        return _joined(
+            [
+                GpuKernelBase.c_support_code_struct(self, node, name),
+                *_of_super(super(), "c_support_code_struct", node, name),
+            ]
+        )
+
+    def c_init_code_struct(self, node, name, sub):
+        return _joined(
+            [
+                GpuKernelBase.c_init_code_struct(self, node, name, sub),
+                *_of_super(super(), "c_init_code_struct", node, name, sub),
+            ]
+        )
+
+    def c_cleanup_code_struct(self, node, name):
+        return _joined(
+            [
+                *_of_super(super(), "c_cleanup_code_struct", node, name),
+                GpuKernelBase.c_cleanup_code_struct(self, node, name),
+            ]
+        )
+
+    def _type_macros(self, node):
+        """Definitions of what the kernels call the types of the node's variables, in the device's language."""
+        define = []
+        for kind, variables in (("INPUT", node.inputs), ("OUTPUT", node.outputs)):
+            for i, variable in enumerate(variables):
+                dtype = getattr(variable.type, "dtype", None)
+                if dtype is None or dtype not in _C_TYPES:
+                    continue
+                define.append("#define DTYPE_%s_%d %s\n" % (kind, i, pygpu.dtype_to_ctype(dtype)))
+                define.append("#define TYPENUM_%s_%d %d\n" % (kind, i, pygpu.dtype_to_typecode(dtype)))
+                define.append("#define ITEMSIZE_%s_%d %d\n" % (kind, i, np.dtype(dtype).itemsize))
+        return "".join(define)
+
+    def gpu_kernels(self, node, name):
+        """The kernels of the sections ``kernels``."""
+        if "kernels" not in self.code_sections:
+            return []
+        parts = self.kernel_re.split(self.code_sections["kernels"])
+        first = re.sub(r"(?m)^// #section .*$", "", parts[0])
+        if first.strip():
+            raise ValueError(
+                "Stray code before first #kernel statement (in files %s): %s"
+                % (", ".join(self.func_files), first.strip()[:200])
+            )
+        macros = self._type_macros(node)
+        kernels = []
+        for line, text in zip(parts[1::2], parts[2::2]):
+            words = [word.strip() for word in line.split(":")]
+            if len(words) != 3:
+                raise ValueError(
+                    "#kernel has three parts, name : params : flags, got %r (in files %s)"
+                    % (line, ", ".join(self.func_files))
+                )
+            kernel, params, flags = words
+            try:
+                types = [get_dtype(param.strip()) for param in params.split(",")] if params else []
+            except TypeError as failure:
+                raise ValueError("#kernel %s: %s" % (kernel, failure)) from None
+            kernels.append(Kernel(macros + text, types, kernel, flags))
+        return kernels

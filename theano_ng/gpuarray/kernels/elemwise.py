@@ -1,0 +1,185 @@
+"""Kernels of elementwise nodes: one for operands that are contiguous, one for those that are strided or repeated."""
+
+import functools
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.scalar.types import get_scalar_type
+
+# How operands are read: as in native/elemwise.c.
+PLAIN, ALONE, SOMETIMES = 0, 1, 2
+
+
+def scalar_apply(op, in_dtypes, out_dtypes):
+    """An application of a scalar op to variables of these dtypes."""
+    return Apply(
+        op,
+        [get_scalar_type(dtype).make_variable() for dtype in in_dtypes],
+        [get_scalar_type(dtype).make_variable() for dtype in out_dtypes],
+    )
+
+
+@functools.lru_cache(maxsize=4096)
+def elemwise_code(op, in_dtypes, out_dtypes):
+    """The ScalarCode of `op` with operands called ``tng_v0`` and so on; SupportCodeError when devices cannot compute it."""
+    names = ["tng_v%d" % k for k in range(len(in_dtypes) + len(out_dtypes))]
+    node = scalar_apply(op, in_dtypes, out_dtypes)
+    return scalar_code(op, node, names[: len(in_dtypes)], names[len(in_dtypes) :])
+
+
+def operand_kinds(in_patterns, out_pattern):
+    """How each input is read.
+
+    Parameters
+    ----------
+    in_patterns : sequence of tuple of bool
+    out_pattern : tuple of bool
+
+    Returns
+    -------
+    tuple of int
+        ALONE: it has one element. SOMETIMES: it may be repeated along the last axis. PLAIN: otherwise.
+    """
+    axes = [d for d, b in enumerate(out_pattern) if not b]
+    return tuple(
+        PLAIN if not axes else ALONE if all(pattern) else SOMETIMES if pattern[axes[-1]] else PLAIN
+        for pattern in in_patterns
+    )
+
+
+def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
+    """The two kernels of an elementwise node.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    in_dtypes, out_dtypes : tuple of str
+    kinds : tuple of int
+        Of the inputs, see `operand_kinds`.
+    rank : int
+        Axes of the strided kernel.
+    context : GpuContext
+
+    Returns
+    -------
+    list of DeviceKernel
+        The one for contiguous operands; and, unless the rank is 0, the one for strided ones.
+    """
+    text = _Text(op, tuple(in_dtypes), tuple(out_dtypes), tuple(kinds))
+    kernels = [(text.contiguous(), text.contiguous_types())]
+    if rank:
+        kernels.append((text.strided(rank), text.strided_types(rank)))
+    flags = flags_of(*in_dtypes, *out_dtypes) | (pygpu.USE_DOUBLE if text.code.doubles else 0)
+    support = (PROLOGUE, *text.code.support)
+    return [DeviceKernel(source, types, context, flags, support) for source, types in kernels]
+
+
+class _Text:
+    """Writes the kernels. Operand k is at ``tng_pk``, its number ``tng_vk``; that of one that is read once is ``tng_hk`` outside of the loop."""
+
+    def __init__(self, op, in_dtypes, out_dtypes, kinds):
+        self.code = elemwise_code(op, in_dtypes, out_dtypes)
+        self.nin = len(in_dtypes)
+        self.dtypes = in_dtypes + out_dtypes
+        self.kinds = kinds + (PLAIN,) * len(out_dtypes)
+        self.operands = range(len(self.dtypes))
+
+    def contiguous_types(self):
+        return (pygpu.SIZE, *["*", pygpu.SIZE] * len(self.dtypes))
+
+    def contiguous(self):
+        alone = {k for k in self.operands if self.kinds[k] == ALONE}
+        return "\n".join(
+            [
+                "KERNEL void KERNEL_NAME(ga_size tng_n, %s)" % ", ".join(self._pointer(k) for k in self.operands),
+                "{",
+                *[self._begin(k) for k in self.operands],
+                *[self._hoist(k) for k in sorted(alone)],
+                "    TNG_EACH(tng_i, tng_n, 0) {",
+                *self._element(alone, lambda k: "tng_p%d[tng_i]" % k),
+                "    }",
+                "}\n",
+            ]
+        )
+
+    def strided_types(self, rank):
+        types = [pygpu.SIZE] * rank
+        for k in self.operands:
+            types += ["*", pygpu.SIZE] + [pygpu.SSIZE] * (rank if self.kinds[k] != ALONE else 0)
+        return tuple(types)
+
+    def strided(self, rank):
+        moving = [k for k in self.operands if self.kinds[k] != ALONE]
+        alone = set(self.operands).difference(moving)
+        last = rank - 1
+        arguments = ["ga_size tng_d%d" % d for d in range(rank)]
+        for k in self.operands:
+            arguments.append(self._pointer(k))
+            arguments += ["ga_ssize tng_s%d_%d" % (k, d) for d in range(rank) if k in moving]
+        lines = ["KERNEL void KERNEL_NAME(%s)" % ", ".join(arguments), "{"]
+        lines += [self._begin(k) for k in self.operands]
+        lines += [self._hoist(k) for k in sorted(alone)]
+        if rank > 1:
+            lines.append("    const ga_size tng_rows = %s;" % " * ".join("tng_d%d" % d for d in range(last)))
+            # Not TNG_EACH: it is the inner loop that is to be vectorised.
+            lines.append(
+                "    for (ga_size tng_r = (ga_size)GID_1 * LDIM_1 + LID_1; tng_r < tng_rows; tng_r += (ga_size)GDIM_1 * LDIM_1) {"
+            )
+            lines.append("    ga_size tng_rest = tng_r, tng_at;")
+            lines += ["    %s *tng_q%d = tng_p%d;" % (self._memory(k), k, k) for k in moving]
+            for d in range(last - 1, 0, -1):
+                lines.append("    tng_at = tng_split(&tng_rest, tng_d%d);" % d)
+                lines += ["    tng_q%d += (ga_ssize)tng_at * tng_s%d_%d;" % (k, k, d) for k in moving]
+            lines += ["    tng_q%d += (ga_ssize)tng_rest * tng_s%d_0;" % (k, k) for k in moving]
+        else:
+            lines.append("    {")
+            lines += ["    %s *tng_q%d = tng_p%d;" % (self._memory(k), k, k) for k in moving]
+        sometimes = [k for k in moving if self.kinds[k] == SOMETIMES]
+        if sometimes:
+            lines.append("#ifdef GA_PROCESSOR")
+            lines.append("    if (%s) {" % " && ".join("tng_s%d_%d == 0" % (k, last) for k in sometimes))
+            lines += [self._hoist(k, "tng_q%d") for k in sometimes]
+            lines += self._row(alone.union(sometimes), last)
+            lines += ["    } else", "#endif"]
+        lines += ["    {", *self._row(alone, last), "    }", "    }", "}\n"]
+        return "\n".join(lines)
+
+    def _row(self, alone, last):
+        element = lambda k: "tng_q%d[(ga_ssize)tng_i * tng_s%d_%d]" % (k, k, last)  # noqa: E731
+        return ["    TNG_EACH(tng_i, tng_d%d, 0) {" % last, *self._element(alone, element), "    }"]
+
+    def _memory(self, k):
+        return "GLOBAL_MEM %s%s" % ("const " if k < self.nin else "", element_type(self.dtypes[k]))
+
+    def _pointer(self, k):
+        return "%s *tng_p%d, ga_size tng_o%d" % (self._memory(k), k, k)
+
+    def _begin(self, k):
+        const = "const " if k < self.nin else ""
+        return "    tng_p%d = (%s *)((GLOBAL_MEM %schar *)tng_p%d + tng_o%d);" % (k, self._memory(k), const, k, k)
+
+    def _hoist(self, k, pointer="tng_p%d"):
+        kind = work_type(self.dtypes[k], self.code.bits)
+        return "    const %s tng_h%d = %s;" % (kind, k, load(self.dtypes[k], "(*%s)" % (pointer % k), self.code.bits))
+
+    def _element(self, alone, element):
+        bits, lines = self.code.bits, []
+        for k in self.operands:
+            kind = work_type(self.dtypes[k], bits)
+            if k >= self.nin:
+                lines.append("        %s tng_v%d;" % (kind, k))
+            else:
+                value = "tng_h%d" % k if k in alone else load(self.dtypes[k], element(k), bits)
+                lines.append("        const %s tng_v%d = %s;" % (kind, k, value))
+        lines.append("        {\n%s\n        }" % self.code.body)
+        lines += [
+            "        " + store(self.dtypes[k], element(k), "tng_v%d" % k, bits) for k in self.operands if k >= self.nin
+        ]
+        return lines
+
+
+def argument_bytes(rank, operands):
+    """The bytes of the arguments of a strided kernel."""
+    return 8 * rank + operands * (16 + 8 * rank)

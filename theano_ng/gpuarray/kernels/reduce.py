@@ -1,0 +1,297 @@
+"""Kernels of reductions."""
+
+import functools
+
+import numpy as np
+
+from theano_ng.gpuarray.fp16_help import work_dtype
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.elemwise import scalar_apply
+from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.scalar.op import c_cast
+from theano_ng.scalar.types import c_literal
+
+# Threads of a group, at most: native/reduce.c has the same.
+GROUP = 256
+# Elements that a thread of a processor goes through at a time: neighbours that are summed up apart from each other, and outputs.
+_LANES, _BLOCK = 32, 128
+
+# Of equal numbers these give the number.
+_IDEMPOTENT = ("Maximum", "MaximumFromNothing", "Minimum", "AND", "OR")
+
+
+def reduce_kernels(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank, context):
+    """The two kernels of a reduction.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        Binary, commutative and associative.
+    pre_scalar_op : ScalarOp or None
+        Applied to the elements first.
+    in_dtype, acc_dtype, out_dtype : str
+    kept_rank, reduced_rank : int
+        Axes that are kept and that are reduced, both at least 1.
+    context : GpuContext
+
+    Returns
+    -------
+    list of DeviceKernel
+        That which reduces elements, to outputs or to several partial results for each output, and that which reduces these.
+    """
+    first = reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank)
+    second = reduce_text(scalar_op, None, work_dtype(acc_dtype), acc_dtype, out_dtype, 1, 1)
+    return [DeviceKernel(text.source, text.types, context, text.flags, text.support) for text in (first, second)]
+
+
+class _Text:
+    def __init__(self, source, types, flags, support):
+        self.source, self.types, self.flags, self.support = source, types, flags, support
+
+
+_TEXT = """
+KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_piece, ga_uint tng_by_column%(lengths)s,
+                        GLOBAL_MEM const %(X)s *tng_x, ga_size tng_xo%(strides)s, GLOBAL_MEM %(Z)s *tng_z, ga_size tng_zo, GLOBAL_MEM %(P)s *tng_parts)
+{
+    const ga_size tng_from = (ga_size)GID_1 * tng_piece;
+    const ga_size tng_to = tng_from + tng_piece < tng_length ? tng_from + tng_piece : tng_length;
+    tng_x = (GLOBAL_MEM const %(X)s *)((GLOBAL_MEM const char *)tng_x + tng_xo);
+    tng_z = (GLOBAL_MEM %(Z)s *)((GLOBAL_MEM char *)tng_z + tng_zo);
+#ifdef GA_PROCESSOR
+    if (tng_by_column) {
+        /* Neighbouring outputs at once. */
+        const ga_size tng_inner = %(kept_inner)s, tng_blocks = (tng_inner + %(block)d - 1) / %(block)d;
+        const ga_size tng_all = tng_outputs / tng_inner * tng_blocks;
+        for (ga_size tng_b = GID_0; tng_b < tng_all; tng_b += GDIM_0) {
+            %(A)s tng_lanes[%(block)d];
+            const ga_size tng_at = tng_b %% tng_blocks * %(block)d, tng_k = tng_b / tng_blocks * tng_inner + tng_at;
+            const ga_uint tng_count = tng_inner - tng_at < %(block)d ? (ga_uint)(tng_inner - tng_at) : %(block)d;
+            GLOBAL_MEM const %(X)s *tng_row = tng_x;
+            %(find_output)s
+            %(empty_lanes)s
+            for (ga_size tng_r = tng_from; tng_r < tng_to; ++tng_r) {
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_element)s
+                if (tng_r == tng_from) {
+                    for (ga_uint tng_l = 0; tng_l < tng_count; ++tng_l) {
+                        %(load_column)s
+                        tng_lanes[tng_l] = tng_value;
+                    }
+                    continue;
+                }
+                for (ga_uint tng_l = 0; tng_l < tng_count; ++tng_l) {
+                    %(load_column)s
+                    %(combine_lane)s
+                }
+            }
+            for (ga_uint tng_l = 0; tng_l < tng_count; ++tng_l) {
+                const ga_size tng_output = tng_k + tng_l;
+                const %(A)s tng_acc = tng_lanes[tng_l];
+                %(store)s
+            }
+        }
+        return;
+    }
+    for (ga_size tng_k = GID_0; tng_k < tng_outputs; tng_k += GDIM_0) {
+        const ga_size tng_output = tng_k;
+        GLOBAL_MEM const %(X)s *tng_row = tng_x;
+        %(find_output)s
+        %(A)s tng_acc%(start)s;
+%(along_row)s
+        %(store)s
+    }
+#else
+    LOCAL_MEM %(A)s tng_local[%(group)d];
+    const ga_uint tng_across = tng_by_column ? LID_0 : LID_1, tng_along = tng_by_column ? LID_1 : LID_0;
+    const ga_uint tng_wide = tng_by_column ? LDIM_0 : LDIM_1, tng_many = tng_by_column ? LDIM_1 : LDIM_0;
+    const ga_uint tng_slot = LID_1 * LDIM_0 + LID_0, tng_next = tng_by_column ? LDIM_0 : 1;
+    const ga_size tng_here = tng_to - tng_from;
+    const ga_uint tng_active = tng_here < tng_many ? (ga_uint)tng_here : tng_many;
+    for (ga_size tng_base = (ga_size)GID_0 * tng_wide; tng_base < tng_outputs; tng_base += (ga_size)GDIM_0 * tng_wide) {
+        const ga_size tng_k = tng_base + tng_across, tng_output = tng_k;
+        %(A)s tng_acc%(start)s;
+        if (tng_k < tng_outputs && tng_along < tng_active) {
+            GLOBAL_MEM const %(X)s *tng_row = tng_x;
+            %(find_output)s
+            ga_size tng_r = tng_from + tng_along;
+            {
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_element)s
+                %(load)s
+                tng_acc = tng_value;
+            }
+            for (tng_r += tng_many; tng_r < tng_to; tng_r += tng_many) {
+                GLOBAL_MEM const %(X)s *tng_q = tng_row;
+                %(find_element)s
+                %(load)s
+                %(combine)s
+            }
+            tng_local[tng_slot] = tng_acc;
+        }
+        /* The upper half onto the lower one, again and again. */
+        for (ga_uint tng_step = tng_many / 2; tng_step > 0; tng_step /= 2) {
+            local_barrier();
+            if (tng_k < tng_outputs && tng_along < tng_step && tng_along + tng_step < tng_active) {
+                const %(A)s tng_value = tng_local[tng_slot + tng_step * tng_next];
+                %(combine)s
+                tng_local[tng_slot] = tng_acc;
+            }
+        }
+        if (tng_along == 0 && tng_k < tng_outputs) {
+            %(store)s
+        }
+        local_barrier();
+    }
+#endif
+}
+"""
+
+# Lanes begin with what changes nothing.
+_LANES_TEXT = """
+        if (tng_to > tng_from) {
+            %(A)s tng_lanes[%(lanes)d];
+            %(first)s
+            for (ga_uint tng_l = 0; tng_l < %(lanes)d; ++tng_l)
+                tng_lanes[tng_l] = tng_acc;
+            for (ga_size tng_r = tng_from; tng_r < tng_to;) {
+                GLOBAL_MEM const %(X)s *tng_run = tng_row;
+                %(find_run)s
+                ga_size tng_i = 0;
+                for (; tng_i + %(lanes)d <= tng_count; tng_i += %(lanes)d) {
+                    for (ga_uint tng_l = 0; tng_l < %(lanes)d; ++tng_l) {
+                        GLOBAL_MEM const %(X)s *tng_q = tng_run + (ga_ssize)(tng_i + tng_l) * %(stride)s;
+                        %(load)s
+                        %(combine_lane)s
+                    }
+                }
+                for (; tng_i < tng_count; ++tng_i) {
+                    GLOBAL_MEM const %(X)s *tng_q = tng_run + (ga_ssize)tng_i * %(stride)s;
+                    %(load)s
+                    %(combine)s
+                }
+                tng_r += tng_count;
+            }
+            for (ga_uint tng_half = %(lanes)d / 2; tng_half > 0; tng_half /= 2) {
+                for (ga_uint tng_l = 0; tng_l < tng_half; ++tng_l) {
+                    const %(A)s tng_value = tng_lanes[tng_l + tng_half];
+                    %(combine_lane)s
+                }
+            }
+            const %(A)s tng_value = tng_lanes[0];
+            %(combine)s
+        }"""
+
+_ONE_BY_ONE = """
+        for (ga_size tng_r = tng_from; tng_r < tng_to; ++tng_r) {
+            GLOBAL_MEM const %(X)s *tng_q = tng_row;
+            %(find_element)s
+            %(load)s
+            if (tng_r == tng_from)
+                tng_acc = tng_value;
+            else {
+                %(combine)s
+            }
+        }"""
+
+
+@functools.lru_cache(maxsize=1024)
+def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank):
+    """The text of a kernel, its types, flags and support, for `reduce_kernels`; SupportCodeError when devices cannot compute it."""
+    acc = work_dtype(acc_dtype)
+    combined = scalar_code(scalar_op, scalar_apply(scalar_op, (acc, acc), (acc,)), ["tng_a", "tng_b"], ["tng_c"])
+    support, doubles = [PROLOGUE, *combined.support], combined.doubles
+    identity = getattr(scalar_op, "identity", None)
+    A = work_type(acc)
+
+    def combine(place):
+        return "{ const %s tng_a = %s, tng_b = tng_value; %s tng_c;\n%s\n%s = tng_c; }" % (
+            A,
+            place,
+            A,
+            combined.body,
+            place,
+        )
+
+    def value(element):
+        if pre_scalar_op is None:
+            number = load(in_dtype, element)
+            return "const %s tng_value = %s;" % (A, c_cast(number, work_dtype(in_dtype), acc))
+        pre, dtype = pre_code(pre_scalar_op, in_dtype)
+        before = "const %s tng_e = %s; %s tng_f;" % (
+            work_type(in_dtype, pre.bits),
+            load(in_dtype, element, pre.bits),
+            work_type(dtype, pre.bits),
+        )
+        number = "tng_half_to_float(tng_f)" if pre.bits and dtype == "float16" else "tng_f"
+        return "%s\n{\n%s\n}\nconst %s tng_value = %s;" % (before, pre.body, A, c_cast(number, work_dtype(dtype), acc))
+
+    if pre_scalar_op is not None:
+        pre = pre_code(pre_scalar_op, in_dtype)[0]
+        support += [text for text in pre.support if text not in support]
+        doubles = doubles or pre.doubles
+
+    def find(index, pointer, rank, length, stride, to=0):
+        lines = ["ga_size tng_rest = %s;" % index]
+        for d in range(rank - 1, to, -1):
+            lines.append("%s += (ga_ssize)tng_split(&tng_rest, %s%d) * %s%d;" % (pointer, length, d, stride, d))
+        lines.append("%s += (ga_ssize)tng_rest * %s0;" % (pointer, stride))
+        return "{ %s }" % " ".join(lines)
+
+    last = "tng_sr%d" % (reduced_rank - 1)
+    start = " = %s" % (c_literal(acc, np.asarray(identity).astype(acc)) if identity is not None else "0")
+    words = dict(
+        X=element_type(in_dtype),
+        Z=element_type(out_dtype),
+        P=element_type(acc),
+        A=A,
+        block=_BLOCK,
+        lanes=_LANES,
+        group=GROUP,
+        start=start,
+        lengths="".join(
+            [", ga_size tng_k%d" % d for d in range(1, kept_rank)]
+            + [", ga_size tng_r%d" % d for d in range(1, reduced_rank)]
+        ),
+        strides="".join(
+            [", ga_ssize tng_sk%d" % d for d in range(kept_rank)]
+            + [", ga_ssize tng_sr%d" % d for d in range(reduced_rank)]
+        ),
+        kept_inner="tng_k%d" % (kept_rank - 1) if kept_rank > 1 else "tng_outputs",
+        find_output=find("tng_k", "tng_row", kept_rank, "tng_k", "tng_sk"),
+        find_element=find("tng_r", "tng_q", reduced_rank, "tng_r", "tng_sr"),
+        empty_lanes="for (ga_uint tng_l = 0; tng_l < tng_count; ++tng_l) tng_lanes[tng_l]%s;" % start,
+        load=value("(*tng_q)"),
+        load_column=value("tng_q[(ga_ssize)tng_l * tng_sk%d]" % (kept_rank - 1)),
+        combine=combine("tng_acc"),
+        combine_lane=combine("tng_lanes[tng_l]"),
+        stride=last,
+        store="if (GDIM_1 == 1) { %s } else { tng_parts[tng_output * GDIM_1 + GID_1] = tng_acc; }"
+        % store(out_dtype, "tng_z[tng_output]", c_cast("tng_acc", acc, work_dtype(out_dtype))),
+    )
+    if reduced_rank == 1:
+        words["find_run"] = "tng_run += (ga_ssize)tng_r * %s; const ga_size tng_count = tng_to - tng_r;" % last
+    else:
+        inner = "tng_r%d" % (reduced_rank - 1)
+        words["find_run"] = (
+            "%s ga_size tng_count = %s - tng_r %% %s; if (tng_count > tng_to - tng_r) tng_count = tng_to - tng_r;"
+            % (find("tng_r", "tng_run", reduced_rank, "tng_r", "tng_sr"), inner, inner)
+        )
+    words["first"] = ""
+    if identity is None:
+        words["first"] = (
+            "{ const ga_size tng_r = tng_from; GLOBAL_MEM const %(X)s *tng_q = tng_row; %(find_element)s %(load)s tng_acc = tng_value; }"
+            % words
+        )
+    with_lanes = identity is not None or type(scalar_op).__name__ in _IDEMPOTENT
+    words["along_row"] = (_LANES_TEXT if with_lanes else _ONE_BY_ONE) % words
+    types = [pygpu.SIZE] * 3 + ["uint32"] + [pygpu.SIZE] * (kept_rank + reduced_rank - 2)
+    types += ["*", pygpu.SIZE, *[pygpu.SSIZE] * (kept_rank + reduced_rank), "*", pygpu.SIZE, "*"]
+    flags = flags_of(in_dtype, acc, out_dtype) | (pygpu.USE_DOUBLE if doubles else 0)
+    return _Text(_TEXT % words, tuple(types), flags, tuple(support))
+
+
+def pre_code(op, dtype):
+    """The ScalarCode of what is applied to an element ``tng_e`` first, giving ``tng_f``, and the dtype of that."""
+    out_dtype = op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
+    return scalar_code(op, scalar_apply(op, (dtype,), (out_dtype,)), ["tng_e"], ["tng_f"]), out_dtype

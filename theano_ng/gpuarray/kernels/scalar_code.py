@@ -1,0 +1,240 @@
+"""Device code of scalar ops: the C that they have for kernels of the host, made fit for devices."""
+
+import re
+from typing import NamedTuple
+
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.gpuarray.fp16_help import work_dtype
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.scalar.divisors import divides
+from theano_ng.scalar.op import support_text
+from theano_ng.scalar.types import c_type
+from theano_ng.tensor.elemwise.kernel import scalar_c_parts
+
+__all__ = ["PROLOGUE", "ScalarCode", "SupportCodeError", "element_type", "load", "scalar_code", "store"]
+
+
+class SupportCodeError(Exception):
+    """An Op's C code is for the host only: it uses Python, headers of C++, or complex numbers, which kernels have not."""
+
+
+# Of C's functions for floats, which end in f; those of OpenCL are for both.
+_FUNCTIONS = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod hypot log log10 "
+    "log1p log2 lgamma nextafter pow remainder rint round sin sinh sqrt tan tanh tgamma trunc"
+).split()
+_BUILTINS = "ceil copysign fabs floor fma fmod rint round sqrt trunc".split()
+
+
+def _prologue():
+    lines = [
+        "#ifndef TNG_DEVICE_SCALAR",
+        "#define TNG_DEVICE_SCALAR",
+        "#define THEANO_NG_KERNEL_PROLOGUE_H 1",
+        "typedef ga_ubyte npy_bool, npy_ubyte, npy_uint8;",
+        "typedef ga_byte npy_byte, npy_int8;",
+        "typedef ga_short npy_short, npy_int16;",
+        "typedef ga_ushort npy_ushort, npy_uint16, npy_float16;",
+        "typedef ga_int npy_int, npy_int32;",
+        "typedef ga_uint npy_uint, npy_uint32;",
+        "typedef ga_long npy_longlong, npy_int64, npy_intp;",
+        "typedef ga_ulong npy_ulonglong, npy_uint64, npy_uintp;",
+        "typedef ga_float npy_float, npy_float32;",
+        "#define TNG_RESTRICT",
+        "#define TNG_LIKELY(x) (x)",
+        "#define TNG_UNLIKELY(x) (x)",
+        "#ifdef __CUDACC__",
+        "typedef ga_double npy_double, npy_float64;",
+        "#define TNG_FUNCTION static __device__ inline",
+        "#define TNG_HAS_DOUBLE",
+        *["#define __builtin_%sf %sf" % (name, name) for name in _BUILTINS],
+        "#define __builtin_memcpy memcpy",
+        "#define TNG_BITS(x) __int_as_float(x)",
+        "#else",
+        "#ifdef GA_HAS_DOUBLE",
+        "typedef ga_double npy_double, npy_float64;",
+        "#define TNG_HAS_DOUBLE",
+        "#endif",
+        "#define TNG_FUNCTION static inline",
+        *["#define %sf %s" % (name, name) for name in _FUNCTIONS],
+        *["#define __builtin_%sf %s" % (name, name) for name in _BUILTINS],
+        "#define __builtin_memcpy tng_memcpy",
+        "#define TNG_BITS(x) as_float(x)",
+        "static inline void tng_memcpy(void *to, const void *from, uint n)",
+        "{",
+        "    for (uint k = 0; k < n; ++k)",
+        "        ((uchar *)to)[k] = ((const uchar *)from)[k];",
+        "}",
+        "#endif",
+        *["#define __builtin_%s %s" % (name, name) for name in _BUILTINS],
+        "#define __builtin_isnan(x) isnan(x)",
+        "#define __builtin_isinf(x) isinf(x)",
+        *["#define __builtin_nan%s(text) TNG_BITS(0x7fc00000)" % kind for kind in ("f", "")],
+        *["#define __builtin_inf%s() TNG_BITS(0x7f800000)" % kind for kind in ("f", "")],
+        "TNG_FUNCTION npy_float32 tng_half_to_float(npy_uint16 bits) { ga_half h; h.data = bits; return ga_half2float(h); }",
+        "TNG_FUNCTION npy_uint16 tng_float_to_half(npy_float32 value) { return ga_float2half(value).data; }",
+        "TNG_FUNCTION npy_float32 tng_round_to_half(npy_float32 value) { return ga_half2float(ga_float2half(value)); }",
+        "#ifdef TNG_HAS_DOUBLE",
+        "TNG_FUNCTION npy_uint16 tng_double_to_half(npy_float64 value) { return ga_double2half(value).data; }",
+        "#endif",
+        # A loop over the numbers below `count` that belong to a thread; `axis` is that of the launch.
+        "#ifdef GA_PROCESSOR",
+        # Each thread has neighbours, so that the compiler vectorises: no element depends on another one.
+        "#define TNG_EACH(i, count, axis) \\",
+        "    const ga_size i##_piece = ((count) + (ga_size)GDIM_##axis * LDIM_##axis - 1) / ((ga_size)GDIM_##axis * LDIM_##axis); \\",
+        "    const ga_size i##_begin = ((ga_size)GID_##axis * LDIM_##axis + LID_##axis) * i##_piece; \\",
+        "    const ga_size i##_end = i##_begin + i##_piece < (count) ? i##_begin + i##_piece : (count); \\",
+        "    for (ga_size i = i##_begin; i < i##_end; ++i)",
+        "#else",
+        # Neighbours have neighbours, so that their accesses are one.
+        "#define TNG_EACH(i, count, axis) \\",
+        "    for (ga_size i = (ga_size)GID_##axis * LDIM_##axis + LID_##axis; i < (count); i += (ga_size)GDIM_##axis * LDIM_##axis)",
+        "#endif",
+        # Divides *rest, and returns the remainder; in 32 bits where they do, which is three times as fast.
+        "TNG_FUNCTION ga_size tng_split(ga_size *rest, ga_size by)",
+        "{",
+        "    const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;",
+        "    *rest = quotient;",
+        "    return whole - quotient * by;",
+        "}",
+        "#endif",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PROLOGUE = _prologue()
+
+# In place of helpers that are faster than C's library on the host: devices have these functions.
+_OF_DEVICES = {
+    "half.h": "",
+    "hyperbolic.h": (
+        "#ifndef TNG_SCALAR_HYPERBOLIC_H\n#define TNG_SCALAR_HYPERBOLIC_H\n#define tng_tanh_float64 tanh\n#define tng_tanh_float32 tanhf\n"
+        "#define tng_acosh_float32 acoshf\n#endif\n"
+    ),
+    "power.h": (
+        "#ifndef TNG_SCALAR_POWER_H\n#define TNG_SCALAR_POWER_H\n#define tng_pow_float64 pow\n#define tng_pow_float32 powf\n#endif\n"
+    ),
+}
+_PYTHON = re.compile(r"\bPy(?:_\w+|[A-Z]\w*)\b|\bnpy_half_to|\bprintf\b")
+_MATH_HEADERS = {"<math.h>", "<cmath>", "math.h", "cmath", "<stdint.h>", "<stdlib.h>"}
+
+
+class ScalarCode(NamedTuple):
+    """A scalar op in a kernel.
+
+    Attributes
+    ----------
+    body : str
+        Computes the outputs, which are variables, from the inputs; float16 in variables of the type npy_float32, unless `bits`.
+    support : tuple of str
+        Texts in front of kernels, each of which may stand there several times or has to once.
+    bits : bool
+        Whether float16 is in variables of 16 bits.
+    doubles : bool
+        Whether doubles are computed with, whatever the dtypes are.
+    """
+
+    body: str
+    support: tuple
+    bits: bool
+    doubles: bool
+
+
+def element_type(dtype):
+    """The name of the type of an array's elements in kernels."""
+    return pygpu.dtype_to_ctype(dtype)
+
+
+def work_type(dtype, bits=False):
+    """The C type of a variable that holds a number of this dtype."""
+    return c_type(dtype if bits else work_dtype(dtype))
+
+
+def load(dtype, element, bits=False):
+    """An element, which the expression `element` leads to, as a number."""
+    if dtype != "float16":
+        return element
+    return "%s.data" % element if bits else "ga_half2float(%s)" % element
+
+
+def store(dtype, element, value, bits=False):
+    """The statement that stores a number."""
+    if dtype != "float16":
+        return "%s = %s;" % (element, value)
+    return "%s.data = %s;" % (element, value) if bits else "%s = ga_float2half(%s);" % (element, value)
+
+
+def scalar_code(op, node, names_in, names_out):
+    """The device code of a scalar op.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    node : Apply
+        An application of `op` to scalar variables.
+    names_in, names_out : list of str
+        C names of the operands.
+
+    Returns
+    -------
+    ScalarCode
+
+    Raises
+    ------
+    SupportCodeError
+        When devices cannot compute it.
+    """
+    dtypes = [v.type.dtype for v in (*node.inputs, *node.outputs)]
+    for dtype in dtypes:
+        if dtype.startswith("complex"):
+            raise SupportCodeError("%s of %s: kernels do not compute with complex numbers" % (op, dtype))
+    halves, bits = "float16" in dtypes, False
+    # No integer traps: what is divided by zero is 0, as NumPy's.
+    sub = {"zeros": None} if divides(op) else {}
+    try:
+        try:
+            body, environment, needs_python = scalar_c_parts(op, node, names_in, names_out, wide=halves, **sub)
+        except (MethodNotDefined, AttributeError):  # a user's op may not know c_code_wide
+            if not halves:
+                raise
+            bits = True
+            body, environment, needs_python = scalar_c_parts(op, node, names_in, names_out, **sub)
+    except (MethodNotDefined, NotImplementedError, AttributeError) as error:
+        raise SupportCodeError("%s has no C code for %s: %s" % (op, ", ".join(dtypes), error)) from error
+    others = [h for h in environment["headers"] if h not in _MATH_HEADERS]
+    support = tuple(dict.fromkeys(_for_devices(text) for text in _support_texts(op, node)))
+    texts = [body, *support]
+    if needs_python or others or environment["libraries"] or any(map(_PYTHON.search, texts)):
+        raise SupportCodeError("%s needs what kernels have not: Python, or the headers %s" % (op, others))
+    if any("theano_complex" in text or "#include" in text for text in texts):
+        raise SupportCodeError("%s has support code for the host, which kernels cannot use" % (op,))
+    body = _rename(body)
+    return ScalarCode(body, support, bits, any("float64" in text or "double" in text for text in texts))
+
+
+def _support_texts(op, node):
+    """The texts of an op; of a Composite those of each op that it is made of, since they may be in one program with others."""
+    program = getattr(op, "_program", None)
+    if program is not None:
+        for inner in op._ensure_graph()[2]:
+            yield from _support_texts(inner.op, inner)
+        return
+    for method, arguments in ((op.c_support_code, ()), (op.c_support_code_apply, (node, "n"))):
+        try:
+            text = method(*arguments)
+        except MethodNotDefined:
+            continue
+        text = "\n".join(text) if isinstance(text, (list, tuple)) else text
+        if text:
+            yield text
+
+
+def _for_devices(text):
+    for name, ours in _OF_DEVICES.items():
+        text = text.replace(support_text(name), ours)
+    return _rename(text)
+
+
+def _rename(text):
+    """`half` is a type in OpenCL; functions are the device's in CUDA."""
+    return re.sub(r"\bstatic inline\b", "TNG_FUNCTION", re.sub(r"\bhalf\b", "tng_half", text))

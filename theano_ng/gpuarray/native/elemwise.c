@@ -1,0 +1,271 @@
+/* Elementwise nodes, and views with other axes. */
+#include "context.h"
+#include "gpu.h"
+
+
+/* An input or output: the axes whose length the type says is 1 (bits), the number of its type, how the kernels read it, which input an output overwrites
+ * (-1: none). The kernels are in kernels/elemwise.py, which has the same kinds. */
+NATIVE_WORDS(operand, broadcastable, typecode, kind, overwrites);
+enum { PLAIN, ALONE, SOMETIMES };
+
+/* The context (a PyGpuContextObject); the kernels, `strided` for so many axes (0: there is none); the inputs, then the outputs. */
+NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank);
+NATIVE_READER(elemwise)
+
+/* The common shape of the inputs. Returns 0, or -1 with an exception set. */
+static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct operand_words *operands, size_t *dims)
+{
+    for (int d = 0; d < nd; ++d) {
+        int reference = -1;
+        size_t length = 1;
+        for (int i = 0; i < nin; ++i) {
+            size_t here = a[i]->ga.dimensions[d];
+            if (operands[i].broadcastable >> d & 1) {
+                if (__builtin_expect(here != 1, 0)) {
+                    PyErr_Format(PyExc_ValueError,
+                                 "Input dimension mis-match. (input[%d].shape[%d] = %zu, but its type says that this dimension is broadcastable: its "
+                                 "length must be 1)",
+                                 i, d, here);
+                    return -1;
+                }
+            }
+            else if (reference < 0) {
+                reference = i;
+                length = here;
+            }
+            else if (__builtin_expect(here != length, 0)) {
+                PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %zu, input[%d].shape[%d] = %zu)", reference, d, length,
+                             i, d, here);
+                return -1;
+            }
+        }
+        dims[d] = length;
+    }
+    return 0;
+}
+
+/* An output in F order: see gpu_alloc. */
+static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
+{
+    PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
+    if (old != NULL && PyGpuArray_CheckExact(old) && old->context == ctx && old->ga.typecode == typecode && old->ga.nd == nd
+        && GpuArray_IS_F_CONTIGUOUS(&old->ga) && GpuArray_ISBEHAVED(&old->ga) && memcmp(old->ga.dimensions, dims, nd * sizeof *dims) == 0)
+        return old;
+    Py_CLEAR(*out);
+    *out = (PyObject *)pygpu_empty(nd, dims, typecode, GA_F_ORDER, ctx, Py_None);
+    return (PyGpuArrayObject *)*out;
+}
+
+/* Axes in the order of the strides of operand `lead`, without those of length 1, joined where all operands can be stepped through as one. strides[k * nd + d]
+ * in elements. Returns how many there are; they are the first ones. */
+static int collapse(int nd, int count, size_t *dims, ssize_t *strides, int lead)
+{
+    int kept = 0;
+    for (int d = 0; d < nd; ++d) {
+        if (dims[d] == 1)
+            continue;
+        /* Insertion: there are few, and mostly in order. */
+        int at = kept++;
+        size_t length = dims[d];
+        ssize_t column[count];
+        for (int k = 0; k < count; ++k)
+            column[k] = strides[k * nd + d];
+        while (at > 0 && labs(strides[lead * nd + at - 1]) < labs(column[lead])) {
+            dims[at] = dims[at - 1];
+            for (int k = 0; k < count; ++k)
+                strides[k * nd + at] = strides[k * nd + at - 1];
+            --at;
+        }
+        dims[at] = length;
+        for (int k = 0; k < count; ++k)
+            strides[k * nd + at] = column[k];
+    }
+    int last = 0;
+    for (int d = 1; d < kept; ++d) {
+        int joins = 1;
+        for (int k = 0; k < count && joins; ++k)
+            joins = strides[k * nd + last] == strides[k * nd + d] * (ssize_t)dims[d];
+        if (joins)
+            dims[last] *= dims[d];
+        else {
+            ++last;
+            dims[last] = dims[d];
+        }
+        for (int k = 0; k < count; ++k)
+            strides[k * nd + last] = strides[k * nd + d];
+    }
+    return kept == 0 ? 0 : last + 1;
+}
+
+static size_t power_of_two(size_t n, size_t most)
+{
+    size_t p = 1;
+    while (p < n && p < most)
+        p *= 2;
+    return p;
+}
+
+static size_t at_most(size_t n, size_t most)
+{
+    return n < most ? n : most;
+}
+
+static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObject *const *a)
+{
+    const device_info *info = &gpukernel_context(kernel)->info;
+    void *args[1 + 2 * count];
+    args[0] = &n;
+    for (int k = 0; k < count; ++k) {
+        args[1 + 2 * k] = a[k]->ga.data;
+        args[2 + 2 * k] = &a[k]->ga.offset;
+    }
+    if (info->warp > 1)
+        return gpu_run(kernel, n, args, "GpuElemwise");
+    /* Few elements are done before other threads have begun. */
+    size_t groups = at_most(n / 4096 + 1, info->processors), group = 1;
+    int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
+}
+
+static int run_strided(gpukernel *kernel, int nd, int rank, int nin, int count, const struct operand_words *operands, const size_t *shape,
+                       PyGpuArrayObject *const *a)
+{
+    const device_info *info = &gpukernel_context(kernel)->info;
+    size_t dims[nd], lengths[rank];
+    ssize_t strides[count * nd];
+    void *args[rank + count * (2 + rank)];
+    int n = 0;
+    memcpy(dims, shape, sizeof dims);
+    for (int k = 0; k < count; ++k) {
+        ssize_t size = (ssize_t)gpuarray_get_elsize((int)operands[k].typecode);
+        for (int d = 0; d < nd; ++d)
+            strides[k * nd + d] = k < nin && operands[k].broadcastable >> d & 1 ? 0 : a[k]->ga.strides[d] / size;
+    }
+    int kept = collapse(nd, count, dims, strides, nin), missing = rank - kept;
+    static const ssize_t none = 0;
+    for (int d = 0; d < rank; ++d) {
+        lengths[d] = d < missing ? 1 : dims[d - missing];
+        args[n++] = &lengths[d];
+    }
+    for (int k = 0; k < count; ++k) {
+        args[n++] = a[k]->ga.data;
+        args[n++] = &a[k]->ga.offset;
+        for (int d = 0; d < rank && operands[k].kind != ALONE; ++d)
+            args[n++] = (void *)(d < missing ? &none : &strides[k * nd + d - missing]);
+    }
+    size_t rows = 1, inner = lengths[rank - 1], groups[2], group[2] = {1, 1};
+    for (int d = 0; d < rank - 1; ++d)
+        rows *= lengths[d];
+    if (info->warp > 1) {
+        size_t most = (size_t)info->processors * 32;
+        group[0] = power_of_two(inner, 256);
+        group[1] = at_most(power_of_two(rows, 256), 256 / group[0]);
+        groups[0] = at_most((inner + group[0] - 1) / group[0], most);
+        groups[1] = at_most((rows + group[1] - 1) / group[1], at_most(most / groups[0] + 1, 65535));
+    }
+    else {
+        size_t threads = at_most(rows * inner / 4096 + 1, info->processors);
+        groups[0] = rows < threads ? threads : 1;
+        groups[1] = rows < threads ? 1 : threads;
+    }
+    int code = gpukernel_call(kernel, 2, groups, group, 0, args);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
+}
+
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words)
+{
+    PyGpuContextObject *ctx = (PyGpuContextObject *)(intptr_t)words->context;
+    const struct operand_words *operands = words->operands;
+    int nd = (int)words->ndim, count = nin + nout, in_c_order = 1, in_f_order = 1, empty = 0;
+    PyGpuArrayObject *a[count];
+    size_t dims[nd + 1], n = 1;
+    for (int i = 0; i < nin; ++i) {
+        a[i] = gpu_input(in[i], (int)operands[i].typecode, nd);
+        if (a[i] == NULL)
+            return -1;
+        if (a[i]->context != ctx) {
+            PyErr_Format(PyExc_ValueError, "input[%d] is an array of another context than the node: transfer() it first", i);
+            return -1;
+        }
+        if (!GpuArray_ISALIGNED(&a[i]->ga)) {
+            PyErr_Format(PyExc_ValueError, "input[%d] is not aligned: copy() it first", i);
+            return -1;
+        }
+    }
+    if (result_dims(nd, nin, a, operands, dims) != 0)
+        return -1;
+    for (int d = 0; d < nd; ++d) {
+        empty |= dims[d] == 0;
+        n *= dims[d];
+    }
+    for (int i = 0; i < nin; ++i) {
+        if (operands[i].kind == ALONE)
+            continue;
+        int whole = gpu_size(&a[i]->ga) == n;
+        in_c_order &= whole && GpuArray_IS_C_CONTIGUOUS(&a[i]->ga);
+        in_f_order &= whole && GpuArray_IS_F_CONTIGUOUS(&a[i]->ga);
+    }
+    int fortran = in_f_order && !in_c_order;
+    for (int j = 0; j < nout; ++j) {
+        const struct operand_words *operand = &operands[nin + j];
+        PyGpuArrayObject *old = operand->overwrites < 0 ? NULL : a[operand->overwrites], *z = old;
+        if (old != NULL && GpuArray_ISWRITEABLE(&old->ga) && memcmp(old->ga.dimensions, dims, (size_t)nd * sizeof *dims) == 0)
+            native_set(&out[j], Py_NewRef((PyObject *)old));
+        else
+            z = fortran ? alloc_fortran(&out[j], ctx, (unsigned)nd, dims, (int)operand->typecode)
+                        : gpu_alloc(&out[j], ctx, (unsigned)nd, dims, (int)operand->typecode);
+        if (z == NULL)
+            return -1;
+        a[nin + j] = z;
+        in_c_order &= GpuArray_IS_C_CONTIGUOUS(&z->ga) != 0;
+        in_f_order &= GpuArray_IS_F_CONTIGUOUS(&z->ga) != 0;
+    }
+    if (empty)
+        return 0;
+    if (in_c_order || in_f_order || words->rank == 0)
+        return run_contiguous((gpukernel *)(intptr_t)words->contiguous, n, count, a);
+    return run_strided((gpukernel *)(intptr_t)words->strided, nd, (int)words->rank, nin, count, operands, dims, a);
+}
+
+/* in: an array. out: a view of it, or a copy, with its axes in the order `order`, -1 for a new one of length 1; axes that are left out have this length. */
+NATIVE_FUNCTION(dimshuffle, copies, ndim_in, n_order, order[]);
+static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_words *words)
+{
+    (void)nin, (void)nout;
+    PyGpuArrayObject *a = gpu_input(in[0], -1, (int)words->ndim_in);
+    size_t dims[GA_MAX_DIMS];
+    ssize_t strides[GA_MAX_DIMS];
+    uint64_t used = 0;
+    if (a == NULL)
+        return -1;
+    ssize_t size = (ssize_t)gpuarray_get_elsize(a->ga.typecode);
+    for (int64_t d = 0; d < words->n_order; ++d) {
+        int64_t from = words->order[d];
+        dims[d] = from < 0 ? 1 : a->ga.dimensions[from];
+        strides[d] = from < 0 ? size : a->ga.strides[from];
+        used |= from < 0 ? 0 : (uint64_t)1 << from;
+    }
+    for (unsigned d = 0; d < a->ga.nd; ++d) {
+        if (!(used >> d & 1) && a->ga.dimensions[d] != 1) {
+            PyErr_Format(PyExc_ValueError, "DimShuffle: dimension %u of the input is dropped, so its length must be 1, but it is %zu", d,
+                         a->ga.dimensions[d]);
+            return -1;
+        }
+    }
+    PyObject *base = a->base == NULL || a->base == Py_None ? (PyObject *)a : a->base;
+    PyGpuArrayObject *view = pygpu_fromgpudata(a->ga.data, a->ga.offset, a->ga.typecode, (unsigned)words->n_order, dims, strides, a->context,
+                                               GpuArray_ISWRITEABLE(&a->ga), base, Py_None);
+    if (view == NULL)
+        return -1;
+    if (!words->copies) {
+        native_set(out, (PyObject *)view);
+        return 0;
+    }
+    PyGpuArrayObject *made = gpu_alloc(out, a->context, view->ga.nd, view->ga.dimensions, view->ga.typecode);
+    int status = made == NULL ? -1 : pygpu_move(made, view);
+    Py_DECREF(view);
+    return status;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(elemwise), NATIVE_ROW(operand), NATIVE_ENTRY(dimshuffle), {0}};
+NATIVE_MODULE(elemwise, entries)

@@ -1,0 +1,223 @@
+"""What makes, joins and reshapes arrays, and what works on values of any kind, moves to a device."""
+
+import numpy as np
+
+from theano_ng.breakpoint import PdbBreakpoint
+from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.gpuarray.basic_ops import (
+    GpuAlloc,
+    GpuAllocEmpty,
+    GpuContiguous,
+    GpuEye,
+    GpuJoin,
+    GpuReshape,
+    GpuSplit,
+    GpuTri,
+    as_gpuarray_variable,
+    gpu_contiguous,
+    gpu_join,
+    host_from_gpu,
+)
+from theano_ng.gpuarray.opt.databases import lifts, on_host, register_opt, safe_to_gpu
+from theano_ng.gpuarray.type import GpuArrayType, get_context
+from theano_ng.ifelse import IfElse
+from theano_ng.printing import Print
+from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.extra_ops import CpuContiguous
+from theano_ng.tensor.opt import local_remove_all_assert, local_track_shape_i
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.creation import Eye, Tri
+from theano_ng.tensor.shaping.joining import Join, Split
+from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
+from theano_ng.tensor.type import TensorType
+
+register_opt("fast_compile", name="local_track_shape_i", own=True)(local_track_shape_i)
+register_opt("unsafe", name="local_remove_all_assert", own=True)(local_remove_all_assert)
+
+
+@lifts(Shape)
+def local_gpua_shape(op, context_name, inputs, outputs):
+    """The shape of what is on a device is known on the host."""
+    return [op(*inputs)] if isinstance(inputs[0].type, GpuArrayType) else False
+
+
+@lifts(Rebroadcast)
+def local_gpua_rebroadcast(op, context_name, inputs, outputs):
+    """Rebroadcast(A)  ->  Rebroadcast of A on the device"""
+    return [op(as_gpuarray_variable(inputs[0], context_name))]
+
+
+@lifts(SpecifyShape)
+def local_gpua_specifyShape(op, context_name, inputs, outputs):
+    """SpecifyShape(A, shape)  ->  the same of A on the device"""
+    return [op(as_gpuarray_variable(inputs[0], context_name), *on_host(inputs[1:]))]
+
+
+@lifts(Reshape)
+def local_gpua_reshape(op, context_name, inputs, outputs):
+    """A.reshape(shape)  ->  GpuReshape{2}(A, shape)"""
+    x, shape = inputs
+    new = GpuReshape(op.ndim)(as_gpuarray_variable(x, context_name), *on_host([shape]))
+    return _with_pattern(new, outputs[0])
+
+
+@lifts(Flatten)
+def local_gpua_flatten(op, context_name, inputs, outputs):
+    """A.flatten(2)  ->  GpuReshape{2}(A, (A.shape[0], -1))"""
+    x = as_gpuarray_variable(inputs[0], context_name)
+    shape = [x.shape[i] for i in range(op.outdim - 1)] + [-1]
+    return _with_pattern(GpuReshape(op.outdim)(x, shape), outputs[0])
+
+
+def _with_pattern(new, old):
+    """`new`, with what `old` knows of lengths that are 1."""
+    if new.broadcastable == old.broadcastable:
+        return new
+    return Rebroadcast(*enumerate(old.broadcastable))(new)
+
+
+@lifts(Alloc, name="local_gpuaalloc")
+def local_gpua_alloc(op, context_name, inputs, outputs):
+    """alloc(x, 3, 4)  ->  GpuAlloc<None>(x, 3, 4)"""
+    return [GpuAlloc(context_name)(safe_to_gpu(inputs[0], context_name), *on_host(inputs[1:]))]
+
+
+@register_opt("fast_compile", own=True)
+@local_optimizer([Alloc])
+def local_gpua_alloc2(node):
+    """What joins have on the host from nothing but allocations is allocated on the device, where `Join` then goes."""
+    try:
+        get_context(None)
+    except ValueError:
+        return False
+    clients = [c for c, _ in node.outputs[0].clients]
+    if not clients or not all(
+        c != "output"
+        and isinstance(c.op, Join)
+        and all(v.owner is not None and isinstance(v.owner.op, (type(host_from_gpu), Alloc)) for v in c.inputs[1:])
+        for c in clients
+    ):
+        return False
+    return [host_from_gpu(GpuAlloc(None)(*node.inputs))]
+
+
+@register_opt(own=True)
+@local_optimizer([GpuAlloc])
+def local_gpualloc_memset_0(node):
+    """GpuAlloc<None>(0., 3)  ->  GpuAlloc<None>{memset_0=True}(0., 3)"""
+    value = node.inputs[0]
+    if node.op.memset_0 or not isinstance(value, Constant) or value.data.size != 1:
+        return False
+    data = value.get_value() if hasattr(value, "get_value") else value.data
+    bits = np.asarray(data)
+    if bits.tobytes().strip(b"\0"):  # minus zero has a bit
+        return False
+    new = GpuAlloc(node.op.context_name, memset_0=True)(*node.inputs)
+    copy_stack_trace(node.outputs, new)
+    return [new]
+
+
+@lifts(AllocEmpty)
+def local_gpua_alloc_empty(op, context_name, inputs, outputs):
+    """AllocEmpty(3)  ->  GpuAllocEmpty<None>(3)"""
+    return [GpuAllocEmpty(op.dtype, context_name)(*on_host(inputs))]
+
+
+@lifts(Eye)
+def local_gpua_eye(op, context_name, inputs, outputs):
+    """eye(3)  ->  GpuEye(3)"""
+    return [GpuEye(op.dtype, context_name)(*on_host(inputs))]
+
+
+@lifts(Tri)
+def local_gpua_tri(op, context_name, inputs, outputs):
+    """tri(3)  ->  GpuTri(3)"""
+    return [GpuTri(op.dtype, context_name)(*on_host(inputs))]
+
+
+@lifts(CpuContiguous)
+def local_gpua_contiguous(op, context_name, inputs, outputs):
+    """cpu_contiguous(A)  ->  gpu_contiguous(A)"""
+    return gpu_contiguous
+
+
+@register_opt(own=True)
+@local_optimizer([GpuContiguous])
+def local_gpu_contiguous_gpu_contiguous(node):
+    """gpu_contiguous(gpu_contiguous(A))  ->  gpu_contiguous(A)"""
+    (x,) = node.inputs
+    return [x] if x.owner is not None and isinstance(x.owner.op, GpuContiguous) else False
+
+
+@lifts(Join)
+def local_gpua_join(op, context_name, inputs, outputs):
+    """join(0, A, B)  ->  GpuJoin(0, A, B)"""
+    axis, *parts = inputs
+    return [gpu_join(*on_host([axis]), *[as_gpuarray_variable(v, context_name) for v in parts])]
+
+
+@register_opt("fast_compile", own=True)
+@local_optimizer([GpuJoin])
+def local_gpua_join_1(node):
+    """GpuJoin(0, A)  ->  A"""
+    return [node.inputs[1]] if len(node.inputs) == 2 else False
+
+
+@lifts(Split)
+def local_gpua_split(op, context_name, inputs, outputs):
+    """split(A, (1, 2), 2)  ->  GpuSplit{2}(A, 0, (1, 2))"""
+    x, axis, sizes = inputs
+    return GpuSplit(op.len_splits)(as_gpuarray_variable(x, context_name), *on_host([axis, sizes]), return_list=True)
+
+
+@lifts(Assert)
+def local_gpua_assert(op, context_name, inputs, outputs):
+    """Assert(A, condition)  ->  the same of A on the device; conditions are read on the host"""
+    if not isinstance(inputs[0].type, GpuArrayType):
+        return False
+    return [op(inputs[0], *on_host(inputs[1:]))]
+
+
+def gpu_print_wrapper(op, cnda):
+    """What `Print` of a value on a device prints: the value on the host."""
+    op.old_op.global_fn(op.old_op, np.asarray(cnda))
+
+
+@lifts(Print)
+def local_gpua_print_op(op, context_name, inputs, outputs):
+    """Print(A)  ->  Print of A on the device, which copies it"""
+    new = Print(op.message, op.attrs, gpu_print_wrapper)
+    new.old_op = op
+    return new(as_gpuarray_variable(inputs[0], context_name))
+
+
+@lifts(PdbBreakpoint)
+def local_gpu_pdbbreakpoint_op(op, context_name, inputs, outputs):
+    """A breakpoint is handed values on the device; it watches them there."""
+    condition, *watched = inputs
+    old = [v.type for v in outputs]
+    if not any(isinstance(v.type, GpuArrayType) for v in watched):
+        return False
+    made = op(*on_host([condition]), *watched, return_list=True)
+    return made if len(made) == len(old) else False
+
+
+@lifts(IfElse)
+def local_gpua_lazy_ifelse(op, context_name, inputs, outputs):
+    """ifelse(c, A, B)  ->  if{gpu}(c, A, B)"""
+    if op.gpu:
+        return False
+    condition, *values = inputs
+    n = op.n_outs
+    values = [as_gpuarray_variable(v, context_name) if isinstance(v.type, TensorType) else v for v in values]
+    # Both branches are one type: what is known of lengths of one is not of the other.
+    for i in range(n):
+        a, b = values[i], values[n + i]
+        if a.type != b.type and hasattr(a.type, "broadcastable"):
+            pattern = [p and q for p, q in zip(a.broadcastable, b.broadcastable)]
+            values[i], values[n + i] = [
+                v if list(v.broadcastable) == pattern else Rebroadcast(*enumerate(pattern))(v) for v in (a, b)
+            ]
+    return IfElse(n, as_view=op.as_view, gpu=True, name=op.name)(*on_host([condition]), *values, return_list=True)

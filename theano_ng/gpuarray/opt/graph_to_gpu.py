@@ -1,0 +1,138 @@
+"""The pass that moves a graph to a device: from inputs to outputs, each node once."""
+
+from theano_ng.gof.graph import Variable
+from theano_ng.gof.op import PureOp
+from theano_ng.gof.optdb import DB
+from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer
+from theano_ng.gof.toolbox import ReplaceValidate
+from theano_ng.gpuarray.basic_ops import GpuFromHost, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
+from theano_ng.gof.rewriting import copy_stack_trace
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.creation import Eye, Tri
+from theano_ng.tensor.type import TensorType
+
+# What makes large arrays of little: computed where they are needed.
+CREATION = (Alloc, AllocEmpty, Eye, Tri)
+
+
+class GraphToGPUDB(DB):
+    """Database of the rules that move Ops to a device; a query gives the `GraphToGPU` of them."""
+
+    def _build(self, q):
+        return GraphToGPU(list(self.__query__(q)))
+
+
+class GraphToGPU(Optimizer):
+    """Moves what can be moved.
+
+    Inputs are transferred (but numbers, complex ones, and those whose ``tag.target`` is "cpu"). A node with an input on the device is moved if there is a rule
+    for its Op; the others have the inputs of theirs that are there transferred back.
+
+    Parameters
+    ----------
+    rules : list of LocalOptimizer
+        ``transform(op, context_name, inputs, outputs)`` returns an Op, variables, or False.
+    """
+
+    def __init__(self, rules):
+        super().__init__()
+        self.rules = rules
+        self.group = GraphToGPULocalOptGroup(*rules) if rules else None
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        moved = {}  # variable of the graph -> what stands for it; absent: itself
+        hosts = {}  # variable on a device -> its transfer back
+        for v in fgraph.inputs:
+            target = target_of(v)
+            if target is not None:
+                moved[v] = GpuFromHost(*target)(v)
+
+        def on_host(v):
+            new = moved.get(v, v)
+            if not isinstance(new.type, GpuArrayType) or isinstance(v.type, GpuArrayType):
+                return new
+            if new not in hosts:
+                hosts[new] = host_from_gpu(new)
+            return hosts[new]
+
+        for node in fgraph.toposort():
+            outputs = self._moved(node, [moved.get(v, v) for v in node.inputs])
+            if outputs is None:
+                inputs = [on_host(v) for v in node.inputs]
+                if all(a is b for a, b in zip(inputs, node.inputs)):
+                    continue
+                outputs = node.clone_with_new_inputs(inputs, strict=True).outputs
+            copy_stack_trace(node.outputs, outputs)
+            moved.update(zip(node.outputs, outputs))
+        pairs = [(v, on_host(v)) for v in fgraph.outputs]
+        fgraph.replace_all_validate([pair for pair in pairs if pair[0] is not pair[1]], reason=self)
+
+    def _moved(self, node, inputs):
+        """The outputs of the node that replaces one on a device, or None."""
+        if self.group is None or not all(gpu_supported(v) for v in node.outputs if hasattr(v.type, "dtype")):
+            return None
+        if any(isinstance(v.type, GpuArrayType) for v in inputs):
+            context_name = infer_context_name(*[v for v in inputs if isinstance(v.type, GpuArrayType)])
+        elif isinstance(node.op, CREATION) and any(move_to_gpu(v) and v.clients for v in node.outputs):
+            try:
+                context_name = infer_context_name(*inputs)
+            except ContextNotDefined:
+                return None
+        else:
+            return None
+        new = self.group.transform(node.op, context_name, inputs, node.outputs)
+        if not new:
+            return None
+        if isinstance(new, PureOp):
+            return new(*inputs, return_list=True)
+        outputs = [new] if isinstance(new, Variable) else list(new)
+        return outputs if len(outputs) == len(node.outputs) else None
+
+    def print_summary(self, stream=None, level=0, depth=-1):
+        import sys
+
+        stream = stream or sys.stdout
+        print("%sGraphToGPU (%d rules)" % (" " * level, len(self.rules)), file=stream)
+        if depth != 0 and self.group is not None:
+            self.group.print_summary(stream, level + 2, depth - 1)
+
+
+def target_of(v):
+    """The context that an input of a function is transferred to: ``(name,)``, or None.
+
+    Raises
+    ------
+    ContextNotDefined
+        When the input names a context that does not exist.
+    """
+    if not isinstance(v.type, TensorType) or not move_to_gpu(v):
+        return None
+    target = getattr(v.tag, "target", None)
+    if target == "cpu":
+        return None
+    try:
+        get_context(target)
+    except ContextNotDefined:
+        if target is not None:
+            raise
+        return None
+    return (target,)
+
+
+class InputToGpuOptimizer(Optimizer):
+    """Transfers inputs to a device and back, for the rules that move what is beside a transfer."""
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        for v in fgraph.inputs:
+            if not v.clients or all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in v.clients):
+                continue
+            target = target_of(v)
+            if target is not None:
+                fgraph.replace_validate(v, host_from_gpu(GpuFromHost(*target)(v)), reason=self)

@@ -1,0 +1,95 @@
+"""Loops whose steps run on a device."""
+
+from collections import OrderedDict
+
+import numpy as np
+
+from theano_ng.compile.mode import optdb
+from theano_ng.compile.inner_graph import substitute
+from theano_ng.gpuarray.basic_ops import host_from_gpu
+from theano_ng.gpuarray.opt.databases import lifts, safe_to_cpu, safe_to_gpu
+from theano_ng.gpuarray.type import GpuArrayType, gpu_supported
+from theano_ng.scan.op import Scan
+from theano_ng.scan.opt.inplace import ScanInplaceOptimizer
+from theano_ng.tensor.type import TensorType
+
+
+class BufferType:
+    """The types of buffers of a loop on a device, by dtype and pattern: integers that steps count with stay on the host.
+
+    Parameters
+    ----------
+    context_name : hashable
+    """
+
+    def __init__(self, context_name):
+        self.context_name = context_name
+
+    def __call__(self, dtype, broadcastable):
+        if stays(dtype, len(broadcastable) - 1):
+            return TensorType(dtype, broadcastable)
+        return GpuArrayType(dtype, broadcastable, self.context_name)
+
+
+def stays(dtype, ndim):
+    """Whether rows of this dtype and rank stay on the host: numbers that are no floats."""
+    return ndim == 0 and np.dtype(dtype).kind in "iub"
+
+
+def _scan_type_infer(node):
+    """The `typeConstructor` of a loop like that of a node."""
+    return node.op.info.get("type_constructor")
+
+
+def _moves(v):
+    return isinstance(v.type, TensorType) and not stays(v.type.dtype, v.type.ndim)
+
+
+@lifts(Scan, tags=("fast_compile", "scan"))
+def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
+    """The loop has its states, sequences and results on the device, and so has its step."""
+    if op.gpua or not all(gpu_supported(v) for v in [*op.inputs, *op.outputs] if isinstance(v.type, TensorType)):
+        return False
+    outer, inner, rows = [], [], {}
+
+    def take(v, variables):
+        """An outer input, with the variables of the step that it is; of those that move the step gets the transfer back."""
+        moves = [w for w in variables if _moves(w)]
+        outer.append(
+            safe_to_gpu(v, context_name)
+            if moves
+            else safe_to_cpu(v)
+            if variables and isinstance(variables[0].type, TensorType)
+            else v
+        )
+        for w in variables:
+            if w not in moves:
+                inner.append(w)
+                continue
+            new = GpuArrayType(w.dtype, w.broadcastable, context_name)(name=w.name)
+            inner.append(new)
+            rows[w] = host_from_gpu(new)
+
+    outer.append(safe_to_cpu(inputs[0]))
+    given = iter(op.inputs)
+    for v in op.outer_seqs(inputs):
+        take(v, [next(given)])
+    for v, taps in zip(inputs[1 + op.n_seqs :], op.tap_array):
+        take(v, [next(given) for _ in taps])
+    for v in op.outer_shared(inputs):
+        w = next(given)
+        outer.append(v)
+        inner.append(w)
+    outer.extend(safe_to_cpu(v) for v in op.outer_nitsot(inputs))
+    for v in op.outer_non_seqs(inputs):
+        take(v, [next(given)])
+    made = substitute(op.outputs, rows)
+    first = op.n_outputs_before_results + op.n_nit_sot
+    made = [safe_to_gpu(v, context_name) if i < first and _moves(v) else v for i, v in enumerate(made)]
+    info = OrderedDict(op.info, gpua=True)
+    return Scan(inner, made, info, typeConstructor=BufferType(context_name))(*outer, return_list=True)
+
+
+optdb.register(
+    "gpua_scanOp_make_inplace", ScanInplaceOptimizer(gpua_flag=True), 75, "gpuarray", "inplace", "scan", own=True
+)

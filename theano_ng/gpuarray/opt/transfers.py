@@ -1,0 +1,66 @@
+"""Transfers that undo each other."""
+
+from theano_ng.compile.mode import optdb
+from theano_ng.gof.rewriting import local_optimizer
+from theano_ng.gpuarray.basic_ops import GpuFromHost, GpuToGpu, HostFromGpu, host_from_gpu
+from theano_ng.gpuarray.opt.databases import gpu_cut_copies, gpu_seqopt, register_opt
+from theano_ng.gpuarray.opt.graph_to_gpu import InputToGpuOptimizer
+from theano_ng.tensor.opt.constant_folding import constant_folding
+
+gpu_seqopt.register(
+    "InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge", "gpuarray", own=True
+)
+
+
+@local_optimizer([GpuFromHost, GpuToGpu, HostFromGpu])
+def local_cut_gpu_transfers(node):
+    """A chain of transfers is at most one: from where the value is to where it is wanted.
+
+    GpuFromHost<None>(HostFromGpu(x))  ->  x
+
+    HostFromGpu(GpuFromHost<None>(A))  ->  A
+
+    GpuToGpu<b>(GpuFromHost<a>(A))  ->  GpuFromHost<b>(A)
+    """
+    (before,) = node.inputs
+    if before.owner is None or not isinstance(before.owner.op, (GpuFromHost, GpuToGpu, HostFromGpu)):
+        if isinstance(node.op, GpuToGpu) and before.type.context_name == node.op.context_name:
+            return [before]
+        return False
+    (source,) = before.owner.inputs
+    return [transferred(source, node.op)]
+
+
+def transferred(v, op):
+    """A variable brought, in at most one step, to where an Op of transfer would bring it."""
+    if isinstance(op, HostFromGpu):
+        return host_from_gpu(v) if hasattr(v.type, "context") else v
+    if not hasattr(v.type, "context"):
+        return GpuFromHost(op.context_name)(v)
+    return v if v.type.context_name == op.context_name else GpuToGpu(op.context_name)(v)
+
+
+gpu_cut_copies.register(
+    "local_cut_gpua_host_gpua",
+    local_cut_gpu_transfers,
+    "cut_gpua_host_transfers",
+    "fast_compile",
+    "fast_run",
+    "gpuarray",
+    own=True,
+)
+
+
+@local_optimizer([GpuFromHost])
+def cut_gpua_constant_transfers(node):
+    """The transfer of a constant is a constant on the device."""
+    return constant_folding.transform(node)
+
+
+gpu_cut_copies.register(
+    "cut_gpua_constant_transfers", cut_gpua_constant_transfers, "fast_compile", "fast_run", "gpuarray", own=True
+)
+register_opt("gpua_constant_folding", own=True)(cut_gpua_constant_transfers)
+optdb["canonicalize"].register(
+    "local_cut_gpua_host_gpua", local_cut_gpu_transfers, "fast_compile", "fast_run", "gpuarray", own=True
+)

@@ -1,0 +1,176 @@
+"""Elementwise kernels of an expression of C."""
+
+import functools
+
+import numpy as np
+
+from theano_ng.gpuarray.pygpu import gpuarray
+from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
+from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
+from theano_ng.gpuarray.pygpu.tools import check_args
+
+__all__ = ["GpuElemwise", "arg", "flags_of"]
+
+
+class arg:
+    """An argument of a `GpuElemwise`.
+
+    Parameters
+    ----------
+    name : str
+        In the expression.
+    dtype : dtype
+    read, write : bool
+    scalar : bool
+        A number.
+    """
+
+    def __init__(self, name, dtype, read=False, write=False, scalar=False):
+        if scalar and write:
+            raise ValueError("argument %s is a number, which cannot be written" % name)
+        if not (read or write or scalar):
+            raise ValueError("argument %s is neither read nor written" % name)
+        self.name, self.dtype = name, np.dtype(dtype)
+        self.read, self.write, self.scalar = read or scalar, write, scalar
+
+    def __repr__(self):
+        return "arg(%r, %r, read=%r, write=%r, scalar=%r)" % (
+            self.name,
+            self.dtype.name,
+            self.read,
+            self.write,
+            self.scalar,
+        )
+
+    def _key(self):
+        return self.name, self.dtype, self.read, self.write, self.scalar
+
+    def __eq__(self, other):
+        return type(other) is arg and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+
+def flags_of(dtypes):
+    """What a kernel on elements of these dtypes needs of the device, as keywords of `GpuKernel`."""
+    names = {np.dtype(dtype).name for dtype in dtypes}
+    return {
+        "have_double": bool(names & {"float64", "complex128"}),
+        "have_small": bool(names & {"int8", "uint8", "bool", "int16", "uint16", "float16"}),
+        "have_complex": bool(names & {"complex64", "complex128"}),
+        "have_half": "float16" in names,
+    }
+
+
+class GpuElemwise:
+    """A kernel that computes an expression for each element of arrays.
+
+    Parameters
+    ----------
+    ctx : GpuContext
+    expr : str
+        C, with assignments to the arguments that are written: ``"z = a * x + y"``.
+    args : sequence of arg
+    preamble : str
+        In front of the kernel.
+    convert_f16 : bool
+        float16 is computed with as float32; it is so here always.
+    """
+
+    def __init__(self, ctx, expr, args, preamble="", convert_f16=True):
+        self.context, self.expr, self.args, self.preamble = ctx, expr, tuple(args), preamble
+        if not any(a.write for a in self.args):
+            raise ValueError("the expression %r has no result: no argument is written" % expr)
+
+    def __call__(self, *values, broadcast=True, **unused):
+        """Compute it.
+
+        Parameters
+        ----------
+        *values : GpuArray and numbers
+            In the order of the arguments.
+        broadcast : bool
+            Axes of length 1 stand for longer ones, but not of what is written.
+
+        Raises
+        ------
+        ValueError
+            When lengths do not fit.
+        TypeError
+            For an array of another dtype, or in place of a number.
+        """
+        if len(values) != len(self.args):
+            raise TypeError(
+                "%d arguments for the expression %r, which has %d" % (len(values), self.expr, len(self.args))
+            )
+        for a, value in zip(self.args, values):
+            if a.scalar == isinstance(value, GpuArray) or not a.scalar and value.dtype != a.dtype:
+                what = "a number" if a.scalar else "an array of %s" % a.dtype
+                raise TypeError(
+                    "argument %s of %r is %s, not %s"
+                    % (a.name, self.expr, what, getattr(value, "dtype", type(value).__name__))
+                )
+        n, nd, dims, strides, offsets, _ = check_args(values, collapse=True, broadcast=broadcast)
+        shape = np.broadcast_shapes(*[v.shape for v in values if isinstance(v, GpuArray)])
+        for a, value in zip(self.args, values):
+            if a.write and value.shape != shape:
+                raise ValueError("the result %s has shape %s, expected %s" % (a.name, value.shape, shape))
+        if n == 0:
+            return
+        kernel = _kernel(self.context, self.expr, self.args, self.preamble, nd)
+        given = [n, *dims]
+        for value, offset, steps in zip(values, offsets, strides):
+            given.extend([value] if offset is None else [value, offset, *steps])
+        kernel(*given, n=n)
+
+
+@functools.lru_cache(maxsize=512)
+def _kernel(ctx, expr, args, preamble, nd):
+    text, types = kernel_text(expr, args, preamble, nd)
+    return gpuarray.GpuKernel(text, "elem", types, ctx, **flags_of([a.dtype for a in args]))
+
+
+def kernel_text(expr, args, preamble, nd):
+    """The text of a kernel for `nd` axes, and the types of its arguments."""
+    parameters, types = ["ga_size n"] + ["ga_size d%d" % i for i in range(nd)], [SIZE] * (1 + nd)
+    begin, load, store, steps = [], [], [], [[] for _ in range(nd)]
+    for a in args:
+        ctype = dtype_to_ctype(a.dtype)
+        half = a.dtype == np.float16
+        if a.scalar:
+            parameters.append("%s %s_in" % ("float" if half else ctype, a.name))
+            types.append(np.dtype("float32") if half else a.dtype)
+            load.append("%s %s = %s_in;" % ("float" if half else ctype, a.name, a.name))
+            continue
+        parameters.append("GLOBAL_MEM char *%s_data, ga_size %s_offset" % (a.name, a.name))
+        parameters += ["ga_ssize %s_s%d" % (a.name, i) for i in range(nd)]
+        types += [GpuArray, SIZE] + [SSIZE] * nd
+        begin.append("GLOBAL_MEM char *%s_p = %s_data + %s_offset;" % (a.name, a.name, a.name))
+        for i in range(nd):
+            steps[i].append("%s_p += (ga_ssize)k * %s_s%d;" % (a.name, a.name, i))
+        pointer = "((GLOBAL_MEM %s *)%s_p)" % (ctype, a.name)
+        value = "load_half(%s)" % pointer if half else "*%s" % pointer
+        load.append("%s %s%s;" % ("float" if half else ctype, a.name, " = %s" % value if a.read else ""))
+        if a.write:
+            store.append("store_half(%s, %s);" % (pointer, a.name) if half else "*%s = %s;" % (pointer, a.name))
+    loop = []
+    for i in reversed(range(nd)):
+        loop.append("k = rest;" if i == 0 else "k = rest %% d%d; rest /= d%d;" % (i, i))
+        loop += steps[i]
+    body = "\n        ".join([*begin, *loop, *load, expr + ";", *store])
+    return (
+        """#include "cluda.h"
+%s
+KERNEL void elem(%s)
+{
+    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {
+        ga_size rest = i, k = 0;
+        (void)rest; (void)k;
+        %s
+    }
+}
+"""
+        % (preamble, ",\n    ".join(parameters), body),
+        types,
+    )

@@ -1,0 +1,180 @@
+"""Operations of several contexts together: each takes part with an array, from a thread of its own.
+
+The contexts are of one process. What they exchange goes through the host, so that they may be on devices of any kind.
+"""
+
+import threading
+import uuid
+
+import numpy as np
+
+from theano_ng.gpuarray.pygpu import gpuarray
+
+__all__ = ["COMM_ID_BYTES", "GpuComm", "GpuCommCliqueId", "TO_RED_OP"]
+
+COMM_ID_BYTES = 128
+
+# Names of operations.
+TO_RED_OP = {
+    "sum": np.add,
+    "+": np.add,
+    "add": np.add,
+    "prod": np.multiply,
+    "*": np.multiply,
+    "product": np.multiply,
+    "max": np.maximum,
+    "maximum": np.maximum,
+    "min": np.minimum,
+    "minimum": np.minimum,
+}
+
+_cliques = {}
+_lock = threading.Lock()
+
+
+class GpuCommCliqueId:
+    """What a group of contexts knows itself by.
+
+    Parameters
+    ----------
+    context : GpuContext, optional
+    comm_id : bytes, optional
+        The identifier that another one has; a new one unless it is given.
+    """
+
+    def __init__(self, context=None, comm_id=None):
+        self.context = gpuarray.get_default_context() if context is None else context
+        if self.context is None:
+            raise TypeError("no context was given, and there is no default")
+        self.comm_id = (
+            bytearray(uuid.uuid4().bytes.ljust(COMM_ID_BYTES, b"\0")) if comm_id is None else bytearray(comm_id)
+        )
+        if len(self.comm_id) != COMM_ID_BYTES:
+            raise ValueError("an identifier has %d bytes, not %d" % (COMM_ID_BYTES, len(self.comm_id)))
+
+    def __eq__(self, other):
+        return isinstance(other, GpuCommCliqueId) and self.comm_id == other.comm_id
+
+    def __hash__(self):
+        return hash(bytes(self.comm_id))
+
+
+class _Clique:
+    """The meeting place of a group: what each member brought, and when all are there."""
+
+    def __init__(self, size):
+        self.size = size
+        self.ranks = set()
+        self.brought = [None] * size
+        self.barrier = threading.Barrier(size)
+
+
+class GpuComm:
+    """A member of a group.
+
+    Parameters
+    ----------
+    cid : GpuCommCliqueId
+    ndev : int
+        How many members there are.
+    rank : int
+        Which one this is.
+
+    Raises
+    ------
+    ValueError
+        When the number is taken, or there is no such one.
+    """
+
+    def __init__(self, cid, ndev, rank):
+        if not 0 <= rank < ndev:
+            raise ValueError("member %d of a group of %d" % (rank, ndev))
+        self.context, self._rank = cid.context, rank
+        with _lock:
+            clique = _cliques.setdefault(bytes(cid.comm_id), _Clique(ndev))
+            if clique.size != ndev:
+                raise ValueError("the group has %d members, not %d" % (clique.size, ndev))
+            if rank in clique.ranks:
+                raise ValueError("member %d of the group is there already" % rank)
+            clique.ranks.add(rank)
+        self._clique = clique
+
+    count = property(lambda self: self._clique.size, doc="How many members there are.")
+    rank = property(lambda self: self._rank, doc="Which one this is.")
+
+    def _exchange(self, array):
+        """What all members bring, by their numbers."""
+        self._clique.brought[self._rank] = None if array is None else np.asarray(array)
+        self._clique.barrier.wait()
+        found = list(self._clique.brought)
+        self._clique.barrier.wait()
+        return found
+
+    def _reduced(self, src, op):
+        try:
+            function = TO_RED_OP[op.lower()]
+        except KeyError:
+            raise ValueError("unknown operation %r; expected one of %s" % (op, ", ".join(sorted(TO_RED_OP)))) from None
+        arrays = self._exchange(src)
+        if len({(a.shape, a.dtype) for a in arrays}) > 1:
+            raise ValueError("arrays of different shapes or dtypes: %s" % [(a.shape, a.dtype.name) for a in arrays])
+        result = arrays[0].copy()
+        for a in arrays[1:]:
+            result = function(result, a)
+        return result
+
+    def _put(self, result, dest, like):
+        if dest is None:
+            return gpuarray.array(result, context=self.context, cls=type(like))
+        dest[...] = result
+        return dest
+
+    def reduce(self, src, op, dest=None, root=-1):
+        """The reduction of all members' arrays, for the member `root`: this one if `root` is -1. Others get None."""
+        roots = self._exchange(np.asarray(self._rank if root == -1 else root))
+        result = self._reduced(src, op)
+        return (
+            self._put(result, dest, src)
+            if self._rank in {int(r) for r in roots} and (root in (-1, self._rank))
+            else None
+        )
+
+    def all_reduce(self, src, op, dest=None):
+        """The reduction of all members' arrays, for each of them."""
+        return self._put(self._reduced(src, op), dest, src)
+
+    def reduce_scatter(self, src, op, dest=None):
+        """Each member's part of the reduction: along the first axis, which the number of members divides."""
+        if src.ndim == 0 or src.shape[0] % self.count:
+            raise ValueError(
+                "the first axis of an array of shape %s cannot be shared by %d members" % (src.shape, self.count)
+            )
+        part = src.shape[0] // self.count
+        result = self._reduced(src, op)[self._rank * part : (self._rank + 1) * part]
+        return self._put(result[0] if part == 1 and dest is not None and dest.ndim < result.ndim else result, dest, src)
+
+    def broadcast(self, array, root=-1):
+        """The member `root`'s array for all, in place; -1: this one is `root`."""
+        brought = self._exchange(array if root in (-1, self._rank) else None)
+        (value,) = [a for a in brought if a is not None]
+        if root not in (-1, self._rank):
+            array[...] = value
+        return array
+
+    def all_gather(self, src, dest=None, nd_up=1):
+        """All members' arrays in one, for each of them.
+
+        Parameters
+        ----------
+        src : GpuArray
+        dest : GpuArray, optional
+        nd_up : int
+            How many axes the result has more; 0: joined along the first.
+        """
+        arrays = self._exchange(src)
+        result = (
+            np.concatenate(arrays)
+            if nd_up == 0
+            else np.stack(arrays).reshape((1,) * (nd_up - 1) + (self.count, *arrays[0].shape))
+        )
+        return self._put(result, dest, src)

@@ -1,0 +1,269 @@
+"""Reductions of an expression of C along axes of an array."""
+
+import functools
+
+import numpy as np
+
+from theano_ng.gpuarray.pygpu import gpuarray
+from theano_ng.gpuarray.pygpu._elemwise import flags_of
+from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype, parse_c_arg_backend
+from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
+from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg
+
+__all__ = ["ReductionKernel", "extreme", "parse_c_args", "reduce1"]
+
+
+def parse_c_args(arguments):
+    """Arguments as C declares them: ``"float *x, float a"``."""
+    return tuple([parse_c_arg_backend(text, ScalarArg, ArrayArg) for text in arguments.split(",")])
+
+
+def _work(dtype):
+    return "float" if np.dtype(dtype) == np.float16 else dtype_to_ctype(dtype)
+
+
+class ReductionKernel:
+    """A kernel that reduces an expression.
+
+    Parameters
+    ----------
+    context : GpuContext
+    dtype_out : dtype
+    neutral : str
+        C: what the reduction begins with.
+    reduce_expr : str
+        C, of ``a`` and ``b``: two values made one.
+    redux : sequence of bool
+        For each axis, whether it is reduced.
+    map_expr : str, optional
+        C, of the arguments, in which arrays are ``x[i]``: what is reduced; the first array unless it is given.
+    arguments : str or sequence of Argument
+    preamble : str
+        In front of the kernel.
+    """
+
+    def __init__(
+        self, context, dtype_out, neutral, reduce_expr, redux, map_expr=None, arguments=None, preamble="", init_nd=None
+    ):
+        self.context, self.neutral, self.reduce_expr = context, neutral, reduce_expr
+        self.dtype_out = np.dtype(dtype_out)
+        self.redux = tuple([bool(flag) for flag in redux])
+        if not any(self.redux):
+            raise ValueError("no axis is reduced")
+        self.arguments = parse_c_args(arguments) if isinstance(arguments, str) else tuple(arguments)
+        arrays = [a for a in self.arguments if a.isarray()]
+        if not arrays:
+            raise ValueError("no array is among the arguments")
+        self.map_expr = "%s[i]" % arrays[0].name if map_expr is None else map_expr
+        self.preamble = preamble
+        self.nd = len(self.redux)
+
+    def __call__(self, *args, out=None, **unused):
+        """Reduce arrays of one shape.
+
+        Parameters
+        ----------
+        *args : GpuArray and numbers
+        out : GpuArray, optional
+            For the result.
+
+        Returns
+        -------
+        GpuArray
+        """
+        arrays = [a for a in args if isinstance(a, GpuArray)]
+        shape = arrays[0].shape
+        if len(shape) != self.nd or any(a.shape != shape for a in arrays):
+            raise ValueError(
+                "arrays of %d axes and one shape are needed, not %s" % (self.nd, [a.shape for a in arrays])
+            )
+        kept = tuple([n for n, reduced in zip(shape, self.redux) if not reduced])
+        if out is None:
+            out = gpuarray.empty(kept, self.dtype_out, context=self.context, cls=type(arrays[0]))
+        elif out.shape != kept or out.dtype != self.dtype_out or not out.flags.c_contiguous:
+            raise ValueError("the result has shape %s and dtype %s, in C order" % (kept, self.dtype_out))
+        n = out.size
+        if n == 0:
+            return out
+        group = 1
+        most = min(self.context.maxlsize, 128)
+        if self.context.kind != b"stub" and not self._serial:
+            while group * 2 <= most:
+                group *= 2
+        given = [
+            n,
+            int(np.prod([m for m, reduced in zip(shape, self.redux) if reduced], dtype=np.int64)),
+            *shape,
+            out,
+            out.offset,
+        ]
+        for value in args:
+            given.extend([value, value.offset, *value.strides] if isinstance(value, GpuArray) else [value])
+        kernel = _kernel(
+            self.context,
+            self.dtype_out,
+            self.neutral,
+            self.reduce_expr,
+            self.redux,
+            self.map_expr,
+            self.arguments,
+            self.preamble,
+            group,
+        )
+        group = min(group, kernel.maxlsize)
+        kernel(*given, gs=min(n, 65535), ls=group if group & (group - 1) == 0 else 1 << (group.bit_length() - 1))
+        return out
+
+    @property
+    def _serial(self):
+        """On a processor a group is a loop, and one thread that sums is quicker than many that share."""
+        return self.context.numprocs < 256 and self.context.kind == b"opencl"
+
+
+@functools.lru_cache(maxsize=256)
+def _kernel(context, dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group):
+    nd = len(redux)
+    parameters = ["ga_size n", "ga_size m"] + ["ga_size d%d" % i for i in range(nd)]
+    parameters.append("GLOBAL_MEM %s *out, ga_size out_offset" % dtype_to_ctype(dtype_out))
+    types = [SIZE] * (2 + nd) + [GpuArray, SIZE]
+    begin, loads = [], []
+    text_map = map_expr
+    for a in arguments:
+        if not a.isarray():
+            parameters.append("%s %s" % (_work(a.dtype), a.name))
+            types.append(np.dtype("float32") if a.dtype == np.float16 else a.dtype)
+            continue
+        parameters.append("GLOBAL_MEM char *%s_data, ga_size %s_offset" % (a.name, a.name))
+        parameters += ["ga_ssize %s_s%d" % (a.name, i) for i in range(nd)]
+        types += [GpuArray, SIZE] + [SSIZE] * nd
+        pointer = "((GLOBAL_MEM %s *)(%s_p + %s_q))" % (dtype_to_ctype(a.dtype), a.name, a.name)
+        value = "load_half(%s)" % pointer if a.dtype == np.float16 else "(*%s)" % pointer
+        text_map = text_map.replace("%s[i]" % a.name, value)
+
+    def walk(which, number, target, start):
+        lines = ["ga_size rest_%s = %s;" % (target, number)]
+        names = [a.name for a in arguments if a.isarray()]
+        lines += [
+            "GLOBAL_MEM char *%s_p = %s_data + %s_offset;" % (x, x, x) if start else "ga_ssize %s_q = 0;" % x
+            for x in names
+        ]
+        axes = [i for i in range(nd) if redux[i] == which]
+        for i in reversed(axes):
+            lines.append("{ ga_size k = rest_%s %% d%d; rest_%s /= d%d;" % (target, i, target, i))
+            lines += ["%s_%s += (ga_ssize)k * %s_s%d;" % (x, "p" if start else "q", x, i) for x in names]
+            lines.append("}")
+        return "\n            ".join(lines)
+
+    out_t = _work(dtype_out)
+    store = "store_half(&out[o], %s)" if dtype_out == np.float16 else "out[o] = %s"
+    text = """#include "cluda.h"
+#define REDUCE(a, b) (%(reduce)s)
+%(preamble)s
+KERNEL void reduce_(%(parameters)s)
+{
+    LOCAL_MEM %(out_t)s shared_[%(group)d];
+    out = (GLOBAL_MEM %(store_t)s *)((GLOBAL_MEM char *)out + out_offset);
+    for (ga_size o = GID_0; o < n; o += GDIM_0) {
+            %(outer)s
+        %(out_t)s acc = %(neutral)s;
+        for (ga_size j = LID_0; j < m; j += LDIM_0) {
+            %(inner)s
+            %(out_t)s value = %(map)s;
+            acc = REDUCE(acc, value);
+        }
+        shared_[LID_0] = acc;
+        local_barrier();
+        for (ga_size half_ = LDIM_0 / 2; half_ > 0; half_ /= 2) {
+            if (LID_0 < half_)
+                shared_[LID_0] = REDUCE(shared_[LID_0], shared_[LID_0 + half_]);
+            local_barrier();
+        }
+        if (LID_0 == 0)
+            %(store)s;
+        local_barrier();
+    }
+}
+""" % dict(
+        reduce=reduce_expr,
+        preamble=preamble,
+        parameters=",\n    ".join(parameters),
+        out_t=out_t,
+        store_t=dtype_to_ctype(dtype_out),
+        group=group,
+        outer=walk(False, "o", "o", True),
+        inner=walk(True, "j", "j", False),
+        neutral=neutral,
+        map=text_map,
+        store=store % "shared_[0]",
+    )
+    dtypes = [dtype_out, *[a.dtype for a in arguments]]
+    return gpuarray.GpuKernel(text, "reduce_", types, context, **flags_of(dtypes))
+
+
+def _axes(ary, axis):
+    if axis is None:
+        return [True] * ary.ndim
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    redux = [False] * ary.ndim
+    for i in axes:
+        if not -ary.ndim <= i < ary.ndim:
+            raise ValueError("axis %d of an array that has %d" % (i, ary.ndim))
+        redux[i] = True
+    return redux
+
+
+def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
+    """The reduction of one array.
+
+    Parameters
+    ----------
+    ary : GpuArray
+    op : str
+        An operator of C.
+    neutral : str
+        C: what it begins with.
+    out_type : dtype
+    axis : int or sequence of int, optional
+        All unless it is given.
+    out : GpuArray, optional
+    oper : str, optional
+        An expression of C of ``a`` and ``b``, in the place of the operator.
+
+    Returns
+    -------
+    GpuArray
+    """
+    redux = _axes(ary, axis)
+    if not redux:  # of no axes: the one element
+        result = ary.astype(out_type)
+        if out is not None:
+            out[...] = result
+        return result if out is None else out
+    kernel = ReductionKernel(
+        ary.context, out_type, neutral, oper or "(a) %s (b)" % op, redux, arguments=[ArrayArg(ary.dtype, "ary")]
+    )
+    return kernel(ary, out=out)
+
+
+def extreme(ary, op, axis=None, out=None):
+    """The largest (">") or smallest ("<") elements; NaN where there is one.
+
+    Raises
+    ------
+    ValueError
+        When there are no elements.
+    """
+    redux = _axes(ary, axis)
+    if any(n == 0 for n, reduced in zip(ary.shape, redux) if reduced) or ary.size == 0 and not redux:
+        raise ValueError("nothing is the %s of no elements" % ("largest" if op == ">" else "smallest"))
+    dtype = ary.dtype
+    if dtype.kind == "f":
+        first = "-INFINITY" if op == ">" else "INFINITY"
+    elif dtype.kind == "b":
+        first = "0" if op == ">" else "1"
+    else:
+        info = np.iinfo(dtype)
+        number = info.min if op == ">" else info.max
+        first = "((%s)%s)" % (dtype_to_ctype(dtype), "(-%dL - 1)" % (-(number + 1)) if number < 0 else "%dUL" % number)
+    oper = "(a) != (a) || (a) %s (b) ? (a) : (b)" % op if dtype.kind == "f" else "(a) %s (b) ? (a) : (b)" % op
+    return reduce1(ary, None, first, dtype, axis, out, oper)

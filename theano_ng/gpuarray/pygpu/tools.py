@@ -1,0 +1,182 @@
+"""Arguments of kernels, and arrays that are looked at together."""
+
+import functools
+
+import numpy as np
+
+from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
+from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
+
+__all__ = ["Argument", "ArrayArg", "ScalarArg", "as_argument", "check_args", "check_contig", "lru_cache", "prod"]
+
+
+class Argument:
+    """An argument of a kernel.
+
+    Parameters
+    ----------
+    dtype : dtype
+    name : str
+    """
+
+    def __init__(self, dtype, name):
+        self.dtype = np.dtype(dtype)
+        self.name = name
+
+    def ctype(self):
+        """Its type in kernels."""
+        return dtype_to_ctype(self.dtype)
+
+    def __eq__(self, other):
+        return type(self) is type(other) and (self.dtype, self.name) == (other.dtype, other.name)
+
+    def __hash__(self):
+        return hash((type(self), self.dtype, self.name))
+
+    def __repr__(self):
+        return "%s(%r, %r)" % (type(self).__name__, self.dtype.name, self.name)
+
+
+class ArrayArg(Argument):
+    """An array."""
+
+    def decltype(self):
+        """As it is declared."""
+        return "GLOBAL_MEM %s *" % self.ctype()
+
+    def spec(self):
+        """Its type for `GpuKernel`."""
+        return GpuArray
+
+    def isarray(self):
+        """True."""
+        return True
+
+
+class ScalarArg(Argument):
+    """A number."""
+
+    def decltype(self):
+        """As it is declared."""
+        return self.ctype()
+
+    def spec(self):
+        """Its type for `GpuKernel`."""
+        return self.dtype
+
+    def isarray(self):
+        """False."""
+        return False
+
+
+def as_argument(obj, name):
+    """The argument that an array or a number is."""
+    if isinstance(obj, GpuArray):
+        return ArrayArg(obj.dtype, name)
+    return ScalarArg(np.asarray(obj).dtype, name)
+
+
+def prod(sequence):
+    """The product of numbers; 1 when there are none."""
+    result = 1
+    for number in sequence:
+        result *= int(number)
+    return result
+
+
+def check_contig(args):
+    """Whether arrays can be gone through together as if they had one axis.
+
+    Parameters
+    ----------
+    args : sequence of GpuArray and numbers
+
+    Returns
+    -------
+    (int, tuple, bool)
+        How many elements they have, their shape, and whether all are in one piece in the same order.
+    """
+    arrays = [a for a in args if isinstance(a, GpuArray)]
+    if not arrays:
+        return None, (), False
+    shape = arrays[0].shape
+    same = all(a.shape == shape for a in arrays)
+    c = same and all(a.flags.c_contiguous for a in arrays)
+    f = same and all(a.flags.f_contiguous for a in arrays)
+    return prod(shape), shape, c or f
+
+
+def check_args(args, collapse=False, broadcast=False):
+    """How to go through arrays together.
+
+    Parameters
+    ----------
+    args : sequence of GpuArray and numbers
+    collapse : bool
+        Axes that are one in all of them are merged.
+    broadcast : bool
+        Axes of length 1 stand for longer ones, missing axes too.
+
+    Returns
+    -------
+    n : int
+        Elements.
+    nd : int
+        Axes.
+    dims : tuple of int
+    strides : tuple of (tuple or None)
+        Bytes; None for numbers.
+    offsets : tuple of (int or None)
+        Bytes.
+    contiguous : bool
+
+    Raises
+    ------
+    ValueError
+        When lengths do not fit.
+    """
+    n, shape, contiguous = check_contig(args)
+    arrays = [a for a in args if isinstance(a, GpuArray)]
+    offsets = tuple([a.offset if isinstance(a, GpuArray) else None for a in args])
+    if n is None:
+        raise TypeError("no array is among the arguments")
+    if contiguous and collapse:
+        strides = tuple([(a.itemsize,) if isinstance(a, GpuArray) else None for a in args])
+        return n, 1, (n,), strides, offsets, True
+    shapes = {a.shape for a in arrays}
+    if len(shapes) > 1 and not broadcast:
+        raise ValueError("arrays of different shapes: %s" % ", ".join(map(str, sorted(shapes))))
+    dims = list(np.broadcast_shapes(*shapes))
+    strides = [_strides_in(a, dims) if isinstance(a, GpuArray) else None for a in args]
+    if collapse:
+        dims, strides = _collapsed(dims, strides)
+    return prod(dims), len(dims), tuple(dims), tuple([s if s is None else tuple(s) for s in strides]), offsets, False
+
+
+def _strides_in(a, dims):
+    missing = len(dims) - a.ndim
+    return [0] * missing + [0 if n == 1 and n != m else s for n, s, m in zip(a.shape, a.strides, dims[missing:])]
+
+
+def _collapsed(dims, strides):
+    """Axes of length 1 go, those that all arrays step through as one are one."""
+    present = [s for s in strides if s is not None]
+    kept, rows = [], [[] for _ in present]
+    for axis, length in enumerate(dims):
+        if length == 1:
+            continue
+        if kept and all(row[-1] == s[axis] * length for row, s in zip(rows, present)):
+            kept[-1] *= length
+            for row, s in zip(rows, present):
+                row[-1] = s[axis]
+        else:
+            kept.append(length)
+            for row, s in zip(rows, present):
+                row.append(s[axis])
+    found = iter(rows)
+    return kept, [None if s is None else next(found) for s in strides]
+
+
+def lru_cache(maxsize=20):
+    """`functools.lru_cache`, whose default is larger here: kernels are small, and take long to build."""
+    return functools.lru_cache(maxsize=max(maxsize, 128))

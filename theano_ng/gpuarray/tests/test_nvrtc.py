@@ -1,0 +1,109 @@
+"""All device code of the package compiles for CUDA's devices: by NVRTC, which needs none of them."""
+
+import ctypes
+import unittest
+
+import numpy as np
+
+from theano_ng.gpuarray.device import loader
+from theano_ng.gpuarray.device.tests import native
+from theano_ng.gpuarray.kernels import samples
+from theano_ng.gpuarray.pygpu import gpuarray
+from theano_ng.gpuarray.tests.cluda_kernels import CLUDA
+
+# Turing, Hopper, Blackwell: the oldest that all compilers know, and those whose code differs most from it.
+ARCHITECTURES = ("sm_75", "sm_90", "sm_100")
+
+DTYPES = "bool int8 uint16 int64 float16 float32 float64 complex64 complex128".split()
+
+
+class Nvrtc:
+    """A compiler."""
+
+    def __init__(self, path):
+        self.library = ctypes.CDLL(path)
+        self.library.nvrtcCreateProgram.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_int,
+        ] + 2 * [ctypes.POINTER(ctypes.c_char_p)]
+
+    def compile(self, text, flags, options, architecture):
+        """Compile as cuda_program.c does; returns the size of the binary and what the compiler said, size 0 if it refused."""
+        nvrtc = self.library
+        front = loader.cluda("cuda")
+        words = [b"--gpu-architecture=" + architecture.encode(), *options.encode().split()]
+        program, size = ctypes.c_void_p(), ctypes.c_size_t()
+        text = ("" if flags & native.GA_USE_CUDA else front) + text
+        headers = (ctypes.c_char_p * 1)(front.encode()), (ctypes.c_char_p * 1)(b"cluda.h")
+        assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernels", 1, *headers) == 0
+        status = nvrtc.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+        nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        said = ctypes.create_string_buffer(size.value)
+        nvrtc.nvrtcGetProgramLog(program, said)
+        size.value = 0
+        if status == 0:
+            nvrtc.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        return size.value, said.value.decode()
+
+
+class TestNvrtc(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        paths = {version: loader.nvidia("nvrtc", [version]) for version in (12, 13)}
+        cls.compilers = {version: Nvrtc(path) for version, path in paths.items() if path}
+        if not cls.compilers:
+            raise unittest.SkipTest("needs NVIDIA's compiler: pip install 'theano_ng[cuda12]' or 'theano_ng[cuda13]'")
+
+    def check(self, name, text, flags=0, options="", architectures=ARCHITECTURES):
+        for version, compiler in self.compilers.items():
+            for architecture in architectures:
+                with self.subTest(name, nvrtc=version, architecture=architecture):
+                    size, said = compiler.compile(text, flags, options, architecture)
+                    self.assertGreater(size, 0, said)
+
+    def test_the_names_of_cluda(self):
+        self.check("cluda", CLUDA)
+
+    def test_the_names_of_cluda_in_texts_of_cuda(self):
+        # These have nothing in front, but may include the header.
+        self.check("include", CLUDA, native.GA_USE_CUDA)
+
+    def test_lines_are_those_of_the_text(self):
+        for compiler in self.compilers.values():
+            self.assertRegex(
+                compiler.compile("\n\nKERNEL void f() { nobody(); }", 0, "", "sm_90")[1], r"kernels\(3\): error"
+            )
+            self.assertRegex(
+                compiler.compile('#include "cluda.h"\n\nKERNEL void f() { nobody(); }', 0, "", "sm_90")[1],
+                r"kernels\(3\): error",
+            )
+
+    def test_copies(self):
+        # Those that array.c writes as they are needed, for all pairs of types, as one program.
+        context = gpuarray.init("stub2")
+        library = native.load()
+        library.stub_reset(2)
+        library.stub_of(2).contents.recording = True
+        for dtype in DTYPES:
+            matrix = gpuarray.empty((4, 6), dtype, context=context)
+            matrix[:, ::2].copy()
+            gpuarray.empty((4, 6, 3), dtype, context=context)[::-1, ::2].copy()
+            for other in DTYPES:
+                if np.dtype(other).kind == "c" or np.dtype(dtype).kind != "c":
+                    matrix.astype(other)
+        texts = [library.stub_program(2, i) for i in range(library.stub_of(2).contents.count("build"))]
+        self.assertGreater(len(texts), len(DTYPES) ** 2 // 2)
+        self.check(
+            "copies", "\n".join(text.decode().replace("copy_elements", "copy_%d" % i) for i, text in enumerate(texts))
+        )
+
+    def test_samples(self):
+        for module, sample in samples.collect():
+            self.check("%s: %s" % (module, sample.name), sample.text, sample.flags, sample.options)
+
+
+if __name__ == "__main__":
+    unittest.main()

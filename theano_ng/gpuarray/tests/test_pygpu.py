@@ -1,0 +1,457 @@
+"""pygpu's interface, against NumPy."""
+
+import gc
+import pickle
+import threading
+import unittest
+
+import numpy as np
+
+from theano_ng.gpuarray.contexts import get_context
+from theano_ng.gpuarray.tests.device import DEVICE, context
+
+DTYPES = (
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
+
+
+def setUpModule():
+    global pygpu, ctx
+    ctx = get_context(context())
+    from theano_ng.gpuarray import pygpu
+
+
+class TestArrays(unittest.TestCase):
+    """Making, viewing, copying."""
+
+    def setUp(self):
+        self.host = np.arange(24.0).reshape(2, 3, 4)
+        self.array = pygpu.array(self.host, context=ctx)
+
+    def test_attributes(self):
+        a, h = self.array, self.host
+        for name in ("shape", "strides", "ndim", "size", "dtype", "itemsize", "nbytes"):
+            self.assertEqual(getattr(a, name), getattr(h, name), name)
+        self.assertEqual(len(a), 2)
+        self.assertTrue(a.flags.c_contiguous and a.flags["WRITEABLE"] and not a.flags.f_contiguous)
+        self.assertTrue(a.T.flags.f_contiguous)
+        self.assertIs(a[0].base, a)
+        self.assertIs(a[0].T.base, a)
+
+    def test_basic_indices(self):
+        s = np.s_
+        for key in (
+            s[0],
+            s[-1],
+            s[..., 1],
+            s[::-1, 1:, ::2],
+            s[None, 1, ..., None, 3],
+            s[:, -1],
+            s[5:],
+            s[1, 2, 3],
+            s[()],
+            s[1:1],
+            s[::-2, ::-1],
+        ):
+            with self.subTest(key):
+                np.testing.assert_array_equal(self.array[key], self.host[key])
+
+    def test_bad_indices(self):
+        for key in ((0, 0, 0, 0), 2, (0, 3), (Ellipsis, Ellipsis), [0, 1], "a", 1.5):
+            with self.subTest(key), self.assertRaises(IndexError):
+                self.array[key]
+
+    def test_reshape_and_transpose(self):
+        for h, a in ((self.host, self.array), (self.host.T, self.array.T), (self.host[:, ::2], self.array[:, ::2])):
+            for shape in ((2, -1), (-1,), (4, 1, -1), h.shape):
+                for order in "CF":
+                    with self.subTest(shape=shape, order=order, strides=h.strides):
+                        np.testing.assert_array_equal(a.reshape(shape, order=order), h.reshape(shape, order=order))
+        np.testing.assert_array_equal(self.array.transpose(1, 2, 0), self.host.transpose(1, 2, 0))
+        np.testing.assert_array_equal(self.array[:1].squeeze(), self.host[:1].squeeze())
+        with self.assertRaises(ValueError):
+            self.array.reshape(5, 5)
+        with self.assertRaises(ValueError):
+            self.array.transpose(0, 0, 1)
+
+    def test_conversions(self):
+        host = np.array([[0, 1, 2], [250, 3, 127]])
+        array = pygpu.array(host, context=ctx)
+        for source in DTYPES:
+            a = array.astype(source)
+            np.testing.assert_array_equal(a, host.astype(source))
+        for source, target in (("uint8", "float16"), ("float16", "float64"), ("float32", "bool"), ("int64", "int8")):
+            with self.subTest(source=source, target=target):
+                wanted = host.astype(source)[:, ::-1].astype(target)
+                np.testing.assert_array_equal(array.astype(source)[:, ::-1].astype(target), wanted)
+        z = pygpu.array(self.host + 1j, context=ctx)
+        np.testing.assert_array_equal(z[::-1].astype("complex64"), (self.host + 1j)[::-1])
+        with self.assertRaises(TypeError):
+            z.astype("float64")
+
+    def test_assignment(self):
+        a, h = self.array, self.host.copy()
+        a[:, 1], h[:, 1] = 7, 7
+        a[0], h[0] = a[1], h[1]
+        a[..., ::-1], h[..., ::-1] = np.arange(4), np.arange(4)
+        np.testing.assert_array_equal(a, h)
+        a[0, 1:], h[0, 1:] = a[0, :-1], h[0, :-1].copy()  # overlapping
+        np.testing.assert_array_equal(a, h)
+        with self.assertRaises(ValueError):
+            a[0] = np.zeros(3)
+
+    def test_copies_are_their_own(self):
+        b = self.array.copy()
+        c = pygpu.array(self.array, copy=False)
+        self.array[...] = 0
+        np.testing.assert_array_equal(b, self.host)
+        self.assertIs(c, self.array)
+        self.assertFalse(pygpu.may_share_memory(b, self.array))
+        self.assertTrue(pygpu.may_share_memory(self.array[0], self.array))
+
+    def test_read_and_write(self):
+        out = np.empty_like(self.host)
+        self.array.read(out)
+        np.testing.assert_array_equal(out, self.host)
+        f = pygpu.empty((2, 3, 4), order="F", context=ctx)
+        f.write(self.host)
+        np.testing.assert_array_equal(f, self.host)
+        for bad in (np.empty((2, 3)), np.empty((2, 3, 4), "float32"), out[:, ::-1]):
+            with self.assertRaises(ValueError):
+                self.array.read(bad)
+
+    def test_numbers(self):
+        self.assertEqual(float(pygpu.array(2.5, context=ctx)), 2.5)
+        self.assertEqual(int(pygpu.array([3], context=ctx)), 3)
+        self.assertEqual([10, 11, 12][pygpu.array(2, context=ctx)], 12)
+        self.assertTrue(pygpu.array(True, context=ctx))
+        with self.assertRaises(ValueError):
+            bool(self.array)
+        with self.assertRaises(TypeError):
+            float(self.array)
+
+    def test_empty_arrays(self):
+        a = pygpu.empty((0, 3), context=ctx)
+        self.assertEqual(np.asarray(a).shape, (0, 3))
+        self.assertEqual((a + 1).shape, (0, 3))
+        self.assertEqual(a.reshape(3, 0).shape, (3, 0))
+        self.assertEqual(pygpu.concatenate([a, a]).shape, (0, 3))
+
+    def test_what_cannot_be(self):
+        with self.assertRaises(ValueError):
+            pygpu.array(["a"], context=ctx)
+        with self.assertRaises(ValueError):
+            pygpu.empty((-1,), context=ctx)
+        with self.assertRaises(MemoryError):
+            pygpu.empty((2**40, 2**40), context=ctx)
+        with self.assertRaises(TypeError):
+            pickle.dumps(self.array)
+
+    def test_out_of_memory_leaves_all_as_it_was(self):
+        before = ctx.memory["in_use"]
+        with self.assertRaisesRegex(MemoryError, "Error allocating"):
+            pygpu.empty((2**45,), "uint8", context=ctx)
+        self.assertEqual(ctx.memory["in_use"], before)
+        np.testing.assert_array_equal(self.array + 1, self.host + 1)
+
+
+class TestOperators(unittest.TestCase):
+    """Operators, against NumPy's."""
+
+    def test_pairs_of_dtypes(self):
+        rng = np.random.RandomState(3)
+        h = {d: (rng.randint(0, 5, (2, 3)) if d != "bool" else rng.randint(0, 2, (2, 3))).astype(d) for d in DTYPES}
+        a = {d: pygpu.array(v, context=ctx) for d, v in h.items()}
+        pairs = (("int32", "int32"), ("float32", "int16"), ("float16", "float16"))
+        for pair, names in zip(
+            pairs, (("add", "truediv", "mod", "lt"), ("sub", "floordiv", "ge"), ("mul", "eq", "ne"))
+        ):
+            for name in names:
+                (first, second), name = pair, "__%s__" % name
+                x, y = h[first] + np.asarray(1, first), h[second] + np.asarray(1, second)
+                with self.subTest(name=name, dtypes=(first, second)):
+                    wanted = getattr(x, name)(y)
+                    got = getattr(a[first] + 1, name)(a[second] + 1)
+                    if name != "__truediv__" or wanted.dtype != "float64":
+                        self.assertEqual(got.dtype, wanted.dtype)
+                    np.testing.assert_allclose(
+                        np.asarray(got), wanted, rtol=1e-3 if "float16" in (first, second) else 1e-6
+                    )
+
+    def test_signs_of_quotients(self):
+        for dtype in ("int32", "float64"):
+            x, y = np.array([7, -7, 7, -7, 0], dtype), np.array([2, 2, -2, -2, 3], dtype)
+            a, b = pygpu.array(x, context=ctx), pygpu.array(y, context=ctx)
+            np.testing.assert_array_equal(a // b, x // y)
+            np.testing.assert_array_equal(a % b, x % y)
+            for got, wanted in zip(divmod(a, b), divmod(x, y)):
+                np.testing.assert_array_equal(got, wanted)
+
+    def test_broadcasting_and_numbers(self):
+        h = np.arange(6.0, dtype="float32").reshape(2, 3)
+        a = pygpu.array(h, context=ctx)
+        row = pygpu.array(h[0], context=ctx)
+        np.testing.assert_array_equal(a + row, h + h[0])
+        np.testing.assert_array_equal(row[:, None] * row, h[0][:, None] * h[0])
+        for got, wanted in ((a + 1, h + 1), (2 - a, 2 - h), (a**2, h**2), (np.float32(2) * a, 2 * h), (h + a, h + h)):
+            self.assertEqual(got.dtype, wanted.dtype)
+            np.testing.assert_allclose(np.asarray(got), wanted)
+        with self.assertRaises(ValueError):
+            a + pygpu.zeros((4,), "float32", context=ctx)
+
+    def test_in_place(self):
+        h = np.arange(6.0).reshape(2, 3)
+        a = pygpu.array(h, context=ctx)
+        for name, value in (("__iadd__", 2), ("__imul__", h[0]), ("__isub__", 1), ("__itruediv__", 4)):
+            a, h = getattr(a, name)(value), getattr(h, name)(value)
+        np.testing.assert_array_equal(a, h)
+        b = a[::-1]
+        b += a
+        np.testing.assert_array_equal(a, h[::-1] + h)
+        with self.assertRaises(TypeError):
+            pygpu.zeros(3, "int32", context=ctx).__itruediv__(2)
+
+    def test_unary_and_bits(self):
+        h = np.array([-3, 0, 5], "int32")
+        a = pygpu.array(h, context=ctx)
+        for got, wanted in (
+            (-a, -h),
+            (abs(a), abs(h)),
+            (~a, ~h),
+            (a & 3, h & 3),
+            (a | 1, h | 1),
+            (a ^ a, h ^ h),
+            (a << 2, h << 2),
+            (a >> 1, h >> 1),
+        ):
+            np.testing.assert_array_equal(got, wanted)
+
+
+class TestReductions(unittest.TestCase):
+    def test_axes(self):
+        h = np.random.RandomState(0).uniform(-1, 1, (4, 5, 6)).astype("float32")
+        a = pygpu.array(h, context=ctx, cls=pygpu.ndgpuarray)
+        for axis in (None, 0, 1, -1, (0, 2), (0, 1, 2)):
+            with self.subTest(axis=axis):
+                np.testing.assert_allclose(a.sum(axis), h.sum(axis), rtol=1e-5)
+        np.testing.assert_array_equal(a[:, ::-2].max((0, 2)), h[:, ::-2].max((0, 2)))
+        np.testing.assert_array_equal(a.T.min(1), h.T.min(1))
+        np.testing.assert_allclose(a.prod(0), h.prod(0), rtol=1e-5)
+        self.assertFalse(bool((a > 0).all()))
+        self.assertTrue(bool((a > 0).any()))
+
+    def test_nan_and_nothing(self):
+        a = pygpu.array([1.0, np.nan, 3.0], context=ctx, cls=pygpu.ndgpuarray)
+        self.assertTrue(np.isnan(float(a.max())) and np.isnan(float(a.min())))
+        nothing = pygpu.empty((0,), context=ctx, cls=pygpu.ndgpuarray)
+        self.assertEqual(float(nothing.sum()), 0)
+        with self.assertRaises(ValueError):
+            nothing.max()
+        self.assertEqual(pygpu.array([250, 250], "uint8", context=ctx, cls=pygpu.ndgpuarray).sum().dtype, "uint64")
+
+    def test_of_an_expression(self):
+        h = np.arange(6.0, dtype="float32").reshape(2, 3)
+        a = pygpu.array(h, context=ctx)
+        kernel = pygpu.reduction.ReductionKernel(
+            ctx, "float32", "0", "a + b", [False, True], "x[i] * y[i] * f", "float *x, float *y, float f"
+        )
+        np.testing.assert_allclose(kernel(a, a, 2.0), 2 * (h * h).sum(1))
+        with self.assertRaises(ValueError):
+            kernel(a[:, 0], a[:, 0], 1.0)
+        with self.assertRaises(ValueError):
+            pygpu.reduction.parse_c_args("strange *x")
+
+
+class TestOperations(unittest.TestCase):
+    def test_like_numpy(self):
+        h = np.arange(12.0).reshape(2, 6)
+        a = pygpu.array(h, context=ctx)
+        for name in ("vstack", "hstack", "dstack"):
+            np.testing.assert_array_equal(getattr(pygpu, name)([a, a]), getattr(np, name)([h, h]))
+            np.testing.assert_array_equal(getattr(pygpu, name)([a[0], a[1]]), getattr(np, name)([h[0], h[1]]))
+        np.testing.assert_array_equal(
+            pygpu.concatenate([a, a[:, :1].astype("float32")], 1), np.concatenate([h, h[:, :1]], 1)
+        )
+        for sections in (3, [1, 4]):
+            for got, wanted in zip(pygpu.split(a, sections, 1), np.split(h, sections, 1)):
+                np.testing.assert_array_equal(got, wanted)
+        for got, wanted in zip(pygpu.array_split(a, 4, 1), np.array_split(h, 4, 1)):
+            np.testing.assert_array_equal(got, wanted)
+        for n in (0, 1, 2):
+            x = pygpu.zeros((2,) * n, context=ctx)
+            for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+                self.assertEqual(getattr(pygpu, name)(x).shape, getattr(np, name)(np.zeros((2,) * n)).shape)
+        for bad in (
+            lambda: pygpu.concatenate([]),
+            lambda: pygpu.concatenate([a, a[:, :2]]),
+            lambda: pygpu.split(a, 4, 1),
+        ):
+            with self.assertRaises(ValueError):
+                bad()
+
+
+class TestProducts(unittest.TestCase):
+    def test_like_numpy(self):
+        rng = np.random.RandomState(1)
+        for dtype, rtol in (("float32", 1e-5), ("float64", 1e-12), ("float16", 1e-2)):
+            x, y, z = (rng.uniform(0, 1, s).astype(dtype) for s in ((3, 4), (4, 5), (3, 5)))
+            a, b, c = (pygpu.array(v, context=ctx) for v in (x, y, z))
+            with self.subTest(dtype):
+                np.testing.assert_allclose(pygpu.blas.gemm(2, a, b, 0.5, c), 2 * x @ y + z / 2, rtol=rtol)
+                np.testing.assert_allclose(pygpu.blas.gemm(1, a, c, trans_a=True), x.T @ z, rtol=rtol)
+                np.testing.assert_allclose(pygpu.blas.gemv(1, a, b[:, 0]), x @ y[:, 0], rtol=rtol)
+                np.testing.assert_allclose(
+                    pygpu.blas.ger(2, a[0], b[0], pygpu.zeros((4, 5), dtype, context=ctx)),
+                    2 * np.outer(x[0], y[0]),
+                    rtol=rtol,
+                )
+                np.testing.assert_allclose(pygpu.blas.dot(a[0], a[1]), x[0] @ x[1], rtol=rtol)
+                np.testing.assert_allclose(pygpu.blas.dot(a[0], b), x[0] @ y, rtol=rtol)
+                np.testing.assert_allclose(pygpu.blas.gemmBatch_3d(1, a[None], b[None]), (x @ y)[None], rtol=rtol)
+        self.assertIs(pygpu.blas.gemm(1, a, b, 1, c, overwrite_c=True), c)
+        for bad in (lambda: pygpu.blas.gemm(1, a, a), lambda: pygpu.blas.gemm(1, a, b, 1.0)):
+            with self.assertRaises(ValueError):
+                bad()
+        with self.assertRaises(TypeError):
+            pygpu.blas.gemm(1, a, b.astype("float32"))
+
+
+class TestKernels(unittest.TestCase):
+    TEXT = """#include "cluda.h"
+KERNEL void scale(GLOBAL_MEM ga_float *x, ga_size x_offset, ga_float f, ga_size n)
+{
+    x = (GLOBAL_MEM ga_float *)((GLOBAL_MEM char *)x + x_offset);
+    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += GDIM_0 * LDIM_0)
+        x[i] *= f;
+}"""
+
+    def test_call(self):
+        k = pygpu.GpuKernel(self.TEXT, "scale", [pygpu.GpuArray, pygpu.SIZE, "float32", pygpu.SIZE], ctx)
+        a = pygpu.array(np.arange(10, dtype="float32"), context=ctx)
+        k(a[2:], a[2:].offset, 3.0, 8, n=8)
+        np.testing.assert_array_equal(a, [0, 1, *range(6, 30, 3)])
+        k(a, 0, 2.0, 10, gs=2, ls=1)
+        self.assertEqual(k.numargs, 4)
+        with self.assertRaises(TypeError):
+            k(a, 0, 1.0, n=1)
+        with self.assertRaises(TypeError):
+            k(0, 0, 1.0, 1, n=1)
+        with self.assertRaises(ValueError):
+            k(a, 0, 1.0, 1)
+
+    def test_a_text_that_is_wrong(self):
+        with self.assertRaisesRegex(pygpu.GpuArrayException, r"(?s)   3\t.*nonsense.*3:"):
+            pygpu.GpuKernel(
+                '#include "cluda.h"\nKERNEL void f(GLOBAL_MEM ga_int *x)\n{ x[0] = nonsense; }',
+                "f",
+                [pygpu.GpuArray],
+                ctx,
+            )
+
+    def test_memory_of_another_context(self):
+        other = pygpu.init(DEVICE)
+        k = pygpu.GpuKernel(self.TEXT, "scale", [pygpu.GpuArray, pygpu.SIZE, "float32", pygpu.SIZE], ctx)
+        a = pygpu.zeros((3,), "float32", context=other)
+        with self.assertRaisesRegex(pygpu.GpuArrayException, "argument 0"):
+            k(a, 0, 1.0, 3, n=3)
+        with self.assertRaises(ValueError):
+            pygpu.zeros((3,), "float32", context=ctx)[...] = a
+        np.testing.assert_array_equal((a + 1).transfer(ctx), np.ones(3))
+
+
+class TestContexts(unittest.TestCase):
+    def test_many_are_opened_and_closed(self):
+        for _ in range(200):
+            c = pygpu.init(DEVICE)
+            a = pygpu.zeros((1000,), "float32", context=c)
+            np.testing.assert_array_equal(a[:3], np.zeros(3))
+        del a, c
+        gc.collect()
+        self.assertFalse(
+            [x for x in gc.get_objects() if type(x) is pygpu.GpuContext and x is not ctx and x.memory["in_use"]][:1]
+        )
+
+    def test_default(self):
+        self.assertIsNone(pygpu.get_default_context())
+        with self.assertRaises(TypeError):
+            pygpu.zeros(3)
+        with ctx:
+            self.assertIs(pygpu.zeros(3).context, ctx)
+        self.assertIsNone(pygpu.get_default_context())
+
+    def test_no_such_device(self):
+        for name, error in (
+            ("nonsense", ValueError),
+            ("opencl99", pygpu.GpuArrayException),
+            ("opencl0:99", pygpu.GpuArrayException),
+            ("cuda77x", ValueError),
+        ):
+            with self.subTest(name), self.assertRaises(error):
+                pygpu.init(name)
+
+    def test_two_threads(self):
+        results = []
+
+        def work(k):
+            a = pygpu.array(np.full(1000, float(k)), context=ctx)
+            for _ in range(20):
+                a = a + 1
+            results.append((k, np.asarray(a)))
+
+        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(results), 4)
+        for k, a in results:
+            np.testing.assert_array_equal(a, k + 20)
+
+
+class TestCollectives(unittest.TestCase):
+    def test_threads(self):
+        contexts = [pygpu.init(DEVICE) for _ in range(3)]
+        cid = pygpu.collectives.GpuCommCliqueId(contexts[0])
+        found = {}
+
+        def member(rank):
+            with_id = pygpu.collectives.GpuCommCliqueId(contexts[rank], cid.comm_id)
+            comm = pygpu.collectives.GpuComm(with_id, 3, rank)
+            a = pygpu.array(np.arange(6.0) + rank, context=contexts[rank])
+            found[rank] = [
+                np.asarray(comm.all_reduce(a, "sum")),
+                np.asarray(comm.all_gather(a)),
+                np.asarray(comm.reduce_scatter(a, "max")),
+                np.asarray(comm.broadcast(pygpu.array(a), root=1)),
+                comm.reduce(a, "prod", root=0 if rank else -1),
+            ]
+
+        threads = [threading.Thread(target=member, args=(rank,)) for rank in range(3)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        rows = np.stack([np.arange(6.0) + rank for rank in range(3)])
+        for rank in range(3):
+            total, gathered, part, one, product = found[rank]
+            np.testing.assert_array_equal(total, rows.sum(0))
+            np.testing.assert_array_equal(gathered, rows)
+            np.testing.assert_array_equal(part, rows.max(0)[2 * rank : 2 * rank + 2])
+            np.testing.assert_array_equal(one, rows[1])
+            if rank == 0:
+                np.testing.assert_array_equal(product, rows.prod(0))
+            else:
+                self.assertIsNone(product)
+        with self.assertRaises(ValueError):
+            pygpu.collectives.GpuComm(cid, 3, 5)
