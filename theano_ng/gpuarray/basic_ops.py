@@ -1,6 +1,7 @@
 """Ops that move, make, join and reshape arrays on devices: their documented home."""
 
 from theano_ng.gpuarray.kernel_base import CGpuKernelBase, GpuKernelBase, Kernel, get_ctype, get_dtype
+from theano_ng.gpuarray.profile import profile_printer
 from theano_ng.gpuarray.transfers import (
     GpuContiguous,
     GpuFromHost,
@@ -26,4 +27,5 @@ __all__ = [
     "gpu_contiguous",
     "host_from_gpu",
     "infer_context_name",
+    "profile_printer",
 ]
