@@ -354,20 +354,47 @@ int gpudata_sync(gpudata *data)
     return gpucontext_sync(data->context);
 }
 
-/* Through the host: two devices need have nothing in common. */
+/* `waiting` goes on after what `first` was asked for until now. */
+static int fence(gpucontext *first, gpucontext *waiting)
+{
+    return context_checked(waiting, first->table->fence(first->device, waiting->device));
+}
+
+/* Between devices that know each other's addresses: after what the source was asked for, and before what it is asked for from now on. */
+static int transfer_directly(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size)
+{
+    gpucontext *ctx = to->context, *other = from->context;
+    int code = fence(other, ctx);
+    if (code == GA_NO_ERROR)
+        code = context_checked(ctx, ctx->table->copy(ctx->device, to->memory, to_offset, from->memory, from_offset, size));
+    if (code == GA_NO_ERROR && (code = fence(ctx, other)) != GA_NO_ERROR)
+        context_failed(ctx, code, "%s", other->error);
+    return code;
+}
+
+/* Through the host, where two devices have nothing in common. */
 int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size)
 {
+    gpucontext *ctx = to->context, *other = from->context;
+    int code = context_usable(ctx);
+    if (code == GA_NO_ERROR)
+        code = inside(to, to_offset, size);
+    if (code == GA_NO_ERROR && ((code = context_usable(other)) != GA_NO_ERROR || (code = inside(from, from_offset, size)) != GA_NO_ERROR))
+        context_failed(ctx, code, "%s", other->error);
+    if (code != GA_NO_ERROR || size == 0)
+        return code;
+    if (ctx->table == other->table && ctx->info.shares_addresses)
+        return transfer_directly(to, to_offset, from, from_offset, size);
     enum { CHUNK = 4 << 20 };
     size_t chunk = size < CHUNK ? size : CHUNK;
     char *host = malloc(chunk ? chunk : 1);
     if (host == NULL)
-        return context_failed(to->context, GA_MEMORY_ERROR, "%s", sentence(GA_MEMORY_ERROR));
-    int code = GA_NO_ERROR;
+        return context_failed(ctx, GA_MEMORY_ERROR, "%s", sentence(GA_MEMORY_ERROR));
     for (size_t done = 0; done < size && code == GA_NO_ERROR; done += chunk) {
         size_t n = size - done < chunk ? size - done : chunk;
         code = gpudata_read(host, from, from_offset + done, n);
         if (code != GA_NO_ERROR)
-            context_failed(to->context, code, "%s", gpucontext_error(from->context, code));
+            context_failed(ctx, code, "%s", other->error);
         else
             code = gpudata_write(to, to_offset + done, host, n);
     }

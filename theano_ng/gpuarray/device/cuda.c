@@ -228,6 +228,7 @@ static int cuda_info(device *base, device_info *info)
     info->processors = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
     info->warp = (unsigned)attribute(d, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
     info->has_double = info->has_half = 1;
+    info->shares_addresses = 1;
     info->on_host = attribute(d, CU_DEVICE_ATTRIBUTE_INTEGRATED);
     return GA_NO_ERROR;
 }
@@ -328,11 +329,12 @@ static int cuda_read(device *base, void *to, device_memory from, size_t offset, 
     return GA_NO_ERROR;
 }
 
+/* One address space has the memory of all devices, and of this process's contexts: `from` may be another's. */
 static int cuda_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
     CUDA_ENTER(d);
-    CUDA_CHECK(d, cuda.cuMemcpyDtoDAsync_v2(to + to_offset, from + from_offset, size, d->stream), "cuMemcpyDtoDAsync");
+    CUDA_CHECK(d, cuda.cuMemcpyAsync(to + to_offset, from + from_offset, size, d->stream), "cuMemcpyAsync");
     return GA_NO_ERROR;
 }
 
@@ -388,10 +390,12 @@ static int cuda_fence(device *first, device *waiting)
     CUevent event = NULL;
     if (a == b)
         return GA_NO_ERROR;
-    if (waiting->table != &device_cuda)
-        return cuda_sync(first);
+    if (a->capturing || b->capturing) /* one stream would draw the other into its graph */
+        return device_failed(waiting, GA_INVALID_ERROR, "waiting for another device is not possible while launches are recorded");
     int code = record_event(a, &event);
-    if (code == GA_NO_ERROR)
+    if (code != GA_NO_ERROR)
+        device_failed(waiting, code, "%s", first->error);
+    else
         code = wait_for_event(b, event);
     forget_event(a, event);
     return code;

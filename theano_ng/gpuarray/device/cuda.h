@@ -5,6 +5,9 @@
 #include "cuda_driver.h"
 #include "device.h"
 
+/* The module's symbols are there for all libraries, because C code of Ops needs some; these are nobody's business. */
+#pragma GCC visibility push(hidden)
+
 /* The driver's functions, once the first device is opened. */
 struct cuda_functions {
 #define X(name, arguments) CUresult(*name) arguments;
@@ -87,5 +90,7 @@ int cuda_launch(device *, void *kernel, unsigned ndim, const size_t *groups, con
 void cuda_forget_programs(cuda_device *);
 /* Which compiler it is, without loading it. */
 void cuda_compiler_name(char *text, size_t size);
+
+#pragma GCC visibility pop
 
 #endif

@@ -37,6 +37,7 @@ typedef struct device_info {
     unsigned warp;       /* threads that step together; 1 on processors */
     int has_double, has_half;
     int on_host;         /* its memory is that of the host */
+    int shares_addresses; /* `copy` takes memory of other devices of the same back end, too */
 } device_info;
 
 typedef struct device_kernel {
@@ -80,7 +81,7 @@ typedef struct device_table {
     int (*launch)(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
                   void *const *values, const size_t *sizes);
 
-    /* What `waiting` is asked for after this begins after what `first` was asked for before. */
+    /* What `waiting` is asked for after this begins after what `first` was asked for before. Both are of this table. A sentence goes into `waiting`. */
     int (*fence)(device *first, device *waiting);
     int (*sync)(device *);
     /* CUDA's graphs: what is launched between begin and end is recorded and not run. GA_UNSUPPORTED_ERROR where there are none. */

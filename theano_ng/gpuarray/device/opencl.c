@@ -513,14 +513,14 @@ static int opencl_fence(device *first, device *waiting)
 {
     opencl_device *a = (opencl_device *)first, *b = (opencl_device *)waiting;
     cl_event event;
-    CHECK(a, cl.clEnqueueMarkerWithWaitList(a->queue, 0, NULL, &event), "clEnqueueMarkerWithWaitList");
+    CHECK(b, cl.clEnqueueMarkerWithWaitList(a->queue, 0, NULL, &event), "clEnqueueMarkerWithWaitList");
     cl_int status;
     if (a->context == b->context)
         status = cl.clEnqueueBarrierWithWaitList(b->queue, 1, &event, NULL);
     else /* events are of one context: this waits */
         status = cl.clWaitForEvents(1, &event);
     cl.clReleaseEvent(event);
-    CHECK(a, status, "waiting for another device");
+    CHECK(b, status, "waiting for another device");
     return GA_NO_ERROR;
 }
 

@@ -200,7 +200,7 @@ static int stub_info(device *base, device_info *info)
     info->max_groups = INT32_MAX;
     info->processors = 1;
     info->warp = 32;
-    info->has_double = info->has_half = 1;
+    info->has_double = info->has_half = info->shares_addresses = 1;
     return GA_NO_ERROR;
 }
 

@@ -46,6 +46,11 @@ class DeviceKernel(_Fields, ForeignKernel):
             digest.update(b"\0")
         return digest.hexdigest()[:24]
 
+    def build(self):
+        """The GpuKernel itself, for Python."""
+        self.obtain([self])
+        return _built[self.context][self.key]
+
     @classmethod
     def obtain(cls, kernels):
         """See `ForeignKernel`; kernels of a context are built as one program, once in a process."""

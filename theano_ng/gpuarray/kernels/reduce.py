@@ -80,7 +80,6 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
                     }
                     continue;
                 }
-                _Pragma("clang loop vectorize(assume_safety)")
                 for (ga_uint tng_l = 0; tng_l < tng_count; ++tng_l) {
                     %(load_column)s
                     %(combine_lane)s

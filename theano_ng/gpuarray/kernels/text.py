@@ -1,5 +1,7 @@
 """Pieces of device code: types of elements, loops over the elements of strided arrays."""
 
+import numpy as np
+
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
 TYPES = {
@@ -19,7 +21,7 @@ TYPES = {
 }
 
 # What is moved and not computed with.
-_BITS = {1: "ga_ubyte", 2: "ga_ushort", 4: "ga_uint", 8: "ga_ulong"}
+_BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
 SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE
 
@@ -33,10 +35,8 @@ def element(dtype):
 
 
 def bits(dtype):
-    """An unsigned integer as long as an element, or the type itself where there is none: for what is only moved."""
-    import numpy as np
-
-    return _BITS.get(np.dtype(dtype).itemsize, TYPES.get(dtype))
+    """The dtype of an unsigned integer as long as an element: for what is only moved, so that kernels are the same for many types."""
+    return _BITS[np.dtype(dtype).itemsize]
 
 
 def number(dtype):

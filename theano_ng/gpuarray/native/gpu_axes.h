@@ -88,6 +88,30 @@ static inline int gpu_aligned(const GpuArray *a, const char *who)
     return -1;
 }
 
+/* How many threads keep a device busy, of a kernel that could do with few: 0 on processors, which are best left with few. `wanted` if it is not negative. */
+static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
+{
+    size_t together = 0;
+    unsigned processors = 0;
+    if (wanted >= 0)
+        return (size_t)wanted;
+    gpukernel_property(kernel, GA_KERNEL_PROP_PREFLSIZE, &together);
+    gpucontext_property(gpukernel_context(kernel), GA_CTX_PROP_NUMPROCS, &processors);
+    return together >= 16 ? (size_t)processors * 512 : 0;
+}
+
+/* Runs a kernel in which each of n tasks is done by a group of at most `most` threads. */
+static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void *const *args, const char *what)
+{
+    size_t groups = 0, group = most, largest = most;
+    gpukernel_property(kernel, GA_KERNEL_PROP_MAXLSIZE, &largest);
+    while (group > largest)
+        group /= 2;
+    gpukernel_sched(kernel, n * group, &groups, &group);
+    int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
+    return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, what);
+}
+
 /* "(2, 3)": a shape as Python prints it, into a buffer. */
 static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd, const size_t *dims)
 {

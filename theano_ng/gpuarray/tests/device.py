@@ -36,3 +36,44 @@ def context(name="test"):
     if None not in list_contexts():
         reg_context(None, _opened[0])
     return name
+
+
+# Where the elements of an array may lie in its memory.
+LAYOUTS = ("C", "strided", "reversed", "F")
+
+
+def placed(value, layout, name="test"):
+    """An array on the device with this value.
+
+    Parameters
+    ----------
+    value : numpy.ndarray
+    layout : {"C", "strided", "reversed", "F"}
+        In C order; every second element of a larger array; with negative strides; axes in the other order.
+    name : hashable
+        Of the context.
+    """
+    import numpy as np
+
+    from theano_ng.gpuarray.contexts import get_context
+    from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+
+    ctx, value = get_context(name), np.asarray(value)
+    if layout == "C" or value.ndim == 0:
+        return pygpu.array(value, context=ctx)
+    if layout == "F":
+        return pygpu.array(np.ascontiguousarray(value.T), context=ctx).T
+    if layout == "reversed":
+        index = (slice(None, None, -1),) * value.ndim
+        return pygpu.array(np.ascontiguousarray(value[index]), context=ctx)[index]
+    larger = np.zeros([2 * n + 1 for n in value.shape], value.dtype)
+    index = tuple(slice(1, 2 * n + 1, 2) for n in value.shape)
+    larger[index] = value
+    return pygpu.array(larger, context=ctx)[index]
+
+
+def gpu_variable(dtype, ndim, name="test"):
+    """A variable on the device, with nothing known of its lengths."""
+    from theano_ng.gpuarray.type import GpuArrayType
+
+    return GpuArrayType(dtype, (False,) * ndim, name)()

@@ -70,7 +70,7 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
             axis=axis,
             dim=dimension,
             fail=fail,
-            length="%s_DIMS(%s)[%d]" % (c_prefix, x, axis),
+            length="(Py_ssize_t)%s_DIMS(%s)[%d]" % (c_prefix, x, axis),
             stride="%s_STRIDES(%s)[%d] * %d" % (c_prefix, x, axis, strides_mul),
         )
         if isinstance(entry, slice):

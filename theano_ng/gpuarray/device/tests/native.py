@@ -87,6 +87,7 @@ _PROTOTYPES = {
     "gpudata_write": (c_int, [c_void_p, c_size_t, c_char_p, c_size_t]),
     "gpudata_read": (c_int, [c_char_p, c_void_p, c_size_t, c_size_t]),
     "gpudata_move": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
+    "gpudata_transfer": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t, c_size_t]),
     "gpudata_memset": (c_int, [c_void_p, c_size_t, c_int]),
     "pool_count": (None, [c_void_p, POINTER(PoolCounts)]),
     "pool_trim": (None, [c_void_p]),
@@ -112,7 +113,8 @@ def load(fresh=False):
         folder = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         path = shutil.copy(path, folder)
-    library = ctypes.CDLL(path)
+    # The copy calls its own functions, also where those of the module are there for all libraries.
+    library = ctypes.CDLL(path, os.RTLD_NOW | os.RTLD_DEEPBIND if fresh else os.RTLD_NOW)
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

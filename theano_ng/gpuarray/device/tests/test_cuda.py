@@ -269,6 +269,17 @@ class TestMemory(WithFake):
         first.free(a)
         second.free(b)
 
+    def test_devices_copy_by_themselves(self):
+        first, second = self.open("cuda0"), self.open("cuda1")
+        a, b = first.alloc(10), second.alloc(10)
+        first.write(a, bytes(range(10)))
+        self.calls()
+        second.check(self.library.gpudata_transfer(b, 2, a, 3, 5))
+        self.assertEqual(self.calls(), ["cuStreamWaitEvent", "cuMemcpyAsync 5", "cuStreamWaitEvent"])
+        self.assertEqual(second.read(b, 5, 2), bytes(range(3, 8)))
+        first.free(a)
+        second.free(b)
+
 
 class TestPrograms(WithFake):
     TEXT = "KERNEL void axpy(ga_double a) {}\nKERNEL void other(ga_double a) {}"
@@ -428,6 +439,7 @@ class TestOrder(WithFake):
             ("read", content, memory, 0, 8),
             ("sync",),
             ("graph", self.BEGIN, byref(c_void_p())),
+            ("fence", self.open("cuda1").device.pointer),
             ("build", b"", 0, None, None, 0, byref(native.Program())),
         ):
             with self.assertRaisesRegex(native.DeviceError, " is not possible while launches are recorded$") as caught:

@@ -90,6 +90,37 @@ class TestStub(unittest.TestCase):
         self.assertEqual(self.state.count("launch"), 6)
         self.device.call("graph", release, byref(graph))
 
+    def test_transfers_do_not_pass_the_host(self):
+        # Devices of one back end that know each other's addresses copy by themselves, in the order of both.
+        other = native.Context(self.library, "stub5", preallocate=-1.0)
+        self.addCleanup(other.close)
+        a, b = other.alloc(100), self.context.alloc(100)
+        other.write(a, bytes(range(100)))
+        self.library.stub_reset(5)
+        self.state.recording = self.library.stub_of(5).contents.recording = True
+        self.context.check(self.library.gpudata_transfer(b, 10, a, 20, 30))
+        self.assertEqual(self.text(), ["fence stub5", "copy 30"])
+        self.assertEqual(self.library.stub_text(5), b"fence stub4\n")
+        self.assertEqual(self.context.read(b, 30, 10), bytes(range(20, 50)))
+        for offsets in ((80, 0), (0, 80)):
+            with self.assertRaisesRegex(native.DeviceError, "bytes 80 to 110 of memory that has 100"):
+                self.context.check(self.library.gpudata_transfer(b, offsets[0], a, offsets[1], 30))
+        other.free(a)
+        self.context.free(b)
+
+    def test_a_transfer_that_fails(self):
+        other = native.Context(self.library, "stub5", preallocate=-1.0)
+        self.addCleanup(other.close)
+        a, b = other.alloc(100), self.context.alloc(100)
+        for number, call in ((4, "fence"), (4, "copy"), (5, "fence")):
+            state = self.library.stub_of(number).contents
+            state.failing_call, state.fails_in = native.STUB_CALLS.index(call), 1
+            with self.subTest(call, number=number), self.assertRaisesRegex(native.DeviceError, "^%s failed" % call):
+                self.context.check(self.library.gpudata_transfer(b, 0, a, 0, 30))
+            self.library.stub_reset(number)
+        other.free(a)
+        self.context.free(b)
+
     def test_names(self):
         for name in ("stub8", "stubx", "stub4:0"):
             with self.assertRaisesRegex(native.DeviceError, "none of the 8 stub devices") as caught:

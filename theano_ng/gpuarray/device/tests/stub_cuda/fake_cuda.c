@@ -362,9 +362,9 @@ CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream 
     return copy("cuMemcpyDtoHAsync", to, (void *)(uintptr_t)from, size, stream);
 }
 
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-    return copy("cuMemcpyDtoDAsync", (void *)(uintptr_t)to, (void *)(uintptr_t)from, size, stream);
+    return copy("cuMemcpyAsync", (void *)(uintptr_t)to, (void *)(uintptr_t)from, size, stream);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char byte, size_t size, CUstream stream)

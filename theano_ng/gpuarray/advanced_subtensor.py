@@ -1,0 +1,374 @@
+"""Indexing of arrays on devices by integer arrays and boolean masks, and increments of such parts.
+
+Index arrays may be on the host or on the device. Those on the host are checked there. What an index on the device does out of bounds is found by the kernel that
+reads it; the Op waits for that, so that the error is raised where it belongs and nothing is overwritten before. A mask is copied to the host: it decides how
+many elements there are.
+"""
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.native import NativeCode
+from theano_ng.gpuarray.kernels import indexing as kernels
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.transfers import HostFromGpu, as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.twin import TwinOp, on_host
+from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.elemwise.functions import cast
+from theano_ng.tensor.indexing.advanced import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
+from theano_ng.tensor.indexing.lists import advanced_layout, is_mask
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "BaseGpuAdvancedIncSubtensor",
+    "BaseGpuAdvancedSubtensor",
+    "GpuAdvancedBooleanIncSubtensor",
+    "GpuAdvancedBooleanSubtensor",
+    "GpuAdvancedIncSubtensor",
+    "GpuAdvancedIncSubtensor1",
+    "GpuAdvancedIncSubtensor1_dev20",
+    "GpuAdvancedSubtensor",
+    "GpuAdvancedSubtensor1",
+    "check_and_convert_boolean_masks",
+    "get_iadd",
+]
+
+# How many threads an increment in order has at least; -1: as the device needs.
+_THREADS = -1
+
+
+def _where_they_are(given, host, context_name):
+    """Indices for a node: those on the device, or copied from there, stay there; the others are `host`, as the Op of the host wants them."""
+    indices = []
+    for index, converted in zip(given, host):
+        if isinstance(index, Variable) and (
+            isinstance(index.type, GpuArrayType) or index.owner is not None and isinstance(index.owner.op, HostFromGpu)
+        ):
+            converted = as_gpuarray_variable(index, context_name)
+        indices.append(converted)
+    return indices
+
+
+def _layout(node, first):
+    """How a node's index is read: the words of native code about it.
+
+    Parameters
+    ----------
+    node : Apply
+    first : int
+        Number of the first index among its inputs.
+
+    Returns
+    -------
+    tuple (n_rest, position, DeviceKernel or 0)
+        See native/gpu_gather.h.
+    """
+    x = node.inputs[0]
+    index = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v for v in node.inputs[first:]]
+    rest, position, arrays = advanced_layout(x.ndim, index)
+    dtypes, on_device = [], False
+    for given, entry in zip(node.inputs[first:], index):
+        if not isinstance(entry.type, TensorType):
+            continue
+        if is_mask(entry):
+            dtypes += ["int64"] * max(entry.ndim, 1)
+        elif isinstance(given.type, GpuArrayType):
+            dtypes.append(entry.dtype)
+            on_device = True
+        else:
+            dtypes.append("int64")
+    joint = max((1 if is_mask(entry) else entry.ndim for entry in arrays), default=0)
+    offsets = kernels.read_indices(dtypes, joint, x.type.context) if on_device else 0
+    return len(rest), position, offsets
+
+
+class _Taking(TwinOp):
+    """What Ops share that take elements."""
+
+    def native_code(self, node):
+        type_ = node.inputs[0].type
+        n_rest, position, offsets = _layout(node, 1)
+        before, after = position, n_rest - position
+        simple = min(before, 1), min(after, 1)
+        return NativeCode(
+            "theano_ng.gpuarray.native.subtensor:take",
+            offsets=offsets,
+            simple=kernels.gather(type_.dtype, *simple, type_.context),
+            general=kernels.gather(type_.dtype, before, after, type_.context) if (before, after) != simple else 0,
+        )
+
+    def make_node(self, x, *inputs):
+        context_name = infer_context_name(x)
+        x = as_gpuarray_variable(x, context_name)
+        host = self.host_op(None).make_node(host_from_gpu(x), *on_host(inputs))
+        return self.on_device([x, *_where_they_are(inputs, host.inputs[1:], context_name)], host, context_name)
+
+
+class _Writing(TwinOp):
+    """What Ops share that increment or set elements."""
+
+    atomic = False
+
+    def native_code(self, node):
+        type_ = node.inputs[0].type
+        n_rest, _, offsets = _layout(node, 2)
+        atomic = self.atomic and not self.set_instead_of_inc and kernels.has_atomic_add(type_.dtype)
+        how = "set" if self.set_instead_of_inc else "atomic" if atomic else "add"
+        return NativeCode(
+            "theano_ng.gpuarray.native.subtensor:inc",
+            in_place=bool(self.inplace),
+            offsets=offsets,
+            simple=kernels.scatter(type_.dtype, min(n_rest, 1), how, type_.context),
+            general=kernels.scatter(type_.dtype, n_rest, how, type_.context) if n_rest > 1 else 0,
+            threads=_THREADS,
+            atomic=atomic,
+        )
+
+    def make_node(self, x, y, *inputs):
+        context_name = infer_context_name(x, y)
+        x, y = as_gpuarray_variable(x, context_name), as_gpuarray_variable(y, context_name)
+        host = self.host_op(None).make_node(host_from_gpu(x), host_from_gpu(y), *on_host(inputs))
+        return Apply(self, [x, y, *_where_they_are(inputs, host.inputs[2:], context_name)], [x.type()])
+
+
+# ---------------------------------------------------------------- rows by one integer vector
+
+
+class GpuAdvancedSubtensor1(_Taking, AdvancedSubtensor1):
+    """Rows of an array on a device: ``GpuAdvancedSubtensor1()(x, ilist)`` with an integer vector of the host or the device.
+
+    Parameters
+    ----------
+    sparse_grad : bool
+        Make the gradient with respect to x a sparse matrix.
+
+    Raises
+    ------
+    TypeError
+        When x is 0-d, or `ilist` no integer vector.
+    IndexError
+        At run time, when an index is out of bounds.
+    """
+
+    __props__ = ()
+
+    def host_op(self, node):
+        return AdvancedSubtensor1(self.sparse_grad)
+
+    def make_node(self, x, ilist):
+        return super().make_node(x, ilist)
+
+
+class GpuAdvancedIncSubtensor1(_Writing, AdvancedIncSubtensor1):
+    """Increment or set rows of an array on a device: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``.
+
+    Repeated rows are incremented repeatedly, in the order of `ilist`: the result is the same every time, and the same as on the host.
+
+    Parameters
+    ----------
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the rows to y; of a repeated row, the last value stays.
+
+    Raises
+    ------
+    TypeError
+        When x is 0-d, `ilist` no integer vector, y has more dimensions than x, or cannot be converted.
+    IndexError
+        At run time, when an index is out of bounds.
+    """
+
+    __props__ = ("inplace", "set_instead_of_inc")
+    _f16_ok = True
+
+    def host_op(self, node):
+        return AdvancedIncSubtensor1(self.inplace, self.set_instead_of_inc)
+
+    def make_node(self, x, y, ilist):
+        return super().make_node(x, y, ilist)
+
+
+class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
+    """`GpuAdvancedIncSubtensor1` that adds atomically, in any order: faster, but sums of floats may differ in the last bits from run to run.
+
+    Rows are set, and numbers that have no atomic addition are added, in order.
+
+    Parameters
+    ----------
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the rows to y.
+    """
+
+    atomic = True
+
+    def make_node(self, x, y, ilist):
+        """As `GpuAdvancedIncSubtensor1`, with `ilist` as int64; uint64 is left, as not all of its numbers are int64's.
+
+        Parameters
+        ----------
+        x, y, ilist : Variable
+        """
+        dtype = getattr(getattr(ilist, "type", None), "dtype", None)
+        if dtype is None:
+            ilist = as_tensor_variable(ilist)
+            dtype = ilist.dtype
+        if dtype in INTEGERS and dtype not in ("int64", "uint64"):
+            ilist = cast(on_host([ilist])[0], "int64")
+        return super().make_node(x, y, ilist)
+
+
+# ---------------------------------------------------------------- any index
+
+
+class BaseGpuAdvancedSubtensor(_Taking):
+    """Indexing of arrays on devices by any mix of integer arrays, masks, slices and None."""
+
+
+class GpuAdvancedSubtensor(BaseGpuAdvancedSubtensor, AdvancedSubtensor):
+    """Indexing of an array on a device by integer arrays, beside slices and None: ``GpuAdvancedSubtensor()(x, *index)``; a copy.
+
+    Raises
+    ------
+    AdvancedBooleanIndexingError
+        When an index is a mask.
+    IndexError
+        At run time, when an index is out of bounds.
+    """
+
+    def host_op(self, node):
+        return AdvancedSubtensor()
+
+
+class GpuAdvancedBooleanSubtensor(BaseGpuAdvancedSubtensor, AdvancedBooleanSubtensor):
+    """Indexing of an array on a device by boolean masks, beside integer arrays, slices and None; a copy."""
+
+    def host_op(self, node):
+        return AdvancedBooleanSubtensor()
+
+
+class BaseGpuAdvancedIncSubtensor(_Writing):
+    """Increment or set what an advanced index takes of an array on a device; elements that are taken twice are incremented twice, in their order."""
+
+
+class GpuAdvancedIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedIncSubtensor):
+    """Increment or set what integer arrays, slices and None take of an array on a device: ``(x, y, *index)``.
+
+    Parameters
+    ----------
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the elements to y.
+    """
+
+    __props__ = ("inplace", "set_instead_of_inc")
+
+    def host_op(self, node):
+        return AdvancedIncSubtensor(self.inplace, self.set_instead_of_inc)
+
+
+class GpuAdvancedBooleanIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedBooleanIncSubtensor):
+    """Increment or set what boolean masks, beside other indices, take of an array on a device.
+
+    Parameters
+    ----------
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the elements to y.
+    """
+
+    __props__ = ("inplace", "set_instead_of_inc")
+
+    def host_op(self, node):
+        return AdvancedBooleanIncSubtensor(self.inplace, self.set_instead_of_inc)
+
+
+# ---------------------------------------------------------------- values
+
+
+def check_and_convert_boolean_masks(input, idx_list):
+    """An index with integer arrays in place of boolean masks.
+
+    Parameters
+    ----------
+    input : array
+        What is indexed, with an attribute `shape`.
+    idx_list : sequence
+        Of None, slices, integers, arrays of integers and boolean arrays, on the host or on a device.
+
+    Returns
+    -------
+    list
+        With as many arrays for a mask as it has dimensions.
+
+    Raises
+    ------
+    IndexError
+        When a mask has another shape than what it selects from.
+    """
+    axis = 0
+    converted = []
+    for entry in idx_list:
+        if str(getattr(entry, "dtype", "")) != "bool":
+            converted.append(entry)
+            axis += entry is not None
+            continue
+        mask = np.asarray(entry)
+        for k, length in enumerate(mask.shape):
+            if axis + k >= len(input.shape) or input.shape[axis + k] != length:
+                raise IndexError(
+                    "boolean index did not match indexed array along dimension %d; dimension is %s but corresponding boolean dimension "
+                    "is %d" % (axis + k, input.shape[axis + k] if axis + k < len(input.shape) else "none", length)
+                )
+        converted.extend(np.nonzero(mask))
+        axis += mask.ndim
+    return converted
+
+
+def get_iadd(a, b):
+    """A function that adds arrays such as b to arrays such as a, in place.
+
+    Parameters
+    ----------
+    a, b : GpuArray
+        Of one dtype and context; b is broadcast to a.
+
+    Returns
+    -------
+    callable
+        ``iadd(a, b)`` for arrays of these dtypes and dimensions; returns a.
+    """
+    if a.dtype != b.dtype or b.ndim > a.ndim:
+        raise TypeError("arrays of dtype %s with %d dimensions cannot be added to ones of %s with %d" % (b.dtype, b.ndim, a.dtype, a.ndim))
+    kernel = kernels.increment(a.dtype.name, a.ndim, a.context).build()
+
+    def iadd(a, b):
+        shape, strides = (1,) * (a.ndim - b.ndim) + b.shape, (0,) * (a.ndim - b.ndim) + b.strides
+        if any(length not in (1, whole) for length, whole in zip(shape, a.shape)):
+            raise ValueError("could not broadcast input array from shape %s into shape %s" % (b.shape, a.shape))
+        if pygpu.may_share_memory(a, b):
+            b = b.copy()
+            strides = (0,) * (a.ndim - b.ndim) + b.strides
+        axes = [
+            number
+            for whole, step, length, other in zip(a.shape, a.strides, shape, strides)
+            for number in (whole, step, 0 if length == 1 else other)
+        ]
+        if a.size:
+            kernel(a, a.offset, b, b.offset, a.size, *axes, n=a.size)
+        return a
+
+    return iadd

@@ -1,0 +1,79 @@
+"""Cumulative sums and products on devices."""
+
+from theano_ng.gof.native import NativeCode
+from theano_ng.gof.op import Op
+from theano_ng.gpuarray.kernels import cumulation as kernels
+from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.twin import TwinOp
+from theano_ng.tensor.reductions.cumulative import CumOp
+
+__all__ = ["GpuCumOp", "GpuCumsumOp"]
+
+# How many threads are enough for one to do a line; -1: as the device needs.
+_THREADS = -1
+
+
+class GpuCumOp(TwinOp):
+    """Cumulative sum or product of an array on a device.
+
+    Parameters
+    ----------
+    axis : int or None
+        None for the flattened array.
+    mode : {'add', 'mul'}
+
+    Raises
+    ------
+    ValueError
+        When the mode is another one, or the axis is out of bounds.
+
+    Notes
+    -----
+    The dtype is that of the input; int64 for bool. Halves are summed as floats. Long lines, where there are few, are done by many threads, which add in
+    another order than one after the other: sums of floats may differ in the last bits from those of the host, though not from run to run.
+    """
+
+    __props__ = ("axis", "mode")
+
+    def __init__(self, axis, mode="add"):
+        CumOp(axis, mode)  # which says what is wrong
+        self.axis, self.mode = axis, mode
+
+    def __str__(self):
+        return "%s{%s, %s}" % (type(self).__name__, self.axis, self.mode)
+
+    def host_op(self, node):
+        return CumOp(self.axis, self.mode)
+
+    def make_node(self, x):
+        context_name = infer_context_name(x)
+        x = as_gpuarray_variable(x, context_name)
+        return self.on_device([x], self.host_op(None).make_node(host_from_gpu(x)), context_name)
+
+    def native_code(self, node):
+        x, z = node.inputs[0].type, node.outputs[0].type
+        if z.dtype.startswith("complex"):
+            return None
+        axes = 0 if self.axis is None else x.ndim - 1
+
+        def kernel(grouped):
+            return kernels.cumulation(x.dtype, z.dtype, self.mode == "mul", axes, grouped, x.context)
+
+        return NativeCode(
+            "theano_ng.gpuarray.native.cumulation:cumulative",
+            axis=-1 if self.axis is None else self.axis % x.ndim,
+            typecode=z.typecode,
+            lines=kernel(False),
+            groups=kernel(True),
+            group=kernels.GROUP,
+            threads=_THREADS,
+        )
+
+
+class GpuCumsumOp(Op):
+    """``GpuCumsumOp(axis)`` makes a `GpuCumOp` with mode 'add'."""
+
+    __props__ = ("axis",)
+
+    def __new__(typ, *args, **kwargs):
+        return GpuCumOp(*args, mode="add", **kwargs)

@@ -1,0 +1,128 @@
+"""Device code of maxima and their places."""
+
+from theano_ng.gpuarray.kernels import text
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.text import SIZE
+
+# Most threads of a group that share a maximum.
+GROUP = 256
+
+_PARAMETERS = """
+KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM ga_long *places, ga_size places_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n,
+    ga_size length%(kept)s%(reduced)s)
+"""
+
+_BEGIN = """
+        ga_size rest = i, k, j;
+        GLOBAL_MEM const char *f = x + x_at, *g;
+        %(number)s best = 0, value;
+        ga_size place = length;
+        %(walk_kept)s
+"""
+
+_LINES = (
+    _PARAMETERS
+    + """
+{
+    %(every)s {"""
+    + _BEGIN
+    + """
+        for (j = 0; j < length; ++j) {
+            g = f;
+            rest = j;
+            %(walk_reduced)s
+            value = %(load)s;
+            if (place == length || value > best || (value != value && best == best)) {
+                best = value;
+                place = j;
+            }
+        }
+        %(store)s
+    }
+}
+"""
+)
+
+# A NaN is larger than all numbers; of equal ones the first counts. So the result does not depend on who compares what.
+_GROUPS = (
+    _PARAMETERS
+    + """
+{
+    LOCAL_MEM %(number)s values[%(group)d];
+    LOCAL_MEM ga_size where[%(group)d];
+    for (ga_size i = GID_0; i < n; i += GDIM_0) {"""
+    + _BEGIN
+    + """
+        for (j = LID_0; j < length; j += LDIM_0) {
+            g = f;
+            rest = j;
+            %(walk_reduced)s
+            value = %(load)s;
+            if (place == length || value > best || (value != value && best == best)) {
+                best = value;
+                place = j;
+            }
+        }
+        values[LID_0] = best;
+        where[LID_0] = place;
+        local_barrier();
+        for (ga_uint half_of = %(group)d / 2; half_of > 0; half_of /= 2) {
+            if (LID_0 < half_of && LID_0 + half_of < LDIM_0 && where[LID_0 + half_of] < length) {
+                value = values[LID_0 + half_of];
+                j = where[LID_0 + half_of];
+                if (place == length || value > best || (value != value && best == best)
+                    || ((value == best || (value != value && best != best)) && j < place)) {
+                    best = value;
+                    place = j;
+                    values[LID_0] = best;
+                    where[LID_0] = place;
+                }
+            }
+            local_barrier();
+        }
+        if (LID_0 == 0) {
+            %(store)s
+        }
+        local_barrier();
+    }
+}
+"""
+)
+
+
+def max_and_argmax(dtype, kept, reduced, grouped, context):
+    """The kernel of `GpuMaxAndArgmax`.
+
+    Parameters
+    ----------
+    dtype : str
+    kept, reduced : int
+        Numbers of axes.
+    grouped : bool
+        A group of threads finds a maximum together, otherwise each its own.
+    context : GpuContext or None
+    """
+    first, types = text.axes("d", kept, ("x",))
+    second, more = text.axes("r", reduced, ("x",))
+    source = (_GROUPS if grouped else _LINES) % dict(
+        kept=first,
+        reduced=second,
+        every=text.EVERY,
+        number=text.number(dtype),
+        group=GROUP,
+        walk_kept=text.walk("d", kept, {"x": "f"}, True),
+        walk_reduced=text.walk("r", reduced, {"x": "g"}, True),
+        load=text.load(dtype, "g"),
+        store=text.store(dtype, "z + z_at + i * sizeof(%s)" % text.element(dtype), "best")
+        + " ((GLOBAL_MEM ga_long *)((GLOBAL_MEM char *)places + places_at))[i] = (ga_long)place;",
+    )
+    return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, *types, *more), context, flags_of(dtype))
+
+
+def samples():
+    """Kernels of each kind, for those who check that texts compile."""
+    return [
+        ("max_and_argmax_%s_%d" % (dtype, grouped), max_and_argmax(dtype, 2, 2, grouped, None))
+        for dtype in ("float32", "float16", "float64", "bool", "uint64")
+        for grouped in (False, True)
+    ]

@@ -1,0 +1,195 @@
+"""Device code of indexing: increments of parts, gathers, scatters, and reading indices. What they are called with stands in native/subtensor.c."""
+
+from theano_ng.gpuarray.kernels import text
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
+
+# Letters of ``atom_add_<letter>g``.
+_ATOMIC = {"int32": "i", "uint32": "I", "int64": "l", "uint64": "L", "float16": "e", "float32": "f", "float64": "d"}
+
+
+def has_atomic_add(dtype):
+    """Whether devices can add numbers of a dtype atomically."""
+    return dtype in _ATOMIC
+
+
+def _add(dtype, to, value):
+    """Statement that adds an element to another, as NumPy does."""
+    if dtype == "complex64":
+        pair = "GLOBAL_MEM ga_cfloat *to = (GLOBAL_MEM ga_cfloat *)(%s); GLOBAL_MEM const ga_cfloat *from = (GLOBAL_MEM const ga_cfloat *)(%s);"
+        return "{ %s to->x += from->x; to->y += from->y; }" % (pair % (to, value))
+    a, b = text.load(dtype, to), text.load(dtype, value)
+    if dtype == "bool":
+        return text.store(dtype, to, "(%s) || (%s)" % (a, b))
+    return text.store(dtype, to, "%s + %s" % (a, b))
+
+
+def _set(dtype, to, value):
+    kind = text.element(text.bits(dtype))
+    return "*(GLOBAL_MEM %s *)(%s) = *(GLOBAL_MEM const %s *)(%s);" % (kind, to, kind, value)
+
+
+def _atomic_add(dtype, to, value):
+    return "atom_add_%sg((GLOBAL_MEM %s *)(%s), *(GLOBAL_MEM const %s *)(%s));" % (
+        _ATOMIC[dtype],
+        text.element(dtype),
+        to,
+        text.element(dtype),
+        value,
+    )
+
+
+def increment(dtype, axes, context):
+    """``z += y`` of arrays with these axes."""
+    declared, types = text.axes("d", axes, ("z", "y"))
+    source = """
+KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *y, ga_size y_at, ga_size n%(declared)s)
+{
+    %(every)s {
+        ga_size rest = i, k;
+        GLOBAL_MEM char *t = z + z_at;
+        GLOBAL_MEM const char *f = y + y_at;
+        %(walk)s
+        %(add)s
+    }
+}
+""" % dict(
+        declared=declared,
+        every=text.EVERY,
+        walk=text.walk("d", axes, {"z": "t", "y": "f"}, True),
+        add=_add(dtype, "t", "f"),
+    )
+    return DeviceKernel(source, ("*", SIZE, "*", SIZE, SIZE, *types), context, flags_of(dtype))
+
+
+def gather(dtype, before, after, context):
+    """Elements at offsets: along axes before them, along the offsets, and along axes after them, into an array in C order."""
+    first, types = text.axes("b", before, ("x",))
+    second, more = text.axes("a", after, ("x",))
+    source = """
+KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, GLOBAL_MEM const ga_long *offsets, ga_size n,
+    ga_size count%(first)s%(second)s)
+{
+    %(every)s {
+        ga_size rest = i, k;
+        GLOBAL_MEM const char *f = x + x_at;
+        %(after)s
+        %(which)s
+        f += offsets[k];
+        %(before)s
+        ((GLOBAL_MEM %(type)s *)(z + z_at))[i] = *(GLOBAL_MEM const %(type)s *)f;
+    }
+}
+""" % dict(
+        first=first,
+        second=second,
+        every=text.EVERY,
+        after=text.walk("a", after, {"x": "f"}, False),
+        which="k = rest % count; rest /= count;" if before else "k = rest;",
+        before=text.walk("b", before, {"x": "f"}, True),
+        type=text.element(text.bits(dtype)),
+    )
+    return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(text.bits(dtype)))
+
+
+def scatter(dtype, axes, how, context):
+    """Elements to offsets.
+
+    Parameters
+    ----------
+    dtype : str
+    axes : int
+        How many no array indexes.
+    how : {"set", "add", "atomic"}
+    context : GpuContext or None
+
+    Notes
+    -----
+    Threads are numbered by class and place along the axes. A class has the offsets that are equal to it modulo the number of classes (`by_target`), whose values it writes in
+    their order: so what is written to a place that is named several times is the same every time. Where no order is to be kept, a class has every so many offsets.
+    """
+    declared, types = text.axes("d", axes, ("z", "y"))
+    effect = {"set": _set, "add": _add, "atomic": _atomic_add}[how]
+    source = """
+KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *y, ga_size y_at, GLOBAL_MEM const ga_long *offsets, ga_size n,
+    ga_size count, ga_size classes, ga_size by_target, ga_ssize unit, ga_ssize y_step%(declared)s)
+{
+    %(every)s {
+        ga_size rest = i, k;
+        GLOBAL_MEM char *t = z + z_at;
+        GLOBAL_MEM const char *f = y + y_at;
+        %(walk)s
+        for (k = by_target ? 0 : rest; k < count; k += by_target ? 1 : classes) {
+            ga_long offset = offsets[k];
+            if (by_target && classes > 1 && (ga_size)(offset / unit) %% classes != rest)
+                continue;
+            %(effect)s
+        }
+    }
+}
+""" % dict(
+        declared=declared,
+        every=text.EVERY,
+        walk=text.walk("d", axes, {"z": "t", "y": "f"}, False),
+        effect=effect(dtype, "t + offset", "f + (ga_ssize)k * y_step"),
+    )
+    types = ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, SIZE, SSIZE, SSIZE, *types)
+    return DeviceKernel(source, types, context, flags_of(text.bits(dtype) if how == "set" else dtype))
+
+
+def read_indices(dtypes, axes, context):
+    """Integer arrays that broadcast together along axes, into offsets; ``note`` becomes 1 when one is out of bounds.
+
+    Parameters
+    ----------
+    dtypes : sequence of str
+        Of the arrays.
+    axes : int
+    context : GpuContext or None
+    """
+    names = [str(i) for i in range(len(dtypes))]
+    declared, types = text.axes("d", axes, names)
+    arrays = "".join(
+        ",\n    GLOBAL_MEM const char *x%s, ga_size x%s_at, ga_size size%s, ga_ssize stride%s" % (i, i, i, i) for i in names
+    )
+    start = " ".join("GLOBAL_MEM const char *p%s = x%s + x%s_at;" % (i, i, i) for i in names)
+    read = []
+    for i, dtype in zip(names, dtypes):
+        wrap = "" if dtype.startswith("u") else "if (j < 0) j += (ga_long)size%s; " % i
+        read.append(
+            "j = (ga_long)%s; %sif ((ga_ulong)j >= (ga_ulong)size%s) { note[0] = 1; j = 0; } offset += j * stride%s;"
+            % (text.load(dtype, "p" + i), wrap, i, i)
+        )
+    source = """
+KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, ga_size n%(arrays)s%(declared)s)
+{
+    %(every)s {
+        ga_size rest = i, k;
+        ga_long offset = 0, j;
+        %(start)s
+        %(walk)s
+        %(read)s
+        offsets[i] = offset;
+    }
+}
+""" % dict(
+        arrays=arrays,
+        declared=declared,
+        every=text.EVERY,
+        start=start,
+        walk=text.walk("d", axes, {i: "p" + i for i in names}, True),
+        read="\n        ".join(read),
+    )
+    kinds = ("*", "*", SIZE, *(kind for _ in names for kind in ("*", SIZE, SIZE, SSIZE)), *types)
+    return DeviceKernel(source, kinds, context, flags_of(*dtypes))
+
+
+def samples():
+    """Kernels of each kind, for those who check that texts compile."""
+    found = [("increment_%s" % dtype, increment(dtype, 2, None)) for dtype in text.TYPES]
+    found += [("gather_%s_%d_%d" % (d, b, a), gather(d, b, a, None)) for d, b, a in (("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0))]
+    found += [("scatter_add_%s" % dtype, scatter(dtype, 1, "add", None)) for dtype in ("bool", "float16", "float32", "complex64")]
+    found += [("scatter_set_float64", scatter("float64", 2, "set", None))]
+    found += [("scatter_atomic_%s" % dtype, scatter(dtype, 1, "atomic", None)) for dtype in _ATOMIC]
+    found += [("read_indices", read_indices(("int64", "uint8", "uint64", "int16"), 2, None))]
+    return found

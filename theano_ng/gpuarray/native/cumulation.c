@@ -1,0 +1,53 @@
+/* Cumulative sums and products on a device. */
+#include "gpu_axes.h"
+
+/* Lines of this length and more are worth a group of threads, where there are few. */
+#define LONG_LINE 512
+
+/* Input: x. `axis`: -1 for the flattened array. `lines`, `groups`: kernels in which a thread, or a group of `group` threads, does a line. `threads`: see
+ * gpu_threads(). */
+NATIVE_FUNCTION(cumulative, axis, typecode, lines, groups, group, threads)
+static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_words *words)
+{
+    (void)nin, (void)nout;
+    PyGpuArrayObject *x = gpu_input(in[0], -1, -1), *flat = NULL, *z;
+    if (x == NULL || gpu_aligned(&x->ga, "GpuCumOp") < 0)
+        return -1;
+    if (words->axis < 0) {
+        size_t size = gpu_size(&x->ga);
+        if ((x = flat = pygpu_reshape(x, 1, &size, GA_C_ORDER, 0, -1)) == NULL)
+            return -1;
+    }
+    unsigned axis = words->axis < 0 ? 0 : (unsigned)words->axis, nd = x->ga.nd;
+    int status = -1;
+    gpu_not_shared(out, &x->ga);
+    if ((z = gpu_alloc(out, x->context, nd, x->ga.dimensions, (int)words->typecode)) != NULL) {
+        size_t length = x->ga.dimensions[axis];
+        Axes axes = {0};
+        for (unsigned i = 0; i < nd; ++i)
+            if (i != axis)
+                axes_push(&axes, x->ga.dimensions[i], z->ga.strides[i], x->ga.strides[i]);
+        size_t n = axes_size(&axes);
+        gpukernel *lines = (gpukernel *)(intptr_t)words->lines, *groups = (gpukernel *)(intptr_t)words->groups;
+        axes_pad(&axes, nd - 1);
+        Arguments args = {0};
+        args_array(&args, &z->ga, &z->ga.offset);
+        args_array(&args, &x->ga, &x->ga.offset);
+        args_push(&args, &n);
+        args_push(&args, &length);
+        args_push(&args, &z->ga.strides[axis]);
+        args_push(&args, &x->ga.strides[axis]);
+        args_axes(&args, &axes, 2);
+        if (n == 0 || length == 0)
+            status = 0;
+        else if (length >= LONG_LINE && n < gpu_threads(lines, words->threads))
+            status = gpu_run_groups(groups, n, (size_t)words->group, args.at, "GpuCumOp");
+        else
+            status = gpu_run(lines, n, args.at, "GpuCumOp");
+    }
+    Py_XDECREF(flat);
+    return status;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(cumulative), {0}};
+NATIVE_MODULE(cumulation, entries)

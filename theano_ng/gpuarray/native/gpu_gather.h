@@ -1,0 +1,421 @@
+/* The places that integer arrays, masks, slices and None take of an array on a device, as byte offsets in memory of the device.
+ *
+ * The index arrays, broadcast together to `joint`, give `count` offsets; the dimensions that no array indexes (and new ones) are `rest`. The result of indexing
+ * has the shape rest[:position] + joint + rest[position:].
+ *
+ * Arrays of the host are checked here, and their offsets written to the device: nothing waits for it. Arrays on the device are read by a kernel, which notes
+ * an index that is out of bounds; that note is read at once, so that the error is raised by the node that made it, before anything is overwritten. Masks
+ * decide the shape of the result: one on the device is copied to the host.
+ */
+#ifndef TNG_GPU_GATHER_H
+#define TNG_GPU_GATHER_H
+
+#include "gpu_axes.h"
+
+static int out_of_bounds(int64_t index, int axis, size_t size)
+{
+    PyErr_Format(PyExc_IndexError, "index out of bounds: index %lld is out of bounds for axis %d with size %zu", (long long)index, axis, size);
+    return -1;
+}
+
+typedef struct {
+    PyArrayObject *host;      /* owned: int64 in C order; NULL while it is on the device only */
+    PyGpuArrayObject *device; /* owned; NULL: on the host */
+    gpudata *uploaded;        /* owned: of a host array that a kernel reads */
+    int axis, nd;
+    size_t size, dim[GA_MAX_DIMS];
+    ssize_t stride, step[GA_MAX_DIMS]; /* of the axis; of the joint dimensions */
+} IndexArray;
+
+typedef struct {
+    unsigned n_rest, position, n_joint, n_arrays;
+    size_t rest[GA_MAX_DIMS], joint[GA_MAX_DIMS], count;
+    ssize_t rest_stride[GA_MAX_DIMS], base, unit;
+    IndexArray array[GA_MAX_DIMS];
+    int increasing;      /* no place is taken twice */
+    gpudata *offsets;    /* owned */
+} Gather;
+
+static void gather_close(Gather *g)
+{
+    for (unsigned i = 0; i < g->n_arrays; ++i) {
+        Py_CLEAR(g->array[i].host);
+        Py_CLEAR(g->array[i].device);
+        if (g->array[i].uploaded != NULL)
+            gpudata_release(g->array[i].uploaded);
+    }
+    if (g->offsets != NULL)
+        gpudata_release(g->offsets);
+    g->offsets = NULL;
+    g->n_arrays = 0;
+}
+
+/* ---- reading indices ---- */
+
+static void push_rest(Gather *g, size_t length, ssize_t stride)
+{
+    g->rest[g->n_rest] = length;
+    g->rest_stride[g->n_rest++] = stride;
+}
+
+static IndexArray *push_array(Gather *g, const GpuArray *x, int axis)
+{
+    IndexArray *a = &g->array[g->n_arrays++];
+    memset(a, 0, sizeof *a);
+    a->axis = axis;
+    a->size = axis < 0 ? 1 : x->dimensions[axis];
+    a->stride = axis < 0 ? 0 : x->strides[axis];
+    return a;
+}
+
+/* Integers of the host, as int64. Unsigned ones that do not fit are out of any bounds. Steals nothing. */
+static int read_host(IndexArray *a, PyArrayObject *given)
+{
+    if (PyArray_TYPE(given) == NPY_UINT64 || PyArray_TYPE(given) == NPY_ULONGLONG) {
+        PyArrayObject *values = (PyArrayObject *)PyArray_FROMANY((PyObject *)given, NPY_UINT64, 0, 0, NPY_ARRAY_CARRAY_RO);
+        if (values == NULL)
+            return -1;
+        const npy_uint64 *data = PyArray_DATA(values);
+        npy_intp n = PyArray_SIZE(values), i = 0;
+        while (i < n && data[i] <= (npy_uint64)NPY_MAX_INT64)
+            ++i;
+        if (i < n)
+            PyErr_Format(PyExc_IndexError, "index out of bounds: index %llu is out of bounds for axis %d with size %zu", (unsigned long long)data[i],
+                         a->axis, a->size);
+        Py_DECREF(values);
+        if (i < n)
+            return -1;
+    }
+    a->host = (PyArrayObject *)PyArray_FROMANY((PyObject *)given, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+    if (a->host == NULL)
+        return -1;
+    a->nd = PyArray_NDIM(a->host);
+    for (int k = 0; k < a->nd; ++k)
+        a->dim[k] = (size_t)PyArray_DIM(a->host, k);
+    return 0;
+}
+
+static int read_mask(Gather *g, PyArrayObject *mask, const GpuArray *x, int axis)
+{
+    int nd = PyArray_NDIM(mask);
+    for (int k = 0; k < nd; ++k)
+        if ((size_t)PyArray_DIM(mask, k) != x->dimensions[axis + k]) {
+            PyErr_Format(PyExc_IndexError,
+                         "boolean index did not match indexed array along axis %d; size of axis is %zu but size of corresponding boolean axis is %zd",
+                         axis + k, x->dimensions[axis + k], (Py_ssize_t)PyArray_DIM(mask, k));
+            return -1;
+        }
+    if (nd == 0) {
+        /* All of it or nothing, along a new dimension. */
+        npy_intp one = *(npy_bool *)PyArray_DATA(mask) != 0;
+        IndexArray *a = push_array(g, x, -1);
+        a->host = (PyArrayObject *)PyArray_ZEROS(1, &one, NPY_INT64, 0);
+        a->nd = 1;
+        a->dim[0] = (size_t)one;
+        return a->host == NULL ? -1 : 0;
+    }
+    PyObject *places = PyArray_Nonzero(mask);
+    int status = places == NULL ? -1 : 0;
+    for (int k = 0; k < nd && status == 0; ++k)
+        status = read_host(push_array(g, x, axis + k), (PyArrayObject *)PyTuple_GET_ITEM(places, k));
+    Py_XDECREF(places);
+    return status;
+}
+
+/* One index that is neither None nor a slice; *axis moves on. */
+static int read_array(Gather *g, PyObject *value, const GpuArray *x, int *axis)
+{
+    if (PyGpuArray_Check(value)) {
+        PyGpuArrayObject *given = (PyGpuArrayObject *)value;
+        if (given->ga.typecode == GA_BOOL) {
+            PyObject *mask = pygpu_as_ndarray(given);
+            int status = mask == NULL ? -1 : read_mask(g, (PyArrayObject *)mask, x, *axis);
+            Py_XDECREF(mask);
+            *axis += (int)given->ga.nd;
+            return status;
+        }
+        IndexArray *a = push_array(g, x, (*axis)++);
+        a->device = (PyGpuArrayObject *)Py_NewRef(value);
+        a->nd = (int)given->ga.nd;
+        memcpy(a->dim, given->ga.dimensions, given->ga.nd * sizeof *a->dim);
+        return gpu_aligned(&given->ga, "an index");
+    }
+    PyArrayObject *given = (PyArrayObject *)PyArray_FROM_O(value);
+    if (given == NULL)
+        return -1;
+    int status;
+    if (PyArray_TYPE(given) == NPY_BOOL) {
+        status = read_mask(g, given, x, *axis);
+        *axis += PyArray_NDIM(given);
+    }
+    else if (PyArray_ISINTEGER(given))
+        status = read_host(push_array(g, x, (*axis)++), given);
+    else {
+        PyErr_Format(PyExc_IndexError, "arrays used as indices must be of integer (or boolean) type, not %R", PyArray_DESCR(given));
+        status = -1;
+    }
+    Py_DECREF(given);
+    return status;
+}
+
+/* Broadcasts the index arrays together. */
+static int join_arrays(Gather *g)
+{
+    g->n_joint = 0;
+    for (unsigned i = 0; i < g->n_arrays; ++i)
+        if (g->array[i].nd > (int)g->n_joint)
+            g->n_joint = (unsigned)g->array[i].nd;
+    for (unsigned k = 0; k < g->n_joint; ++k)
+        g->joint[k] = 1;
+    for (unsigned i = 0; i < g->n_arrays; ++i) {
+        const IndexArray *a = &g->array[i];
+        for (int k = 0; k < a->nd; ++k) {
+            size_t *length = &g->joint[g->n_joint - (unsigned)a->nd + (unsigned)k];
+            if (*length == 1)
+                *length = a->dim[k];
+            else if (a->dim[k] != 1 && a->dim[k] != *length) {
+                PyErr_Format(PyExc_IndexError, "shape mismatch: indexing arrays could not be broadcast together: lengths %zu and %zu", *length, a->dim[k]);
+                return -1;
+            }
+        }
+    }
+    g->count = 1;
+    for (unsigned k = 0; k < g->n_joint; ++k)
+        g->count *= g->joint[k];
+    size_t unit = 0;
+    for (unsigned i = 0; i < g->n_arrays; ++i) {
+        IndexArray *a = &g->array[i];
+        ssize_t step = 8;
+        for (int k = a->nd - 1; k >= 0; --k) {
+            ssize_t own = a->device == NULL ? step : a->device->ga.strides[k];
+            a->step[g->n_joint - (unsigned)a->nd + (unsigned)k] = a->dim[k] == 1 ? 0 : own;
+            step *= (ssize_t)a->dim[k];
+        }
+        for (size_t other = (size_t)(a->stride < 0 ? -a->stride : a->stride), rest; other != 0; other = rest) {
+            rest = unit % other;
+            unit = other;
+        }
+    }
+    g->unit = unit == 0 ? 1 : (ssize_t)unit;
+    return 0;
+}
+
+/* ---- offsets ---- */
+
+static int64_t position_of(int64_t index, size_t size)
+{
+    return index < 0 ? index + (int64_t)size : index;
+}
+
+/* Fills `offsets` (or only checks, NULL) from arrays that are all of the host. */
+static int host_offsets(Gather *g, int64_t *offsets)
+{
+    g->increasing = 1;
+    if (g->n_arrays == 1) {
+        const IndexArray *a = &g->array[0];
+        const int64_t *index = PyArray_DATA(a->host);
+        int64_t before = -1;
+        for (size_t i = 0; i < g->count; ++i) {
+            int64_t j = position_of(index[i], a->size);
+            if ((uint64_t)j >= a->size)
+                return out_of_bounds(index[i], a->axis, a->size);
+            g->increasing &= j > before;
+            before = j;
+            if (offsets != NULL)
+                offsets[i] = j * a->stride;
+        }
+        return 0;
+    }
+    size_t at[GA_MAX_DIMS] = {0};
+    const char *here[GA_MAX_DIMS];
+    int64_t before[GA_MAX_DIMS];
+    for (unsigned k = 0; k < g->n_arrays; ++k) {
+        here[k] = PyArray_BYTES(g->array[k].host);
+        before[k] = -1;
+    }
+    for (size_t i = 0; i < g->count; ++i) {
+        int64_t offset = 0;
+        int later = i == 0, decided = later; /* whether this place comes after the one before, comparing index by index */
+        for (unsigned k = 0; k < g->n_arrays; ++k) {
+            const IndexArray *a = &g->array[k];
+            int64_t index = *(const int64_t *)here[k], j = position_of(index, a->size);
+            if ((uint64_t)j >= a->size)
+                return out_of_bounds(index, a->axis, a->size);
+            if (!decided && j != before[k]) {
+                later = j > before[k];
+                decided = 1;
+            }
+            before[k] = j;
+            offset += j * a->stride;
+        }
+        g->increasing &= later;
+        if (offsets != NULL)
+            offsets[i] = offset;
+        for (unsigned d = g->n_joint; d-- > 0;) {
+            int wraps = ++at[d] == g->joint[d];
+            for (unsigned k = 0; k < g->n_arrays; ++k)
+                here[k] += wraps ? -(ssize_t)(g->joint[d] - 1) * g->array[k].step[d] : g->array[k].step[d];
+            if (!wraps)
+                break;
+            at[d] = 0;
+        }
+    }
+    return 0;
+}
+
+static gpudata *upload(gpucontext *ctx, const void *from, size_t size)
+{
+    int code;
+    gpudata *made = gpudata_alloc(ctx, size, NULL, 0, &code);
+    if (made != NULL && size > 0 && (code = gpudata_write(made, 0, from, size)) != GA_NO_ERROR) {
+        gpudata_release(made);
+        made = NULL;
+    }
+    if (made == NULL)
+        gpu_failed(ctx, code, "indices");
+    return made;
+}
+
+/* Copies arrays of the device to the host, where the index that is out of bounds is found, and named. Returns -1. */
+static int blame(Gather *g)
+{
+    for (unsigned i = 0; i < g->n_arrays; ++i) {
+        IndexArray *a = &g->array[i];
+        if (a->device == NULL)
+            continue;
+        PyObject *values = pygpu_as_ndarray(a->device);
+        int status = values == NULL ? -1 : read_host(a, (PyArrayObject *)values);
+        Py_XDECREF(values);
+        if (status < 0)
+            return -1;
+        Py_CLEAR(a->device);
+    }
+    if (join_arrays(g) == 0 && host_offsets(g, NULL) == 0)
+        PyErr_SetString(PyExc_IndexError, "index out of bounds");
+    return -1;
+}
+
+/* Has a kernel read the arrays. */
+static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
+{
+    int code;
+    int64_t wrong = 0;
+    Arguments args = {0};
+    if (g->n_joint * (1 + g->n_arrays) + 5 * g->n_arrays + 4 > sizeof args.at / sizeof *args.at) {
+        PyErr_Format(PyExc_ValueError, "%u index arrays of %u dimensions on a device are too many; give them on the host", g->n_arrays, g->n_joint);
+        return -1;
+    }
+    for (unsigned i = 0; i < g->n_arrays; ++i) {
+        IndexArray *a = &g->array[i];
+        if (a->host != NULL && (a->uploaded = upload(ctx, PyArray_DATA(a->host), (size_t)PyArray_NBYTES(a->host))) == NULL)
+            return -1;
+    }
+    gpudata *note = upload(ctx, &wrong, sizeof wrong);
+    if (note == NULL)
+        return -1;
+    g->offsets = gpudata_alloc(ctx, g->count * sizeof(int64_t), NULL, 0, &code);
+    if (g->offsets == NULL) {
+        gpudata_release(note);
+        return gpu_failed(ctx, code, "indices");
+    }
+    static const size_t zero = 0;
+    args_push(&args, g->offsets);
+    args_push(&args, note);
+    args_push(&args, &g->count);
+    for (unsigned i = 0; i < g->n_arrays; ++i) {
+        IndexArray *a = &g->array[i];
+        args_push(&args, a->device != NULL ? a->device->ga.data : a->uploaded);
+        args_push(&args, a->device != NULL ? &a->device->ga.offset : &zero);
+        args_push(&args, &a->size);
+        args_push(&args, &a->stride);
+    }
+    for (unsigned d = 0; d < g->n_joint; ++d) {
+        args_push(&args, &g->joint[d]);
+        for (unsigned i = 0; i < g->n_arrays; ++i)
+            args_push(&args, &g->array[i].step[d]);
+    }
+    int status = gpu_run(kernel, g->count, args.at, "indices");
+    if (status == 0 && g->count > 0) {
+        Py_BEGIN_ALLOW_THREADS
+        code = gpudata_read(&wrong, note, 0, sizeof wrong);
+        Py_END_ALLOW_THREADS
+        if (code != GA_NO_ERROR)
+            status = gpu_failed(ctx, code, "indices");
+    }
+    gpudata_release(note);
+    if (status < 0)
+        return -1;
+    g->increasing = g->count <= 1;
+    return wrong ? blame(g) : 0;
+}
+
+/* Reads n indices of x. kernel: of arrays on the device, NULL where there are none. gather_close() is to be called whatever comes back. */
+static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel)
+{
+    int axis = 0, last = -1, together = 1, any = 0, on_device = 0;
+    g->n_rest = g->position = g->n_arrays = 0;
+    g->base = 0;
+    g->offsets = NULL;
+    for (int place = 0; place < n; ++place) {
+        PyObject *value = in[place];
+        if (value == Py_None)
+            push_rest(g, 1, 0);
+        else if (PySlice_Check(value)) {
+            Py_ssize_t start, stop, step;
+            if (PySlice_Unpack(value, &start, &stop, &step) < 0)
+                return -1;
+            ssize_t stride = x->ga.strides[axis], length = PySlice_AdjustIndices((Py_ssize_t)x->ga.dimensions[axis], &start, &stop, step);
+            if (length > 0)
+                g->base += start * stride;
+            push_rest(g, (size_t)length, length > 1 ? stride * step : stride);
+            ++axis;
+        }
+        else {
+            if (!any)
+                g->position = g->n_rest;
+            else if (last != place - 1)
+                together = 0;
+            any = 1;
+            last = place;
+            if (read_array(g, value, &x->ga, &axis) < 0)
+                return -1;
+        }
+    }
+    for (; axis < (int)x->ga.nd; ++axis)
+        push_rest(g, x->ga.dimensions[axis], x->ga.strides[axis]);
+    if (!together)
+        g->position = 0;
+    if (join_arrays(g) < 0)
+        return -1;
+    for (unsigned i = 0; i < g->n_arrays; ++i)
+        on_device |= g->array[i].device != NULL;
+    gpucontext *ctx = x->context->ctx;
+    if (on_device)
+        return device_offsets(g, ctx, kernel);
+    int64_t few[64], *offsets = g->count <= 64 ? few : PyMem_Malloc(g->count * sizeof *offsets);
+    if (offsets == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int status = host_offsets(g, offsets);
+    if (status == 0 && (g->offsets = upload(ctx, offsets, g->count * sizeof *offsets)) == NULL)
+        status = -1;
+    if (offsets != few)
+        PyMem_Free(offsets);
+    return status;
+}
+
+/* The shape of the result of indexing. Returns its rank. */
+static unsigned gather_shape(const Gather *g, size_t *dims)
+{
+    unsigned nd = 0;
+    for (unsigned i = 0; i < g->position; ++i)
+        dims[nd++] = g->rest[i];
+    for (unsigned i = 0; i < g->n_joint; ++i)
+        dims[nd++] = g->joint[i];
+    for (unsigned i = g->position; i < g->n_rest; ++i)
+        dims[nd++] = g->rest[i];
+    return nd;
+}
+
+#endif

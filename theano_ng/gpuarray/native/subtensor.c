@@ -1,0 +1,425 @@
+/* Indexing of arrays on devices: views by integers and slices, gathers and scatters by arrays and masks, diagonals. */
+#include "gpu_gather.h"
+
+/* ---------------------------------------------------------------- basic indexing */
+
+/* An entry of the Op's idx_list, as in theano_ng/tensor/native/subtensor.c. */
+NATIVE_WORDS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
+enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
+
+typedef struct {
+    unsigned nd;
+    size_t dim[GA_MAX_DIMS], offset;
+    ssize_t stride[GA_MAX_DIMS];
+} View;
+
+static inline int read_field(int64_t is, int64_t field, PyObject **in, Py_ssize_t absent, Py_ssize_t *value)
+{
+    if (is == FIELD_VALUE)
+        *value = (Py_ssize_t)field;
+    else if (is == FIELD_INPUT) {
+        int64_t number;
+        if (native_as_int64(in[field], &number) == 0)
+            *value = (Py_ssize_t)number;
+        else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
+            /* An unsigned number, beyond the end of any dimension. */
+            PyErr_Clear();
+            *value = PY_SSIZE_T_MAX;
+        }
+        else
+            return -1;
+    }
+    else
+        *value = absent;
+    return 0;
+}
+
+static int index_basic(unsigned n, const struct entry_words *entry, PyObject **in, const GpuArray *x, View *view)
+{
+    unsigned axis = 0;
+    ssize_t offset = (ssize_t)x->offset;
+    view->nd = 0;
+    if (n > x->nd) {
+        PyErr_Format(PyExc_IndexError, "too many indices for array: array is %u-dimensional, but %u were indexed", x->nd, n);
+        return -1;
+    }
+    for (; axis < n; ++axis, ++entry) {
+        Py_ssize_t size = (Py_ssize_t)x->dimensions[axis], stride = x->strides[axis], start, stop, step;
+        if (!entry->is_slice) {
+            if (read_field(entry->start_is, entry->start, in, 0, &start) < 0)
+                return -1;
+            if (start < -size || start >= size)
+                return out_of_bounds(start, (int)axis, (size_t)size);
+            offset += (start < 0 ? start + size : start) * stride;
+            continue;
+        }
+        if (read_field(entry->step_is, entry->step, in, 1, &step) < 0)
+            return -1;
+        if (step == 0) {
+            PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
+            return -1;
+        }
+        if (step < -PY_SSIZE_T_MAX)
+            step = -PY_SSIZE_T_MAX;
+        if (read_field(entry->start_is, entry->start, in, step < 0 ? PY_SSIZE_T_MAX : 0, &start) < 0
+            || read_field(entry->stop_is, entry->stop, in, step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX, &stop) < 0)
+            return -1;
+        Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
+        if (length > 0)
+            offset += start * stride;
+        view->dim[view->nd] = (size_t)length;
+        view->stride[view->nd++] = length > 1 ? stride * step : stride;
+    }
+    for (; axis < x->nd; ++axis) {
+        view->dim[view->nd] = x->dimensions[axis];
+        view->stride[view->nd++] = x->strides[axis];
+    }
+    view->offset = (size_t)offset;
+    return 0;
+}
+
+/* A view of x. */
+static int set_view(PyObject **out, PyGpuArrayObject *x, const View *view)
+{
+    PyObject *base = x->base == NULL || x->base == Py_None ? (PyObject *)x : x->base;
+    PyGpuArrayObject *made = pygpu_fromgpudata(x->ga.data, view->offset, x->ga.typecode, view->nd, view->dim, view->stride, x->context,
+                                               GpuArray_ISWRITEABLE(&x->ga), base, Py_None);
+    if (made == NULL)
+        return -1;
+    native_set(out, (PyObject *)made);
+    return 0;
+}
+
+/* Inputs: x, indices. */
+NATIVE_TABLE(subtensor, entry, index);
+NATIVE_READER(subtensor)
+static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct subtensor_words *words)
+{
+    (void)nin, (void)nout;
+    View view;
+    PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
+    if (x == NULL || index_basic((unsigned)words->n_index, words->index, in, &x->ga, &view) < 0)
+        return -1;
+    return set_view(out, x, &view);
+}
+
+/* ---------------------------------------------------------------- what increments share */
+
+/* The array to write into: x itself, or a copy of it in *out. Returns a borrowed reference, or NULL. */
+static PyGpuArrayObject *target_of(PyObject *value, PyObject **out, int in_place)
+{
+    PyGpuArrayObject *x = gpu_input(value, -1, -1);
+    if (x == NULL)
+        return NULL;
+    if (in_place) {
+        if (!GpuArray_ISWRITEABLE(&x->ga)) {
+            PyErr_SetString(PyExc_ValueError, "the input of an in-place increment is read-only");
+            return NULL;
+        }
+        if (gpu_aligned(&x->ga, "the input of an in-place increment") < 0)
+            return NULL;
+        native_set(out, Py_NewRef(value));
+        return x;
+    }
+    gpu_not_shared(out, &x->ga);
+    PyGpuArrayObject *z = gpu_alloc(out, x->context, x->ga.nd, x->ga.dimensions, x->ga.typecode);
+    return z == NULL || pygpu_move(z, x) < 0 ? NULL : z;
+}
+
+/* y in the type of z, and not in memory that writing into z would change. New reference. */
+static PyGpuArrayObject *source_for(PyObject *value, PyGpuArrayObject *z)
+{
+    PyGpuArrayObject *y = gpu_input(value, -1, -1);
+    if (y == NULL || !gpu_same_context(z, y))
+        return NULL;
+    if (y->ga.typecode == z->ga.typecode && !GpuArray_share(&y->ga, &z->ga) && GpuArray_ISALIGNED(&y->ga))
+        return (PyGpuArrayObject *)Py_NewRef(value);
+    PyGpuArrayObject *made = pygpu_empty(y->ga.nd, y->ga.dimensions, z->ga.typecode, GA_C_ORDER, z->context, Py_None);
+    if (made != NULL && gpu_assign(made, &y->ga, "the value of an increment") < 0)
+        Py_CLEAR(made);
+    return made;
+}
+
+/* Strides by which y broadcasts to a shape. Returns 0, or -1 with an exception set. */
+static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, ssize_t *stride)
+{
+    int extra = (int)y->nd - (int)nd, bad = 0;
+    for (int i = 0; i < extra; ++i)
+        bad |= y->dimensions[i] != 1;
+    for (int i = 0; i < (int)nd; ++i) {
+        int k = i + extra;
+        size_t length = k < 0 ? 1 : y->dimensions[k];
+        stride[i] = length == 1 ? 0 : y->strides[k];
+        bad |= length != 1 && length != dim[i];
+    }
+    if (!bad)
+        return 0;
+    char from[700], to[700];
+    PyErr_Format(PyExc_ValueError, "could not broadcast input array from shape %s into shape %s", gpu_shape_text(from, sizeof from, y->nd, y->dimensions),
+                 gpu_shape_text(to, sizeof to, nd, dim));
+    return -1;
+}
+
+/* Inputs: x, y, indices. Kernels that add: along `general_axes` axes, and along at most one (`simple`). */
+NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
+NATIVE_READER(inc_subtensor)
+static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_words *words)
+{
+    (void)nin, (void)nout;
+    View view;
+    ssize_t stride[GA_MAX_DIMS];
+    PyGpuArrayObject *z = target_of(in[0], out, (int)words->in_place);
+    if (z == NULL || index_basic((unsigned)words->n_index, words->index, in, &z->ga, &view) < 0)
+        return -1;
+    PyGpuArrayObject *y = gpu_input(in[1], -1, -1);
+    if (y == NULL || !gpu_same_context(z, y) || broadcast_strides(&y->ga, view.nd, view.dim, stride) < 0)
+        return -1;
+    size_t n = 1;
+    for (unsigned i = 0; i < view.nd; ++i)
+        n *= view.dim[i];
+    if (n == 0)
+        return 0;
+    if (words->set_instead_of_inc) {
+        GpuArray part;
+        int code = GpuArray_fromdata(&part, z->ga.data, view.offset, z->ga.typecode, view.nd, view.dim, view.stride, 1);
+        if (code == GA_NO_ERROR) {
+            code = GpuArray_setarray(&part, &y->ga);
+            GpuArray_clear(&part);
+        }
+        return code == GA_NO_ERROR ? 0 : gpu_failed(z->context->ctx, code, "GpuIncSubtensor");
+    }
+    if ((y = source_for(in[1], z)) == NULL)
+        return -1;
+    int status = broadcast_strides(&y->ga, view.nd, view.dim, stride);
+    if (status == 0) {
+        Axes axes = {0};
+        for (unsigned i = 0; i < view.nd; ++i)
+            axes_push(&axes, view.dim[i], view.stride[i], stride[i]);
+        int simple = axes.nd <= 1;
+        axes_pad(&axes, simple ? 1 : (unsigned)words->general_axes);
+        Arguments args = {0};
+        args_array(&args, &z->ga, &view.offset);
+        args_array(&args, &y->ga, &y->ga.offset);
+        args_push(&args, &n);
+        args_axes(&args, &axes, 2);
+        status = gpu_run((gpukernel *)(intptr_t)(simple ? words->simple : words->general), n, args.at, "GpuIncSubtensor");
+    }
+    Py_DECREF(y);
+    return status;
+}
+
+/* ---------------------------------------------------------------- advanced indexing */
+
+/* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. `general` has all axes of both sides of the index arrays, `simple` at most
+ * one of each; 0: it is `simple`. */
+NATIVE_FUNCTION(take, offsets, simple, general)
+static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_words *words)
+{
+    (void)nout;
+    Gather g;
+    int status = -1;
+    PyGpuArrayObject *x = gpu_input(in[0], -1, -1), *z;
+    if (x == NULL || gpu_aligned(&x->ga, "the indexed array") < 0)
+        return -1;
+    if (gather_open(&g, x, nin - 1, in + 1, (gpukernel *)(intptr_t)words->offsets) < 0)
+        goto done;
+    size_t dims[2 * GA_MAX_DIMS];
+    unsigned nd = gather_shape(&g, dims);
+    gpu_not_shared(out, &x->ga);
+    if ((z = gpu_alloc(out, x->context, nd, dims, x->ga.typecode)) == NULL)
+        goto done;
+    size_t n = gpu_size(&z->ga), x_at = (size_t)((ssize_t)x->ga.offset + g.base);
+    status = 0;
+    if (n == 0)
+        goto done;
+    unsigned before_axes = g.position, after_axes = g.n_rest - g.position;
+    Axes before = {0}, after = {0};
+    for (unsigned i = 0; i < g.n_rest; ++i)
+        axes_push(i < g.position ? &before : &after, g.rest[i], g.rest_stride[i], 0);
+    int simple = words->general == 0 || (before.nd <= 1 && after.nd <= 1);
+    axes_pad(&before, simple ? before_axes > 0 : before_axes);
+    axes_pad(&after, simple ? after_axes > 0 : after_axes);
+    Arguments args = {0};
+    args_array(&args, &z->ga, &z->ga.offset);
+    args_array(&args, &x->ga, &x_at);
+    args_push(&args, g.offsets);
+    args_push(&args, &n);
+    args_push(&args, &g.count);
+    args_axes(&args, &before, 1);
+    args_axes(&args, &after, 1);
+    status = gpu_run((gpukernel *)(intptr_t)(simple ? words->simple : words->general), n, args.at, "GpuAdvancedSubtensor");
+done:
+    gather_close(&g);
+    return status;
+}
+
+/* Inputs: x, y, indices. `offsets`, `simple`, `general`: as above, with all axes that no array indexes, and the value's. `threads`: how many the device is to have
+ * at least where an order is to be kept, -1: as many as it needs. `atomic`: the kernels write in any order. */
+NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
+static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_words *words)
+{
+    (void)nout;
+    Gather g;
+    int status = -1;
+    size_t dims[2 * GA_MAX_DIMS];
+    ssize_t stride[2 * GA_MAX_DIMS];
+    PyGpuArrayObject *z = target_of(in[0], out, (int)words->in_place), *y = NULL;
+    if (z == NULL)
+        return -1;
+    if (gather_open(&g, z, nin - 2, in + 2, (gpukernel *)(intptr_t)words->offsets) < 0)
+        goto done;
+    unsigned nd = gather_shape(&g, dims);
+    if ((y = gpu_input(in[1], -1, -1)) == NULL || !gpu_same_context(z, y) || broadcast_strides(&y->ga, nd, dims, stride) < 0) {
+        y = NULL;
+        goto done;
+    }
+    size_t n = 1;
+    for (unsigned i = 0; i < nd; ++i)
+        n *= dims[i];
+    y = NULL;
+    if (n == 0) {
+        status = 0;
+        goto done;
+    }
+    if ((y = source_for(in[1], z)) == NULL || broadcast_strides(&y->ga, nd, dims, stride) < 0)
+        goto done;
+    Axes joint = {0};
+    for (unsigned i = 0; i < g.n_joint; ++i)
+        axes_push(&joint, g.joint[i], stride[g.position + i], 0);
+    if (joint.nd > 1) {
+        /* Values that do not follow each other in equal steps are put in order. */
+        PyGpuArrayObject *whole = pygpu_empty(nd, dims, z->ga.typecode, GA_C_ORDER, z->context, Py_None);
+        if (whole == NULL || gpu_assign(whole, &y->ga, "GpuAdvancedIncSubtensor") < 0) {
+            Py_XDECREF(whole);
+            goto done;
+        }
+        Py_SETREF(y, whole);
+        memcpy(stride, y->ga.strides, nd * sizeof *stride);
+        joint.nd = 0;
+        for (unsigned i = 0; i < g.n_joint; ++i)
+            axes_push(&joint, g.joint[i], stride[g.position + i], 0);
+    }
+    ssize_t y_step = joint.nd == 0 ? 0 : joint.step[0][0];
+    Axes rest = {0};
+    for (unsigned i = 0; i < g.n_rest; ++i)
+        axes_push(&rest, g.rest[i], g.rest_stride[i], stride[i < g.position ? i : i + g.n_joint]);
+    size_t columns = axes_size(&rest), z_at = (size_t)((ssize_t)z->ga.offset + g.base), classes = 1, by_target = 1, threads;
+    int simple = words->general == 0 || rest.nd <= 1;
+    gpukernel *kernel = (gpukernel *)(intptr_t)(simple ? words->simple : words->general);
+    axes_pad(&rest, simple ? g.n_rest > 0 : g.n_rest);
+    if (words->atomic || g.increasing) {
+        /* No order is to be kept: every thread has a place of its own. */
+        classes = g.count;
+        by_target = 0;
+    }
+    else if ((threads = gpu_threads(kernel, words->threads)) > columns) {
+        /* Threads share the places that are written to, and each goes through all values. */
+        classes = threads / columns;
+        if (classes > g.count)
+            classes = g.count;
+    }
+    n = columns * classes;
+    Arguments args = {0};
+    args_array(&args, &z->ga, &z_at);
+    args_array(&args, &y->ga, &y->ga.offset);
+    args_push(&args, g.offsets);
+    args_push(&args, &n);
+    args_push(&args, &g.count);
+    args_push(&args, &classes);
+    args_push(&args, &by_target);
+    args_push(&args, &g.unit);
+    args_push(&args, &y_step);
+    args_axes(&args, &rest, 2);
+    status = gpu_run(kernel, n, args.at, "GpuAdvancedIncSubtensor");
+done:
+    Py_XDECREF(y);
+    gather_close(&g);
+    return status;
+}
+
+/* ---------------------------------------------------------------- diagonals */
+
+/* The diagonal `offset` of the planes of two axes of an array: a view, the other axes first. */
+static void diagonal_view(const GpuArray *x, int64_t offset, unsigned axis1, unsigned axis2, View *view)
+{
+    ssize_t rows = (ssize_t)x->dimensions[axis1], columns = (ssize_t)x->dimensions[axis2], at = (ssize_t)x->offset;
+    ssize_t length = offset >= 0 ? columns - offset : rows + offset, other = offset >= 0 ? rows : columns;
+    if (length > other)
+        length = other;
+    view->nd = 0;
+    for (unsigned i = 0; i < x->nd; ++i)
+        if (i != axis1 && i != axis2) {
+            view->dim[view->nd] = x->dimensions[i];
+            view->stride[view->nd++] = x->strides[i];
+        }
+    view->dim[view->nd] = length > 0 ? (size_t)length : 0;
+    view->stride[view->nd++] = x->strides[axis1] + x->strides[axis2];
+    if (length > 0)
+        at += offset >= 0 ? offset * x->strides[axis2] : -offset * x->strides[axis1];
+    view->offset = (size_t)at;
+}
+
+NATIVE_FUNCTION(extract_diag, offset, axis1, axis2, view)
+static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_words *words)
+{
+    (void)nin, (void)nout;
+    View view;
+    PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
+    if (x == NULL)
+        return -1;
+    diagonal_view(&x->ga, words->offset, (unsigned)words->axis1, (unsigned)words->axis2, &view);
+    if (words->view)
+        return set_view(out, x, &view);
+    gpu_not_shared(out, &x->ga);
+    PyGpuArrayObject *made = gpu_alloc(out, x->context, view.nd, view.dim, x->ga.typecode);
+    if (made == NULL || gpu_size(&made->ga) == 0)
+        return made == NULL ? -1 : 0;
+    GpuArray part;
+    int code = GpuArray_fromdata(&part, x->ga.data, view.offset, x->ga.typecode, view.nd, view.dim, view.stride, 0);
+    if (code == GA_NO_ERROR) {
+        code = GpuArray_setarray(&made->ga, &part);
+        GpuArray_clear(&part);
+    }
+    return code == GA_NO_ERROR ? 0 : gpu_failed(x->context->ctx, code, "GpuExtractDiag");
+}
+
+NATIVE_FUNCTION(alloc_diag, offset, axis1, axis2)
+static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_words *words)
+{
+    (void)nin, (void)nout;
+    View view;
+    PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
+    if (x == NULL)
+        return -1;
+    size_t dims[GA_MAX_DIMS + 1], side = x->ga.dimensions[x->ga.nd - 1] + (size_t)(words->offset < 0 ? -words->offset : words->offset);
+    unsigned nd = x->ga.nd + 1, kept = 0;
+    for (unsigned i = 0; i < nd && nd <= GA_MAX_DIMS; ++i)
+        dims[i] = i == (unsigned)words->axis1 || i == (unsigned)words->axis2 ? side : x->ga.dimensions[kept++];
+    gpu_not_shared(out, &x->ga);
+    PyGpuArrayObject *made = gpu_alloc(out, x->context, nd, dims, x->ga.typecode);
+    if (made == NULL || gpu_size(&made->ga) == 0)
+        return made == NULL ? -1 : 0;
+    int code = GpuArray_memset(&made->ga, 0);
+    diagonal_view(&made->ga, words->offset, (unsigned)words->axis1, (unsigned)words->axis2, &view);
+    if (code == GA_NO_ERROR && gpu_size(&x->ga) > 0) {
+        GpuArray part;
+        code = GpuArray_fromdata(&part, made->ga.data, view.offset, made->ga.typecode, view.nd, view.dim, view.stride, 1);
+        if (code == GA_NO_ERROR) {
+            code = GpuArray_setarray(&part, &x->ga);
+            GpuArray_clear(&part);
+        }
+    }
+    return code == GA_NO_ERROR ? 0 : gpu_failed(x->context->ctx, code, "GpuAllocDiag");
+}
+
+static const NativeEntry entries[] = {
+    NATIVE_ENTRY(subtensor),
+    NATIVE_ROW(entry),
+    NATIVE_ENTRY(inc_subtensor),
+    NATIVE_ENTRY(take),
+    NATIVE_ENTRY(inc),
+    NATIVE_ENTRY(extract_diag),
+    NATIVE_ENTRY(alloc_diag),
+    {0},
+};
+NATIVE_MODULE(subtensor, entries)

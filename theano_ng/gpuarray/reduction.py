@@ -1,0 +1,72 @@
+"""Maxima and their places on devices."""
+
+from theano_ng.gof.native import NativeCode
+from theano_ng.gof.type import generic
+from theano_ng.gpuarray.kernels import argmax as kernels
+from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.twin import TwinOp
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+
+__all__ = ["GpuMaxAndArgmax"]
+
+# How many threads are enough for each to find a maximum alone; -1: as the device needs.
+_THREADS = -1
+
+
+class GpuMaxAndArgmax(TwinOp):
+    """Maximum and its index over some axes of an array on a device; NaN is the maximum where it occurs, and of equal elements the first counts.
+
+    Parameters
+    ----------
+    axis : sequence of int or None
+        Axes in increasing order; None for all.
+
+    Raises
+    ------
+    ValueError
+        When an axis is out of range; at run time, when there is nothing to find a maximum of.
+
+    Notes
+    -----
+    The index counts in C order over the reduced axes, int64.
+    """
+
+    nin = 1
+    nout = 2
+    __props__ = ("axis",)
+    params_type = generic
+
+    def __init__(self, axis):
+        self.axis = MaxAndArgmax(axis).axis
+
+    def host_op(self, node):
+        return MaxAndArgmax(self.axis)
+
+    def make_node(self, X):
+        context_name = infer_context_name(X)
+        x = as_gpuarray_variable(X, context_name)
+        node = self.on_device([x], self.host_op(None).make_node(host_from_gpu(x)), context_name)
+        node.outputs[0].name, node.outputs[1].name = "max", "argmax"
+        return node
+
+    def get_params(self, node):
+        """The reduced axes of the node's input, without negative numbers."""
+        return tuple(range(node.inputs[0].ndim)) if self.axis is None else self.axis
+
+    def native_code(self, node):
+        x = node.inputs[0].type
+        if x.dtype.startswith("complex"):
+            return None
+        axes = self.get_params(node)
+
+        def kernel(grouped):
+            return kernels.max_and_argmax(x.dtype, x.ndim - len(axes), len(axes), grouped, x.context)
+
+        return NativeCode(
+            "theano_ng.gpuarray.native.argmax:max_and_argmax",
+            axes=sum(1 << axis for axis in axes),
+            lines=kernel(False),
+            groups=kernel(True),
+            group=kernels.GROUP,
+            threads=_THREADS,
+        )

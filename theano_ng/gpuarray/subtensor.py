@@ -1,0 +1,222 @@
+"""Indexing of arrays on devices: views by integers and slices, and increments of them.
+
+Indexing by arrays and masks is in `advanced_subtensor`, diagonals in `diagonals`; their names are available here too.
+"""
+
+import os
+
+from theano_ng.gof.native import NativeCode
+from theano_ng.gof.graph import Apply
+from theano_ng.gpuarray.advanced_subtensor import (
+    BaseGpuAdvancedIncSubtensor,
+    BaseGpuAdvancedSubtensor,
+    GpuAdvancedBooleanIncSubtensor,
+    GpuAdvancedBooleanSubtensor,
+    GpuAdvancedIncSubtensor,
+    GpuAdvancedIncSubtensor1,
+    GpuAdvancedIncSubtensor1_dev20,
+    GpuAdvancedSubtensor,
+    GpuAdvancedSubtensor1,
+    check_and_convert_boolean_masks,
+    get_iadd,
+)
+from theano_ng.gpuarray.diagonals import GpuAllocDiag, GpuExtractDiag
+from theano_ng.gpuarray.kernels import indexing as kernels
+from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.twin import TwinOp, on_host
+from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.tensor.indexing.code import HOOKS
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor, integer_types
+
+__all__ = [
+    "BaseGpuAdvancedIncSubtensor",
+    "BaseGpuAdvancedSubtensor",
+    "GpuAdvancedBooleanIncSubtensor",
+    "GpuAdvancedBooleanSubtensor",
+    "GpuAdvancedIncSubtensor",
+    "GpuAdvancedIncSubtensor1",
+    "GpuAdvancedIncSubtensor1_dev20",
+    "GpuAdvancedSubtensor",
+    "GpuAdvancedSubtensor1",
+    "GpuAllocDiag",
+    "GpuExtractDiag",
+    "GpuIncSubtensor",
+    "GpuSubtensor",
+    "check_and_convert_boolean_masks",
+    "get_iadd",
+    "integer_types",
+]
+
+
+class GpuSubtensor(TwinOp, Subtensor):
+    """Index an array on a device by integers and slices: ``GpuSubtensor(idx_list)(x, *indices)``; a view.
+
+    Parameters
+    ----------
+    idx_list : sequence
+        As for `tensor.subtensor.Subtensor`. Indices are on the host.
+
+    Raises
+    ------
+    IndexError
+        When there are too many entries; at run time, when an index is out of bounds.
+    """
+
+    __module__ = "theano_ng.gpuarray.subtensor"
+
+    def host_op(self, node):
+        return Subtensor(self.idx_list)
+
+    def make_node(self, x, *inputs):
+        context_name = infer_context_name(x)
+        x = as_gpuarray_variable(x, context_name)
+        host = Subtensor(self.idx_list).make_node(host_from_gpu(x), *on_host(inputs))
+        return self.on_device([x, *host.inputs[1:]], host, context_name)
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.gpuarray.native.subtensor:subtensor", index=self._index_rows(node, 1))
+
+
+class GpuIncSubtensor(TwinOp, IncSubtensor):
+    """Increment or set a part of an array on a device: ``(x, y, *indices)`` gives x with y added to ``x[indices]``.
+
+    Parameters
+    ----------
+    idx_list : sequence
+        As for `GpuSubtensor`.
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the part to y.
+    destroyhandler_tolerate_aliased : list of pairs of int, optional
+        Passed to the destroy handler: (i, j) allows input j to share memory with the destroyed input i.
+
+    Raises
+    ------
+    ValueError
+        When y has more dimensions than the part; at run time, when it does not broadcast to it.
+    TypeError
+        When y's dtype cannot be converted to x's.
+
+    Notes
+    -----
+    A subclass that overrides one of the hooks of IncSubtensor's C code is compiled from them instead; those below are for arrays on devices.
+    """
+
+    __module__ = "theano_ng.gpuarray.subtensor"
+
+    def host_op(self, node):
+        return IncSubtensor(self.idx_list, self.inplace, self.set_instead_of_inc)
+
+    def make_node(self, x, y, *inputs):
+        context_name = infer_context_name(x, y)
+        x, y = as_gpuarray_variable(x, context_name), as_gpuarray_variable(y, context_name)
+        host = self.host_op(None).make_node(host_from_gpu(x), host_from_gpu(y), *on_host(inputs))
+        return Apply(self, [x, y, *host.inputs[2:]], [x.type()])
+
+    def native_code(self, node):
+        if self.has_own_code():  # of a subclass
+            return None
+        x = node.inputs[0].type
+        axes = x.ndim - sum(not isinstance(entry, slice) for entry in self.idx_list)
+        add = not self.set_instead_of_inc
+        return NativeCode(
+            "theano_ng.gpuarray.native.subtensor:inc_subtensor",
+            in_place=bool(self.inplace),
+            set_instead_of_inc=not add,
+            simple=kernels.increment(x.dtype, 1, x.context) if add else 0,
+            general=kernels.increment(x.dtype, axes, x.context) if add and axes > 1 else 0,
+            general_axes=axes,
+            index=self._index_rows(node, 2),
+        )
+
+    # -- pieces of C code, for subclasses --
+
+    def has_own_code(self):
+        """Whether a subclass has changed a piece of the C code."""
+        return any(getattr(type(self), hook) is not getattr(GpuIncSubtensor, hook) for hook in HOOKS)
+
+    def c_headers(self):
+        return ["<gpuarray_api.h>"] if self.has_own_code() else super().c_headers()
+
+    def c_header_dirs(self):
+        return [os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")] if self.has_own_code() else super().c_header_dirs()
+
+    def c_init_code(self):
+        return ["import_pygpu__gpuarray();"] if self.has_own_code() else []
+
+    def do_type_checking(self, node):
+        """Check that `c_code` can work on the types of a node.
+
+        Raises
+        ------
+        NotImplementedError
+            When it cannot: x is not on a device.
+        """
+        if not isinstance(node.inputs[0].type, GpuArrayType):
+            raise NotImplementedError("GpuIncSubtensor of %s" % (node.inputs[0].type,))
+
+    def decl_view(self):
+        """C declaration of ``zview``, which is NULL at first."""
+        return "PyGpuArrayObject *zview = NULL;"
+
+    def copy_of_x(self, x):
+        """C expression for a new array with the value of the array `x`.
+
+        Parameters
+        ----------
+        x : str
+            C name of the array.
+        """
+        return "pygpu_copy(%s, GA_ANY_ORDER)" % x
+
+    def copy_into(self, view, source):
+        """C expression that copies one array into another, with broadcasting; its value is 0 on success.
+
+        Parameters
+        ----------
+        view, source : str
+            C names of the arrays.
+        """
+        return "pygpu_raise(%s->context->ctx, GpuArray_setarray(&%s->ga, &%s->ga))" % (view, view, source)
+
+    def get_helper_c_code_args(self):
+        """How `helper_c_code` reaches shape and strides: a dict with `c_prefix` and `strides_mul`."""
+        return {"c_prefix": "PyGpuArray", "strides_mul": 1}
+
+    def make_view_array(self, x, view_ndim):
+        """C expression for the view of the array `x` that ``xview_dims``, ``xview_strides`` and ``xview_offset`` describe.
+
+        Parameters
+        ----------
+        x : str
+            C name of the array.
+        view_ndim : int
+            Number of dimensions of the view.
+        """
+        return (
+            "pygpu_fromgpudata(%(x)s->ga.data, %(x)s->ga.offset + xview_offset, %(x)s->ga.typecode, %(n)d, (const size_t *)xview_dims, "
+            "(const ssize_t *)xview_strides, %(x)s->context, 1, (PyObject *)%(x)s, Py_None)" % dict(x=x, n=view_ndim)
+        )
+
+    def add_to_zview(self, name, x, fail):
+        """C statements that add an array to ``zview``.
+
+        Parameters
+        ----------
+        name : str
+            The node's name.
+        x : str
+            C name of the array.
+        fail : str
+            Statement that leaves after an error.
+        """
+        return """
+        {
+            PyObject *sum = PyNumber_InPlaceAdd((PyObject *)zview, (PyObject *)%(x)s);
+            Py_XDECREF(sum);
+            if (sum == NULL) {
+                %(fail)s
+            }
+        }
+        """ % dict(x=x, fail=fail)

@@ -1,0 +1,491 @@
+"""Indexing of arrays on devices, against NumPy."""
+
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.gpuarray import advanced_subtensor
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.subtensor import (
+    GpuAdvancedBooleanIncSubtensor,
+    GpuAdvancedBooleanSubtensor,
+    GpuAdvancedIncSubtensor,
+    GpuAdvancedIncSubtensor1,
+    GpuAdvancedIncSubtensor1_dev20,
+    GpuAdvancedSubtensor,
+    GpuAdvancedSubtensor1,
+    GpuAllocDiag,
+    GpuExtractDiag,
+    GpuIncSubtensor,
+    GpuSubtensor,
+    check_and_convert_boolean_masks,
+    get_iadd,
+)
+from theano_ng.gpuarray.tests.device import LAYOUTS, context, gpu_variable, placed
+from theano_ng.gpuarray.type import get_context
+from theano_ng.tensor.subtensor import AdvancedBooleanIndexingError, Subtensor
+
+ALL_DTYPES = "bool int8 uint8 int16 uint16 int32 uint32 int64 uint64 float16 float32 float64 complex64".split()
+
+
+def numbers(rng, shape, dtype):
+    """Numbers whose sums depend on their order where sums can."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    if dtype.startswith("complex"):
+        return (rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(dtype)
+    if dtype.startswith("float"):
+        return (rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape)).astype(dtype)
+    return rng.integers(0, 100, shape).astype(dtype)
+
+
+def compiled(inputs, outputs, mode=None):
+    return theano.function(inputs, [theano.Out(host_from_gpu(v), borrow=True) for v in outputs], mode=mode, on_unused_input="ignore")
+
+
+def indexed(x, index):
+    """GpuSubtensor of an index of integers, variables and slices of them."""
+    node = x.type.host_type()()[index].owner
+    assert isinstance(node.op, Subtensor)
+    return node.op.idx_list, node.inputs[1:]
+
+
+def computed(variable, value):
+    """The output of a node of one input that is no constant, without a function around it."""
+    node = variable.owner
+    cells = {v: [getattr(v, "data", value)] for v in node.inputs} | {v: [None] for v in node.outputs}
+    node.op.make_thunk(node, cells, {v: [True] for v in cells}, [])()
+    return cells[variable][0]
+
+
+class TestBasic(unittest.TestCase):
+    def setUp(self):
+        self.context = context()
+        self.rng = np.random.default_rng(1)
+
+    def test_views(self):
+        i, j = T.lscalars("i", "j")
+        x = gpu_variable("float32", 3, self.context)
+        cases = [
+            (2,),
+            (i,),
+            (i, slice(None), j),
+            (slice(i, j),),
+            (slice(None, None, -1), slice(j, None, -2)),
+            (slice(1, None, 2), slice(None), i),
+            (slice(None), slice(i, i), slice(None, None, 3)),
+            (),
+        ]
+        ops = [indexed(x, case) for case in cases]
+        parts = [GpuSubtensor(idx_list)(x, *rest) for idx_list, rest in ops]
+        f = compiled([x, i, j], parts)
+        for layout in LAYOUTS:
+            for shape, a, b in (((5, 6, 4), 1, 3), ((3, 4, 5), -3, -1), ((7, 1, 9), 2, -9), ((3, 0, 1), 0, -1)):
+                value = numbers(self.rng, shape, "float32")
+                on_device = placed(value, layout, self.context)
+                for case, part in zip(cases, f(on_device, a, b)):
+                    index = tuple(_filled(entry, {i: a, j: b}) for entry in case)
+                    np.testing.assert_array_equal(part, value[index])
+        for a, b, axis, size in ((5, 0, 0, 5), (-6, 0, 0, 5), (0, 4, 2, 4)):
+            with self.assertRaisesRegex(IndexError, "out of bounds for axis %d with size %d" % (axis, size)):
+                f(placed(np.zeros((5, 6, 4), "float32"), "C", self.context), a, b)
+
+    def test_views_share_memory(self):
+        x = gpu_variable("float32", 2, self.context)
+        value = placed(np.arange(6, dtype="float32").reshape(2, 3), "C", self.context)
+        idx_list, rest = indexed(x, (slice(None, None, -1), 1))
+        for part in (GpuSubtensor(idx_list)(x, *rest), GpuExtractDiag(1, view=True)(x)):
+            self.assertTrue(pygpu.may_share_memory(computed(part, value), value))
+        self.assertFalse(pygpu.may_share_memory(computed(GpuExtractDiag(1)(x), value), value))
+
+    def test_step_of_zero(self):
+        x, step = gpu_variable("float32", 1, self.context), T.lscalar()
+        f = compiled([x, step], [GpuSubtensor(*_template(x, slice(None, None, step)))(x, step)])
+        with self.assertRaisesRegex(ValueError, "step cannot be zero"):
+            f(placed(np.zeros(3, "float32"), "C", self.context), 0)
+
+    def test_increments(self):
+        i, j = T.lscalars("i", "j")
+        cases = [(i,), (slice(i, j),), (slice(None, None, -1), slice(None), j), (i, j, 0), (slice(1, None, 2), slice(None, None, -2))]
+        x = gpu_variable("float32", 3, self.context)
+        for case in cases:
+            idx_list, rest = indexed(x, case)
+            whole = 3 - sum(not isinstance(entry, slice) for entry in case)
+            ys = [gpu_variable("float32", n, self.context) for n in {0, whole}]
+            outputs = [GpuIncSubtensor(idx_list, set_instead_of_inc=kind)(x, y, *rest) for y in ys for kind in (False, True)]
+            f = compiled([x, i, j, *ys], outputs)
+            for n, layout in enumerate(LAYOUTS):
+                value = numbers(self.rng, (4, 5, 3), "float32")
+                index = tuple(_filled(entry, {i: 1, j: -1}) for entry in case)
+                shape = value[index].shape
+                given = []
+                for y in ys:
+                    # Along some axes the value is repeated.
+                    lengths = [1 if (k + n) % 2 and n else length for k, length in enumerate(shape[len(shape) - y.ndim :])]
+                    given.append(numbers(self.rng, lengths, "float32"))
+                on_device = placed(value, layout, self.context)
+                results = f(on_device, 1, -1, *[placed(y, layout, self.context) for y in given])
+                expected = []
+                for y in given:
+                    for kind in (False, True):
+                        made = value.copy()
+                        if kind:
+                            made[index] = y
+                        else:
+                            made[index] += y
+                        expected.append(made)
+                for result, right in zip(results, expected):
+                    np.testing.assert_array_equal(result, right)
+                np.testing.assert_array_equal(np.asarray(on_device), value)
+
+    def test_values_that_do_not_fit(self):
+        x, y = gpu_variable("float32", 2, self.context), gpu_variable("float32", 1, self.context)
+        idx_list, rest = indexed(x, (slice(1, None),))
+        for kind in (False, True):
+            f = compiled([x, y], [GpuIncSubtensor(idx_list, set_instead_of_inc=kind)(x, y, *rest)])
+            with self.assertRaisesRegex(ValueError, r"could not broadcast input array from shape \(7,\) into shape \(2, 4\)"):
+                f(np.zeros((3, 4), "float32"), np.zeros(7, "float32"))
+        with self.assertRaisesRegex(ValueError, "a 1-dimensional subtensor with a 2-dimensional value"):
+            GpuIncSubtensor(idx_list)(y, x, *rest)
+
+    def test_dtypes(self):
+        for dtype in ("bool", "int8", "float16", "complex64"):
+            x, y = gpu_variable(dtype, 2, self.context), gpu_variable(dtype, 1, self.context)
+            idx_list, rest = indexed(x, (slice(None, None, 2),))
+            f = compiled([x, y], [GpuIncSubtensor(idx_list, set_instead_of_inc=kind)(x, y, *rest) for kind in (False, True)])
+            value, added = numbers(self.rng, (3, 4), dtype), numbers(self.rng, 4, dtype)
+            inc, put = f(placed(value, "C", self.context), placed(added, "C", self.context))
+            expected = value.copy()
+            expected[::2] += added
+            np.testing.assert_array_equal(inc, expected, err_msg=dtype)
+            expected[::2] = added
+            expected[1::2] = value[1::2]
+            np.testing.assert_array_equal(put, expected, err_msg=dtype)
+
+    def test_values_of_other_dtypes(self):
+        x, y = gpu_variable("float32", 1, self.context), gpu_variable("int16", 1, self.context)
+        idx_list, rest = indexed(x, (slice(1, None),))
+        f = compiled([x, y], [GpuIncSubtensor(idx_list, set_instead_of_inc=kind)(x, y, *rest) for kind in (False, True)])
+        inc, put = f(np.array([1.5, 2.5, 3.5], "float32"), np.array([10, -20], "int16"))
+        np.testing.assert_array_equal(inc, [1.5, 12.5, -16.5])
+        np.testing.assert_array_equal(put, [1.5, 10, -20])
+        with self.assertRaisesRegex(TypeError, "cast the value first"):
+            GpuIncSubtensor(idx_list)(gpu_variable("int16", 1, self.context), x, *rest)
+
+    def test_in_place_on_itself(self):
+        """The value is a part of what is overwritten."""
+        x = gpu_variable("float64", 1, self.context)
+        idx_list, rest = indexed(x, (slice(1, None),))
+        part, others = indexed(x, (slice(None, -1),))
+        for kind in (False, True):
+            op = GpuIncSubtensor(idx_list, inplace=True, set_instead_of_inc=kind, destroyhandler_tolerate_aliased=[(0, 1)])
+            f = theano.function([theano.In(x, mutable=True)], theano.Out(op(x, GpuSubtensor(part)(x, *others), *rest), borrow=True), mode="FAST_RUN", accept_inplace=True)
+            value = np.arange(1.0, 7.0)
+            on_device = placed(value, "C", self.context)
+            result = f(on_device)
+            value[1:] = value[:-1] + (0 if kind else value[1:])
+            np.testing.assert_array_equal(np.asarray(result), value)
+            self.assertTrue(pygpu.may_share_memory(result, on_device))
+
+    def test_hooks(self):
+        op = GpuIncSubtensor(())
+        self.assertEqual(op.copy_of_x("x"), "pygpu_copy(x, GA_ANY_ORDER)")
+        self.assertEqual(op.get_helper_c_code_args(), {"c_prefix": "PyGpuArray", "strides_mul": 1})
+        self.assertIn("GpuArray_setarray(&v->ga, &y->ga)", op.copy_into("v", "y"))
+        self.assertIn("pygpu_fromgpudata(x->ga.data", op.make_view_array("x", 2))
+        with self.assertRaises(NotImplementedError):
+            op.do_type_checking(T.inc_subtensor(T.vector()[:2], 1.0).owner)
+        self.assertFalse(op.has_own_code())
+
+
+def _template(x, entry):
+    host = x.type.host_type()()[entry].owner
+    return (host.op.idx_list,)
+
+
+def _filled(entry, values):
+    if isinstance(entry, slice):
+        return slice(*[values.get(part, part) if part is not None else None for part in (entry.start, entry.stop, entry.step)])
+    return values.get(entry, entry)
+
+
+# Where an index array is, and what of it: "h" and "d" integers on the host and the device, "m" and "M" masks; the number is that of dimensions.
+PATTERNS = [
+    ("h1",),
+    ("d1",),
+    ("d2",),
+    ("h1", "d1"),
+    (":", "h1"),
+    (":", "d1", ":"),
+    ("h1", ":", "d1"),
+    ("h2", "d1", ":"),
+    ("d0", "::-1", "h1"),
+    (":", "d1", None, "h0"),
+    (None, "d1", "1:"),
+    ("m1",),
+    ("M2",),
+    (":", "M2"),
+    ("m1", "h1"),
+    ("M1", "d1", ":"),
+    ("m3",),
+]
+_SLICES = {":": slice(None), "::-1": slice(None, None, -1), "1:": slice(1, None)}
+
+
+def _index_variables(pattern, context_name):
+    """For each entry what an Op is given, and the variables among these."""
+    entries, variables = [], []
+    for entry in pattern:
+        if entry is None or entry in _SLICES:
+            entries.append(entry if entry is None else _SLICES[entry])
+            continue
+        kind, ndim = entry[0], int(entry[1])
+        device = kind in "dM"
+        dtype = "bool" if kind in "mM" else "int64" if device else ("int64", "int32", "uint8")[len(variables) % 3]
+        v = gpu_variable(dtype, ndim, context_name) if device else T.TensorType(dtype, (False,) * ndim)()
+        entries.append(v)
+        variables.append(v)
+    return entries, variables
+
+
+def _index_values(pattern, variables, shape, rng, length):
+    """Values for the variables; repeated places, and some from the end."""
+    values, axis = [], 0
+    for entry in pattern:
+        if entry is None:
+            continue
+        if entry in _SLICES:
+            axis += 1
+            continue
+        ndim, dtype = int(entry[1]), variables[len(values)].dtype
+        if entry[0] in "mM":
+            mask = np.zeros(shape[axis : axis + ndim], bool)
+            # As many as the other arrays have.
+            mask.reshape(-1)[rng.choice(mask.size, min(length, mask.size), replace=False)] = True
+            values.append(mask)
+            axis += ndim
+            continue
+        low = 0 if dtype.startswith("u") else -shape[axis]
+        values.append(rng.integers(low, shape[axis], ((), (length,), (2, length))[ndim]).astype(dtype))
+        axis += 1
+    return values
+
+
+class TestAdvanced(unittest.TestCase):
+    def setUp(self):
+        self.context = context()
+        self.rng = np.random.default_rng(2)
+
+    def tearDown(self):
+        advanced_subtensor._THREADS = -1
+
+    def test_against_numpy(self):
+        """Taking, incrementing and setting; sums are those of NumPy bit by bit."""
+        for number, pattern in enumerate(PATTERNS):
+            # Half of them as a device does that needs many threads.
+            advanced_subtensor._THREADS = (-1, 40)[number % 2]
+            masks = any(entry and entry[0] in "mM" for entry in pattern)
+            take = GpuAdvancedBooleanSubtensor() if masks else GpuAdvancedSubtensor()
+            inc = GpuAdvancedBooleanIncSubtensor if masks else GpuAdvancedIncSubtensor
+            x = gpu_variable("float32", 3, self.context)
+            entries, variables = _index_variables(pattern, self.context)
+            part = take(x, *entries)
+            y, z = gpu_variable("float32", part.ndim, self.context), gpu_variable("float32", 0, self.context)
+            outputs = [part] + [inc(set_instead_of_inc=kind)(x, v, *entries) for v in (y, z) for kind in (False, True)]
+            f = compiled([x, y, z, *variables], outputs)
+            for layout, length in zip(LAYOUTS, (6, 4, 1, 3)):
+                shape = (4, 5, 3) if length > 1 else (1, 6, 2)
+                value = numbers(self.rng, shape, "float32")
+                given = _index_values(pattern, variables, shape, self.rng, min(length, 3) if masks else length)
+                counter = iter(given)
+                index = tuple(next(counter) if isinstance(e, theano.Variable) else e for e in entries)
+                taken = value[index]
+                added, one = numbers(self.rng, taken.shape, "float32"), np.float32(0.37)
+                on_device = [placed(v, layout, self.context) if hasattr(s.type, "context_name") else v for s, v in zip(variables, given)]
+                results = f(placed(value, layout, self.context), placed(added, layout, self.context), one, *on_device)
+                message = "%s of %s, %s" % (pattern, shape, layout)
+                np.testing.assert_array_equal(results[0], taken, err_msg=message)
+                for (v, kind), result in zip([(v, kind) for v in (added, one) for kind in (False, True)], results[1:]):
+                    expected = value.copy()
+                    if kind:
+                        expected[index] = v
+                    else:
+                        np.add.at(expected, index, np.broadcast_to(v, taken.shape))
+                    np.testing.assert_array_equal(result, expected, err_msg=message)
+
+    def test_rows(self):
+        """One vector; the dtypes of indices, and of elements."""
+        for number, dtype in enumerate(ALL_DTYPES):
+            index_dtype = ("int64", "int32", "int8", "uint8", "uint16", "int16", "uint32", "uint64")[number % 8]
+            x, y = gpu_variable(dtype, 2, self.context), gpu_variable(dtype, 2, self.context)
+            host, device = T.TensorType(index_dtype, (False,))(), gpu_variable(index_dtype, 1, self.context)
+            outputs = []
+            for index in (host, device):
+                outputs += [GpuAdvancedSubtensor1()(x, index), GpuAdvancedIncSubtensor1()(x, y, index)]
+                outputs += [GpuAdvancedIncSubtensor1(set_instead_of_inc=True)(x, y, index)]
+            f = compiled([x, y, host, device], outputs)
+            value, rows = numbers(self.rng, (4, 3), dtype), np.array([1, 3, 1, 0, 1]).astype(index_dtype)
+            added = numbers(self.rng, (5, 3), dtype)
+            taken, inc, put = results = [value[rows], value.copy(), value.copy()]
+            np.add.at(inc, rows, added)
+            put[rows] = added
+            got = f(*[placed(v, "reversed", self.context) for v in (value, added)], rows, placed(rows, "strided", self.context))
+            for result, expected in zip(got, results + results):
+                self.assertEqual(result.dtype, expected.dtype)
+                np.testing.assert_array_equal(result, expected, err_msg=dtype)
+
+    def test_atomic(self):
+        for dtype in ("float32", "float64", "float16", "int32", "uint64", "int16", "bool"):
+            x, y, i = gpu_variable(dtype, 2, self.context), gpu_variable(dtype, 2, self.context), T.ivector()
+            op = GpuAdvancedIncSubtensor1_dev20()
+            node = op(x, y, i).owner
+            self.assertEqual(node.inputs[2].dtype, "int64")
+            f = compiled([x, y, i], node.outputs)
+            rows = self.rng.integers(-4, 4, 50).astype("int32")
+            value = numbers(self.rng, (4, 3), dtype)
+            # Small integers: their sums do not depend on the order.
+            added = self.rng.integers(0, 3, (50, 3)).astype(dtype)
+            if dtype.startswith("float"):
+                value = np.round(value)
+            expected = value.copy()
+            np.add.at(expected, rows, added)
+            np.testing.assert_array_equal(f(value, added, rows)[0], expected, err_msg=dtype)
+
+    def test_nothing(self):
+        x, y, i = gpu_variable("float32", 2, self.context), gpu_variable("float32", 2, self.context), gpu_variable("int64", 1, self.context)
+        f = compiled([x, y, i], [GpuAdvancedSubtensor1()(x, i), GpuAdvancedIncSubtensor1()(x, y, i)])
+        for shape, n in (((3, 2), 0), ((3, 0), 2), ((0, 4), 0)):
+            value, rows = np.ones(shape, "float32"), np.zeros(n, "int64")
+            taken, inc = f(value, np.ones((n, shape[1]), "float32"), rows)
+            self.assertEqual(taken.shape, (n, shape[1]))
+            np.testing.assert_array_equal(inc, value)
+        with self.assertRaisesRegex(IndexError, "index 0 is out of bounds for axis 0 with size 0"):
+            f(np.ones((0, 4), "float32"), np.ones((1, 4), "float32"), np.zeros(1, "int64"))
+
+    def test_out_of_bounds(self):
+        """The error is that of the host, and nothing is overwritten."""
+        x, host, device = gpu_variable("float32", 2, self.context), T.lvector(), gpu_variable("int32", 1, self.context)
+        shared = pygpu.array(np.zeros((3, 2), "float32"), context=get_context(self.context))
+        for index in (host, device):
+            op = GpuAdvancedIncSubtensor1(inplace=True)
+            f = theano.function([theano.In(x, mutable=True), index], theano.Out(op(x, np.float32(1), index), borrow=True), mode="FAST_RUN", accept_inplace=True)
+            take = compiled([x, index], [GpuAdvancedSubtensor1()(x, index)])
+            for bad in (3, -4):
+                rows = np.array([0, bad, 1, 9], index.dtype)
+                for function in (f, take):
+                    with self.assertRaisesRegex(IndexError, "index %d is out of bounds for axis 0 with size 3" % bad):
+                        function(shared, rows)
+                np.testing.assert_array_equal(np.asarray(shared), np.zeros((3, 2)))
+            np.testing.assert_array_equal(np.asarray(f(shared, np.array([1, 1], index.dtype))), [[0, 0], [2, 2], [0, 0]])
+            shared[...] = 0
+        big = T.TensorType("uint64", (False,))()
+        f = compiled([x, big], [GpuAdvancedSubtensor1()(x, big)])
+        with self.assertRaisesRegex(IndexError, "index 18446744073709551615 is out of bounds"):
+            f(np.ones((3, 2), "float32"), np.array([2**64 - 1], "uint64"))
+        two = [gpu_variable("int64", 1, self.context) for _ in range(2)]
+        f = compiled([x, *two], [GpuAdvancedSubtensor()(x, *two)])
+        with self.assertRaisesRegex(IndexError, "index 2 is out of bounds for axis 1 with size 2"):
+            f(np.ones((3, 2), "float32"), np.array([0, 1]), np.array([1, 2]))
+        with self.assertRaisesRegex(IndexError, "shape mismatch"):
+            f(np.ones((3, 2), "float32"), np.array([0, 1]), np.array([1, 0, 1]))
+        mask = gpu_variable("bool", 1, self.context)
+        f = compiled([x, mask], [GpuAdvancedBooleanSubtensor()(x, mask)])
+        with self.assertRaisesRegex(IndexError, "boolean index did not match indexed array along axis 0; size of axis is 3"):
+            f(np.ones((3, 2), "float32"), np.array([True, False]))
+
+    def test_types(self):
+        x = gpu_variable("float32", 2, self.context)
+        with self.assertRaisesRegex(TypeError, "index must be integers"):
+            GpuAdvancedSubtensor1()(x, T.fvector())
+        with self.assertRaisesRegex(TypeError, "index must be vector"):
+            GpuAdvancedSubtensor1()(x, T.lmatrix())
+        with self.assertRaisesRegex(TypeError, "cannot index into a scalar"):
+            GpuAdvancedSubtensor1()(x.sum(), T.lvector())
+        with self.assertRaises(AdvancedBooleanIndexingError):
+            GpuAdvancedSubtensor()(x, gpu_variable("bool", 1, self.context))
+        # An index that comes from the device is read there.
+        index = gpu_variable("int64", 1, self.context)
+        self.assertIs(GpuAdvancedSubtensor1()(x, host_from_gpu(index)).owner.inputs[1], index)
+        self.assertEqual(GpuAdvancedSubtensor1()(x, T.lvector()).owner.inputs[1].type, T.lvector)
+
+    def test_derivatives(self):
+        """Those of the host, on the device."""
+        x, v = T.matrix("x", dtype="float64"), T.matrix("v", dtype="float64")
+        g = as_gpuarray_variable(x, self.context)
+        rows = np.array([0, 2, 0])
+        idx_list, rest = indexed(g, (slice(None, None, 2),))
+        cases = [
+            (GpuAdvancedSubtensor1()(g, rows), (3, 2)),
+            (GpuAdvancedSubtensor()(g, rows, np.array([1, 1, 0])), (3,)),
+            (GpuSubtensor(idx_list)(g, *rest), (2, 2)),
+        ]
+        for part, shape in cases:
+            part = host_from_gpu(part)
+            weights = np.arange(1.0, 1.0 + np.prod(shape)).cumsum().reshape(shape)
+            f = theano.function([x, v], [theano.grad((part * weights).sum(), x), T.Rop(part, x, v)], on_unused_input="ignore")
+            value = np.arange(6.0).reshape(3, 2)
+            gradient, direction = f(value, value)
+            # The map is linear.
+            take = theano.function([x], part)
+            np.testing.assert_allclose(direction, take(value))
+            expected = [(take(unit.reshape(3, 2)) * weights).sum() for unit in np.eye(6)]
+            np.testing.assert_allclose(gradient.ravel(), expected)
+
+    def test_shapes(self):
+        x, i = gpu_variable("float32", 3, self.context), T.lvector()
+        mask = gpu_variable("bool", 1, self.context)
+        outputs = [GpuAdvancedSubtensor1()(x, i), GpuAdvancedSubtensor()(x, slice(1, None), i), GpuAdvancedBooleanSubtensor()(x, mask)]
+        f = theano.function([x, i, mask], [v.shape for v in outputs])
+        shapes = f(np.zeros((3, 4, 5), "float32"), np.array([0, 1]), np.array([True, False, True]))
+        self.assertEqual([tuple(s) for s in shapes], [(2, 4, 5), (2, 2, 5), (2, 4, 5)])
+
+    def test_masks_of_values(self):
+        x = np.arange(6.0).reshape(2, 3)
+        found = check_and_convert_boolean_masks(x, [None, slice(1), np.array([True, False, True])])
+        self.assertEqual(found[:2], [None, slice(1)])
+        np.testing.assert_array_equal(found[2], [0, 2])
+        found = check_and_convert_boolean_masks(pygpu.array(x, context=get_context(self.context)), [x > 2])
+        np.testing.assert_array_equal(x[tuple(found)], [3, 4, 5])
+        with self.assertRaisesRegex(IndexError, "along dimension 0; dimension is 2 but corresponding boolean dimension is 3"):
+            check_and_convert_boolean_masks(x, [np.array([True, False, True])])
+
+    def test_iadd(self):
+        a = placed(np.arange(6.0).reshape(2, 3), "reversed", self.context)
+        b = placed(np.array([1.0, 10, 100]), "strided", self.context)
+        self.assertIs(get_iadd(a, b)(a, b), a)
+        np.testing.assert_array_equal(np.asarray(a), [[1, 11, 102], [4, 14, 105]])
+        with self.assertRaisesRegex(ValueError, "could not broadcast"):
+            get_iadd(a, b)(a, b[:2])
+        with self.assertRaises(TypeError):
+            get_iadd(a, b.astype("float32"))
+
+
+class TestDiagonals(unittest.TestCase):
+    def setUp(self):
+        self.context = context()
+
+    def test_against_numpy(self):
+        rng = np.random.default_rng(3)
+        for offset, axis1, axis2 in ((0, 0, 1), (1, 1, 0), (-2, 0, 2), (3, 2, 1), (9, 0, 1)):
+            x = gpu_variable("float32", 3, self.context)
+            view, copy = [GpuExtractDiag(offset, axis1, axis2, view)(x) for view in (True, False)]
+            d = gpu_variable("float32", 2, self.context)
+            whole = GpuAllocDiag(offset, axis1, axis2)(d)
+            f = compiled([x, d], [view, copy, whole])
+            for layout in LAYOUTS:
+                value, line = numbers(rng, (3, 4, 5), "float32"), numbers(rng, (2, 3), "float32")
+                *taken, made = f(placed(value, layout, self.context), placed(line, layout, self.context))
+                for result in taken:
+                    np.testing.assert_array_equal(result, value.diagonal(offset, axis1, axis2))
+                np.testing.assert_array_equal(made.diagonal(offset, axis1, axis2), line)
+                self.assertEqual(np.count_nonzero(made), np.count_nonzero(line))
+                self.assertEqual(made.shape[axis1], 3 + abs(offset))
+
+    def test_gradient(self):
+        x = T.matrix(dtype="float64")
+        part = host_from_gpu(GpuExtractDiag(1)(as_gpuarray_variable(x, self.context)))
+        gradient = theano.grad((part * np.array([1.0, 2.0])).sum(), x)
+        np.testing.assert_array_equal(gradient.eval({x: np.ones((2, 3))}), [[0, 1, 0], [0, 0, 2]])
