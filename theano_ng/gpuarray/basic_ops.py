@@ -4,6 +4,7 @@ from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty, empty_like
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
 from theano_ng.gpuarray.joining import GpuJoin, GpuSplit, gpu_join
 from theano_ng.gpuarray.kernel_base import CGpuKernelBase, GpuKernelBase, Kernel, get_ctype, get_dtype
+from theano_ng.gpuarray.profile import profile_printer
 from theano_ng.gpuarray.reshaping import GpuReshape
 from theano_ng.gpuarray.transfers import (
     GpuContiguous,
@@ -39,4 +40,5 @@ __all__ = [
     "gpu_join",
     "host_from_gpu",
     "infer_context_name",
+    "profile_printer",
 ]
