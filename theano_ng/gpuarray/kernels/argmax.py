@@ -1,7 +1,9 @@
 """Device code of maxima and their places."""
 
+import itertools
+
 from theano_ng.gpuarray.kernels import text
-from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.text import SIZE
 
 # Most threads of a group that share a maximum.
@@ -121,10 +123,7 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
     return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, *types, *more), context, flags_of(dtype))
 
 
-def samples():
-    """Kernels of each kind, for those who check that texts compile."""
-    return [
-        ("max_and_argmax_%s_%d" % (dtype, grouped), max_and_argmax(dtype, 2, 2, grouped, None))
-        for dtype in ("float32", "float16", "float64", "bool", "uint64")
-        for grouped in (False, True)
-    ]
+def kernel_samples():
+    """See `kernels.samples`."""
+    cases = itertools.product(("float32", "float16", "float64", "bool", "uint64"), (False, True))
+    return [sample("max_and_argmax", [max_and_argmax(dtype, 2, 2, grouped, None) for dtype, grouped in cases])]

@@ -1,7 +1,7 @@
 """Device code of matrices with ones on or below a diagonal."""
 
 from theano_ng.gpuarray.kernels import text
-from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 
 
 def diagonal_matrix(dtype, condition, context):
@@ -29,9 +29,13 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, ga_size n, ga_size col
     return DeviceKernel(source, ("*", text.SIZE, text.SIZE, text.SIZE, text.SSIZE), context, flags_of(dtype))
 
 
-def samples():
-    """Kernels of each kind, for those who check that texts compile."""
-    return [
-        ("eye_float32", diagonal_matrix("float32", "column == row + diagonal", None)),
-        ("tri_float16", diagonal_matrix("float16", "column <= row + diagonal", None)),
+def kernel_samples():
+    """See `kernels.samples`."""
+    conditions = ("column == row + diagonal", "column <= row + diagonal")
+    kernels = [
+        diagonal_matrix(dtype, condition, None)
+        for dtype in text.TYPES
+        for condition in conditions
+        if dtype != "complex64"
     ]
+    return [sample("diagonal_matrix", kernels)]

@@ -1,7 +1,9 @@
 """Device code of cumulative sums and products."""
 
+import itertools
+
 from theano_ng.gpuarray.kernels import text
-from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
 
 # Most threads of a group that share a line.
@@ -88,12 +90,14 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
     return DeviceKernel(source, kinds, context, flags_of(dtype_in, dtype))
 
 
-def samples():
-    """Kernels of each kind, for those who check that texts compile."""
-    cases = [("float32", "float32"), ("float16", "float16"), ("bool", "int64"), ("int8", "int8"), ("float64", "float64")]
-    return [
-        ("cumulation_%s_%d_%d" % (a, product, grouped), cumulation(a, b, product, 2, grouped, None))
-        for a, b in cases
-        for product in (False, True)
-        for grouped in (False, True)
+def kernel_samples():
+    """See `kernels.samples`."""
+    pairs = [
+        ("float32", "float32"),
+        ("float16", "float16"),
+        ("bool", "int64"),
+        ("int8", "int8"),
+        ("float64", "float64"),
     ]
+    cases = itertools.product(pairs, (False, True), (False, True))
+    return [sample("cumulation", [cumulation(*pair, product, 2, grouped, None) for pair, product, grouped in cases])]

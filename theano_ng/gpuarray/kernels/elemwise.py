@@ -2,9 +2,18 @@
 
 import functools
 
+from theano_ng import scalar
 from theano_ng.gof.graph import Apply
-from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
-from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
+from theano_ng.gpuarray.kernels.scalar_code import (
+    PROLOGUE,
+    SupportCodeError,
+    element_type,
+    load,
+    scalar_code,
+    store,
+    work_type,
+)
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar.types import get_scalar_type
 
@@ -183,3 +192,34 @@ class _Text:
 def argument_bytes(rank, operands):
     """The bytes of the arguments of a strided kernel."""
     return 8 * rank + operands * (16 + 8 * rank)
+
+
+def kernel_samples():
+    """See `kernels.samples`: every scalar op that devices compute, of floats; and those that are about integers, of these.
+
+    The form of a kernel for strided operands does not depend on the op, so there is one for each dtype.
+    """
+    names = sorted(name for name in dir(scalar) if isinstance(getattr(scalar, name), scalar.ScalarOp))
+    integers = "add and_ clip convert_to_float16 floor_div int_div invert lt maximum mod mul neg or_ pow sgn sub switch tanh true_div xor".split()
+    x, y, z = [get_scalar_type("float32").make_variable() for _ in range(3)]
+    fused = scalar.Composite(
+        [x, y, z], [scalar.exp(x * y) + scalar.log1p(abs(z)), scalar.switch(scalar.gt(x, y), z, x)]
+    )
+    found = []
+    for dtype in ("float32", "float64", "float16", "int8", "uint64", "bool"):
+        ops = [getattr(scalar, name) for name in (names if dtype.startswith("float") else integers)]
+        kernels = [kernel for op in ops for kernel in _sample(op, dtype)[:1]]
+        found.append(sample("elementwise, " + dtype, kernels + _sample(fused, dtype)))
+    return found
+
+
+def _sample(op, dtype):
+    """The kernels of an op of operands of a dtype, one of which is alone, one repeated; none where it does not compute them."""
+    nin = op.nin if op.nin > 0 else 2
+    in_dtypes = (dtype,) * nin
+    try:
+        outputs = op.make_node(*scalar_apply(op, in_dtypes, ()).inputs).outputs
+        kinds = (PLAIN, SOMETIMES, ALONE)[:nin] + (PLAIN,) * max(nin - 3, 0)
+        return elemwise_kernels(op, in_dtypes, tuple([v.type.dtype for v in outputs]), kinds, 2, None)
+    except (SupportCodeError, TypeError, NotImplementedError):
+        return []

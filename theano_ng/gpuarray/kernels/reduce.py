@@ -4,8 +4,9 @@ import functools
 
 import numpy as np
 
+from theano_ng import scalar
 from theano_ng.gpuarray.fp16_help import work_dtype
-from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.elemwise import scalar_apply
 from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -295,3 +296,27 @@ def pre_code(op, dtype):
     """The ScalarCode of what is applied to an element ``tng_e`` first, giving ``tng_f``, and the dtype of that."""
     out_dtype = op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
     return scalar_code(op, scalar_apply(op, (dtype,), (out_dtype,)), ["tng_e"], ["tng_f"]), out_dtype
+
+
+def kernel_samples():
+    """See `kernels.samples`."""
+    sums = [
+        (scalar.add, None, *dtypes)
+        for dtypes in (("float16", "float32", "float16"), ("int8", "int64", "int64"), ("float64",) * 3)
+    ]
+    maxima = [
+        (op, None, dtype, dtype, dtype) for op in (scalar.maximum, scalar.minimum) for dtype in ("float32", "uint8")
+    ]
+    others = [
+        (scalar.mul, None, "float32", "float64", "float32"),
+        (scalar.and_, None, "bool", "bool", "bool"),
+        (scalar.or_, None, "uint16", "uint16", "uint16"),
+        (scalar.xor, None, "int64", "int64", "int64"),
+        (scalar.add, scalar.sqr, "float32", "float32", "float32"),
+        (scalar.maximum, scalar.abs_, "float16", "float16", "float16"),
+    ]
+    kernels = []
+    for k, case in enumerate(sums + maxima + others):
+        # The ops are in it whatever the ranks are.
+        kernels += reduce_kernels(*case, *((2, 2) if k % 3 == 0 else (1, 1)), None)
+    return [sample("reductions", kernels)]
