@@ -33,8 +33,8 @@ def register_profiler_printer(fct):
     Parameters
     ----------
     fct : callable
-        ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, output_size, other_args)`` as ProfileStats has them
-        (`output_size` is the recorded shape information by variable).
+        ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file)`` as ProfileStats has them
+        (`outputs_size` is the recorded shape information by variable; `file` is where the summary goes).
     """
     _profiler_printers.append(fct)
     return fct
@@ -615,7 +615,7 @@ class ProfileStats:
                 self.apply_time,
                 self.apply_cimpl,
                 self.variable_shape,
-                {},
+                file,
             )
 
     def tips(self):

@@ -6,7 +6,8 @@ the same later.
 
 from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
-from theano_ng.gpuarray import devices
+from theano_ng.gof.optdb import register_loader
+from theano_ng.gpuarray import devices, profile  # noqa: F401  (profile registers what profiles print)
 from theano_ng.gpuarray.devices import init_dev, pygpu_parse_version, transfer, use
 from theano_ng.gpuarray.type import (
     ContextNotDefined,
@@ -36,6 +37,8 @@ __all__ = [
     "transfer",
     "use",
 ]
+
+register_loader("theano_ng.gpuarray.opt")
 
 _find, __dir__, _ = lazy_names(
     __name__,

@@ -159,8 +159,7 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
 def _move_computations():
     """Let modes that rewrite move computations on what is on a device, or can go to that of context None."""
     databases.load()
-    if "gpuarray_opt" in optdb:
-        optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
+    optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
 
 
 def _register():

@@ -66,7 +66,10 @@ class StepGraph(InnerGraph):
         return self.makers[key]
 
     def _make_maker(self, mode, profile):
-        if not self.arguments["gpua"] and any(rule.name == "gpuarray_opt" for rule in mode.optimizer):
+        moves = any(rule.name == "gpuarray_opt" for rule in mode.optimizer)
+        if self.arguments["gpua"] and not moves:
+            mode = mode.including("gpuarray")
+        elif moves and not self.arguments["gpua"]:
             # Rows would be transferred to a device and back in each step.
             mode = mode.excluding("gpuarray")
         if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):

@@ -433,6 +433,10 @@ class TestFunctions(OnDevice):
         self.assertIn("GpuFromHost", text.getvalue())
         self.assertEqual(set(profile.variable_shape.values()), {(10, 10)})
         self.assertIn("1200B", text.getvalue())
+        self.assertRegex(
+            text.getvalue(),
+            r"Spent 0\.000s\(0\.00%\) in cpu op, 0\.\d{3}s\(\d+\.\d\d%\) in gpu op and 0\.\d{3}s\(\d+\.\d\d%\) in transfer op",
+        )
 
 
 class TestPickles(OnDevice):

@@ -1,0 +1,36 @@
+"""What profiles say of devices."""
+
+from theano_ng.compile.profiling import register_profiler_printer
+from theano_ng.gpuarray.transfers import GpuFromHost, GpuToGpu, HostFromGpu
+from theano_ng.gpuarray.type import GpuArrayType
+
+
+@register_profiler_printer
+def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file):
+    """Write how the time of nodes is divided between the host, devices, and transfers between them; nothing where no node is on a device.
+
+    Parameters
+    ----------
+    message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file
+        As for `compile.profiling.register_profiler_printer`.
+
+    Notes
+    -----
+    Without `config.gpuarray.sync` the time of a node on a device is that of starting it; what is waited for counts for the transfer that waits.
+    """
+    spent = {"cpu": 0.0, "gpu": 0.0, "transfer": 0.0}
+    on_device = False
+    for node, seconds in apply_time.items():
+        kind = _kind(node)
+        on_device = on_device or kind != "cpu"
+        spent[kind] += seconds
+    if on_device:
+        whole = sum(spent.values()) or 1.0
+        parts = tuple("%.3fs(%.2f%%) in %s op" % (spent[kind], 100 * spent[kind] / whole, kind) for kind in spent)
+        print("Spent %s, %s and %s\n" % parts, file=file)
+
+
+def _kind(node):
+    if isinstance(node.op, (GpuFromHost, GpuToGpu, HostFromGpu)):
+        return "transfer"
+    return "gpu" if any(isinstance(v.type, GpuArrayType) for v in [*node.outputs, *node.inputs]) else "cpu"
