@@ -16,7 +16,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-debug test-debug-sample test-clients audit sanitize doc format wheel clean
+.PHONY: demo test test-debug test-debug-sample test-clients audit sanitize doc format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -111,6 +111,10 @@ wheel: $(STAMP)
 	$(VENV)/bin/python -m build --outdir build/wheel
 	PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist build/wheel/*.whl
 	mv build/wheel/*.tar.gz dist
+
+# Tries that wheel in a root file system without a compiler.
+test-wheel:
+	.ci/without_compiler $(ROOT)
 
 $(STAMP): $(SOURCES)
 	@echo "Installing into $(VENV) and compiling the extensions: one to two minutes, the first time."

@@ -1,11 +1,12 @@
 """Rewritten graphs on disk: a second process that compiles the same function does not rewrite it again.
 
 An entry is found under a hash of everything that decides the result of rewriting: the graph before it (structure, Ops, types, constants,
-names), what the function may do with its inputs and outputs, the mode's query, the flags that differ from their defaults, and the files of
-this package. A graph that holds anything of which that cannot be said (Ops of other packages, rules registered by users, test values) is not
+names), what the function may do with its inputs and outputs, the mode's query, and the flags that differ from their defaults. It is of use
+while the files of this package are those that made it. A graph that holds anything of which that cannot be said (Ops of other packages, rules registered by users, test values) is not
 cached. An entry that cannot be read is as good as none.
 """
 
+import functools
 import os
 import pickle
 import threading
@@ -22,13 +23,15 @@ from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.later import later
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.own import is_own
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
 
-MAGIC = b"theano_ng graph 1\n"
+MAGIC = b"theano_ng graph 2\n"
+DIGEST = 20  # bytes of checksums and fingerprints
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with more are not worth keeping
 
 _NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders that no function depends on
@@ -82,7 +85,7 @@ class _Key:
             self.parts.append(self.text(value))
 
     def digest(self):
-        return blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass") + package_fingerprint()).hexdigest()
+        return blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def text(self, value, depth=0):
         """A text that equals another's just when the values are equal, in any process."""
@@ -224,6 +227,26 @@ def _checked_environment(mode, features):
         raise Uncacheable("flags that watch the rewriting")
 
 
+_unwritten = {}  # path -> pickle of an entry that is about to be written
+
+
+def _write(path, body):
+    """Put an entry on the disk."""
+    temporary = "%s.%d.%d.tmp" % (path, os.getpid(), threading.get_ident())
+    try:
+        trust.make_directory(os.path.dirname(path))
+        with open(temporary, "wb") as f:
+            f.write(MAGIC + package_fingerprint() + blake2b(body).digest() + body)
+        trust.publish(temporary, path)
+    except OSError:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+    finally:
+        _unwritten.pop(path, None)
+
+
 class CachedGraph:
     """The place of one function in the cache.
 
@@ -245,16 +268,16 @@ class CachedGraph:
     def load(self):
         """The rewritten graph as a FunctionGraph, or None when there is no readable entry."""
         try:
-            with trust.open_file(self.path) as f:
-                content = f.read()
-            head, digest, body = (
-                content[: len(MAGIC)],
-                content[len(MAGIC) : len(MAGIC) + 20],
-                content[len(MAGIC) + 20 :],
-            )
-            if head != MAGIC or blake2b(body).digest() != digest:
-                return None
-            return self._build(*pickle.loads(body))
+            content = _unwritten.get(self.path)
+            if content is None:
+                with trust.open_file(self.path) as f:
+                    content = f.read()
+                parts = len(MAGIC), len(MAGIC) + DIGEST, len(MAGIC) + 2 * DIGEST
+                head, fingerprint, digest = [content[i:j] for i, j in zip((0, *parts), parts)]
+                content = content[parts[-1] :]
+                if head != MAGIC or fingerprint != package_fingerprint() or digest != blake2b(content).digest():
+                    return None
+            return self._build(*pickle.loads(content))
         except Exception:  # whatever is wrong with an entry: the graph is rewritten again
             return None
 
@@ -288,22 +311,13 @@ class CachedGraph:
     # -- writing
 
     def save(self, fgraph):
-        """Store a rewritten graph; what cannot be stored is not, silently."""
+        """Store a rewritten graph, in a moment; what cannot be stored is not, silently."""
         try:
             body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # an Op or constant that cannot be pickled
             return
-        temporary = "%s.%d.%d.tmp" % (self.path, os.getpid(), threading.get_ident())
-        try:
-            trust.make_directory(os.path.dirname(self.path))
-            with open(temporary, "wb") as f:
-                f.write(MAGIC + blake2b(body).digest() + body)
-            trust.publish(temporary, self.path)
-        except OSError:
-            try:
-                os.unlink(temporary)
-            except OSError:
-                pass
+        _unwritten[self.path] = body
+        later(functools.partial(_write, self.path, body))
 
     def _record(self, fgraph):
         # Trace -> number of the variable before rewriting that has it. Rewrites hand the very objects on.

@@ -467,6 +467,29 @@ cdef class LazyBranch(CThunk):
         return 0
 
 
+cdef extern from *:
+    """
+    static int x86_64_level(void)
+    {
+    #if defined(__x86_64__) && defined(__GNUC__)
+        __builtin_cpu_init();
+        int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+        int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
+                     && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+        return !avx2 ? 1 : !avx512 ? 3 : 4;
+    #else
+        return 1;
+    #endif
+    }
+    """
+    int x86_64_level()
+
+
+def processor_level():
+    """The level of the x86-64 instruction set that the processor and the system have: 1, 3 (AVX2) or 4 (AVX-512); 1 for other processors."""
+    return x86_64_level()
+
+
 def dlopen_symbols(str path, names, bint partly=False):
     """Open a shared library for good and return the addresses of its symbols.
 

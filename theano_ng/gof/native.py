@@ -13,7 +13,7 @@ from theano_ng.gof import _native
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, load_kernels, rename_symbol
-from theano_ng.gof.compiler.toolchain import find_toolchain
+from theano_ng.gof.compiler.toolchain import compiler_available
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -104,7 +104,7 @@ def obtain_kernels(kernels):
 
 
 def _obtain(kernels):
-    if find_toolchain() is None:
+    if not compiler_available():
         loaded = [kernel.interpreted and kernel.interpreted() for kernel in kernels]
     elif config.tiered == "off" or not background.AVAILABLE:
         loaded = [None] * len(kernels)

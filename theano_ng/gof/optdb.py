@@ -5,6 +5,7 @@ functions they are applied to.
 """
 
 import copy
+import gc
 import importlib
 import math
 import sys
@@ -40,8 +41,14 @@ def register_loader(module):
 
 def load():
     """Import the modules that have been registered."""
+    if not _loaders:
+        return
     while _loaders:
         importlib.import_module(_loaders.pop(0))
+    if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
+        # All that has been made stays: the collector may count it among what is old without looking at it first.
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _changed(own):

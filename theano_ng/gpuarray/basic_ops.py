@@ -1,4 +1,4 @@
-"""Ops that move, make, join and reshape arrays on devices, and base classes of others: their documented home."""
+"""Ops that move, make, join and reshape arrays on devices: their documented home."""
 
 from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty, empty_like
 from theano_ng.gpuarray.creation import GpuEye, GpuTri

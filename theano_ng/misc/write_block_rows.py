@@ -1,6 +1,6 @@
 """Writes tensor/native/blocks/rows.h: ``python -m theano_ng.misc.write_block_rows``, after the C of a scalar op has changed."""
 
-import theano_ng.tensor.nnet  # noqa: F401, registers its activations
+import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations
 from theano_ng.tensor.elemwise import primitives
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import numpy as np
 from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler.kernelcache import c_include_text
+from theano_ng.gof.compiler.toolchain import missing_compiler
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
@@ -180,9 +181,9 @@ class ScalarOp(Op):
         """Compute the output, or the tuple of outputs, from numbers."""
         kind = type(self)
         has_c = kind.c_code is not ScalarOp.c_code or kind.c_expression is not ScalarOp.c_expression
-        if has_c and not config.cxx:
-            hint = "The Op has C code only, and there is no C++ compiler (config.cxx is '')."
-            raise MethodNotDefined("impl", kind, kind.__name__, hint)
+        missing = has_c and missing_compiler()
+        if missing:
+            raise MethodNotDefined("impl", kind, kind.__name__, "The Op has C code only, and there is " + missing)
         raise MethodNotDefined("impl", kind, kind.__name__)
 
     def perform(self, node, inputs, output_storage):

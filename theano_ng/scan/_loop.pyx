@@ -104,8 +104,8 @@ cdef class LoopThunk(CThunk):
         Of the node.
     kernel : LoopKernel, optional
         What does all steps at once, for arrays that it can take.
-    address : int
-        Of the kernel; 0: it is compiled when there have been many steps.
+    loaded : LoadedKernel, optional
+        What runs in place of the kernel; without it, it is compiled when there have been many steps.
     profile : ScanProfileStats, optional
         Gets the times of the steps and of their nodes.
     """
@@ -146,7 +146,7 @@ cdef class LoopThunk(CThunk):
     cdef Tool *tools
     cdef list memory, bound         # the arrays; the thunks of the tools
 
-    def __init__(self, op, linker, inputs, outputs, kernel=None, size_t address=0, profile=None):
+    def __init__(self, op, linker, inputs, outputs, kernel=None, loaded=None, profile=None):
         cdef int i, k
         self.op, self.linker, self.profile = op, linker, profile
         self.inputs, self.outputs = inputs, outputs
@@ -182,18 +182,20 @@ cdef class LoopThunk(CThunk):
             self.sinks[k].lends = lends and config.scan.allow_output_prealloc
             self.sinks[k].nearest = nearest
         self.run, self.data = <thunk_fn><void *>run_loop, <void *>self
-        if kernel is not None and address:
-            self.set_kernel(kernel, address)
+        if kernel is not None and loaded is not None:
+            self.set_kernel(kernel, loaded.address, loaded.program)
         else:
             self.pending, self.left_to_machine = kernel, loop.HOT_STEPS
             self.bind()
 
-    cdef int set_kernel(self, kernel, size_t address) except -1:
+    cdef int set_kernel(self, kernel, size_t address, size_t program=0) except -1:
         cdef int k
         self.kernel = <kernel_fn>address
         self.n_operands = len(kernel.numbers)
         self.base = <char **>allocate(&self.arena, self.n_operands, sizeof(char *))
-        self.place = <int64_t *>allocate(&self.arena, 3 * self.n_operands, sizeof(int64_t))
+        cdef int64_t *words = <int64_t *>allocate(&self.arena, 1 + 3 * self.n_operands, sizeof(int64_t))
+        words[0] = program
+        self.place = words + 1
         self.numbers = <char *>allocate(&self.arena, self.n_operands, 1)
         self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
         for k in range(self.n_operands):

@@ -3,6 +3,7 @@
 States of loops over numbers stay in registers; the elements of larger states are computed side by side, as vectors.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from theano_ng.gof.native import Kernel
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
+from theano_ng.tensor.elemwise.interpreter import MOVES, InterpretedLoop, interpreted_loop
 from theano_ng.tensor.elemwise.kernel import scalar_c_parts, scalar_node
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel"]
+__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel", "rounded"]
 
 # Elements that one node computes before the next one does: their results stay in the first-level cache.
 _BLOCK = 256
@@ -42,7 +44,7 @@ class LoopKernel(NamedTuple):
 
     Operands are the inner inputs, then the inner outputs that are written to rows. ``base[k]`` is where the first row of operand k is;
     ``place[3 * k]`` is the distance between rows in bytes, 0 for what is the same in all steps, ``place[3 * k + 1]`` the number of rows, and
-    ``place[3 * k + 2]`` the row of step 0. ``length`` is that of a row.
+    ``place[3 * k + 2]`` the row of step 0. ``length`` is that of a row. ``place[-1]`` is for the interpreter: the address of its program.
 
     Attributes
     ----------
@@ -86,8 +88,46 @@ def loop_kernel(op, fgraph):
     step = Step(fgraph)
     if not step.is_arithmetic():
         return None
-    source = _source(op, fgraph, step, numbers)
-    return LoopKernel(step.kernel(source), numbers, tuple(np.dtype(v.type.dtype).num for v in operands))
+    kernel = step.kernel(_source(op, fgraph, step, numbers))
+    kernel = kernel._replace(interpreted=functools.partial(interpreted_loop, _interpreted(op, fgraph, numbers)))
+    return LoopKernel(kernel, numbers, tuple(np.dtype(v.type.dtype).num for v in operands))
+
+
+def _interpreted(op, fgraph, numbers):
+    """The loop for the interpreter: the same steps, node by node."""
+    n_in, n_sinks = len(fgraph.inputs), len(numbers) - len(fgraph.inputs)
+    values = {v: k for k, v in enumerate(fgraph.inputs)}
+    nodes, count = [], n_in
+
+    def argument(v):
+        if v in values:
+            return values[v]
+        if v.owner is None:
+            return v.type.dtype, v.data.tobytes()
+        return argument(v.owner.inputs[0])  # a DimShuffle of a number
+
+    for node in fgraph.toposort():
+        if type(node.op) is DimShuffle:
+            continue
+        dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
+        nodes.append((node.op.scalar_op, tuple(map(argument, node.inputs)), *dtypes))
+        for v in node.outputs:
+            values[v] = count
+            count += 1
+    # Where a row is one number, what is computed is one, too.
+    vectors = not all(numbers)
+    kinds = [
+        (MOVES if k < n_in - op.n_others or k >= n_in else 0) | (vectors and number) for k, number in enumerate(numbers)
+    ]
+    return InterpretedLoop(
+        tuple(v.type.dtype for v in fgraph.inputs),
+        tuple(v.type.dtype for v in fgraph.outputs[:n_sinks]),
+        tuple(map(int, kinds)),
+        tuple([k for k in range(n_in) if numbers[k] and (vectors or k >= n_in - op.n_others)]),
+        tuple(nodes),
+        tuple(map(argument, fgraph.outputs[:n_sinks])),
+        argument(fgraph.outputs[-1]) if op.as_while else None,
+    )
 
 
 def _is_possible(v):
@@ -229,7 +269,7 @@ def _source(op, fgraph, step, numbers):
             lines += ["        %s %s;" % (ctype, name) for name, ctype in part.results.items()]
             lines += ["        {", part.text, "        }"]
             if len(step.parts) > 1:
-                lines += ["        TNG_ROUNDED(%s);" % name for name, t in part.results.items() if "float" in t]
+                lines += ["        " + rounded(*result) for result in part.results.items()]
         lines += ["        tng_p%d[0] = %s;" % store for store in stores.items()]
         lines.append("        (void)tng_n;")
         for state, lag in sorted(carried, reverse=True):
@@ -251,6 +291,12 @@ def declare_rows(moving):
         lines.append("const int64_t tng_s%d = tng_place[%d], tng_l%d = tng_place[%d];" % (k, 3 * k, k, 3 * k + 1))
         lines.append("int64_t tng_r%d = tng_place[%d];" % (k, 3 * k + 2))
     return lines
+
+
+def rounded(name, ctype):
+    """The statements that keep the compiler from joining a result, in a C variable, with what reads it."""
+    places = ["TNG_RE(%s)" % name, "TNG_IM(%s)" % name] if "complex" in ctype else [name] if "float" in ctype else []
+    return " ".join(["TNG_ROUNDED(%s);" % place for place in places])
 
 
 def advance_rows(moving):

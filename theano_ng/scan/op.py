@@ -12,8 +12,9 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
 from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
-from theano_ng.gof.compiler import MissingGXX, has_kernel, load_kernels
+from theano_ng.gof.compiler import MissingGXX, has_kernel
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import obtain_kernels
 from theano_ng.gof.op import Op, ops_with_inner_function
 from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.vm import CVM, VM_Linker
@@ -65,7 +66,10 @@ class StepGraph(InnerGraph):
         return self.makers[key]
 
     def _make_maker(self, mode, profile):
-        if not self.arguments["gpua"] and any(rule.name == "gpuarray_opt" for rule in mode.optimizer):
+        moves = any(rule.name == "gpuarray_opt" for rule in mode.optimizer)
+        if self.arguments["gpua"] and not moves:
+            mode = mode.including("gpuarray")
+        elif moves and not self.arguments["gpua"]:
             # Rows would be transferred to a device and back in each step.
             mode = mode.excluding("gpuarray")
         if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
@@ -118,8 +122,8 @@ class StepGraph(InnerGraph):
         maker = self.maker()
         if maker not in self.kernels:
             found = None
-            if config.cxx and not maker.profile and not op.gpua:
-                found = loop_kernel(op, maker.fgraph) or array_kernel(op, maker.fgraph)
+            if not maker.profile and not op.gpua:
+                found = loop_kernel(op, maker.fgraph) or (array_kernel(op, maker.fgraph) if config.cxx else None)
             self.kernels[maker] = found
         return self.kernels[maker]
 
@@ -275,14 +279,14 @@ class Scan(Derivatives, Groups, Op):
         if impl == "py" or self.gpua or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
-        kernel, address = self.inner_graph.kernel(self), 0
+        kernel, loaded = self.inner_graph.kernel(self), None
         if kernel is not None and self.starts_with(kernel):
             try:
-                (address,) = load_kernels((kernel.kernel,))
+                (loaded,) = obtain_kernels((kernel.kernel,))
             except MissingGXX:
                 kernel = None
         maker = self.inner_graph.maker()
-        thunk = LoopThunk(self, maker.linker, inputs, outputs, kernel, address, maker.profile or None)
+        thunk = LoopThunk(self, maker.linker, inputs, outputs, kernel, loaded, maker.profile or None)
         if compute_map is not None:
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from theano_ng.compile.ops import rebroadcast
 from theano_ng.gof.graph import Variable
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import cast
-from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["check_step", "fit_inputs", "integer_scalar"]
@@ -106,7 +106,7 @@ def _fit(op, given, inner, n_leading):
                 "consistent, e.g. using theano.tensor.{patternbroadcast,unbroadcast,addbroadcast}."
                 % (kind, wanted, op.name, given, axis - n_leading, axis)
             )
-    return patternbroadcast(given, pattern)
+    return given if given.broadcastable == pattern else rebroadcast(given, dict(enumerate(pattern)))
 
 
 def check_step(op, inputs=None):

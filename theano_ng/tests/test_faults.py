@@ -12,6 +12,7 @@ import time
 import unittest
 
 import theano_ng as theano
+from theano_ng.configdefaults import default_cxx
 
 TRAINING_STEP = """
 import numpy as np
@@ -94,7 +95,7 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             for flags, path in ((",cxx=", None), ("", folder)):
                 self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder, flags, path)), "")
-            # Nothing of this needs one, and nobody has to be warned; who names one that is not there is told when one is needed.
+            # Nothing of this needs one; who names one that is not there is told so all the same.
             self.assertNotIn("Traceback", self.assert_trains(start(TRAINING_STEP, folder, ",cxx=/no/such/g++")))
 
     def test_directories_of_no_use(self):
@@ -102,8 +103,10 @@ class TestMachines(unittest.TestCase):
             name = os.path.join(folder, "file")
             open(name, "w").close()
             err = self.assert_trains(start(TRAINING_STEP, os.path.join(name, "cache")))
-            self.assertEqual(err.count("UserWarning"), 1, err)
-            self.assertIn("cannot be written", err)
+            # Without a compiler there is nothing that would be missed.
+            self.assertEqual(
+                (err.count("UserWarning"), "cannot be written" in err), (1, True) if default_cxx() else (0, False), err
+            )
             # an entry of every kind damaged
             cache = os.path.join(folder, "cache")
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
@@ -147,6 +150,7 @@ class TestMachines(unittest.TestCase):
                 victim.communicate()
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
 
+    @unittest.skipUnless(default_cxx(), "needs a C++ compiler")
     def test_error_in_the_c_code_of_an_op(self):
         with tempfile.TemporaryDirectory() as folder:
             out, err = start(BROKEN_OP, folder).communicate(timeout=120)

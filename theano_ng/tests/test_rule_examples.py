@@ -178,6 +178,7 @@ def _namespace():
         slinalg,
         nlinalg,
         nnet,
+        nnet.nnet,
         crossentropy,
         blocksparse,
         bn,

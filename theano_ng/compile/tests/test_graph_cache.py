@@ -18,6 +18,7 @@ from theano_ng.compile import graph_cache
 from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode
+from theano_ng.gof.later import later
 from theano_ng.tensor.nnet.corr import CorrMM
 from theano_ng.tensor.signal.pool import Pool
 
@@ -237,10 +238,15 @@ class TestKeys(unittest.TestCase):
             found.path = os.path.join(blocked, "graphs", "entry")
             fgraph, _ = std_fgraph([In(x)], [Out(x + 1)])
             found.save(fgraph)
+            self.assertEqual(str(found.load()), str(fgraph))  # written in a moment
+            later.finish()
             self.assertIsNone(found.load())
             found.path = os.path.join(folder, "graphs", "entry")
             found.save(fgraph)
+            later.finish()
             self.assertEqual(str(found.load()), str(fgraph))
+            with unittest.mock.patch.object(graph_cache, "package_fingerprint", lambda: b"another package      "[:20]):
+                self.assertIsNone(found.load())
             self.assertEqual(os.listdir(os.path.join(folder, "graphs")), ["entry"])
 
 

@@ -61,7 +61,19 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 
 #endif
 
-#define TNG_COMPLEX_ARITHMETIC(C, T, NAME, FABS)                                                    \
+/* x * y + z, rounded once where processors do that: said here, for compilers choose another one of two products when they make vectors of the parts. */
+#ifdef __FP_FAST_FMA
+#define TNG_MUL_ADD(x, y, z) __builtin_fma(x, y, z)
+#else
+#define TNG_MUL_ADD(x, y, z) ((x) * (y) + (z))
+#endif
+#ifdef __FP_FAST_FMAF
+#define TNG_MUL_ADDF(x, y, z) __builtin_fmaf(x, y, z)
+#else
+#define TNG_MUL_ADDF(x, y, z) ((x) * (y) + (z))
+#endif
+
+#define TNG_COMPLEX_ARITHMETIC(C, T, NAME, FABS, MUL_ADD)                                           \
     static inline C tng_make_##NAME(T re, T im)                                                     \
     {                                                                                               \
         C z;                                                                                        \
@@ -71,8 +83,8 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
     }                                                                                               \
     static inline C tng_mul_##NAME(C a, C b)                                                        \
     {                                                                                               \
-        return tng_make_##NAME(TNG_RE(a) * TNG_RE(b) - TNG_IM(a) * TNG_IM(b),                       \
-                               TNG_RE(a) * TNG_IM(b) + TNG_IM(a) * TNG_RE(b));                      \
+        return tng_make_##NAME(MUL_ADD(TNG_RE(a), TNG_RE(b), -(TNG_IM(a) * TNG_IM(b))),             \
+                               MUL_ADD(TNG_RE(a), TNG_IM(b), TNG_IM(a) * TNG_RE(b)));               \
     }                                                                                               \
     /* With the larger part of b as p and the smaller as q; a quotient by zero has infinite parts. */ \
     static inline C tng_div_##NAME(C a, C b)                                                        \
@@ -80,27 +92,28 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
         const T br = TNG_RE(b), bi = TNG_IM(b), ar = TNG_RE(a), ai = TNG_IM(a);                     \
         const int swap = !(FABS(br) >= FABS(bi)), zero = br == 0 && bi == 0;                        \
         const T p = swap ? bi : br, q = swap ? br : bi, x = swap ? ai : ar, y = swap ? ar : ai;     \
-        const T ratio = zero ? 0 : q / p, scale = 1 / (zero ? FABS(br) : p + q * ratio);            \
-        const T re = (zero ? x : x + y * ratio) * scale, im = (zero ? y : y - x * ratio) * scale;   \
+        const T ratio = zero ? 0 : q / p, scale = 1 / (zero ? FABS(br) : MUL_ADD(q, ratio, p));     \
+        const T re = (zero ? x : MUL_ADD(y, ratio, x)) * scale;                                     \
+        const T im = (zero ? y : MUL_ADD(-x, ratio, y)) * scale;                                    \
         return tng_make_##NAME(re, swap ? -im : im);                                                \
     }
 
-TNG_COMPLEX_ARITHMETIC(theano_complex64, npy_float32, complex64, __builtin_fabsf)
-TNG_COMPLEX_ARITHMETIC(theano_complex128, npy_float64, complex128, __builtin_fabs)
+TNG_COMPLEX_ARITHMETIC(theano_complex64, npy_float32, complex64, __builtin_fabsf, TNG_MUL_ADDF)
+TNG_COMPLEX_ARITHMETIC(theano_complex128, npy_float64, complex128, __builtin_fabs, TNG_MUL_ADD)
 
 /* The parts are scaled by a power of two where their squares would overflow or lose digits. */
-#define TNG_COMPLEX_MODULUS(C, T, NAME, FABS, SQRT, INFINITY, HIGH, LOW, DOWN, UP)                  \
+#define TNG_COMPLEX_MODULUS(C, T, NAME, FABS, SQRT, MUL_ADD, INFINITY, HIGH, LOW, DOWN, UP)         \
     static inline T tng_abs_##NAME(C z)                                                             \
     {                                                                                               \
         const T re = FABS(TNG_RE(z)), im = FABS(TNG_IM(z)), larger = re > im ? re : im;           \
         const T scale = larger > HIGH ? DOWN : larger < LOW ? UP : 1;                               \
         const T back = larger > HIGH ? UP : larger < LOW ? DOWN : 1;                                \
-        const T x = re * scale, y = im * scale, value = SQRT(x * x + y * y) * back;                 \
+        const T x = re * scale, y = im * scale, value = SQRT(MUL_ADD(x, x, y * y)) * back;         \
         return (re == INFINITY) | (im == INFINITY) ? INFINITY : value;                              \
     }
 
-TNG_COMPLEX_MODULUS(theano_complex64, npy_float32, complex64, __builtin_fabsf, __builtin_sqrtf, __builtin_inff(), 1e18f, 1e-12f, 0x1p-100f, 0x1p100f)
-TNG_COMPLEX_MODULUS(theano_complex128, npy_float64, complex128, __builtin_fabs, __builtin_sqrt, __builtin_inf(), 1e150, 1e-140, 0x1p-600, 0x1p600)
+TNG_COMPLEX_MODULUS(theano_complex64, npy_float32, complex64, __builtin_fabsf, __builtin_sqrtf, TNG_MUL_ADDF, __builtin_inff(), 1e18f, 1e-12f, 0x1p-100f, 0x1p100f)
+TNG_COMPLEX_MODULUS(theano_complex128, npy_float64, complex128, __builtin_fabs, __builtin_sqrt, TNG_MUL_ADD, __builtin_inf(), 1e150, 1e-140, 0x1p-600, 0x1p600)
 
 #ifdef __cplusplus
 

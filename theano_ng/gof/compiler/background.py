@@ -1,6 +1,6 @@
 """Kernels that are compiled while functions run already, on an interpreter.
 
-`Background.want` starts a process of its own for them (`compile_later`), which ends its work even if this one ends first. A thread waits for what
+`Background.want` has a process of its own started for them (`compile_later`), which ends its work even if this one ends first. A thread waits for what
 it publishes in the cache, and puts the address of each kernel into the first word of the programs that stand in for it; the interpreter
 looks there when it is called. That word is all that changes.
 """
@@ -17,6 +17,7 @@ from theano_ng.gof import _native
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, get_kernel_cache, unit_command, unit_source, units
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, spawn_environment, warn_once
+from theano_ng.gof.later import later
 
 # Whether a process can be started for the compiler: not where this system, or a program that Python is a part of, has no way to.
 AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
@@ -165,9 +166,11 @@ class Background:
             todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.programs}
             for key, (_, program) in kernels.items():
                 self.programs.setdefault(key, set()).add(program)
-            self._queue += [Job(get_kernel_cache(), group) for group in units(todo)]
-            self._start()
-            self._have_watched()
+            for group in units(todo):
+                job = Job(get_kernel_cache(), group)
+                if not self._swap_if_there(job):
+                    self._queue.append(job)
+                    later(self._begin)
 
     def wait(self, timeout=None):
         """Wait until nothing is being compiled, and all that was compiled is in use.
@@ -185,14 +188,26 @@ class Background:
         with self._changed:
             return self._changed.wait_for(lambda: not (self._jobs or self._queue), timeout)
 
+    def _begin(self):
+        """Start compilers, now that the first result is there."""
+        with self._changed:
+            self._start()
+            self._have_watched()
+
     def _start(self):
         """Start what is queued, if there are processors for it."""
         while self._queue and len(self._jobs) < (os.cpu_count() or 1):
-            self._launch(self._queue.pop(0))
+            job = self._queue.pop(0)
+            try:
+                self._launch(job)
+            except Exception as error:
+                self._give_up(job, error)
+
+    def _swap_if_there(self, job):
+        return all([job.cache.address(key) for key in job.kernels]) and self._swap(job)
 
     def _launch(self, job):
-        if all(job.cache.address(key) for key in job.kernels):
-            self._swap(job)
+        if self._swap_if_there(job):
             return
         try:
             try:
@@ -201,6 +216,8 @@ class Background:
                 if job.cache.directory != job.cache.shared:
                     raise
                 job.cache.give_up(error)
+                if later.ending:
+                    return
                 job.start()
         except OSError as error:
             self._give_up(job, error)
@@ -208,10 +225,14 @@ class Background:
         self._jobs.append(job)
 
     def _have_watched(self):
-        if self._jobs and not self._watched:
+        if not self._jobs:
+            self._changed.notify_all()
+        elif not self._watched:
             self._watched = True
-            # threading.Thread would wait until it has begun, which takes longer than starting the compiler where processors are few.
-            _thread.start_new_thread(self._watch, ())
+            try:
+                _thread.start_new_thread(self._watch, ())
+            except RuntimeError:  # the interpreter is about to end
+                self._watched = False
 
     def _watch(self):
         pause = 0.002
@@ -287,7 +308,10 @@ class Background:
         self._watched = False
         for job in self._jobs:
             job.pid, job.started = None, time.monotonic()
-        self._have_watched()
+        with self._changed:
+            self._have_watched()
+        if self._queue:
+            later(self._begin)
 
 
 _background = Background()

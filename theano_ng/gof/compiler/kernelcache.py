@@ -20,6 +20,7 @@ from theano_ng.digests import blake2b
 from theano_ng.gof import progress
 from theano_ng.gof.compiler import trust
 from theano_ng.gof._native import dlopen_symbols
+from theano_ng.gof.later import later
 from theano_ng.gof.compiler.toolchain import (
     KERNEL_FLAGS,
     CompileError,
@@ -219,8 +220,9 @@ class KernelCache:
                 self._build({key: kernel}, toolchain)
 
     def give_up(self, error):
-        """Compile in a private directory from now on."""
-        self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
+        """Compile in a private directory from now on; a warning says why."""
+        if not later.ending:
+            self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(
             ("directory", self.shared),
             "The compile directory %s cannot be written (%s). Compiled code goes to a temporary directory and is lost when the process "

@@ -424,11 +424,18 @@ def require_toolchain():
     toolchain = find_toolchain()
     if toolchain is None:
         compiler_available()
-        raise MissingGXX(
-            "no C++ compiler: config.cxx is %r. Install g++ (or clang++), or name the compiler with THEANO_FLAGS=cxx=/path/to/g++."
-            % (config.cxx,)
-        )
+        raise MissingGXX(missing_compiler())
     return toolchain
+
+
+def missing_compiler():
+    """What an error says where code cannot be compiled, and what to do about it; an empty text when there is a compiler."""
+    if find_toolchain() is not None:
+        return ""
+    return (
+        "no C++ compiler: config.cxx is %r. Install g++ (or clang++), or name the compiler with THEANO_FLAGS=cxx=/path/to/g++."
+        % (config.cxx,)
+    )
 
 
 def shared_library_argument():

@@ -21,6 +21,7 @@ import stat
 
 from theano_ng.configdefaults import config, user_cache_directory
 from theano_ng.gof.compiler.toolchain import _digest, warn_once
+from theano_ng.gof.later import later
 
 CHECKED = hasattr(os, "geteuid")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -284,6 +285,7 @@ def private_directory():
 
         def remove():
             if os.getpid() == owner and not config.nocleanup:  # a forked child ends too
+                later.forget()  # what is written later was to be written here
                 shutil.rmtree(path, ignore_errors=True)
 
         atexit.register(remove)

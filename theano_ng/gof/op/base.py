@@ -6,6 +6,7 @@ import warnings
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports, utils
 from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
+from theano_ng.gof.compiler.toolchain import missing_compiler
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
 from theano_ng.gof.native import make_native_thunk, meets_unknown_halves, native_code_of
 from theano_ng.gof.op.widening import other_dtype
@@ -164,8 +165,9 @@ class PureOp:
         params : object
             Only passed when the Op has params.
         """
-        if has_c_implementation(self) and not config.cxx:
-            hint = "The Op has C code only, and there is no C++ compiler (config.cxx is '')."
+        hint = has_c_implementation(self) and missing_compiler()
+        if hint:
+            hint = "The Op has C code only, and there is " + hint
         else:
             hint = "Did you used Theano flags mode=FAST_COMPILE? You can use optimizer=fast_compile instead."
         raise MethodNotDefined("perform", type(self), self.__class__.__name__, hint)

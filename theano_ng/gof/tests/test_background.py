@@ -126,16 +126,56 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
 
     def test_process_that_ends_early(self):
         """What was asked for is compiled and published although nobody waits for it, and nothing else is left."""
-        self.run_program("f = function(3); f(values); os._exit(0)")
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            names = [n for _, _, files in os.walk(self.folder) for n in files]
-            if any(n.startswith("k") for n in names) and not any(n.startswith(("tmp-", "lock-")) for n in names):
-                break
-            time.sleep(0.05)
-        else:
-            self.fail("left: %s" % names)
-        self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
+        for ending in ("", "time.sleep(0.1); os._exit(0)"):
+            with self.subTest(ending=ending):
+                self.number += 1
+                self.run_program("f = function(3); f(values); " + ending)
+                deadline = time.monotonic() + 60
+                while time.monotonic() < deadline:
+                    names = [n for _, _, files in os.walk(self.folder) for n in files]
+                    left = any(n.startswith(("tmp-", "lock-")) for n in names)
+                    if any(n.startswith("k") for n in names) and not left:
+                        break
+                    time.sleep(0.05)
+                else:
+                    self.fail("left: %s" % names)
+                self.assertEqual(self.run_program("f = function(3); print(interpreted(f))"), ["0"])
+
+    def test_process_that_is_gone_at_once(self):
+        """Compilers are started after the first result: there is nothing to be left by who ends before, without a word."""
+        self.run_program("f = function(3); f(values); assert not background._background._jobs; os._exit(0)")
+        names = [n for _, _, files in os.walk(self.folder) for n in files]
+        self.assertFalse([n for n in names if n.startswith(("k", "u", "tmp-", "lock-"))], names)
+
+    def test_directory_that_cannot_be_written(self):
+        """It is one warning, and nothing is left, whenever the process ends."""
+        path = os.path.join(self.folder, "file")
+        open(path, "w").close()
+        for ending in ("", "time.sleep(0.1)", "assert background.wait_for_kernels(60) and not interpreted(f)"):
+            with self.subTest(ending=ending), tempfile.TemporaryDirectory() as temporary:
+                text = "import tempfile; tempfile.tempdir = %r; f = function(3); f(values); %s" % (temporary, ending)
+                done = self.run_program(text, "tiered=auto,base_compiledir=" + os.path.join(path, "cache"), wait=False)
+                _, err = done.communicate(timeout=120)
+                self.assertEqual((done.returncode, err.count("UserWarning")), (0, 1), err)
+                self.assertRegex(err, "cannot be written")
+                self.assertEqual(os.listdir(temporary), [])
+
+    def test_fork_at_once(self):
+        """Who was to start the compiler may be gone: a child starts it as well, if nobody else has."""
+        out = self.run_program(
+            """
+reader, writer = os.pipe()
+f = function(3)
+if os.fork() == 0:
+    ok = background.wait_for_kernels(60) and not interpreted(f)
+    os.write(writer, b"swapped" if ok else b"not")
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.wait()[1]), os.read(reader, 9).decode())
+sys.stdout.flush()
+os._exit(0)
+"""
+        )
+        self.assertEqual(out, ["0", "swapped"])
 
     @unittest.skipUnless(sys.platform.startswith("linux"), "the compiler is wrapped by a shell script")
     def test_compiler_that_does_not_know_a_flag(self):

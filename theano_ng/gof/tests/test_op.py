@@ -2,8 +2,10 @@
 
 import os
 import pickle
+import re
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 
@@ -161,6 +163,31 @@ class TestSections(unittest.TestCase):
         self.assertEqual(
             other.c_code_cache_version(), self.op("#section support_code\nint d;\n").c_code_cache_version()
         )
+
+    def test_without_a_compiler(self):
+        """An Op that has C code only says what it lacks, and what to do about it."""
+
+        class OnlyC(gof.Op):
+            __props__ = ()
+
+            def make_node(self, x):
+                return gof.Apply(self, [x], [x.type()])
+
+            def c_code(self, node, name, inputs, outputs, sub):
+                return "%s = NULL;" % outputs[0]
+
+        x = T.dvector()
+        files = self.op("#section support_code_apply\nint APPLY_SPECIFIC(run)(void) { return 0; }\n")
+        files.itypes = files.otypes = [T.dvector]
+        for cxx in ("", "/no/such/g++"):
+            with config.change_flags(cxx=cxx), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for y in (OnlyC()(x), files(x)):
+                    with self.assertRaisesRegex(
+                        gof.utils.MethodNotDefined,
+                        "C code only.*no C.. compiler: config.cxx is '%s'.*THEANO_FLAGS=cxx=" % re.escape(cxx),
+                    ):
+                        theano.function([x], y, mode="FAST_RUN")([1.0])
 
     def test_unknown_tag(self):
         with self.assertRaisesRegex(ValueError, "nonsense"):

@@ -32,7 +32,7 @@ _LINES = (
             rest = j;
             %(walk_reduced)s
             value = %(load)s;
-            if (place == length || value > best || (value != value && best == best)) {
+            if (place == length || value > best%(or_nan)s) {
                 best = value;
                 place = j;
             }
@@ -58,7 +58,7 @@ _GROUPS = (
             rest = j;
             %(walk_reduced)s
             value = %(load)s;
-            if (place == length || value > best || (value != value && best == best)) {
+            if (place == length || value > best%(or_nan)s) {
                 best = value;
                 place = j;
             }
@@ -70,8 +70,7 @@ _GROUPS = (
             if (LID_0 < half_of && LID_0 + half_of < LDIM_0 && where[LID_0 + half_of] < length) {
                 value = values[LID_0 + half_of];
                 j = where[LID_0 + half_of];
-                if (place == length || value > best || (value != value && best == best)
-                    || ((value == best || (value != value && best != best)) && j < place)) {
+                if (place == length || value > best%(or_nan)s || ((value == best%(both_nan)s) && j < place)) {
                     best = value;
                     place = j;
                     values[LID_0] = best;
@@ -104,12 +103,15 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
     """
     first, types = text.axes("d", kept, ("x",))
     second, more = text.axes("r", reduced, ("x",))
+    floating = dtype.startswith("float")
     source = (_GROUPS if grouped else _LINES) % dict(
         kept=first,
         reduced=second,
         every=text.EVERY,
         number=text.number(dtype),
         group=GROUP,
+        or_nan=" || (value != value && best == best)" if floating else "",
+        both_nan=" || (value != value && best != best)" if floating else "",
         walk_kept=text.walk("d", kept, {"x": "f"}, True),
         walk_reduced=text.walk("r", reduced, {"x": "g"}, True),
         load=text.load(dtype, "g"),

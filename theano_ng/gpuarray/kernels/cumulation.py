@@ -25,37 +25,31 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 }
 """
 
+# Every thread has a piece of the line: it sums that up, adds up what the threads before it have found, and goes through its piece again.
 _GROUPS = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_ssize z_step,
     ga_ssize x_step%(declared)s)
 {
-    LOCAL_MEM %(number)s part[%(group)d];
+    LOCAL_MEM %(number)s sums[%(group)d];
+    ga_size piece = (length + LDIM_0 - 1) / LDIM_0, first = LID_0 * piece, end = first + piece < length ? first + piece : length;
     for (ga_size i = GID_0; i < n; i += GDIM_0) {
         ga_size rest = i, k;
         GLOBAL_MEM char *t = z + z_at;
         GLOBAL_MEM const char *f = x + x_at;
-        %(number)s before = %(neutral)s;
+        %(number)s sum = %(neutral)s;
         %(walk)s
-        for (ga_size start = 0; start < length; start += LDIM_0) {
-            %(number)s mine = %(neutral)s;
-            k = start + LID_0;
-            if (k < length)
-                mine = (%(number)s)(%(load_k)s);
-            part[LID_0] = mine;
-            local_barrier();
-            for (ga_uint far = 1; far < LDIM_0; far *= 2) {
-                %(number)s other = LID_0 >= far ? part[LID_0 - far] : %(neutral)s;
-                local_barrier();
-                mine = (%(number)s)(other %(op)s mine);
-                part[LID_0] = mine;
-                local_barrier();
-            }
-            if (k < length) {
-                %(store_k)s
-            }
-            before = (%(number)s)(before %(op)s part[LDIM_0 - 1]);
-            local_barrier();
+        for (k = first; k < end; ++k)
+            sum = (%(number)s)(sum %(op)s (%(number)s)(%(load_k)s));
+        sums[LID_0] = sum;
+        local_barrier();
+        sum = %(neutral)s;
+        for (k = 0; k < LID_0; ++k)
+            sum = (%(number)s)(sum %(op)s sums[k]);
+        for (k = first; k < end; ++k) {
+            sum = (%(number)s)(sum %(op)s (%(number)s)(%(load_k)s));
+            %(store_k)s
         }
+        local_barrier();
     }
 }
 """
@@ -88,7 +82,7 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
         load=text.load(dtype_in, "f"),
         store=text.store(dtype, "t", "sum"),
         load_k=text.load(dtype_in, "f + (ga_ssize)k * x_step"),
-        store_k=text.store(dtype, "t + (ga_ssize)k * z_step", "before %s mine" % op),
+        store_k=text.store(dtype, "t + (ga_ssize)k * z_step", "sum"),
     )
     kinds = ("*", SIZE, "*", SIZE, SIZE, SIZE, SSIZE, SSIZE, *types)
     return DeviceKernel(source, kinds, context, flags_of(dtype_in, dtype))

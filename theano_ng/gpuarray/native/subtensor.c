@@ -75,6 +75,9 @@ static int index_basic(unsigned n, const struct entry_words *entry, PyObject **i
         view->stride[view->nd++] = x->strides[axis];
     }
     view->offset = (size_t)offset;
+    for (unsigned i = 0; i < view->nd; ++i)
+        if (view->dim[i] == 0)
+            view->offset = x->offset; /* nothing may have no place */
     return 0;
 }
 

@@ -168,7 +168,7 @@ def op_lifter(OP, cuda_only=False):
     def decorator(maker):
         @local_optimizer(OP)
         def rule(node):
-            found = context_of(node)
+            found = None if any(_on_device(v) for v in node.outputs) else context_of(node)
             if found is None:
                 return False
             (context_name,) = found

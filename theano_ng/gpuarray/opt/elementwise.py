@@ -17,9 +17,9 @@ from theano_ng.gpuarray.opt.databases import lifts, register_opt
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, CAReduceDtype, Prod, Sum
 from theano_ng.tensor.reductions.cumulative import CumOp
-from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
 
 _ERFS = {"Erfinv": gpu_erfinv, "Erfcinv": gpu_erfcinv}
 
@@ -45,7 +45,7 @@ def local_gpua_dimshuffle(op, context_name, inputs, outputs):
     return GpuDimShuffle(op.input_broadcastable, op.new_order)
 
 
-@lifts(CAReduce)
+@lifts(CAReduce, CAReduceDtype, Sum, Prod, All, Any)
 def local_gpua_careduce(op, context_name, inputs, outputs):
     """sum(A, axis=0)  ->  GpuCAReduceCuda{add}{0}(A)"""
     (x,) = inputs
@@ -85,7 +85,13 @@ def local_gpu_elemwise_careduce(node):
 @lifts(MaxAndArgmax)
 def local_gpu_maxandargmax(op, context_name, inputs, outputs):
     """max_and_argmax(A, axis=0)  ->  GpuMaxAndArgmax{(0,)}(A)"""
-    return GpuMaxAndArgmax(op.get_params(None) if op.axis is None else op.axis)
+    return GpuMaxAndArgmax(op.axis)
+
+
+@lifts(Argmax)
+def local_gpua_argmax(op, context_name, inputs, outputs):
+    """argmax(A, axis=0)  ->  GpuMaxAndArgmax{(0,)}(A)[1]"""
+    return [GpuMaxAndArgmax(op.axis)(as_gpuarray_variable(inputs[0], context_name))[1]]
 
 
 @lifts(CumOp)

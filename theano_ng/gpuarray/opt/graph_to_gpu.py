@@ -73,7 +73,9 @@ class GraphToGPU(Optimizer):
 
     def _moved(self, node, inputs):
         """The outputs of the node that replaces one on a device, or None."""
-        if self.group is None or not all(gpu_supported(v) for v in node.outputs if hasattr(v.type, "dtype")):
+        if self.group is None or any(isinstance(v.type, GpuArrayType) for v in node.outputs):
+            return None
+        if not all(gpu_supported(v) for v in node.outputs if hasattr(v.type, "dtype")):
             return None
         if any(isinstance(v.type, GpuArrayType) for v in inputs):
             context_name = infer_context_name(*[v for v in inputs if isinstance(v.type, GpuArrayType)])

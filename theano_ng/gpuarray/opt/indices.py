@@ -51,9 +51,7 @@ def local_gpua_subtensor(op, context_name, inputs, outputs):
         return False
     if _view_of_input(x):
         readers = [c for c, _ in getattr(x.owner.inputs[0], "clients", ())]
-        if readers and all(
-            c != "output" and (isinstance(c.op, Subtensor) or c.op == x.owner.op) for c in readers
-        ):
+        if readers and all(c != "output" and (isinstance(c.op, Subtensor) or c.op == x.owner.op) for c in readers):
             users = [c for c in readers if isinstance(c.op, Subtensor)]
             if len(users) == 1 and all(c != "output" and c is users[0] or c == x.owner for c in readers):
                 return False

@@ -42,7 +42,7 @@ class TestAlloc(WithDevice):
                     np.testing.assert_array_equal(result, right)
         with self.assertRaisesRegex(ValueError, "negative dimensions are not allowed"):
             f(np.ones((2, 3), "float32"), np.ones((1, 3), "float32"), -1)
-        with self.assertRaisesRegex(ValueError, r"could not broadcast input array from shape \(4, 3\) into shape \(1, 2, 3\)"):
+        with self.assertRaisesRegex(ValueError, r"could not broadcast input array from shape \(4, ?3\) into shape \(1, ?2, ?3\)"):
             f(np.ones((4, 3), "float32"), np.ones((1, 3), "float32"), 1)
         with self.assertRaisesRegex(TypeError, "more dimensions"):
             GpuAlloc(self.context)(x, n)

@@ -146,7 +146,7 @@ class TestBasic(unittest.TestCase):
         idx_list, rest = indexed(x, (slice(1, None),))
         for kind in (False, True):
             f = compiled([x, y], [GpuIncSubtensor(idx_list, set_instead_of_inc=kind)(x, y, *rest)])
-            with self.assertRaisesRegex(ValueError, r"could not broadcast input array from shape \(7,\) into shape \(2, 4\)"):
+            with self.assertRaisesRegex(ValueError, r"could not .*broadcast.*\(7,\)"):
                 f(np.zeros((3, 4), "float32"), np.zeros(7, "float32"))
         with self.assertRaisesRegex(ValueError, "a 1-dimensional subtensor with a 2-dimensional value"):
             GpuIncSubtensor(idx_list)(y, x, *rest)
@@ -383,7 +383,7 @@ class TestAdvanced(unittest.TestCase):
             shared[...] = 0
         big = T.TensorType("uint64", (False,))()
         f = compiled([x, big], [GpuAdvancedSubtensor1()(x, big)])
-        with self.assertRaisesRegex(IndexError, "index 18446744073709551615 is out of bounds"):
+        with self.assertRaisesRegex(IndexError, "index out of bounds: index 18446744073709551615 is"):
             f(np.ones((3, 2), "float32"), np.array([2**64 - 1], "uint64"))
         two = [gpu_variable("int64", 1, self.context) for _ in range(2)]
         f = compiled([x, *two], [GpuAdvancedSubtensor()(x, *two)])

@@ -35,10 +35,11 @@ class RandomLoop:
     """
 
     shapes = (), (3,), (2, 3)
+    dtypes = "float64", "float32"
 
     def __init__(self, rng, products):
         self.rng = rng
-        self.dtype = rng.choice(["float64", "float32"])
+        self.dtype = str(rng.choice(self.dtypes))
         self.shape = self.shapes[rng.randint(len(self.shapes))]
         self.n_steps = int(rng.choice([0, 1, 2, 7, 20]))
         n = {name: rng.randint(3) for name in ("seqs", "mit_sot", "sit_sot", "nit_sot", "others")}
@@ -65,7 +66,7 @@ class RandomLoop:
         n_written = sum(map(len, written)) + n["mit_sot"] + n["sit_sot"] + n["nit_sot"]
         outputs = [self.expression() for _ in range(n_written)] + [c + 2 for c in counters]
         if self.as_while:
-            outputs.append(self.expression().sum() > 0.9 * max(1, np.prod(self.shape)))
+            outputs.append(self.expression().real.sum() > 0.9 * max(1, np.prod(self.shape)))
         self.op = Scan(
             inputs,
             outputs,
@@ -95,7 +96,9 @@ class RandomLoop:
         self.arguments += [self.value(self.shape[: v.ndim] if v.ndim else ()) for v in others]
 
     def value(self, shape):
-        return np.asarray(self.rng.uniform(-1, 1, shape), self.dtype)
+        return np.asarray(self.rng.uniform(-1, 1, shape), self.dtype) * (
+            1 + 0.5j if self.dtype.startswith("complex") else 1
+        )
 
     def expression(self):
         """Something bounded, of the shape of rows."""
@@ -155,6 +158,34 @@ class RandomLoop:
         outer = [T.as_tensor_variable(a).type() for a in self.arguments]
         f = theano.function(outer, self.op(*outer, return_list=True), mode=mode, on_unused_input="ignore")
         return f
+
+
+class RandomExact(RandomLoop):
+    """A loop whose operations are correctly rounded, those of complex numbers among them, in rows of one or more blocks."""
+
+    shapes = (), (1,), (3,), (2, 3), (65,), (2500,)
+    dtypes = "float64", "float32", "complex128", "complex64"
+
+    def expression(self):
+        """Something bounded, of the shape of rows."""
+        a, b, c, d = (self.sources[self.rng.randint(len(self.sources))] for _ in range(4))
+        found = exact[self.rng.randint(len(exact))](a, b, c, d)
+        full = T.constant(np.zeros(self.shape, self.dtype))
+        return T.cast(found / (1 + abs(found)) + full, self.dtype)
+
+
+# No selection is added to a product: where compilers make branches of it, they round the product.
+exact = [
+    lambda a, b, c, d: a * b - c * d,
+    lambda a, b, c, d: a * 0.5 + b,
+    lambda a, b, c, d: -a * b + T.sqr(c),
+    lambda a, b, c, d: T.switch(T.gt(a.real, b.real), c, d * 0.25),
+    lambda a, b, c, d: T.switch(T.eq(a, b), c, d),
+    lambda a, b, c, d: a * abs(b) - T.conj(c),
+    lambda a, b, c, d: a / (2 + b) - c * 0.5,
+    lambda a, b, c, d: T.sgn(c - a) * d,
+    lambda a, b, c, d: T.maximum(a, b) - c.real + d.imag,
+]
 
 
 class RandomArrays(RandomLoop):
@@ -227,22 +258,24 @@ matrices = [
 class TestRandomLoops(unittest.TestCase):
     """With what is left of a call in the memory of the next one."""
 
-    def compare(self, seed, products, kind=RandomLoop):
+    def compare(self, seed, products, kind=RandomLoop, interpreted=False):
         loop = kind(np.random.RandomState(seed), products)
         wanted = loop.reference()
         given = [np.array(a) for a in loop.arguments]
-        functions = [loop.function(PYTHON)]
-        with AT_ONCE:
-            functions.append(loop.function("FAST_RUN"))
-        with NO_KERNEL:
-            functions.append(loop.function("FAST_RUN"))
+        functions, tiers = [loop.function(PYTHON)], [{"tiered": "off"}, *[{"cxx": ""}] * interpreted]
+        for flags in tiers:
+            for way in (AT_ONCE, NO_KERNEL):
+                with theano.config.change_flags(**flags), way:
+                    functions.append(loop.function("FAST_RUN"))
         found = [f(*given) for f in functions for _ in range(2)]
-        for values in zip(*found[2:]):
+        # Functions of the C library may differ from those that are interpreted.
+        same = [found[2:]] if kind is RandomExact else [found[2:6], found[6:]]
+        for values in [values for tier in same for values in zip(*tier)]:
             for value in values[1:]:
                 np.testing.assert_array_equal(value, values[0])
         for values in found:
             for value, expected in zip(values, wanted):
-                tolerance = 1e-4 if loop.dtype == "float32" else 1e-12
+                tolerance = 1e-4 if loop.dtype in ("float32", "complex64") else 1e-12
                 np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
                 self.assertEqual(value.dtype, expected.dtype)
         for value, expected in zip(loop.arguments, given):
@@ -253,10 +286,20 @@ class TestRandomLoops(unittest.TestCase):
         kernels = 0
         for seed in range(40):
             with self.subTest(seed=seed):
-                op = self.compare(seed, False).op
+                op = self.compare(seed, False, interpreted=True).op
                 kernels += op.inner_graph.kernel(op) is not None
         if theano.config.cxx:
             self.assertGreater(kernels, 15)
+
+    def test_interpreter(self):
+        """What is interpreted has the bits of the kernel, and is left to it when that has been compiled."""
+        programs = 0
+        for seed in range(2000, 2030):
+            with self.subTest(seed=seed):
+                op = self.compare(seed, False, RandomExact, interpreted=True).op
+                kernel = op.inner_graph.kernel(op)
+                programs += kernel is not None and kernel.layout is None and kernel.kernel.interpreted() is not None
+        self.assertGreater(programs, 8)
 
     def test_arrays(self):
         written = 0

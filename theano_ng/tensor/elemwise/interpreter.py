@@ -1,130 +1,48 @@
-"""Programs for the interpreter of elementwise operations: from a scalar op to the words that native/blocks reads.
+"""Programs for the interpreter of elementwise operations: from scalar ops to the words that native/blocks reads.
 
 The interpreter is a kernel like those that are compiled (`elemwise.kernel`), so the driver in native/elemwise.c does not know which it
 calls. It computes what they compute, in the same order: one instruction after the other, each for a block of elements.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from theano_ng.gof.native import LoadedKernel
-from theano_ng.scalar.op import is_complex, is_discrete
-from theano_ng.scalar.ops_arith import Identity, Second, Switch
-from theano_ng.scalar.ops_complex import Cast
-from theano_ng.scalar.ops_compare import IsInf, IsNan
-from theano_ng.tensor.elemwise.primitives import conversion, library, name_of, operand_dtype
+from theano_ng.tensor.elemwise.chains import READ_ONCE
+from theano_ng.tensor.elemwise.primitives import conversion, library
+from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, contract, renamed, single
 
 # As in native/blocks/rows.c.
-_ELEMENTS, _ONE_VALUE, _ALTERNATE = 0, 1, 2
+_ELEMENTS, _ONE_VALUE, _ALTERNATE, _READ_ONCE = 0, 1, 2, 8
+MOVES = 4  # of operands of loops: a row for each step
+LOOP = "loop"
 
 _CACHE = 24576
 _BLOCKS = (1024, 512, 256, 128)
 _FOLDED_BLOCK = 1024  # TNG_SUM_BLOCK; shorter blocks divide it
 
 
-class Unsupported(Exception):
-    """A scalar op has no instructions."""
+def _write(writer, op, operands, dtypes, outs, fixed, first=0):
+    """Write the steps of an op; returns the values of its outputs.
 
-
-class _Writer:
-    """Values and steps, as they are written down.
-
-    Values are ``(kind, number)`` with kinds "operand", "constant" and "result"; results are numbered as they are computed, and get registers when
-    all is known.
+    Parameters
+    ----------
+    writer : Writer
+    op : ScalarOp
+    operands : list of values
+    dtypes, outs : sequence of str
+    fixed : set of values
+        Operands that are one value for all elements.
+    first : int
+        The first step that is the op's.
     """
-
-    def __init__(self, dtypes):
-        self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
-        self.constants = {}
-        self.steps = []  # name of the instruction, its result, its operands
-
-    def emit(self, name, dtype, *operands):
-        value = ("result", len(self.steps))
-        self.dtypes[value] = dtype
-        self.steps.append((name, value, operands))
-        return value
-
-    def constant(self, dtype, data):
-        """A constant; of float16 the float of the same value."""
-        dtype = "float32" if dtype == "float16" else dtype
-        data = np.asarray(data, dtype=dtype)
-        value = self.constants.setdefault((dtype, data.tobytes()), ("constant", len(self.constants)))
-        self.dtypes[value] = dtype
-        return value
-
-    def convert(self, value, dtype):
-        source = self.dtypes[value]
-        return value if source == dtype else self.emit(conversion(source, dtype), dtype, value)
-
-    def apply(self, op, operands, dtypes, out):
-        """Emit what computes a scalar op.
-
-        Parameters
-        ----------
-        op : ScalarOp
-        operands : list of values
-            Where the dtype of the op is float16 they are float32.
-        dtypes : list of str
-            Those that the op has.
-        out : str
-
-        Returns
-        -------
-        value
-            float32 for float16, rounded.
-        """
-        if any(is_complex(d) for d in (*dtypes, out)):
-            raise Unsupported
-        wide = [self.dtypes[v] for v in operands]
-        target = "float32" if out == "float16" else out
-        computed = op._c_dtype(dtypes, out)
-        computed = "float32" if computed == "float16" else computed
-        kind = type(op)
-        if kind in (Cast, Identity, Second):
-            if out == "float16" and wide[-1] not in ("float32",):
-                raise Unsupported  # rounded once, by way of float64
-            result = self.convert(operands[-1], target)
-        elif kind in (IsNan, IsInf) and is_discrete(wide[0]):
-            result = self.convert(self.constant("bool", False), target)
-        else:
-            dtype = operand_dtype(op, wide, computed)
-            name = dtype and name_of(op, dtype)
-            if name is None or not (name in library().instructions):
-                raise Unsupported
-            result = self._instruction(op, name, dtype, operands, computed, target)
-        if out == "float16" and (kind not in (Identity, Second) or wide[-1] != "float32" or "float16" not in dtypes):
-            result = self.emit("round_to_half", "float32", result)
-        return result
-
-    def _instruction(self, op, name, dtype, operands, computed, target):
-        if isinstance(op, Switch):
-            operands = [self.convert(operands[0], "bool"), *[self.convert(v, dtype) for v in operands[1:]]]
-        else:
-            operands = [self.convert(v, dtype) for v in operands]
-        # What an instruction gives is of its dtype, or bool.
-        given = "bool" if computed == "bool" else dtype
-        if op.nin < 0:
-            result = operands[0]
-            for other in operands[1:]:
-                result = self.emit(name, given, result, other)
-        else:
-            result = self.emit(name, given, *operands)
-        return self.convert(self.convert(result, computed), target)
-
-
-def _write(op, dtypes, outs):
-    """The `_Writer` with the steps of an op, and the values of its outputs."""
-    writer = _Writer(dtypes)
-    operands = [("operand", k) for k in range(len(dtypes))]
-    values = {}
-    for k, (value, dtype) in enumerate(zip(operands, dtypes)):
-        if is_complex(dtype):
-            raise Unsupported
-        values[k] = writer.convert(value, "float32") if dtype == "float16" else value
     program = getattr(op, "_program", None)
     if program is None:
         if len(outs) != 1:
             raise Unsupported
-        return writer, [writer.apply(op, [values[k] for k in range(len(dtypes))], dtypes, outs[0])]
+        return contract(writer, [writer.apply(op, operands, dtypes, outs[0])], first, fixed)
+    values = dict(enumerate(operands))
     types = {slot: type_.dtype for slot, type_ in program.slot_types().items()}
     for slot, (type_, data) in program.constants.items():
         values[slot] = writer.constant(type_.dtype, data)
@@ -132,74 +50,33 @@ def _write(op, dtypes, outs):
         if len(results) != 1:
             raise Unsupported
         values[results[0]] = writer.apply(inner, [values[a] for a in args], [types[a] for a in args], types[results[0]])
-    return writer, [values[o] for o in program.outputs]
+    return contract(writer, [values[o] for o in program.outputs], first, fixed)
 
 
-def _contract(writer, outputs):
-    """Make one step of a product and the sum or difference that it goes into, as compilers do in kernels.
-
-    That is done with a product all of whose uses are sums or differences, with something else, of its dtype; in the order of the products, and in
-    all the uses. So the bits are those of kernels.
-
-    Returns
-    -------
-    list of values
-        The outputs, as they are called now.
-    """
-    uses = {}
-    for k, (_, _, operands) in enumerate(writer.steps):
-        for value in operands:
-            uses.setdefault(value, []).append(k)
-    kept = set(outputs)
-    steps, gone = list(writer.steps), set()
-    for k, (name, value, operands) in enumerate(writer.steps):
-        operation, _, dtype = name.partition("_")
-        if operation not in ("Mul", "Sqr") or dtype not in ("float32", "float64") or value in kept or value not in uses:
-            continue
-        x, y = operands * 2 if operation == "Sqr" else operands
-        sums = {at: steps[at] for at in uses[value]}
-        if len(sums) < len(uses[value]) or any(s[0] not in ("Add_" + dtype, "Sub_" + dtype) for s in sums.values()):
-            continue
-        for at, (_, result, (left, right)) in sums.items():
-            if steps[at][0].startswith("Add"):
-                steps[at] = ("mul_add_" + dtype, result, (x, y, right if left == value else left))
-            elif left == value:
-                steps[at] = ("mul_sub_" + dtype, result, (x, y, right))
-            else:
-                steps[at] = ("sub_mul_" + dtype, result, (x, y, left))
-        gone.add(value)
-    # Results are numbered by their steps.
-    names = {}
-    writer.steps = []
-    for name, value, operands in steps:
-        if value in gone:
-            continue
-        names[value] = ("result", len(writer.steps))
-        writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
-    dtypes = {new: writer.dtypes[old] for old, new in names.items()}
-    writer.dtypes = {**{v: d for v, d in writer.dtypes.items() if v[0] != "result"}, **dtypes}
-    return [names.get(v, v) for v in outputs]
-
-
-def _finish(writer, outputs, targets, nin):
+def _finish(writer, outputs, targets, nin, fixed):
     """Emit what brings results to the outputs' places; steps whose result is an output write there themselves where they may.
 
     An output may lie in the memory of an input: nothing reads inputs after one has been written.
     """
+    outputs = chain(writer, outputs, fixed)
     if len(outputs) > 1:
-        outputs = [_copy(writer, value) if value[0] == "operand" else value for value in outputs]
+        read = dict.fromkeys([v for output in outputs for v in single(output) if v[0] == "operand"])
+        copies = {v: _copy(writer, v) for v in read}
+        outputs = [renamed(value, copies) for value in outputs]
     last_read = max([k for k, step in enumerate(writer.steps) for v in step[2] if v[0] == "operand"], default=-1)
     place, count = {}, len(writer.steps)
     for j, (value, dtype) in enumerate(zip(outputs, targets)):
-        source = writer.dtypes[value]
-        if dtype == "float16" or source != dtype:
+        source = writer.dtype_of(value)
+        if isinstance(value, Parts):
+            place[writer.join(value)] = nin + j
+        elif dtype == "float16" or source != dtype:
             value = writer.emit(conversion(source, dtype), dtype, value)
             place[value] = nin + j
         elif value[0] == "result" and last_read <= value[1] < count and value not in place:
             place[value] = nin + j
         else:
             place[_copy(writer, value)] = nin + j
-    return place
+    return place, outputs
 
 
 def _copy(writer, value):
@@ -207,8 +84,8 @@ def _copy(writer, value):
     return writer.emit("copy_%d" % (8 * np.dtype(dtype).itemsize), dtype, value)
 
 
-def _registers(writer, place):
-    """Give results registers: place (operand number) or register of each.
+def _registers(writer, place, kept):
+    """Give results registers: place (operand number) or register of each. Those in `kept` keep theirs to the end.
 
     Returns
     -------
@@ -220,6 +97,7 @@ def _registers(writer, place):
     for k, (_, _, operands) in enumerate(writer.steps):
         for value in operands:
             last[value] = k
+    last.update(dict.fromkeys(kept, len(writer.steps)))
     registers, free, count = {}, [], 0
     for k, (_, value, operands) in enumerate(writer.steps):
         done = [v for v in dict.fromkeys(operands) if v in registers and last[v] == k]
@@ -269,21 +147,141 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
     return _kept[key] and _kept[key][0]
 
 
+class InterpretedLoop(NamedTuple):
+    """A loop whose steps are elementwise (scan/kernel.py). Values of a step have numbers: inner inputs, then the results of the nodes.
+
+    Attributes
+    ----------
+    dtypes : tuple of str
+        Of the inner inputs.
+    dtypes_of_outputs : tuple of str
+    kinds : tuple of int
+        For each inner input and output, whether it has a row for each step (`MOVES`), and whether that is one value for all elements (1).
+    fixed : tuple of int
+        The inner inputs of which compilers compute products before the loop over elements, or where these are numbers, over steps.
+    nodes : tuple
+        ``(scalar op, arguments, dtypes of arguments, dtypes of results)``; arguments are numbers of values, or constants: dtypes and bytes.
+    outputs : tuple of int
+        Which values are written to rows.
+    until : int or None
+        The one that ends the loop where it is true.
+    """
+
+    dtypes: tuple
+    dtypes_of_outputs: tuple
+    kinds: tuple
+    fixed: tuple
+    nodes: tuple
+    outputs: tuple
+    until: object
+
+
 def _assemble(op, dtypes, outs, classes, divisors, summed):
-    instructions, kernels = library().instructions, library().kernels
-    writer, outputs = _write(op, dtypes, outs)
-    nin = len(dtypes)
+    """The program of an op; of operands that are one value or not, as broadcasting has it, a program for each case."""
+    alternates = [k for k, kind in enumerate(classes) if kind == _ALTERNATE]
+    other = None
+    if alternates:
+        fixed = [_ONE_VALUE if kind == _ALTERNATE else kind for kind in classes]
+        other = _assemble(op, dtypes, outs, fixed, divisors, summed)
+        classes = [_ELEMENTS if kind == _ALTERNATE else kind for kind in classes]
+    writer = Writer([*dtypes, *outs])
+    fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _ONE_VALUE}
+    outputs = _write(writer, op, [writer.operand(k) for k in range(len(dtypes))], dtypes, outs, fixed)
     if summed is not None:
-        if outs[0] == "float16":
+        if outs[0] == "float16" or isinstance(outputs[0], Parts):
             raise Unsupported
         outs = [summed]
-    outputs = _contract(writer, outputs)
-    place = _finish(writer, outputs, outs, nin)
-    registers, count = _registers(writer, place)
+    place, _ = _finish(writer, outputs, outs, len(dtypes), fixed)
+    kinds = [*classes, *[_ELEMENTS] * len(outs)]
+    look = [len(divisors), *divisors]
+    program = _program(
+        summed or "", writer, place, [*dtypes, *outs], kinds, len(outs), look, (alternates or [-1])[0], other
+    )
+    return (*program, other)
+
+
+def interpreted_loop(loop, alone=False):
+    """Return the interpreter and a program for it in place of the compiled kernel of a loop.
+
+    Parameters
+    ----------
+    loop : InterpretedLoop
+    alone : bool
+        As of `interpreted`.
+
+    Returns
+    -------
+    LoadedKernel or None
+    """
+    key = (loop, alone)
+    if key not in _kept:
+        try:
+            _kept[key] = _assemble_loop(loop)
+        except Unsupported:
+            _kept[key] = None
+    return _kept[key] and _kept[key][0]
+
+
+def _assemble_loop(loop):
+    nin, outs = len(loop.dtypes), loop.dtypes_of_outputs
+    writer = Writer([*loop.dtypes, *outs])
+    values = [writer.operand(k) for k in range(nin)]
+
+    fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _ONE_VALUE}
+    still = {("operand", k) for k in loop.fixed}
+
+    def value(argument):
+        if isinstance(argument, int):
+            return values[argument]
+        dtype, data = argument
+        return writer.constant(dtype, np.frombuffer(data, dtype)[0])
+
+    for op, arguments, dtypes, results in loop.nodes:
+        values += _write(writer, op, [value(a) for a in arguments], dtypes, results, still, len(writer.steps))
+    until = [] if loop.until is None else [writer.convert(values[loop.until], "bool")]
+    outputs = [values[k] for k in loop.outputs]
+    place, outputs = _finish(writer, [*outputs, *until], outs, nin, fixed)
+    return _program("loop", writer, place, [*loop.dtypes, *outs], loop.kinds, len(outs), outputs[len(outs) :])
+
+
+def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternate=-1, other=None):
+    """The words of a program.
+
+    Parameters
+    ----------
+    kernel : str
+        Which one reads it.
+    writer : Writer
+    place : dict
+        Value -> operand that it is written to.
+    dtypes : list of str
+        Of the operands.
+    kinds : sequence of int
+        How each operand is read.
+    n_outputs : int
+    divisors : list
+        The last table; of loops the value that ends it, if there is one.
+    alternate : int
+        An input that may be one value; -1: none.
+    other : tuple, optional
+        The program for when it is.
+    """
+    instructions = library().instructions
+    nop, n_constants = len(dtypes), len(writer.constants)
+    items = [np.dtype(d).itemsize for d in dtypes]
+    registers, count = _registers(writer, place, divisors if kernel == LOOP else ())
     item = max([np.dtype(writer.dtypes[value]).itemsize for value in registers], default=1)
-    nop, n_constants = nin + len(outs), len(writer.constants)
-    live = count * item + sum(np.dtype(d).itemsize for d in (*dtypes, *outs)) + sum(8 for _ in writer.constants)
-    block = next((b for b in _BLOCKS if b * live <= _CACHE), _BLOCKS[-1])
+    read = {v for name, _, operands in writer.steps for k, v in enumerate(operands) if k not in READ_ONCE.get(name, ())}
+    kinds = [
+        _READ_ONCE | kind & MOVES if kind & _ONE_VALUE and ("operand", k) not in read else kind
+        for k, kind in enumerate(kinds)
+    ]
+    in_use = (
+        count * item
+        + 8 * sum(v[0] == "constant" for v in read)
+        + sum(n for n, kind in zip(items, kinds) if not kind & _READ_ONCE)
+    )
+    block = next((b for b in _BLOCKS if b * in_use <= _CACHE), _BLOCKS[-1])
 
     def number(value):
         if value in place:
@@ -291,27 +289,36 @@ def _assemble(op, dtypes, outs, classes, divisors, summed):
         kind, k = value
         return k if kind == "operand" else nop + k if kind == "constant" else nop + n_constants + registers[value]
 
-    steps = []
+    steps, zeros = [], nop + n_constants + count
     for name, value, operands in writer.steps:
-        steps.append([instructions[name], number(value), *[number(v) for v in operands], *[0] * (3 - len(operands))])
+        steps.append(
+            [
+                instructions[name],
+                number(value),
+                *[number(v) for v in operands],
+                *[0] * (3 - len(operands)),
+                *[zeros] * (len(operands) < 4),
+            ]
+        )
     blocks = []
     for dtype, data in writer.constants:
         blocks.append(_aligned(np.frombuffer(data, dtype=dtype), block))
-    alternates = [k for k, kind in enumerate(classes) if kind == _ALTERNATE]
-    head = [0, block, nin, len(outs), n_constants, count, item, len(steps), alternates[0] if alternates else -1]
+    repeated = sum(n for n, kind in zip(items, kinds) if kind & _ONE_VALUE)
+    head = [0, block, nop - n_outputs, n_outputs, n_constants, count, item, repeated, len(steps)]
+    head += [alternate, other[0].program if other else 0]
     tables = [
         [word for step in steps for word in step],
-        [np.dtype(d).itemsize for d in (*dtypes, *outs)],
-        list(classes),
+        items,
+        kinds,
         [b.ctypes.data for b in blocks],
-        [len(divisors), *divisors],
+        ([number(v) for v in divisors] or [-1]) if kernel == LOOP else divisors,
     ]
     at = len(head) + len(tables)
     for table in tables:
         head.append(at)
         at += len(table)
     words = np.array([word for table in (head, *tables) for word in table], dtype=np.int64)
-    return LoadedKernel(kernels[summed or ""], words.ctypes.data), words, blocks
+    return LoadedKernel(library().kernels[kernel], words.ctypes.data), words, blocks
 
 
 def _aligned(value, length):

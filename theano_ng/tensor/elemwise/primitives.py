@@ -8,19 +8,32 @@ import functools
 import importlib
 import os
 
+from theano_ng.gof._native import processor_level
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import basic, basic_scipy
-from theano_ng.scalar.ops_arith import RealDivision, Switch, TrueDiv
+from theano_ng.scalar.ops_arith import Pow, RealDivision, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
-from theano_ng.scalar.op import is_discrete
+from theano_ng.scalar.op import UnaryMath, is_discrete
+from theano_ng.tensor.elemwise import chains
 from theano_ng.scalar.types import c_type, discrete_dtypes, get_scalar_type, upcast
 
 ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "blocks", "rows.h")
 DTYPES = (*discrete_dtypes, "float32", "float64")
+PARTS = {"complex64": "float32", "complex128": "float64"}
 
 # A product and the sum or difference that it goes into: one rounding on processors that have an instruction for it, as in compiled kernels.
 CONTRACTED = {"mul_add": "x0 * x1 + x2", "mul_sub": "x0 * x1 - x2", "sub_mul": "x2 - x0 * x1"}
+
+# Of complex numbers, which programs hold as two floats (`interpreter.Parts`): what takes them apart and puts them together, and what is no
+# arithmetic of parts. Other ops of complex numbers are instructions on numbers that have been put together.
+_OF_COMPLEX = {
+    "Real": ("ROW1", "{part}, {number}", "z = TNG_RE(x0);"),
+    "Imag": ("ROW1", "{part}, {number}", "z = TNG_IM(x0);"),
+    "Complex": ("ROW2", "{number}, {part}, {part}", "TNG_RE(z) = x0; TNG_IM(z) = x1;"),
+    "Abs": ("ROW2", "{part}, {part}, {part}", "z = tng_abs_{dtype}(tng_make_{dtype}(x0, x1));"),
+}
+_COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
 _registered = {}  # class of scalar ops -> an instance
 
@@ -88,7 +101,7 @@ def rows():
     """
     includes, lines = {}, []
     for op in sorted(_registered.values(), key=lambda op: type(op).__name__):
-        for dtype in DTYPES:
+        for dtype in (*DTYPES, *(PARTS if isinstance(op, _COMPLEX_OPS) else ())):
             row = _row(op, dtype)
             if row is not None:
                 lines.append(row)
@@ -108,9 +121,14 @@ def rows():
         lines.append(
             "ROW1(%s, %s, %s, z = %s;)" % (conversion(source, target), c_type(target), c_type(source), expression)
         )
+    for dtype, part in PARTS.items():
+        for name, (row, types, text) in _OF_COMPLEX.items():
+            names = dict(dtype=dtype, number=c_type(dtype), part=c_type(part))
+            lines.append("%s(%s_%s, %s, %s)" % (row, name, dtype, types.format(**names), text.format(**names)))
     for dtype in ("float32", "float64"):
         for name, expression in CONTRACTED.items():
             lines.append("ROW3(%s_%s%s, z = %s;)" % (name, dtype, (", " + c_type(dtype)) * 4, expression))
+    lines += chains.rows({dtype: c_type(dtype) for dtype in ("float32", "float64")})
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
     head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]
     head += ["#ifdef ROW_HEADERS"]
@@ -160,11 +178,10 @@ def _body(op, dtypes, out):
 @functools.cache
 def library():
     """The module of instructions for this processor: the widest vectors that it has."""
-    package = "theano_ng.tensor.native."
-    base = importlib.import_module(package + "blocks_v1")
-    for level in range(base.level, 1, -1):
+    name = "theano_ng.tensor.native.blocks_v%d"
+    for level in range(processor_level(), 1, -1):
         try:
-            return importlib.import_module("%sblocks_v%d" % (package, level))
+            return importlib.import_module(name % level)
         except ImportError:
             continue
-    return base
+    return importlib.import_module(name % 1)

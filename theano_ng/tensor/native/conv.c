@@ -1,5 +1,5 @@
-/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums are in conv_engine.h
- * and conv_unshared.h, what runs in registers in conv_kernels.h. Two dimensions are three of which the first has length one. */
+/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums are in conv_engine.h,
+ * conv_weights.h and conv_unshared.h, what runs in registers in conv_kernels.h. Two dimensions are three of which the first has length one. */
 #include "native.h"
 #include "threads.h"
 #include <stdio.h>
@@ -105,7 +105,7 @@ struct tile {
 };
 
 struct tiling {
-    int64_t n_tiles, n_pieces;
+    int64_t n_tiles, n_pieces, blocks;
     struct tile *tiles;
     struct piece *pieces;
 };
@@ -424,6 +424,8 @@ static void tabulate(const struct geometry *g, const struct frame *frame, const 
         for (int64_t t = 0; t < n; ++t)
             off[channel * n + t] = off[t] + channel * frame->channel;
 }
+
+static const int64_t first_tap[] = {0};
 
 /* ---- Instruction sets ---- */
 

@@ -5,22 +5,27 @@
  * moved. An image is copied into a frame, with its padding, and so that pixels a stride apart are neighbours (struct frame). There every
  * tap is an offset, and the outputs of a line lie side by side. The micro-kernel multiplies packed weights with lines of the frame
  * (`shifted`), or with a block of it that was packed for the tile, which costs a little for each tile, and saves the columns between the lines.
+ * Where filters fill registers, they lie along these (`across`): every pixel is read where it is, none is computed in vain, and sums are transposed
+ * at the end.
  *
- * The gradient with respect to the weights reads the frame too: a tile is channels and taps by filters, summed over pixels.
+ * Where most of what taps meet is padding, as in the gradient of a small image, each pixel is multiplied with the weights of all filters and taps
+ * instead, as if these were filters of one tap, and the products are added where they belong (`scattered`).
  */
 
 /* A block of packed weights, and how many tiles go through it before the next one: both stay in the second cache. */
 #define FILTERS_AT_ONCE 256
 #define SUMMED_AT_ONCE 192
 #define TILES_AT_ONCE 6
+/* The same where filters lie along registers: sums of a register or three of filters, of so many tiles. */
+#define TILES_ACROSS 10
 /* Bytes of frames of images that go together. */
 #define BATCH_BYTES (1 << 21)
 /* What copying a register for a tile costs, in products of registers. */
 #define PACKING 4.0
-/* Pixels that the gradient of the weights goes through before the next taps: as many blocks of lines as have room. */
-#define PIXELS_AT_ONCE 128
-#define PIXELS_ROOM 384
-#define BLOCKS_AT_ONCE 32
+/* What transposing a register of sums costs, in the same. */
+#define TRANSPOSING 16.0
+/* What adding a register of products to outputs costs, in the same. */
+#define ADDING 12.0
 
 /* One grid of outputs: all of them, or those of one phase of the stride of a gradient. */
 struct TYPED(pass) {
@@ -29,9 +34,11 @@ struct TYPED(pass) {
     int64_t taps, summed;     /* of the kernel; channels times taps */
     npy_intp *off;            /* [summed] where the first output finds its pixel */
     const int64_t *weight;    /* [taps] where the tap lies in the kernel */
-    REAL *packed;             /* [group][filters of a panel][summed] */
-    int shifted;
+    REAL *packed;             /* [group][filters of a panel][summed]; NULL: each block of weights is packed where it is used */
+    int shifted, across;
     int64_t linear;           /* pixels of the frame from the first output to the last */
+    const struct TYPED(pass) *pair;     /* the outputs beside those of this one, which are computed with it */
+    int64_t chunks;           /* of filters that are computed one after the other */
     struct tiling whole, rest;      /* of as many images as go together, and of those that remain */
 };
 
@@ -43,6 +50,17 @@ struct TYPED(job) {
     const REAL *from;
     REAL *to;
     int64_t from_channel, to_filter, step[3];       /* elements of an image of `from` and of `to`; between outputs */
+    const REAL *weights;
+    int64_t all_weights, by_group, by_filter, by_channel, taps;     /* elements of all; from one to the next; of the kernel */
+    const npy_intp *consecutive;                    /* where lines of a packed block begin */
+    REAL *frames, *work;                            /* of the first thread */
+    npy_intp *at;                                   /* [threads][pixels of a block of tiles] */
+    int64_t frame_size, work_size;                  /* of a thread */
+    int64_t to_group;                               /* elements of `to` of a group */
+    /* Scattered: filters are filters times taps; pixel p meets output scale p + shift + dilation t with tap t, if it is one of `length`. */
+    int scattered;
+    int64_t scale[3], shift[3], dilation[3], kernel[3], length[3];
+    const int64_t *weight;                          /* [taps] where the tap lies in the kernel */
     int64_t n_passes;
     struct TYPED(pass) *passes;
 };
@@ -60,45 +78,135 @@ static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q
 static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct frame *frame, const REAL *from, REAL *to)
 {
     const int64_t *len = frame->length, *q = frame->pitch, *step = frame->stride, *start = frame->start;
-    int64_t slice = q[1] * q[2];
+    int64_t slice = q[1] * q[2], size = q[0] * slice;
+    /* Both phases of a stride of two at once. */
+    int64_t two = step[2] == 2 && frame->phases[2] == 2 && frame->phase[2][1] == frame->phase[2][0] + 1, together = two ? 2 : 1;
     for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
         for (int64_t s1 = 0; s1 < frame->phases[1]; ++s1)
-            for (int64_t s2 = 0; s2 < frame->phases[2]; ++s2) {
+            for (int64_t s2 = 0; s2 < frame->phases[2]; s2 += together, to += together * size) {
                 int64_t x0 = start[0] + frame->phase[0][s0], x1 = start[1] + frame->phase[1][s1], x2 = start[2] + frame->phase[2][s2];
                 int64_t first0, end0, first1, end1, first2, end2;
                 TYPED(inside)(x0, step[0], len[0], q[0], &first0, &end0);
                 TYPED(inside)(x1, step[1], len[1], q[1], &first1, &end1);
                 TYPED(inside)(x2, step[2], len[2], q[2], &first2, &end2);
-                memset(to, 0, first0 * slice * sizeof(REAL));
-                for (int64_t p0 = first0; p0 < end0; ++p0) {
-                    REAL *line = to + p0 * slice;
-                    memset(line, 0, first1 * q[2] * sizeof(REAL));
-                    if (first1 < end1 && first2 < end2)
-                        kernels->fill(end1 - first1, q[2], first2, end2, line + first1 * q[2],
-                                      from + ((x0 + p0 * step[0]) * len[1] + x1 + first1 * step[1]) * len[2] + x2 + first2 * step[2],
-                                      step[1] * len[2], step[2]);
-                    else
-                        memset(line + first1 * q[2], 0, (end1 - first1) * q[2] * sizeof(REAL));
-                    memset(line + end1 * q[2], 0, (q[1] - end1) * q[2] * sizeof(REAL));
+                int filled = first1 < end1 && (two ? x2 < len[2] && x2 + 2 * q[2] > 0 : first2 < end2);
+                if (!filled)
+                    end1 = first1;
+                for (REAL *phase = to; phase < to + together * size; phase += size) {
+                    memset(phase, 0, first0 * slice * sizeof(REAL));
+                    for (int64_t p0 = first0; p0 < end0; ++p0) {
+                        memset(phase + p0 * slice, 0, first1 * q[2] * sizeof(REAL));
+                        memset(phase + p0 * slice + end1 * q[2], 0, (q[1] - end1) * q[2] * sizeof(REAL));
+                    }
+                    memset(phase + end0 * slice, 0, (q[0] - end0) * slice * sizeof(REAL));
                 }
-                memset(to + end0 * slice, 0, (q[0] - end0) * slice * sizeof(REAL));
-                to += q[0] * slice;
+                for (int64_t p0 = first0; filled && p0 < end0; ++p0) {
+                    REAL *line = to + p0 * slice + first1 * q[2];
+                    const REAL *pixels = from + ((x0 + p0 * step[0]) * len[1] + x1 + first1 * step[1]) * len[2];
+                    if (two)
+                        kernels->fill_two(end1 - first1, q[2], size, x2, len[2], line, pixels, step[1] * len[2]);
+                    else
+                        kernels->fill(end1 - first1, q[2], first2, end2, line, pixels + x2 + first2 * step[2], step[1] * len[2], step[2]);
+                }
             }
 }
 
-/* Weights of a group in the order in which the micro-kernel reads them. */
-static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const REAL *weights, int64_t by_filter,
-                                int64_t by_channel, REAL *to)
+/* Weights of so many filters of a group, in the order in which `tile` reads them. */
+static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, int64_t f, int64_t count)
 {
-    int rows = job->kernels->rows;
-    for (int64_t f = 0; f < job->filters; f += rows) {
-        int64_t count = job->filters - f < rows ? job->filters - f : rows;
-        for (int64_t c = 0; c < job->channels; ++c, to += count * pass->taps)
-            for (int64_t i = 0; i < count; ++i) {
-                const REAL *w = weights + (f + i) * by_filter + c * by_channel;
-                for (int64_t t = 0; t < pass->taps; ++t)
-                    to[t * count + i] = w[pass->weight[t]];
+    REAL *to = pass->packed + (group * job->filters + f) * pass->summed;
+    for (int64_t c = 0; c < job->channels; ++c, to += count * pass->taps)
+        for (int64_t i = 0; i < count; ++i) {
+            int64_t filter = (f + i) * job->by_filter;
+            if (job->scattered)
+                filter = (f + i) / job->taps * job->by_filter + job->weight[(f + i) % job->taps];
+            const REAL *w = job->weights + group * job->by_group + filter + c * job->by_channel;
+            for (int64_t t = 0; t < pass->taps; ++t)
+                to[t * count + i] = w[pass->weight[t]];
+        }
+}
+
+/* Filters that lie along so many registers. */
+struct TYPED(across) {
+    int64_t first, wide;
+};
+
+static int64_t TYPED(registers)(const struct TYPED(job) *job)
+{
+    return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes;
+}
+
+/* Registers of filters in chunks of three at most, of about equal size. */
+static struct TYPED(across) TYPED(chunk_across)(const struct TYPED(job) *job, int64_t number)
+{
+    int64_t registers = TYPED(registers)(job), chunks = (registers + 2) / 3, first = number * registers / chunks;
+    return (struct TYPED(across)){first * job->kernels->lanes, (number + 1) * registers / chunks - first};
+}
+
+/* Weights of a chunk of filters in the order in which `across` reads them, for n channels and taps from k0 on. `room` is for a kernel of one
+ * register of filters. */
+static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, struct TYPED(across) chunk, int64_t k0,
+                               int64_t n, REAL *to, REAL *room)
+{
+    int64_t lanes = job->kernels->lanes, width = chunk.wide * lanes, plain = pass->taps == job->taps && job->by_channel == job->taps;
+    for (int64_t t = 0; t < pass->taps; ++t)
+        plain &= pass->weight[t] == t;
+    for (int64_t j = 0; j < chunk.wide; ++j, to += lanes) {
+        int64_t f = chunk.first + j * lanes, rows = job->filters - f < lanes ? job->filters - f : lanes;
+        int64_t start = group * job->by_group + f * job->by_filter;
+        if (plain) {
+            job->kernels->transpose(rows, n, job->weights + start + k0, job->by_filter, job->all_weights - start - k0, to, width);
+            continue;
+        }
+        for (int64_t k = k0; k < k0 + n;) {
+            int64_t c = k / pass->taps, t = k % pass->taps, end = k0 + n < (c + 1) * pass->taps ? k0 + n - c * pass->taps : pass->taps;
+            int64_t from = start + c * job->by_channel;
+            if (job->by_filter == 1) {      /* filters lie side by side already */
+                memcpy(to + (k - k0) * width, job->weights + from, rows * sizeof(REAL));
+                memset(to + (k - k0) * width + rows, 0, (lanes - rows) * sizeof(REAL));
+                ++k;
+                continue;
             }
+            job->kernels->transpose(rows, job->taps, job->weights + from, job->by_filter, job->all_weights - from, room, lanes);
+            for (; t < end; ++t, ++k)
+                memcpy(to + (k - k0) * width, room + pass->weight[t] * lanes, lanes * sizeof(REAL));
+        }
+    }
+}
+
+/* Filters that tiles go through at once: where products are scattered, those of a kernel's taps together. */
+static int64_t TYPED(filters_at_once)(const struct TYPED(job) *job)
+{
+    if (!job->scattered)
+        return FILTERS_AT_ONCE;
+    int64_t even = job->kernels->rows * job->taps;
+    return FILTERS_AT_ONCE >= even ? FILTERS_AT_ONCE / even * even : FILTERS_AT_ONCE / job->taps * job->taps;
+}
+
+static int64_t TYPED(count_chunks)(const struct TYPED(job) *job, const struct TYPED(pass) *pass)
+{
+    int64_t at_once = TYPED(filters_at_once)(job);
+    return pass->across ? (TYPED(registers)(job) + 2) / 3 : (job->filters + at_once - 1) / at_once;
+}
+
+/* All weights of a pass. */
+static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int threads)
+{
+    int64_t rows = job->kernels->rows, lanes = job->kernels->lanes, at_once = TYPED(filters_at_once)(job);
+    int64_t chunks = pass->chunks, panels = pass->across ? 1 : ((chunks > 1 ? at_once : job->filters) + rows - 1) / rows;
+#pragma omp parallel for num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < job->groups * chunks * panels; ++i) {
+        int64_t group = i / (chunks * panels), number = i / panels % chunks, f = number * at_once + i % panels * rows, end = (number + 1) * at_once;
+        if (pass->across) {
+            struct TYPED(across) chunk = TYPED(chunk_across)(job, number);
+            TYPED(pack_across)(job, pass, group, chunk, 0, pass->summed,
+                               pass->packed + (group * TYPED(registers)(job) * lanes + chunk.first) * pass->summed,
+                               job->work + thread_number() * job->work_size);
+            continue;
+        }
+        end = end < job->filters ? end : job->filters;
+        if (f < end)
+            TYPED(pack_weights)(job, pass, group, f, end - f < rows ? end - f : rows);
     }
 }
 
@@ -108,7 +216,7 @@ static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(p
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
     int64_t width = pass->shifted ? q[2] : grid[2], height = pass->shifted ? q[1] : grid[1];
-    int64_t from_image = job->groups * job->channels * job->from_channel, to_image = job->groups * job->filters * job->to_filter;
+    int64_t from_image = job->groups * job->channels * job->from_channel, to_image = job->groups * job->to_group;
     if (!job->frame.borrowed)
         from_image = job->channels * job->frame.channel;
     for (int64_t at = begin; at < end;) {
@@ -127,7 +235,7 @@ static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(p
     }
 }
 
-/* Cuts the outputs of some images into tiles. -1 with MemoryError. */
+/* Cuts the outputs of some images into tiles, and these into blocks of about equal size. -1 with MemoryError. */
 static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t images, struct tiling *tiling, struct arena *arena)
 {
     int64_t lanes = job->kernels->lanes, columns = 3 * lanes, lines = pass->grid[0] * pass->grid[1] * images;
@@ -147,6 +255,8 @@ static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *p
             tile->exact = pass->shifted ? begin + tile->wide * lanes > pass->linear : begin + count > all - 2 * lanes;
         tile->pack = !pass->shifted || tile->exact;
     }
+    int64_t most = pass->across ? TILES_ACROSS : TILES_AT_ONCE;
+    tiling->blocks = (tiling->n_tiles + most - 1) / most;
     return 0;
 }
 
@@ -177,7 +287,7 @@ static struct TYPED(unit) TYPED(unit_of)(const struct TYPED(job) *job, int64_t n
 {
     int64_t group = number % job->groups, first = number / job->groups * job->images, channel = first * job->groups + group;
     return (struct TYPED(unit)){group, job->units - first < job->images ? job->units - first : job->images,
-                                job->from + channel * job->channels * job->from_channel, job->to + channel * job->filters * job->to_filter};
+                                job->from + channel * job->channels * job->from_channel, job->to + channel * job->to_group};
 }
 
 static const struct tiling *TYPED(tiling_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t pass)
@@ -192,65 +302,184 @@ static void TYPED(fill_channel)(const struct TYPED(job) *job, const struct TYPED
     TYPED(fill_frame)(job->kernels, &job->frame, unit->from + channel * job->from_channel, frames + c * job->frame.channel);
 }
 
-/* The tiles from `begin` on, TILES_AT_ONCE at most, of all filters of a group. */
-static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t begin, const REAL *frames, REAL *work,
-                             const npy_intp *consecutive)
+/* Adds the products of a tile and some filters and taps, which begin with a filter, to the outputs of these. */
+static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile *tile, int64_t filters, const REAL *sums, REAL *to)
+{
+    const int64_t *length = job->length, *q = job->frame.pitch, *kernel = job->kernel;
+    int64_t from_image = job->groups * job->channels * job->from_channel, columns = 3 * job->kernels->lanes;
+    for (int p = 0; p < tile->n_pieces; ++p) {
+        const struct piece *piece = &tile->pieces[p];
+        int64_t pixel = piece->from % from_image, image = piece->from / from_image;
+        int64_t at[3] = {pixel / (q[1] * q[2]), pixel / q[2] % q[1], pixel % q[2]}, first[3];
+        for (int i = 0; i < 3; ++i)
+            first[i] = at[i] * job->scale[i] + job->shift[i];
+        for (int64_t t = 0; t < job->taps; ++t) {
+            int64_t x0 = first[0] + t / (kernel[1] * kernel[2]) * job->dilation[0], x1 = first[1] + t / kernel[2] % kernel[1] * job->dilation[1];
+            int64_t x2 = first[2] + t % kernel[2] * job->dilation[2], begin, end;
+            TYPED(inside)(x2, job->scale[2], length[2], piece->n, &begin, &end);
+            if (x0 >= 0 && x0 < length[0] && x1 >= 0 && x1 < length[1] && begin < end)
+                job->kernels->add(filters, end - begin, sums + t * columns + piece->column + begin, job->taps * columns,
+                                  to + image * job->groups * job->to_group + (x0 * length[1] + x1) * length[2] + x2 + begin * job->scale[2],
+                                  job->to_filter, job->scale[2]);
+        }
+    }
+}
+
+/* The sums of some tiles for the filters f0 ... f1 - 1 of a group. */
+static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, const struct TYPED(pass) *pass, const struct tile *tiles,
+                             int64_t n_tiles, int64_t f0, int64_t f1, const REAL *frames, REAL *sums, REAL *block)
+{
+    const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
+    const struct TYPED(kernels) *kernels = job->kernels;
+    int64_t columns = 3 * kernels->lanes, k = 0;
+    do {
+        int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
+        for (int t = 0; t < n_tiles; ++t) {
+            const struct tile *tile = &tiles[t];
+            if (tile->pack)
+                TYPED(pack_tile)(job, pass, tile, n, pass->off + k, from, block);
+            const REAL *lines = tile->pack ? block : from + tile->begin;
+            const npy_intp *off = tile->pack ? job->consecutive : pass->off + k;
+            for (int64_t f = f0; f < f1; f += kernels->rows) {
+                int64_t rows = f1 - f < kernels->rows ? f1 - f : kernels->rows;
+                kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off,
+                                                        sums + (t * (f1 - f0) + f - f0) * columns, k == 0);
+            }
+        }
+        k += n;
+    } while (k < pass->summed);
+}
+
+/* A block of tiles, of the filters f0 ... f1 - 1 of a group, FILTERS_AT_ONCE at most. */
+static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
+                             const REAL *frames, REAL *work)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
     const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
+    int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
     const struct tile *tiles = tiling->tiles + begin;
-    int64_t n_tiles = tiling->n_tiles - begin < TILES_AT_ONCE ? tiling->n_tiles - begin : TILES_AT_ONCE;
-    const REAL *from = job->frame.borrowed ? unit->from : frames, *packed = pass->packed + unit->group * job->filters * pass->summed;
-    REAL *to = unit->to + pass->to;
-    const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t columns = 3 * kernels->lanes;
+    int64_t columns = 3 * job->kernels->lanes, half = n_tiles * (f1 - f0) * columns;
     REAL *block = work + TILES_AT_ONCE * FILTERS_AT_ONCE * columns;
-    for (int64_t f0 = 0; f0 < job->filters; f0 += FILTERS_AT_ONCE) {
-        int64_t f1 = f0 + FILTERS_AT_ONCE < job->filters ? f0 + FILTERS_AT_ONCE : job->filters, k = 0;
-        do {
-            int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
-            for (int t = 0; t < n_tiles; ++t) {
-                const struct tile *tile = &tiles[t];
-                if (tile->pack)
-                    TYPED(pack_tile)(job, pass, tile, n, pass->off + k, from, block);
-                const REAL *lines = tile->pack ? block : from + tile->begin;
-                const npy_intp *off = tile->pack ? consecutive : pass->off + k;
-                for (int64_t f = f0; f < f1; f += kernels->rows) {
-                    int64_t rows = job->filters - f < kernels->rows ? job->filters - f : kernels->rows;
-                    kernels->tile[tile->wide - 1][rows - 1](n, packed + f * pass->summed + k * rows, lines, off, work + (t * FILTERS_AT_ONCE + f - f0) * columns,
-                                                            k == 0);
-                }
-            }
-            k += n;
-        } while (k < pass->summed);
-        for (int t = 0; t < n_tiles; ++t)
-            kernels->unpack(f1 - f0, work + t * FILTERS_AT_ONCE * columns, tiles[t].pieces, tiles[t].n_pieces, to + f0 * job->to_filter, job->to_filter,
-                            job->step[2]);
+    TYPED(sum_tiles)(job, unit, pass, tiles, n_tiles, f0, f1, frames, work, block);
+    if (pass->pair != NULL)
+        TYPED(sum_tiles)(job, unit, pass->pair, tiles, n_tiles, f0, f1, frames, work + half, block);
+    for (int t = 0; t < n_tiles; ++t) {
+        const REAL *sums = work + t * (f1 - f0) * columns;
+        if (job->scattered)
+            TYPED(scatter_tile)(job, &tiles[t], (f1 - f0) / job->taps, sums, unit->to + f0 / job->taps * job->to_filter);
+        else if (pass->pair != NULL) {
+            int later = pass->pair->to < pass->to;
+            job->kernels->unpack_two(f1 - f0, sums + later * half, sums + !later * half, tiles[t].pieces, tiles[t].n_pieces,
+                                     unit->to + pass->to - later + f0 * job->to_filter, job->to_filter);
+        }
+        else
+            job->kernels->unpack(f1 - f0, sums, tiles[t].pieces, tiles[t].n_pieces, unit->to + pass->to + f0 * job->to_filter, job->to_filter,
+                                 job->step[2]);
+    }
+}
+
+/* A block of tiles, of a chunk of filters that lie along registers. */
+static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t chunk_number,
+                              const REAL *frames, REAL *work, npy_intp *at)
+{
+    const struct TYPED(pass) *pass = &job->passes[number];
+    const struct TYPED(kernels) *kernels = job->kernels;
+    const struct tiling *tiling = TYPED(tiling_of)(job, unit, number);
+    int64_t begin = part * tiling->n_tiles / tiling->blocks, n_tiles = (part + 1) * tiling->n_tiles / tiling->blocks - begin;
+    const struct tile *tiles = tiling->tiles + begin;
+    const REAL *from = job->frame.borrowed ? unit->from : frames;
+    struct TYPED(across) chunk = TYPED(chunk_across)(job, chunk_number);
+    int64_t lanes = kernels->lanes, columns = 3 * lanes, width = chunk.wide * lanes, pixels = 0, k = 0;
+    REAL *sums = work, *lines = sums + TILES_ACROSS * columns * columns, *block = lines + lanes * columns, *room = block + SUMMED_AT_ONCE * columns;
+    for (int t = 0; t < n_tiles; ++t)
+        for (int p = 0; p < tiles[t].n_pieces; ++p)
+            for (int64_t i = 0; i < tiles[t].pieces[p].n; ++i)
+                at[pixels++] = tiles[t].pieces[p].from + i;
+    do {
+        int64_t n = pass->summed - k < SUMMED_AT_ONCE ? pass->summed - k : SUMMED_AT_ONCE;
+        const REAL *weights = pass->packed + (unit->group * TYPED(registers)(job) * lanes + chunk.first) * pass->summed + k * width;
+        if (pass->packed == NULL) {
+            TYPED(pack_across)(job, pass, unit->group, chunk, k, n, block, room);
+            weights = block;
+        }
+        for (int64_t p = 0; p < pixels; p += kernels->rows) {
+            int64_t rows = pixels - p < kernels->rows ? pixels - p : kernels->rows;
+            kernels->across[chunk.wide - 1][rows - 1](n, from, at + p, pass->off + k, weights, sums + p * columns, k == 0);
+        }
+        k += n;
+    } while (k < pass->summed);
+    for (int64_t f = chunk.first; f < job->filters && f < chunk.first + width; f += lanes, sums += lanes)
+        for (int t = 0; t < n_tiles; ++t) {
+            for (int64_t p = 0; p < tiles[t].count; p += lanes)
+                kernels->transpose(tiles[t].count - p < lanes ? tiles[t].count - p : lanes, lanes, sums + (t * columns + p) * columns, columns,
+                                   NPY_MAX_INTP, lines + p, columns);
+            kernels->unpack(job->filters - f < lanes ? job->filters - f : lanes, lines, tiles[t].pieces, tiles[t].n_pieces,
+                            unit->to + pass->to + f * job->to_filter, job->to_filter, job->step[2]);
+        }
+}
+
+/* Tasks of a pass for a unit, which do not meet in an output: blocks of tiles, and chunks of filters. */
+static int64_t TYPED(tasks_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number)
+{
+    const struct TYPED(pass) *pass = &job->passes[number];
+    return (job->scattered ? 1 : TYPED(tiling_of)(job, unit, number)->blocks) * pass->chunks;
+}
+
+static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t task, const REAL *frames)
+{
+    const struct TYPED(pass) *pass = &job->passes[number];
+    REAL *work = job->work + thread_number() * job->work_size;
+    int64_t chunks = pass->chunks, part = task / chunks, chunk = task % chunks;
+    if (pass->across) {
+        TYPED(run_across)(job, unit, number, part, chunk, frames, work, job->at + thread_number() * TILES_ACROSS * 3 * job->kernels->lanes);
+        return;
+    }
+    int64_t at_once = pass->chunks > 1 ? TYPED(filters_at_once)(job) : job->filters, f0 = chunk * at_once;
+    int64_t f1 = f0 + at_once < job->filters ? f0 + at_once : job->filters;
+    int64_t end = job->scattered ? TYPED(tiling_of)(job, unit, number)->blocks : part + 1;
+    for (; part < end; ++part)
+        TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
+}
+
+/* Two phases of a stride of two whose tiles are the same are computed together where there is room: what they write lies side by side. */
+static void TYPED(pair)(const struct TYPED(job) *job, struct TYPED(pass) *a, struct TYPED(pass) *b)
+{
+    int64_t apart = a->to - b->to;
+    if (job->step[2] == 2 && (apart == 1 || apart == -1) && memcmp(a->grid, b->grid, sizeof a->grid) == 0 && !a->across && !b->across
+        && a->shifted == b->shifted && job->filters <= FILTERS_AT_ONCE / 2) {
+        a->pair = b;
+        b->chunks = 0;
     }
 }
 
 /* Elements of scratch memory that a thread needs beside its frame. */
-static int64_t TYPED(work_size)(const struct TYPED(job) *job)
+static int64_t TYPED(work_for)(const struct TYPED(job) *job)
 {
-    return (TILES_AT_ONCE * FILTERS_AT_ONCE + SUMMED_AT_ONCE + 8) * 3 * job->kernels->lanes;
+    int64_t columns = 3 * job->kernels->lanes, tiles = 0, across = 0;
+    for (int64_t p = 0; p < job->n_passes; ++p)
+        if (job->passes[p].across)
+            across = (TILES_ACROSS * columns + job->kernels->lanes + SUMMED_AT_ONCE) * columns + job->taps * job->kernels->lanes;
+        else
+            tiles = (TILES_AT_ONCE * FILTERS_AT_ONCE + SUMMED_AT_ONCE + 8) * columns;
+    return tiles > across ? tiles : across;
 }
 
-/* All outputs; `frames` has room for the frames of a group of images for each thread, `work` for its tiles. */
-static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *frames, int64_t frame_size, REAL *work, const npy_intp *consecutive)
+/* All outputs. */
+static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
 {
     const struct frame *frame = &job->frame;
-    int64_t units = (job->units + job->images - 1) / job->images * job->groups, work_size = TYPED(work_size)(job);
+    int64_t units = (job->units + job->images - 1) / job->images * job->groups;
     if (threads == 1 || units >= threads) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic) if (threads > 1)
         for (int64_t unit = 0; unit < units; ++unit) {
             struct TYPED(unit) u = TYPED(unit_of)(job, unit);
-            REAL *own = frames + thread_number() * frame_size;
+            REAL *own = job->frames + thread_number() * job->frame_size;
             if (!frame->borrowed)
                 for (int64_t c = 0; c < u.images * job->channels; ++c)
                     TYPED(fill_channel)(job, &u, c, own);
             for (int64_t p = 0; p < job->n_passes; ++p)
-                for (int64_t begin = 0; begin < TYPED(tiling_of)(job, &u, p)->n_tiles; begin += TILES_AT_ONCE)
-                    TYPED(run_tiles)(job, &u, p, begin, own, work + thread_number() * work_size, consecutive);
+                for (int64_t task = 0, end = TYPED(tasks_of)(job, &u, p); task < end; ++task)
+                    TYPED(run_task)(job, &u, p, task, own);
         }
         return;
     }
@@ -262,217 +491,52 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads, REAL *fram
             if (!frame->borrowed) {
 #pragma omp for
                 for (int64_t c = 0; c < u.images * job->channels; ++c)
-                    TYPED(fill_channel)(job, &u, c, frames);
+                    TYPED(fill_channel)(job, &u, c, job->frames);
             }
             for (int64_t p = 0; p < job->n_passes; ++p) {
 #pragma omp for schedule(dynamic) nowait
-                for (int64_t begin = 0; begin < TYPED(tiling_of)(job, &u, p)->n_tiles; begin += TILES_AT_ONCE)
-                    TYPED(run_tiles)(job, &u, p, begin, frames, work + thread_number() * work_size, consecutive);
+                for (int64_t task = 0; task < TYPED(tasks_of)(job, &u, p); ++task)
+                    TYPED(run_task)(job, &u, p, task, job->frames);
             }
         }
     }
 }
 
-/* Whether tiles are better packed: what is computed in vain between lines is compared with what copying costs. */
-static void TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
+/* How tiles are computed, by what that takes in products of registers for a channel and tap: what is computed in vain between lines is compared
+ * with what copying and transposing cost. Returns it, for all channels and taps. */
+static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
-    double lanes = job->kernels->lanes, real = (double)grid[0] * grid[1] * grid[2];
+    double lanes = job->kernels->lanes, real = (double)grid[0] * grid[1] * grid[2], registers = TYPED(registers)(job);
     pass->linear = real == 0 ? 0 : ((grid[0] - 1) * q[1] + grid[1] - 1) * q[2] + grid[2];
     double pieces = real / lanes + (double)(grid[0] * grid[1]);
-    pass->shifted = (pass->linear / lanes + 0.5) * job->filters <= real / lanes * job->filters + PACKING * pieces;
+    double shifted = (pass->linear / lanes + 0.5) * job->filters, packed = real / lanes * job->filters + PACKING * pieces;
+    /* One register of filters has too few sums to add to while others are being added. */
+    double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
+    double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
+    /* Lines of pixels are read where they lie, mostly beside the borders of registers: filters are not. */
+    double best = 1.05 * (shifted <= packed ? shifted : packed);
+    pass->shifted = shifted <= packed;
+    pass->across = across < best && !job->scattered;
+    pass->shifted &= !pass->across;
+    return (pass->across ? across : best) * pass->summed;
 }
 
-/* How many images go together: small ones do where all tiles are packed, so that weights are read for more than a few pixels. */
+/* How many images go together: small ones do where no tile is shifted, so that weights are read for more than a few pixels. */
 static void TYPED(choose_images)(struct TYPED(job) *job, int threads)
 {
     int64_t least = NPY_MAX_INTP, size = job->channels * job->frame.channel, fair = (job->units + threads - 1) / threads;
+    job->images = 1;
     for (int64_t p = 0; p < job->n_passes; ++p) {
         int64_t outputs = job->passes[p].grid[0] * job->passes[p].grid[1] * job->passes[p].grid[2];
-        least = job->passes[p].shifted ? NPY_MAX_INTP : outputs < least ? outputs : least;
-        if (job->passes[p].shifted)
-            break;
+        if (job->passes[p].shifted || outputs == 0)
+            return;
+        least = outputs < least ? outputs : least;
+        /* Threads have chunks of filters to share then. */
+        if (job->passes[p].across && TYPED(registers)(job) >= 6 * threads)
+            fair = job->units;
     }
-    job->images = 1;
-    if (least == 0 || least == NPY_MAX_INTP)
-        return;
     int64_t wanted = (2 * TILES_AT_ONCE * 3 * job->kernels->lanes + least - 1) / least;
     while (job->images < wanted && job->images < fair && (job->images + 1) * size * (int64_t)sizeof(REAL) <= BATCH_BYTES)
         ++job->images;
-}
-
-/* ---- Gradient with respect to the weights ---- */
-
-struct TYPED(sums) {
-    const struct TYPED(kernels) *kernels;
-    struct frame frame;
-    int64_t units, groups, filters, channels, taps, grid[3];
-    int64_t images;           /* whose frames are there at once */
-    const REAL *image, *top;
-    int64_t from_channel;
-    npy_intp *off;            /* [channels of a group times taps] */
-    REAL *sums;               /* [group][...] */
-};
-
-/* out[column][row] of in[row][column] for `rows` lines that are `pitch` apart; out has `step` elements for each column, those behind the
- * last row are zero. */
-static void TYPED(transpose)(int64_t rows, int64_t columns, const REAL *in, int64_t pitch, REAL *out, int64_t step)
-{
-    for (int64_t r = 0; r < step; r += 16) {
-        int64_t end = r + 16 < rows ? r + 16 : rows, last = r + 16 < step ? r + 16 : step;
-        for (int64_t c = 0; c < columns; ++c) {
-            int64_t i = r;
-            for (; i < end; ++i)
-                out[c * step + i] = in[i * pitch + c];
-            for (; i < last; ++i)
-                out[c * step + i] = 0;
-        }
-    }
-}
-
-static int64_t TYPED(padded_filters)(const struct TYPED(sums) *job)
-{
-    return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes * job->kernels->lanes;
-}
-
-/* Filters in chunks of up to `widest` registers, of about equal size. */
-struct TYPED(chunk) {
-    int64_t number, first, wide;      /* registers */
-};
-
-static int TYPED(next_chunk)(const struct TYPED(sums) *job, struct TYPED(chunk) *chunk)
-{
-    int64_t registers = TYPED(padded_filters)(job) / job->kernels->lanes, chunks = (registers + job->kernels->widest - 1) / job->kernels->widest;
-    chunk->first += chunk->wide;
-    if (++chunk->number >= chunks)
-        return 0;
-    chunk->wide = (registers - chunk->first + chunks - chunk->number - 1) / (chunks - chunk->number);
-    return 1;
-}
-#define FIRST_CHUNK {-1, 0, 0}
-
-/* Pixels of some lines of an image: where the first output finds its first pixel in the frame, and the first of its gradients in `y`. */
-struct TYPED(lines) {
-    const REAL *x;
-    int64_t lines, columns, pixels_before;
-};
-
-/* Adds what so many blocks of lines give for the channels and taps [k0, k1). `y` has the gradients of each chunk of filters. */
-static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, const struct TYPED(lines) *blocks, int n_blocks,
-                              const REAL *y)
-{
-    const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t all = job->channels * job->taps, pitch = job->frame.pitch[2];
-    struct TYPED(chunk) chunk = FIRST_CHUNK;
-    while (TYPED(next_chunk)(job, &chunk)) {
-        int64_t width = chunk.wide * kernels->lanes, most = kernels->outer_rows[chunk.wide - 1];
-        REAL *sums = job->sums + (group * TYPED(padded_filters)(job) + chunk.first * kernels->lanes) * all;
-        const REAL *gradients = y + chunk.first * kernels->lanes * PIXELS_ROOM;
-        for (int64_t k = k0; k < k1; k += most) {
-            int64_t rows = k1 - k < most ? k1 - k : most;
-            for (int b = 0; b < n_blocks; ++b)
-                kernels->outer[chunk.wide - 1][rows - 1](blocks[b].lines, blocks[b].columns, blocks[b].x, pitch, job->off + k,
-                                                         gradients + blocks[b].pixels_before * width, width, sums + k * width);
-        }
-    }
-}
-
-/* Adds what the images and gradients of a group give for the channels and taps [k0, k1). */
-static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *y)
-{
-    const struct frame *frame = &job->frame;
-    const struct TYPED(kernels) *kernels = job->kernels;
-    const int64_t *grid = job->grid;
-    int64_t pixels = grid[0] * grid[1] * grid[2], columns_at_once = grid[2] < PIXELS_AT_ONCE ? grid[2] : PIXELS_AT_ONCE;
-    int64_t lines_at_once = columns_at_once == 0 ? 1 : PIXELS_AT_ONCE / columns_at_once, in_y = 0;
-    int64_t c0 = k0 / job->taps, c1 = (k1 + job->taps - 1) / job->taps;
-    struct TYPED(lines) blocks[BLOCKS_AT_ONCE];
-    int n_blocks = 0;
-    for (int64_t n = 0; n < job->units; ++n) {
-        const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel, *from = image;
-        const REAL *top = job->top + (n * job->groups + group) * job->filters * pixels;
-        if (n % job->images == 0) {     /* the frames are about to be overwritten */
-            TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
-            n_blocks = in_y = 0;
-        }
-        if (!frame->borrowed) {
-            REAL *own = frame_memory + n % job->images * job->channels * frame->channel;
-            for (int64_t c = c0; c < c1; ++c)
-                TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, own + c * frame->channel);
-            from = own;
-        }
-        for (int64_t g0 = 0; g0 < grid[0]; ++g0)
-            for (int64_t g1 = 0; g1 < grid[1]; g1 += lines_at_once)
-                for (int64_t g2 = 0; g2 < grid[2]; g2 += columns_at_once) {
-                    /* Where columns are cut, there is one line: the gradients of a block always lie side by side. */
-                    int64_t lines = grid[1] - g1 < lines_at_once ? grid[1] - g1 : lines_at_once;
-                    int64_t columns = grid[2] - g2 < columns_at_once ? grid[2] - g2 : columns_at_once, count = lines * columns;
-                    if (n_blocks == BLOCKS_AT_ONCE || in_y + count > PIXELS_ROOM) {
-                        TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
-                        n_blocks = in_y = 0;
-                    }
-                    struct TYPED(chunk) chunk = FIRST_CHUNK;
-                    while (TYPED(next_chunk)(job, &chunk)) {
-                        int64_t width = chunk.wide * kernels->lanes, first = chunk.first * kernels->lanes;
-                        TYPED(transpose)(job->filters - first < width ? job->filters - first : width, count,
-                                         top + first * pixels + (g0 * grid[1] + g1) * grid[2] + g2, pixels, y + first * PIXELS_ROOM + in_y * width,
-                                         width);
-                    }
-                    blocks[n_blocks++] = (struct TYPED(lines)){from + (g0 * frame->pitch[1] + g1) * frame->pitch[2] + g2, lines, columns, in_y};
-                    in_y += count;
-                }
-    }
-    TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
-}
-
-/* Where the sum of a filter and a channel and tap is. */
-static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
-{
-    int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
-    struct TYPED(chunk) chunk = FIRST_CHUNK;
-    while (TYPED(next_chunk)(job, &chunk)) {
-        int64_t width = chunk.wide * lanes, first = chunk.first * lanes;
-        const REAL *sums = job->sums + (group * TYPED(padded_filters)(job) + first) * all;
-        for (int64_t f = first; f < first + width && f < job->filters; ++f)
-            for (int64_t c = 0; c < job->channels; ++c)
-                for (int64_t t = 0; t < job->taps; ++t)
-                    to[f * by_filter + c * by_channel + weight[t]] = sums[(c * job->taps + t) * width + f - first];
-    }
-}
-
-/* The same where a group has few filters: sums along the pixels. `sums` has a register for each filter, channel and tap. */
-static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL *frame_memory, REAL *lines)
-{
-    const struct frame *frame = &job->frame;
-    const struct TYPED(kernels) *kernels = job->kernels;
-    int64_t all = job->channels * job->taps, pixels = job->grid[0] * job->grid[1] * job->grid[2], slice = job->grid[1] * job->grid[2];
-    REAL *sums = job->sums + group * job->filters * all * kernels->lanes;
-    for (int64_t n = 0; n < job->units; ++n) {
-        const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel;
-        for (int64_t c = 0; c < job->channels; ++c)
-            TYPED(fill_frame)(kernels, frame, image + c * job->from_channel, frame_memory + c * frame->channel);
-        for (int64_t f = 0; f < job->filters; ++f) {
-            memcpy(lines, job->top + ((n * job->groups + group) * job->filters + f) * pixels, pixels * sizeof(REAL));
-            for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
-                for (int64_t k = 0; k < all; k += 8) {
-                    int64_t rows = all - k < 8 ? all - k : 8;
-                    kernels->along[rows - 1](job->grid[1], job->grid[2], frame_memory + g0 * frame->pitch[1] * frame->pitch[2], frame->pitch[2],
-                                             job->off + k, lines + g0 * slice, job->grid[2], sums + (f * all + k) * kernels->lanes);
-                }
-        }
-    }
-}
-
-static void TYPED(gather_along)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
-{
-    int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
-    const REAL *sums = job->sums + group * job->filters * all * lanes;
-    for (int64_t f = 0; f < job->filters; ++f)
-        for (int64_t c = 0; c < job->channels; ++c)
-            for (int64_t t = 0; t < job->taps; ++t, sums += lanes) {
-                REAL total = 0;
-                for (int64_t i = 0; i < lanes; ++i)
-                    total += sums[i];
-                to[f * by_filter + c * by_channel + weight[t]] = total;
-            }
 }

@@ -5,10 +5,12 @@
  */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
+typedef REAL NAME(least) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(half_mask) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef MASK NAME(mask) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(vec)
 #define LANES ((int)(WIDTH / sizeof(REAL)))
+#define LEAST ((int)(16 / sizeof(REAL)))
 #define INLINE static inline __attribute__((always_inline))
 
 /* sums[i][j] (+)= sum over k of a[k][i] b[off[k] + j], for `rows` i and `wide` registers of j. Rows of sums are 3 registers apart. */
@@ -34,6 +36,46 @@ INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a
                 total[i][j] += w * v[j];
         }
         a += rows;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i)
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j) {
+            VEC *to = (VEC *)(sums + (3 * i + j) * LANES);
+            if (!fresh)
+                total[i][j] += *to;
+            *to = total[i][j];
+        }
+}
+
+/* sums[i][j] (+)= sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j: pixels are read where they lie, and
+ * broadcast. Rows of sums are 3 registers apart. */
+INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w,
+                         REAL *sums, int fresh)
+{
+    VEC total[8][3];
+    const REAL *from[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; ++i) {
+        from[i] = b + at[i];
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j)
+            total[i][j] = (VEC){0};
+    }
+    for (npy_intp k = 0; k < n; ++k) {
+        npy_intp here = off[k];
+        VEC v[3];
+#pragma GCC unroll 3
+        for (int j = 0; j < wide; ++j)
+            v[j] = *(const VEC *)(w + j * LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; ++i) {
+            VEC pixel = from[i][here] - (VEC){0};
+#pragma GCC unroll 3
+            for (int j = 0; j < wide; ++j)
+                total[i][j] += pixel * v[j];
+        }
+        w += wide * LANES;
     }
 #pragma GCC unroll 8
     for (int i = 0; i < rows; ++i)
@@ -91,32 +133,32 @@ INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp
 INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,
                         npy_intp y_pitch, REAL *sums)
 {
-    VEC total[8];
+    VEC total[9];
     npy_intp whole = columns / LANES * LANES;
     NAME(mask) inside = {0};
     for (int i = 0; i < LANES; ++i)
         inside[i] = i < columns - whole ? -1 : 0;
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (int i = 0; i < rows; ++i)
         total[i] = *(const VEC *)(sums + i * LANES);
     for (npy_intp line = 0; line < lines; ++line) {
         for (npy_intp column = 0; column < whole; column += LANES) {
             VEC v = *(const VEC *)(y + column);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
             for (int i = 0; i < rows; ++i)
                 total[i] += *(const VEC *)(x + off[i] + column) * v;
         }
         if (whole < columns) {
             /* What lies behind the line may be anything, NaN for instance. */
             VEC v = (VEC)(*(const NAME(mask) *)(y + whole) & inside);
-#pragma GCC unroll 8
+#pragma GCC unroll 9
             for (int i = 0; i < rows; ++i)
                 total[i] += (VEC)(*(const NAME(mask) *)(x + off[i] + whole) & inside) * v;
         }
         x += pitch;
         y += y_pitch;
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 9
     for (int i = 0; i < rows; ++i)
         *(VEC *)(sums + i * LANES) = total[i];
 }
@@ -143,6 +185,64 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
                 *end = (*end & ~inside) | (*(const NAME(mask) *)(source + off[k] + whole) & inside);
             }
         }
+    }
+}
+
+/* Transposes a square of registers: a round moves the highest bit of an element's place (row, then column) to the other end, so that after as
+ * many rounds as a row has bits, rows are columns. */
+INLINE void NAME(transpose_square)(VEC *v)
+{
+    NAME(mask) low, high;
+    for (int k = 0; k < LANES; ++k) {
+        low[k] = k / 2 + k % 2 * LANES;
+        high[k] = low[k] + LANES / 2;
+    }
+#pragma GCC unroll 4
+    for (int round = 1; round < LANES; round *= 2) {
+        VEC next[LANES];
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; ++i) {
+            next[2 * i] = __builtin_shuffle(v[i], v[i + LANES / 2], low);
+            next[2 * i + 1] = __builtin_shuffle(v[i], v[i + LANES / 2], high);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; ++i)
+            v[i] = next[i];
+    }
+}
+
+/* out[column][row] of in[row][column], for a register of rows at most, which are `pitch` apart; behind the last row, a line of out is filled up
+ * with zeros. Lines of out are `step` apart. Elements behind a row may be read, but not in[limit] and those behind it. */
+static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
+{
+    for (npy_intp begin = 0; begin < columns; begin += LANES) {
+        /* The last columns, some of them a second time. */
+        npy_intp column = columns >= LANES && begin + LANES > columns ? columns - LANES : begin;
+        npy_intp count = columns - column < LANES ? columns - column : LANES;
+        VEC v[LANES];
+        if (rows == LANES && (rows - 1) * pitch + column + LANES <= limit) {
+#pragma GCC unroll 16
+            for (int i = 0; i < LANES; ++i)
+                v[i] = *(const VEC *)(in + i * pitch + column);
+        }
+        else
+            for (int i = 0; i < LANES; ++i) {
+                v[i] = (VEC){0};
+                if (i < rows && i * pitch + column + LANES <= limit)
+                    v[i] = *(const VEC *)(in + i * pitch + column);
+                else if (i < rows)
+                    for (int k = 0; k < count; ++k)
+                        v[i][k] = in[i * pitch + column + k];
+            }
+        NAME(transpose_square)(v);
+        if (count == LANES) {
+#pragma GCC unroll 16
+            for (int k = 0; k < LANES; ++k)
+                *(VEC *)(out + (column + k) * step) = v[k];
+        }
+        else
+            for (int k = 0; k < count; ++k)
+                *(VEC *)(out + (column + k) * step) = v[k];
     }
 }
 
@@ -181,6 +281,26 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
         }
 }
 
+/* Adds some lines of n elements to others, whose elements are a step apart. */
+static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pitch, REAL *to, npy_intp to_pitch, npy_intp step)
+{
+    for (; lines > 0; --lines, from += pitch, to += to_pitch) {
+        npy_intp i = 0;
+        if (step == 1) {
+            for (; i + LANES <= n; i += LANES)
+                *(VEC *)(to + i) += *(const VEC *)(from + i);
+            if (i + LANES / 2 <= n) {
+                *(NAME(half) *)(to + i) += *(const NAME(half) *)(from + i);
+                i += LANES / 2;
+            }
+            for (; i + LEAST <= n; i += LEAST)
+                *(NAME(least) *)(to + i) += *(const NAME(least) *)(from + i);
+        }
+        for (; i < n; ++i)
+            to[i * step] += from[i];
+    }
+}
+
 /* Copies every second of 2 n - 1 elements, for n > LANES / 2, and returns n. */
 INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
 {
@@ -202,6 +322,59 @@ INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
     return n;
 }
 
+/* Few zeros. */
+INLINE void NAME(clear)(REAL *to, npy_intp n)
+{
+    for (; n > 0; --n) {
+        *to++ = 0;
+        __asm__ volatile("" : : : "memory");    /* a call of memset for each end of a line costs more */
+    }
+}
+
+/* The converse of split: n elements of each, in turns. */
+INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
+{
+    NAME(mask) low, high;
+    NAME(half_mask) half_low, half_high;
+    for (int k = 0; k < LANES; ++k) {
+        low[k] = k / 2 + k % 2 * LANES;
+        high[k] = low[k] + LANES / 2;
+    }
+    for (int k = 0; k < LANES / 2; ++k) {
+        half_low[k] = k / 2 + k % 2 * (LANES / 2);
+        half_high[k] = half_low[k] + LANES / 4;
+    }
+    npy_intp i = 0;
+    if (n >= LANES)
+        for (; i < n; i += LANES) {
+            i = i + LANES > n ? n - LANES : i;      /* the last ones, some of them a second time */
+            VEC a = *(const VEC *)(even + i), b = *(const VEC *)(odd + i);
+            *(VEC *)(to + 2 * i) = __builtin_shuffle(a, b, low);
+            *(VEC *)(to + 2 * i + LANES) = __builtin_shuffle(a, b, high);
+        }
+    else if (LANES > 2 && n >= LANES / 2)
+        for (; i < n; i += LANES / 2) {
+            i = i + LANES / 2 > n ? n - LANES / 2 : i;
+            NAME(half) a = *(const NAME(half) *)(even + i), b = *(const NAME(half) *)(odd + i);
+            *(NAME(half) *)(to + 2 * i) = __builtin_shuffle(a, b, half_low);
+            *(NAME(half) *)(to + 2 * i + LANES / 2) = __builtin_shuffle(a, b, half_high);
+        }
+    else
+        for (; i < n; ++i) {
+            to[2 * i] = even[i];
+            to[2 * i + 1] = odd[i];
+        }
+}
+
+/* As unpack, for sums of neighbouring outputs. */
+static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to,
+                             npy_intp to_filter)
+{
+    for (npy_intp f = 0; f < filters; ++f, even += 3 * LANES, odd += 3 * LANES, to += to_filter)
+        for (int p = 0; p < n_pieces; ++p)
+            NAME(merge)(to + pieces[p].to, even + pieces[p].column, odd + pieces[p].column, pieces[p].n);
+}
+
 /* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
@@ -209,8 +382,7 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
     for (; lines > 0; --lines, to += width, from += pitch) {
         REAL *out = to + first;
         npy_intp i = 0;
-        for (npy_intp k = 0; k < first; ++k)
-            to[k] = 0;
+        NAME(clear)(to, first);
         if (step == 1)
             NAME(copy)(out, from, n);
         else {
@@ -219,8 +391,55 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
             for (; i < n; ++i)
                 out[i] = from[i * step];
         }
-        for (npy_intp k = end; k < width; ++k)
-            to[k] = 0;
+        NAME(clear)(to + end, width - end);
+    }
+}
+
+/* Elements with even and with odd numbers of 2 n. */
+INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
+{
+    NAME(mask) numbers;
+    NAME(half_mask) half_numbers;
+    for (int k = 0; k < LANES; ++k)
+        numbers[k] = 2 * k;
+    for (int k = 0; k < LANES / 2; ++k)
+        half_numbers[k] = 2 * k;
+    npy_intp i = 0;
+    if (n >= LANES)
+        for (; i < n; i += LANES) {
+            i = i + LANES > n ? n - LANES : i;      /* the last ones, some of them a second time */
+            VEC a = *(const VEC *)(from + 2 * i), b = *(const VEC *)(from + 2 * i + LANES);
+            *(VEC *)(even + i) = __builtin_shuffle(a, b, numbers);
+            *(VEC *)(odd + i) = __builtin_shuffle(a, b, numbers + 1);
+        }
+    else if (n >= LANES / 2)
+        for (; i < n; i += LANES / 2) {
+            i = i + LANES / 2 > n ? n - LANES / 2 : i;
+            NAME(half) a = *(const NAME(half) *)(from + 2 * i), b = *(const NAME(half) *)(from + 2 * i + LANES / 2);
+            *(NAME(half) *)(even + i) = __builtin_shuffle(a, b, half_numbers);
+            *(NAME(half) *)(odd + i) = __builtin_shuffle(a, b, half_numbers + 1);
+        }
+    else
+        for (; i < n; ++i) {
+            even[i] = from[2 * i];
+            odd[i] = from[2 * i + 1];
+        }
+}
+
+/* Some lines of two frames, `apart` elements from one to the other: of every second element of a line of the image from element x on, and of those
+ * between them; zeros where the line, of `length` elements, has none. */
+static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
+{
+    npy_intp first = x >= 0 ? 0 : (1 - x) / 2, end = length <= x ? 0 : (length - x) / 2;
+    first = first > width ? width : first;
+    end = end > width ? width : end < first ? first : end;
+    for (; lines > 0; --lines, to += width, from += pitch) {
+        for (npy_intp p = first > 0 ? 0 : end; p < width; p = p + 1 == first ? end : p + 1) {
+            npy_intp pixel = x + 2 * p;
+            to[p] = pixel >= 0 && pixel < length ? from[pixel] : 0;
+            to[apart + p] = pixel >= -1 && pixel + 1 < length ? from[pixel + 1] : 0;
+        }
+        NAME(split)(to + first, to + apart + first, from + x + 2 * first, end - first);
     }
 }
 
@@ -254,6 +473,12 @@ static void NAME(add_scaled)(npy_intp n, REAL factor, const REAL *from, REAL *to
     {                                                                                                                                       \
         NAME(tile)(rows, wide, n, a, b, off, sums, fresh);                                                                                   \
     }
+#define ACROSS(rows, wide)                                                                                                                  \
+    static void NAME(across_##rows##_##wide)(npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w, REAL *sums,  \
+                                             int fresh)                                                                                      \
+    {                                                                                                                                       \
+        NAME(across)(rows, wide, n, b, at, off, w, sums, fresh);                                                                             \
+    }
 #define OUTER(rows, wide)                                                                                                                   \
     static void NAME(outer_##rows##_##wide)(npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y, \
                                             npy_intp step, REAL *sums)                                                                       \
@@ -272,20 +497,23 @@ static void NAME(add_scaled)(npy_intp n, REAL factor, const REAL *from, REAL *to
 #define MORE_NAMES(f, wide) NAME(f##_5##wide), NAME(f##_6##wide), NAME(f##_7##wide), NAME(f##_8##wide)
 #if ROWS == 8
 EACH_ROWS_8(TILE, 1) EACH_ROWS_8(TILE, 2) EACH_ROWS_8(TILE, 3)
+EACH_ROWS_8(ACROSS, 1) EACH_ROWS_8(ACROSS, 2) EACH_ROWS_8(ACROSS, 3)
 EACH_ROWS_8(OUTER, 1) EACH_ROWS_8(OUTER, 2) EACH_ROWS_8(OUTER, 3)
 EACH_ROWS_4(OUTER, 4) OUTER(5, 4) OUTER(6, 4)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide), MORE_NAMES(f, wide)}
 #else
 EACH_ROWS_4(TILE, 1) EACH_ROWS_4(TILE, 2) EACH_ROWS_4(TILE, 3)
+EACH_ROWS_4(ACROSS, 1) EACH_ROWS_4(ACROSS, 2) EACH_ROWS_4(ACROSS, 3)
 EACH_ROWS_4(OUTER, 1) EACH_ROWS_4(OUTER, 2) EACH_ROWS_4(OUTER, 3)
 #define ROW_OF(f, wide) {EACH_NAME(f, wide)}
 #endif
-EACH_ROWS_8(ALONG)
+EACH_ROWS_8(ALONG) ALONG(9)
 
 static const struct TYPED(kernels) NAME(kernels) = {
     .lanes = LANES,
     .rows = ROWS,
     .tile = {ROW_OF(tile, _1), ROW_OF(tile, _2), ROW_OF(tile, _3)},
+    .across = {ROW_OF(across, _1), ROW_OF(across, _2), ROW_OF(across, _3)},
 #if ROWS == 8
     .widest = 4,
     .outer_rows = {8, 8, 8, 6},
@@ -295,14 +523,19 @@ static const struct TYPED(kernels) NAME(kernels) = {
     .outer_rows = {4, 4, 4},
     .outer = {ROW_OF(outer, _1), ROW_OF(outer, _2), ROW_OF(outer, _3)},
 #endif
-    .along = {EACH_NAME(along, ), MORE_NAMES(along, )},
+    .along = {EACH_NAME(along, ), MORE_NAMES(along, ), NAME(along_9)},
+    .transpose = NAME(transpose),
     .pack = NAME(pack),
     .unpack = NAME(unpack),
+    .unpack_two = NAME(unpack_two),
+    .add = NAME(add),
     .fill = NAME(fill),
+    .fill_two = NAME(fill_two),
     .dot = NAME(dot),
     .add_scaled = NAME(add_scaled),
 };
 #undef TILE
+#undef ACROSS
 #undef OUTER
 #undef ALONG
 #undef EACH_ROWS_4
@@ -312,4 +545,5 @@ static const struct TYPED(kernels) NAME(kernels) = {
 #undef ROW_OF
 #undef VEC
 #undef LANES
+#undef LEAST
 #undef INLINE

@@ -4,11 +4,16 @@ struct TYPED(kernels) {
     int lanes, rows;                                /* elements of a register; filters of a full tile */
     int widest, outer_rows[4];                      /* registers of filters of `outer`; its rows, for each number of these */
     void (*tile[3][8])(npy_intp, const REAL *, const REAL *, const npy_intp *, REAL *, int);
+    void (*across[3][8])(npy_intp, const REAL *, const npy_intp *, const npy_intp *, const REAL *, REAL *, int);
     void (*outer[4][8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
-    void (*along[8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
+    void (*along[9])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
+    void (*transpose)(npy_intp, npy_intp, const REAL *, npy_intp, npy_intp, REAL *, npy_intp);
     void (*pack)(npy_intp, const npy_intp *, const REAL *, const struct piece *, int, REAL *);
     void (*unpack)(npy_intp, const REAL *, const struct piece *, int, REAL *, npy_intp, npy_intp);
+    void (*unpack_two)(npy_intp, const REAL *, const REAL *, const struct piece *, int, REAL *, npy_intp);
+    void (*add)(npy_intp, npy_intp, const REAL *, npy_intp, REAL *, npy_intp, npy_intp);
     void (*fill)(npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp, npy_intp);
+    void (*fill_two)(npy_intp, npy_intp, npy_intp, npy_intp, npy_intp, REAL *, const REAL *, npy_intp);
     REAL (*dot)(npy_intp, const REAL *, const REAL *);
     void (*add_scaled)(npy_intp, REAL, const REAL *, REAL *);
 };
@@ -55,7 +60,42 @@ static const struct TYPED(kernels) *TYPED(kernels_for)(int64_t wanted)
 }
 
 #include "conv_engine.h"
+#include "conv_weights.h"
 #include "conv_unshared.h"
+
+/* Makes a job one that scatters products, if that is faster than what costs so much. `off` and `weight` are the room of its passes. */
+static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geometry *g, int inputs, double cost, npy_intp *off, int64_t *weight)
+{
+    const int64_t *source = inputs ? g->top : g->image, *target = inputs ? g->image : g->top;
+    int64_t pixels = source[0] * source[1] * source[2], taps = job->taps;
+    struct TYPED(job) scattered = *job;
+    struct TYPED(pass) pass = {.grid = {source[0], source[1], source[2]}, .taps = 1, .summed = job->channels, .off = off, .weight = weight};
+    if (taps == 1 || taps > FILTERS_AT_ONCE || pixels == 0 || (!inputs && (g->stride[0] != 1 || g->stride[1] != 1 || g->stride[2] != 1)))
+        return;
+    scattered.scattered = 1;
+    scattered.filters = job->filters * taps;
+    scattered.frame = (struct frame){.channel = job->from_channel, .borrowed = 1};
+    for (int i = 0; i < 3; ++i) {
+        scattered.frame.pitch[i] = source[i];
+        scattered.kernel[i] = g->kernel[i];
+        scattered.length[i] = target[i];
+        scattered.scale[i] = inputs ? g->stride[i] : 1;
+        scattered.shift[i] = inputs ? -g->pad[i] : g->pad[i];
+        scattered.dilation[i] = inputs ? g->dilation[i] : -g->dilation[i];
+    }
+    double adding = (double)scattered.filters * ADDING * ((double)pixels / job->kernels->lanes + (double)(source[0] * source[1]));
+    if (TYPED(choose)(&scattered, &pass) + adding >= cost)
+        return;
+    for (int64_t c = 0; c < job->channels; ++c)
+        off[c] = c * job->from_channel;
+    for (int64_t t = 0; t < taps; ++t)
+        weight[t] = g->flip ? taps - 1 - t : t;
+    scattered.weight = weight;
+    scattered.n_passes = 1;
+    *job = scattered;
+    job->passes[0] = pass;
+    job->passes[0].weight = first_tap;
+}
 
 /* Forward, or the gradient with respect to the images: `from` is the image there, the gradient of the output here. */
 static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(kernels) *kernels, int kind, int threads, const REAL *from,
@@ -78,48 +118,67 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
         return -1;
     job.from_channel = source[0] * source[1] * source[2];
     job.to_filter = target[0] * target[1] * target[2];
+    job.to_group = job.filters * job.to_filter;
     int64_t along[3] = {target[1] * target[2], target[2], 1};
     for (int i = 0; i < 3; ++i)
         job.step[i] = along[i] * (inputs ? g->stride[i] : 1);
     job.n_passes = n[0] * n[1] * n[2];
-    struct TYPED(pass) *passes = take(arena, job.n_passes, sizeof *passes);
+    job.weights = weights;
+    job.taps = taps;
+    job.all_weights = g->groups * g->filters * g->channels * taps;
+    job.by_group = g->filters * g->channels * taps;
+    job.by_filter = inputs ? taps : g->channels * taps;
+    job.by_channel = inputs ? g->channels * taps : taps;
+    struct TYPED(pass) *passes = take(arena, job.n_passes > 0 ? job.n_passes : 1, sizeof *passes);
     npy_intp *off = take(arena, job.channels * taps, sizeof *off), *consecutive = take(arena, SUMMED_AT_ONCE, sizeof *consecutive);
     int64_t *weight = take(arena, taps, sizeof *weight);
-    REAL *packed = take(arena, g->groups * job.filters * job.channels * taps, sizeof *packed);
-    REAL *work = take(arena, TYPED(work_size)(&job), threads * (int64_t)sizeof *work);
-    if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL || packed == NULL || work == NULL)
+    if (passes == NULL || off == NULL || consecutive == NULL || weight == NULL)
         return -1;
     for (int64_t k = 0; k < SUMMED_AT_ONCE; ++k)
         consecutive[k] = k * 3 * kernels->lanes;
+    job.consecutive = consecutive;
     job.passes = passes;
-    for (int64_t p = 0; p < job.n_passes; ++p) {
+    double cost = 0;
+    for (int64_t p = 0, summed = 0, n_taps = 0; p < job.n_passes; ++p) {
         const struct axis_taps *a = &grids[0][p / (n[1] * n[2])], *b = &grids[1][p / n[2] % n[1]], *c = &grids[2][p % n[2]];
         struct TYPED(pass) *pass = &passes[p];
         *pass = (struct TYPED(pass)){.grid = {a->outputs, b->outputs, c->outputs},
                                      .to = a->first * along[0] + b->first * along[1] + c->first,
-                                     .taps = a->n * b->n * c->n, .off = off, .weight = weight, .packed = packed};
+                                     .taps = a->n * b->n * c->n, .off = off + summed, .weight = weight + n_taps};
         pass->summed = job.channels * pass->taps;
-        tabulate(g, &job.frame, a, b, c, job.channels, off, weight);
-        for (int64_t group = 0; group < g->groups; ++group)
-            TYPED(pack_weights)(&job, pass, weights + group * g->filters * g->channels * taps, inputs ? taps : g->channels * taps,
-                                inputs ? g->channels * taps : taps, packed + group * job.filters * pass->summed);
-        off += pass->summed;
-        weight += pass->taps;
-        packed += g->groups * job.filters * pass->summed;
-        TYPED(choose)(&job, pass);
+        tabulate(g, &job.frame, a, b, c, job.channels, off + summed, weight + n_taps);
+        summed += pass->summed;
+        n_taps += pass->taps;
+        cost += TYPED(choose)(&job, pass);
     }
+    TYPED(consider_scattering)(&job, g, inputs, cost, off, weight);
     TYPED(choose_images)(&job, threads);
-    for (int64_t p = 0; p < job.n_passes; ++p)
-        if (TYPED(plan)(&job, &passes[p], job.images, &passes[p].whole, arena) < 0
-            || (job.units % job.images != 0 && TYPED(plan)(&job, &passes[p], job.units % job.images, &passes[p].rest, arena) < 0))
-            return -1;
-    int64_t frame_size = job.frame.borrowed ? 0 : job.images * (job.channels * job.frame.channel) + job.frame.slack;
-    REAL *frames = take(arena, frame_size, threads * (int64_t)sizeof *frames);
-    if (frames == NULL)
+    job.frame_size = job.frame.borrowed ? 0 : job.images * (job.channels * job.frame.channel) + job.frame.slack;
+    job.work_size = TYPED(work_for)(&job);
+    job.frames = take(arena, job.frame_size, threads * (int64_t)sizeof *job.frames);
+    job.work = take(arena, job.work_size, threads * (int64_t)sizeof *job.work);
+    job.at = take(arena, TILES_ACROSS * 3 * kernels->lanes, threads * (int64_t)sizeof *job.at);
+    if (job.frames == NULL || job.work == NULL || job.at == NULL)
         return -1;
-    if (!covered)
-        memset(to, 0, g->batch * g->groups * job.filters * job.to_filter * sizeof(REAL));
-    TYPED(run_job)(&job, threads, frames, frame_size, work, consecutive);
+    for (int64_t p = 0; p < job.n_passes; ++p) {
+        struct TYPED(pass) *pass = &passes[p];
+        pass->chunks = TYPED(count_chunks)(&job, pass);
+        if (TYPED(plan)(&job, pass, job.images, &pass->whole, arena) < 0
+            || (job.units % job.images != 0 && TYPED(plan)(&job, pass, job.units % job.images, &pass->rest, arena) < 0))
+            return -1;
+        if (pass->across && job.units <= job.images && pass->whole.blocks <= 1)
+            continue;           /* each weight is needed once */
+        int64_t filters = pass->across ? TYPED(registers)(&job) * kernels->lanes : job.filters;
+        pass->packed = take(arena, g->groups * filters, pass->summed * (int64_t)sizeof *pass->packed);
+        if (pass->packed == NULL)
+            return -1;
+        TYPED(pack_all)(&job, pass, threads);
+    }
+    for (int64_t p = 0; !job.scattered && n[2] == 2 && p < job.n_passes; p += 2)
+        TYPED(pair)(&job, &passes[p], &passes[p + 1]);
+    if (!covered || job.scattered)
+        memset(to, 0, g->batch * g->groups * job.to_group * sizeof(REAL));
+    TYPED(run_job)(&job, threads);
     return 0;
 }
 

@@ -21,6 +21,7 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
 #define ROW_MIN 48                     /* shorter rows are run together through buffers */
+#define HOIST_MIN 16                   /* unless each has numbers of its own that would have to be repeated there */
 #define SHORT_RUN 16                   /* elements; a call of memcpy costs more than copying fewer */
 #define PIECE_MIN 64
 #define PIECE_MAX 1024                 /* elements in a buffer */
@@ -226,11 +227,22 @@ static int choose_variant(const Plan *p, int nd, int nop, const struct operand_w
     return has_alternate && misfits[1] < misfits[0];
 }
 
+/* Whether that variant reads all operands where they are. */
+static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_words *operands, int alternate)
+{
+    for (int o = 0; o < nop; ++o)
+        if (p->strides[o * nd] != wanted_stride(p, operands, o, alternate))
+            return 0;
+    return 1;
+}
+
 /* How the operands reach the kernel: where they are, or through buffers. */
 static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate, int loops)
 {
     /* ROW_MIN < PIECE_MIN: rows that run together fit a piece. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN;
+    if (loops > 1 && has_alternate && p->lens[0] >= HOIST_MIN && reads_in_place(p, nd, nop, operands, 1))
+        rows = 1;
     int alternate = choose_variant(p, nd, nop, operands, has_alternate && (rows || loops == 1));
     int64_t buffered = 0, items = 0, piece = PIECE_MAX;
     for (int o = 0; o < nop; ++o) {
@@ -526,6 +538,46 @@ static void run_buffered(const Run *run, char *const *row, char *const *buffer, 
     }
 }
 
+/* Rows begin..end where no operand needs a buffer. Kernels leave their pointers as they are, so each is moved on where it stands: copied as a
+ * block for every row, they would have to be waited for. */
+static void run_plain_rows(const Run *run, int64_t begin, int64_t end)
+{
+    const Plan *p = run->plan;
+    int nop = run->nop, nd = run->nd, loops = (int)p->head[H_LOOPS];
+    int64_t index[MAX_ND], step[nop], rest = begin, n0 = p->lens[0];
+    char *row[nop + 1];
+    row[nop] = run->data[nop];
+    for (int o = 0; o < nop; ++o) {
+        row[o] = run->data[o];
+        step[o] = p->strides[o * nd + 1];
+    }
+    for (int k = 1; k < loops; ++k) {
+        index[k] = k + 1 < loops ? rest % p->lens[k] : rest;
+        rest /= p->lens[k];
+        for (int o = 0; o < nop; ++o)
+            row[o] += index[k] * p->strides[o * nd + k];
+    }
+    for (int64_t r = begin, rows; r < end; r += rows) {
+        rows = end - r > p->lens[1] - index[1] ? p->lens[1] - index[1] : end - r;
+        for (int64_t q = 0; q < rows; ++q) {
+            run->kernel(n0, row, p->kstride);
+            for (int o = 0; o < nop; ++o)
+                row[o] += step[o];
+        }
+        index[1] += rows;
+        for (int k = 1; k < loops && index[k] == p->lens[k]; ++k) {
+            for (int o = 0; o < nop; ++o) {
+                row[o] -= p->lens[k] * p->strides[o * nd + k];
+                if (k + 1 < loops)
+                    row[o] += p->strides[o * nd + k + 1];
+            }
+            index[k] = 0;
+            if (k + 1 < loops)
+                ++index[k + 1];
+        }
+    }
+}
+
 /* Rows begin..end: the kernel runs along the innermost loop.
  *
  * Inputs that are dense across the rows (one operand of C order, the other of Fortran order) are brought to their buffers for a group of
@@ -535,9 +587,13 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
     int nop = run->nop, nd = run->nd, loops = (int)p->head[H_LOOPS];
-    int64_t index[MAX_ND], rest = begin, n0 = p->lens[0], group = 1, bytes = 0;
-    char *row[nop], *ptr[nop + 1], *buffer[nop], across[nop];
-    int64_t piece = p->head[H_BUFFERED] ? p->head[H_PIECE] : 0;
+    int64_t index[MAX_ND], rest = begin, group = 1, bytes = 0;
+    char *row[nop], *buffer[nop], across[nop];
+    int64_t piece = p->head[H_PIECE];
+    if (p->head[H_BUFFERED] == 0) {
+        run_plain_rows(run, begin, end);
+        return;
+    }
     for (int o = 0; o < nop; ++o) {
         const int64_t *steps = p->strides + o * nd, item = p->item[o];
         across[o] = p->buffered[o] && o < run->nin && item <= 8 && steps[1] == item && steps[0] != 0 && p->lens[1] > 1;
@@ -568,8 +624,6 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
             free_room += piece * p->item[o] * (across[o] ? GROUP : 1);
         }
     }
-    ptr[nop] = run->data[nop];
-    index[0] = 0;
     for (int k = 1; k < loops; ++k) {
         index[k] = k + 1 < loops ? rest % p->lens[k] : rest;
         rest /= p->lens[k];
@@ -580,12 +634,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
         rows = group < end - r ? group : end - r;
         if (rows > p->lens[1] - index[1])
             rows = p->lens[1] - index[1];
-        if (piece == 0) {
-            memcpy(ptr, row, sizeof row);
-            run->kernel(n0, ptr, p->kstride);
-        }
-        else
-            run_buffered(run, row, buffer, across, rows, piece);
+        run_buffered(run, row, buffer, across, rows, piece);
         for (int k = 1; k < loops; ++k) {
             int64_t step = k == 1 ? rows : 1;
             for (int o = 0; o < nop; ++o)

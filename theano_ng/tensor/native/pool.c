@@ -14,6 +14,10 @@ typedef struct {
     int mode;
 } PoolArrays;
 
+#define INLINE static inline __attribute__((always_inline))
+/* What is inlined hands vectors to nobody, so it is all the same how that would be done. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch);
 
 /* Of a line that numbers of windows are spread over: what stands before element 0, the elements or the blocks of all windows, and the windows
@@ -29,13 +33,21 @@ static inline npy_intp layer_length(const Windows *w)
 #define ACC npy_float32
 #define NAME(f) f##_f32
 #define WORD npy_int32
-#define PAIRS_LOW {0, 0, 1, 1, 2, 2, 3, 3}
-#define PAIRS_HIGH {4, 4, 5, 5, 6, 6, 7, 7}
+#define MOST_LANES 8
+#define LANES 8
+#define LANED(f) NAME(most_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
+#define LANES 4
+#define LANED(f) NAME(half_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
 #include "pool_planes.h"
 #include "pool_gradients.h"
 #undef WORD
-#undef PAIRS_LOW
-#undef PAIRS_HIGH
+#undef MOST_LANES
 #undef REAL
 #undef ACC
 #undef NAME
@@ -43,13 +55,21 @@ static inline npy_intp layer_length(const Windows *w)
 #define ACC npy_float64
 #define NAME(f) f##_f64
 #define WORD npy_int64
-#define PAIRS_LOW {0, 0, 1, 1}
-#define PAIRS_HIGH {2, 2, 3, 3}
+#define MOST_LANES 4
+#define LANES 4
+#define LANED(f) NAME(most_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
+#define LANES 2
+#define LANED(f) NAME(half_##f)
+#include "pool_twos.h"
+#undef LANES
+#undef LANED
 #include "pool_planes.h"
 #include "pool_gradients.h"
 #undef WORD
-#undef PAIRS_LOW
-#undef PAIRS_HIGH
+#undef MOST_LANES
 #undef REAL
 #undef ACC
 #undef NAME
@@ -110,11 +130,11 @@ static inline npy_intp layer_length(const Windows *w)
 #undef ACC
 #undef NAME
 
-static planes_fn pool_of(int type, npy_intp item)
+static planes_fn pool_of(int type, npy_intp item, const Windows *w)
 {
     static const planes_fn with_sign[] = {pool_i8, pool_i16, pool_i32, pool_i64}, without[] = {pool_u8, pool_u16, pool_u32, pool_u64};
     if (type == NPY_FLOAT32 || type == NPY_FLOAT64)
-        return type == NPY_FLOAT32 ? pool_f32 : pool_f64;
+        return type == NPY_FLOAT32 ? pool_for_f32(w) : pool_for_f64(w);
     if (!PyTypeNum_ISINTEGER(type))
         return NULL;
     return (PyTypeNum_ISSIGNED(type) ? with_sign : without)[item == 1 ? 0 : item == 2 ? 1 : item == 4 ? 2 : 3];
@@ -317,7 +337,7 @@ static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *array
 
 /* -- the native functions ----------------------------------------------------------------------------------------- */
 
-/* New references to C-contiguous arrays of the same type. */
+/* New references to C-contiguous arrays of the same type; halves as float32, in which they are computed with. */
 static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
 {
     for (int i = 0; i < count; ++i) {
@@ -326,7 +346,9 @@ static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
             PyErr_SetString(PyExc_TypeError, "Pool: arrays of one dtype are needed");
             return -1;
         }
-        if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a))
+        if (PyArray_TYPE(a) == NPY_HALF)
+            a = (PyArrayObject *)PyArray_FROM_OTF(in[i], NPY_FLOAT32, NPY_ARRAY_CARRAY_RO);
+        else if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a))
             Py_INCREF(a);
         else
             a = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
@@ -355,7 +377,7 @@ enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
 static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_words *words)
 {
     int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;
-    PyArrayObject *arrays[3] = {NULL};
+    PyArrayObject *arrays[3] = {NULL}, *result = NULL, *maxima = NULL, *narrow = NULL;
     Windows w = {0};
     npy_intp out_shape[NPY_MAXDIMS];
     if (nin != tensors + 3) {
@@ -379,9 +401,15 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
             goto done;
     }
     int makes_image = which == MAX_GRAD || which == AVERAGE_GRAD;
-    PyArrayObject *result = native_alloc(out, nd, makes_image ? shape : out_shape, type);
+    const npy_intp *result_shape = makes_image ? shape : out_shape;
+    result = native_alloc(out, nd, result_shape, PyArray_TYPE((PyArrayObject *)in[0]));
     if (result == NULL)
         goto done;
+    if (PyArray_TYPE(result) != type) {
+        narrow = result;
+        if ((result = native_new(nd, result_shape, type, 0)) == NULL)
+            goto done;
+    }
     status = 0;
     if (PyArray_SIZE(result) == 0)
         goto done;
@@ -402,11 +430,11 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
     planes_fn loops;
     switch (which) {
     case POOL:
-        loops = pool_of(type, PyArray_ITEMSIZE(result));
+        loops = pool_of(type, PyArray_ITEMSIZE(result), &w);
         numbers = n + 2 * outputs;
         break;
     case MAX_GRAD:
-        loops = single ? max_grad_f32 : max_grad_f64;
+        loops = single ? max_grad_for_f32(&w) : max_grad_for_f64(&w);
         numbers = (size_t)w.kept * 3 * length;
         break;
     case AVERAGE_GRAD:
@@ -415,16 +443,30 @@ static int pooling(int which, int nin, PyObject **in, PyObject **out, const stru
         break;
     default:
         loops = single ? sums_at_maxima_f32 : sums_at_maxima_f64;
-        numbers = (2 + (size_t)w.layers) * length + outputs;
+        numbers = (1 + (size_t)w.layers) * length;
     }
     if (loops == NULL) {
         PyErr_Format(PyExc_TypeError, "Pool: no code for NumPy type number %d", type);
         status = -1;
     }
-    else
+    if (which == MAX_ROP) {
+        PoolArrays first = {.x = data.x, .mode = POOL_MAX};
+        status = (maxima = native_new(nd, out_shape, type, 0)) == NULL ? -1 : 0;
+        if (status == 0) {
+            data.maxima = first.result = PyArray_DATA(maxima);
+            status = run_planes(&w, pool_of(type, PyArray_ITEMSIZE(result), &w), &first, n + 2 * outputs, item, words->openmp != 0);
+        }
+    }
+    if (status == 0)
         status = run_planes(&w, loops, &data, numbers, item, words->openmp != 0);
 done:
+    if (narrow != NULL) {
+        if (status == 0)
+            status = PyArray_CopyInto(narrow, result);
+        Py_XDECREF(result);
+    }
     free_windows(&w);
+    Py_XDECREF(maxima);
     for (int i = 0; i < tensors; ++i)
         Py_XDECREF(arrays[i]);
     return status;

@@ -16,7 +16,7 @@ INLINE void NAME(spread_by)(npy_intp count, const npy_intp stride, const REAL *r
             to[o * stride + r] = from[o];
 }
 
-INLINE void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
+static void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
 {
     const Axis *a = last_axis(w);
     REAL *to = line + w->before - a->pad;
@@ -31,7 +31,7 @@ INLINE void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
 }
 
 /* Only the first `rest` of each block; the others are zero already. */
-INLINE void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL *restrict line)
+static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL *restrict line)
 {
     const Axis *a = last_axis(w);
     npy_intp stride = a->stride;
@@ -54,12 +54,7 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
     npy_intp n = last_axis(w)->n, s = last_axis(w)->stride;
     const REAL *z = maxima + w->before;
     g += w->before, g_rest += w->before;
-    if (w->layers == 1)
-        for (npy_intp i = 0; i < n; ++i) {
-            REAL total = NAME(at)(x[i], z[i], g_rest[i]);
-            gx[i] = add ? gx[i] + total : total;
-        }
-    else if (w->layers == 2) {
+    if (w->layers == 2) {
         const REAL *z2 = z - s, *g2 = g_rest - s;
         for (npy_intp i = 0; i < n; ++i) {
             REAL total = NAME(at)(x[i], z[i], g[i]) + NAME(at)(x[i], z2[i], g2[i]);
@@ -85,44 +80,6 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
         }
 }
 
-typedef REAL NAME(eight) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
-typedef WORD NAME(eight_words) __attribute__((vector_size(32)));
-
-/* The gradients of `lines` lines whose elements belong to one window each, by twos: `count` windows, at least as many as fit a register. What
- * is left over at the end is computed again together with what is before it. */
-INLINE void NAME(gradient_by_twos)(npy_intp count, const int lines, const npy_intp *rows, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
-{
-    const npy_intp lanes = (npy_intp)(32 / sizeof(REAL));
-    const NAME(eight_words) low = PAIRS_LOW, high = PAIRS_HIGH;
-    for (npy_intp o = 0; o < count; o += lanes) {
-        if (o > count - lanes)
-            o = count - lanes;
-        NAME(eight) zo = *(const NAME(eight) *)(z + o), go = *(const NAME(eight) *)(g + o);
-        NAME(eight) z_left = __builtin_shuffle(zo, low), z_right = __builtin_shuffle(zo, high);
-        NAME(eight_words) g_left = (NAME(eight_words))__builtin_shuffle(go, low), g_right = (NAME(eight_words))__builtin_shuffle(go, high);
-        for (int k = 0; k < lines; ++k) {
-            const NAME(eight) *from = (const NAME(eight) *)(x + rows[k] + 2 * o);
-            NAME(eight) *to = (NAME(eight) *)(gx + rows[k] + 2 * o);
-            to[0] = (NAME(eight))((NAME(eight_words))(from[0] == z_left) & g_left);
-            to[1] = (NAME(eight))((NAME(eight_words))(from[1] == z_right) & g_right);
-        }
-    }
-}
-
-/* Windows of two columns that lie side by side; the last may be cut. */
-INLINE void NAME(gradient_of_pairs)(const Axis *a, npy_intp count, const npy_intp *rows, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
-{
-    npy_intp whole = a->whole_end, k = 0;
-    for (; k + 2 <= count; k += 2)
-        NAME(gradient_by_twos)(whole, 2, rows + k, x, z, g, gx);
-    if (k < count)
-        NAME(gradient_by_twos)(whole, 1, rows + k, x, z, g, gx);
-    if (a->n > 2 * whole)
-        for (k = 0; k < count; ++k)
-            for (npy_intp i = rows[k] + 2 * whole; i < rows[k] + a->n; ++i)
-                gx[i] = whole < a->out && x[i] == z[whole] ? g[whole] : 0;
-}
-
 /* A line of the output, spread: three lines of layer_length numbers. */
 typedef struct {
     REAL *maxima, *g, *g_rest;
@@ -144,17 +101,6 @@ INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, co
         NAME(spread)(w, gz, s->g);
 }
 
-/* The gradients of a line of which every element belongs to windows of two lines of the output, and in each of these to two or one. */
-INLINE void NAME(gradient_at_two_maxima)(const Windows *w, const REAL *restrict x, const NAME(Spread) *one, const NAME(Spread) *two,
-                                         REAL *restrict gx)
-{
-    npy_intp n = last_axis(w)->n, here = w->before, back = here - last_axis(w)->stride;
-    const REAL *z1 = one->maxima + here, *y1 = one->maxima + back, *g1 = one->g + here, *h1 = one->g_rest + back;
-    const REAL *z2 = two->maxima + here, *y2 = two->maxima + back, *g2 = two->g + here, *h2 = two->g_rest + back;
-    for (npy_intp i = 0; i < n; ++i)
-        gx[i] = (NAME(at)(x[i], z1[i], g1[i]) + NAME(at)(x[i], y1[i], h1[i])) + (NAME(at)(x[i], z2[i], g2[i]) + NAME(at)(x[i], y2[i], h2[i]));
-}
-
 /* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread, and the next one, so that
  * nothing is read again right after it was written in other pieces. */
 INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
@@ -170,38 +116,174 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
             NAME(Spread) line = NAME(spread_in)(w, memory + ready % w->kept * 3 * length);
             NAME(spread_all)(w, z + ready * out, gz + ready * out, &line);
         }
-        if (low == high)
-            memset(gx, 0, (size_t)n * sizeof(REAL));
-        NAME(Spread) one = NAME(spread_in)(w, memory + low % w->kept * 3 * length);
-        if (high - low == 2 && w->layers == 2) {
-            NAME(Spread) two = NAME(spread_in)(w, memory + (low + 1) % w->kept * 3 * length);
-            NAME(gradient_at_two_maxima)(w, x, &one, &two, gx);
-            continue;
-        }
+        memset(gx, 0, (size_t)n * sizeof(REAL));
         for (npy_intp o = low; o < high; ++o) {
-            one = NAME(spread_in)(w, memory + o % w->kept * 3 * length);
-            if (o == low)
-                NAME(gradient_at_maxima)(w, 0, x, one.maxima, one.g, one.g_rest, gx);
-            else
-                NAME(gradient_at_maxima)(w, 1, x, one.maxima, one.g, one.g_rest, gx);
+            NAME(Spread) line = NAME(spread_in)(w, memory + o % w->kept * 3 * length);
+            NAME(gradient_at_maxima)(w, 1, x, line.maxima, line.g, line.g_rest, gx);
         }
     }
 }
 
-/* scratch: three lines of layer_length numbers, for each line that is kept. */
-VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+/* The gradients of the columns of a line that are in no pair. `pairs`: the first pair of columns that lies in the image, and one after the last;
+ * see pool_twos.h. */
+INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *g,
+                                 const REAL *z2, const REAL *g2, REAL *gx)
+{
+    npy_intp from = 2 * pairs[0] - a->pad, to = 2 * pairs[1] - a->pad;
+    for (npy_intp i = from > 0 ? 0 : to; i < a->n; ++i) {
+        if (i == from)
+            i = to;
+        if (i == a->n)
+            break;
+        npy_intp o = (i + a->pad) / 2, shared = window == 3 && (i + a->pad) % 2 == 0 && o > 0;
+        REAL total = 0, second = 0;
+        if (o < a->out) {
+            total += NAME(at)(x[i], z[o], g[o]);
+            second += two ? NAME(at)(x[i], z2[o], g2[o]) : 0;
+        }
+        if (shared) {
+            total += NAME(at)(x[i], z[o - 1], g[o - 1]);
+            second += two ? NAME(at)(x[i], z2[o - 1], g2[o - 1]) : 0;
+        }
+        gx[i] = total + second;
+    }
+}
+
+/* A plane whose windows are two columns apart and two columns wide, and each line of it in one window. */
+INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *gz, REAL *gx,
+                                 npy_intp *rows)
 {
     const Axis *a = last_axis(w);
-    npy_intp out = a->out;
+    npy_intp index[NPY_MAXDIMS], begin = pairs[0], count = pairs[1] - begin, from = 2 * begin - a->pad, n = a->n;
+    int whole = 2 * count == n;
+    first_row(w, index);
+    for (npy_intp r = 0; r < w->out_rows; ++r, z += a->out, gz += a->out, next_row(w, index)) {
+        npy_intp lines = window_rows(w, index, rows);
+        for (npy_intp k = 0; k < lines;) {
+            const REAL *xk = x + rows[k] + from;
+            REAL *to = gx + rows[k] + from;
+            int two = k + 1 < lines && rows[k + 1] == rows[k] + n;
+            if (lanes == MOST_LANES && two)
+                NAME(most_gradients_apart)(count, 2, n, xk, z + begin, gz + begin, to);
+            else if (lanes == MOST_LANES)
+                NAME(most_gradients_apart)(count, 1, n, xk, z + begin, gz + begin, to);
+            else
+                NAME(half_gradients_apart)(count, two + 1, n, xk, z + begin, gz + begin, to);
+            k += two + 1;
+        }
+        if (!whole)
+            for (npy_intp k = 0; k < lines; ++k)
+                NAME(single_columns)(a, 2, 0, pairs, x + rows[k], z, gz, z, gz, gx + rows[k]);
+    }
+}
+
+/* The gradients of a line whose windows are two columns apart, of which one line or two lines of the output have some. */
+INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z,
+                               const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
+{
+    npy_intp begin = pairs[0], count = pairs[1] - begin, from = 2 * begin - a->pad;
+    if (lanes == MOST_LANES)
+        NAME(most_gradients)(count, window, two, x + from, z + begin, g + begin, z2 + begin, g2 + begin, gx + from);
+    else
+        NAME(half_gradients)(count, window, two, x + from, z + begin, g + begin, z2 + begin, g2 + begin, gx + from);
+    if (2 * count < a->n)
+        NAME(single_columns)(a, window, two, pairs, x, z, g, z2, g2, gx);
+}
+
+INLINE void NAME(copy_line)(npy_intp n, const int lanes, const REAL *from, REAL *to)
+{
+    if (lanes == MOST_LANES && n >= MOST_LANES)
+        NAME(most_copy)(n, from, to);
+    else if (lanes < MOST_LANES && n >= MOST_LANES / 2)
+        NAME(half_copy)(n, from, to);
+    else
+        for (npy_intp i = 0; i < n; ++i)
+            to[i] = from[i];
+}
+
+/* A plane whose windows are two columns apart, each line of it once. Of the output, the lines that still count are kept, and the next one, with a
+ * zero on both sides where windows overlap: nothing is read again right after it was written in other pieces. */
+INLINE void NAME(max_grad_overlapping)(const Windows *w, const int lanes, const int window, const npy_intp *pairs, const REAL *x, const REAL *z,
+                                       const REAL *gz, REAL *gx, REAL *memory)
+{
+    const Axis *a = &w->axes[0], *b = last_axis(w);
+    npy_intp n = b->n, out = b->out, length = out + 2, last = w->kept > 1 ? 3 : 1, ready = 0, low = 0, high = 0;
+    for (npy_intp y = 0; y < a->n; ++y, x += n, gx += n) {
+        while (high < a->out && a->first[high] <= y)
+            ++high;
+        while (low < high && a->last[low] <= y)
+            ++low;
+        for (; ready <= high && ready < a->out; ++ready) {
+            REAL *line = memory + (ready & last) * 2 * length + 1;
+            NAME(copy_line)(out, lanes, z + ready * out, line);
+            NAME(copy_line)(out, lanes, gz + ready * out, line + length);
+        }
+        const REAL *one = memory + (low & last) * 2 * length + 1, *two = memory + ((low + 1) & last) * 2 * length + 1;
+        if (low == high)
+            memset(gx, 0, (size_t)n * sizeof(REAL));
+        else if (high - low == 1)
+            NAME(line_by_twos)(b, lanes, window, 0, pairs, x, one, one + length, one, one + length, gx);
+        else
+            NAME(line_by_twos)(b, lanes, window, 1, pairs, x, one, one + length, two, two + length, gx);
+    }
+}
+
+static void NAME(find_pairs)(const Windows *w, npy_intp *pairs)
+{
+    const Axis *a = last_axis(w);
+    npy_intp most = a->window == 3 ? a->out + 1 : a->out;
+    pairs[0] = (a->pad + 1) / 2;
+    pairs[1] = (a->n + a->pad) / 2 < most ? (a->n + a->pad) / 2 : most;
+}
+
+static int NAME(is_apart)(const Windows *w)
+{
+    return w->all_rows_once && last_axis(w)->window == 2;
+}
+
+/* scratch: as for max_grad. */
+ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+                                              char *scratch)
+{
+    const Axis *a = last_axis(w);
     REAL *memory = (REAL *)scratch;
-    NAME(Spread) line = NAME(spread_in)(w, memory);
-    int pairs = w->all_rows_once && a->window == 2 && a->stride == 2 && a->pad == 0 && a->whole_end >= (npy_intp)(32 / sizeof(REAL));
+    npy_intp pairs[2];
+    NAME(find_pairs)(w, pairs);
+    int lanes = NAME(lanes)(a, pairs[1] - pairs[0]), apart = NAME(is_apart)(w);
     memset(scratch, 0, (size_t)w->kept * 3 * (size_t)layer_length(w) * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
         const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
         REAL *gx = (REAL *)arrays->result + plane * w->in_size;
-        npy_intp index[NPY_MAXDIMS] = {0};
+        if (apart && lanes == MOST_LANES)
+            NAME(max_grad_apart)(w, MOST_LANES, pairs, x, z, gz, gx, rows);
+        else if (apart)
+            NAME(max_grad_apart)(w, MOST_LANES / 2, pairs, x, z, gz, gx, rows);
+        else if (a->window == 2 && lanes == MOST_LANES)
+            NAME(max_grad_overlapping)(w, MOST_LANES, 2, pairs, x, z, gz, gx, memory);
+        else if (a->window == 2)
+            NAME(max_grad_overlapping)(w, MOST_LANES / 2, 2, pairs, x, z, gz, gx, memory);
+        else if (lanes == MOST_LANES)
+            NAME(max_grad_overlapping)(w, MOST_LANES, 3, pairs, x, z, gz, gx, memory);
+        else
+            NAME(max_grad_overlapping)(w, MOST_LANES / 2, 3, pairs, x, z, gz, gx, memory);
+    }
+}
+
+/* scratch: three lines of layer_length numbers, for each line that is kept. */
+VECTORISED_V3 static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+{
+    const Axis *a = last_axis(w);
+    npy_intp out = a->out;
+    REAL *memory = (REAL *)scratch;
+    NAME(Spread) line = NAME(spread_in)(w, memory);
+    memset(scratch, 0, (size_t)w->kept * 3 * (size_t)layer_length(w) * sizeof(REAL));
+    for (npy_intp plane = begin; plane < end; ++plane) {
+        const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
+        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size, *gz = (const REAL *)arrays->gradient + plane * w->out_size;
+        REAL *gx = (REAL *)arrays->result + plane * w->in_size;
+        npy_intp index[NPY_MAXDIMS];
+        first_row(w, index);
         if (w->kept > 1) {
             NAME(max_grad_by_lines)(w, x, z, gz, gx, memory);
             continue;
@@ -217,10 +299,6 @@ VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays
                             gx[rows[k] + i] += x[rows[k] + i] == z[o] ? gz[o] : 0;
                 continue;
             }
-            if (pairs) {
-                NAME(gradient_of_pairs)(a, count, rows, x, z, gz, gx);
-                continue;
-            }
             NAME(spread_all)(w, z, gz, &line);
             if (w->all_rows_once)
                 for (npy_intp k = 0; k < count; ++k)
@@ -230,6 +308,17 @@ VECTORISED static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays
                     NAME(gradient_at_maxima)(w, 1, x + rows[k], line.maxima, line.g, line.g_rest, gx + rows[k]);
         }
     }
+}
+
+static planes_fn NAME(max_grad_for)(const Windows *w)
+{
+    npy_intp pairs[2];
+    NAME(find_pairs)(w, pairs);
+    if (w->direct || !NAME(lanes)(last_axis(w), pairs[1] - pairs[0]))
+        return NAME(max_grad);
+    if (NAME(is_apart)(w) || (w->nd == 2 && w->axes[0].window <= 2 * w->axes[0].stride))
+        return NAME(max_grad_by_twos);
+    return NAME(max_grad);
 }
 
 /* The shares of a line of the image in the sums or averages of a line of the output, whose gradients are `shares`. */
@@ -260,7 +349,7 @@ INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, RE
 }
 
 /* scratch: three lines of layer_length and two of out numbers. */
-VECTORISED static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                           char *scratch)
 {
     const Axis *a = last_axis(w);
@@ -274,7 +363,8 @@ VECTORISED static void NAME(average_grad)(const Windows *w, const PoolArrays *ar
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *gz = (const REAL *)arrays->gradient + plane * w->out_size;
         REAL *gx = (REAL *)arrays->result + plane * w->in_size;
-        npy_intp index[NPY_MAXDIMS] = {0};
+        npy_intp index[NPY_MAXDIMS];
+        first_row(w, index);
         if (!w->all_rows_once)
             memset(gx, 0, (size_t)w->in_size * sizeof(REAL));
         for (npy_intp r = 0; r < w->out_rows; ++r, gz += out, next_row(w, index)) {
@@ -299,27 +389,23 @@ VECTORISED static void NAME(average_grad)(const Windows *w, const PoolArrays *ar
     }
 }
 
-/* Sums of `direction` where x equals the maxima, which are computed here when they are not given.
- * scratch: 2 + layers lines of layer_length, one of out numbers. */
-VECTORISED static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
+/* Sums of `direction` where x equals the maxima. scratch: 1 + layers lines of layer_length. */
+VECTORISED_V3 static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                             char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out, s = a->stride, length = layer_length(w);
-    REAL *maxima = (REAL *)scratch, *line = maxima + length, *sums = line + length, *own = sums + w->layers * length;
-    memset(scratch, 0, (2 + (size_t)w->layers) * (size_t)length * sizeof(REAL));
+    REAL *maxima = (REAL *)scratch, *sums = maxima + length;
+    memset(scratch, 0, (1 + (size_t)w->layers) * (size_t)length * sizeof(REAL));
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size, *e = (const REAL *)arrays->gradient + plane * w->in_size;
-        const REAL *z = (const REAL *)arrays->maxima + (arrays->maxima == NULL ? 0 : plane * w->out_size);
+        const REAL *z = (const REAL *)arrays->maxima + plane * w->out_size;
         REAL *result = (REAL *)arrays->result + plane * w->out_size;
-        npy_intp index[NPY_MAXDIMS] = {0};
+        npy_intp index[NPY_MAXDIMS];
+        first_row(w, index);
         for (npy_intp r = 0; r < w->out_rows; ++r, result += out, next_row(w, index)) {
             npy_intp count = window_rows(w, index, rows);
             const REAL *top = z + r * out;
-            if (arrays->maxima == NULL) {
-                NAME(greatest_in_windows)(a, NAME(greatest_lines)(n, x, rows, count, line), own);
-                top = own;
-            }
             if (w->direct) {
                 for (npy_intp o = 0; o < out; ++o) {
                     REAL total = 0;

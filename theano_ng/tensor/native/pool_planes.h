@@ -3,7 +3,7 @@
  * The lines that a line of the output is made of are reduced to one, all columns side by side; then the windows of that line. NaN is the
  * greatest of all numbers. */
 #define GREATER(m, v) ((v) > (m) || (v) != (v) ? (v) : (m))
-#define INLINE static inline __attribute__((always_inline))
+
 
 /* Maximum of `count` lines; a single line is not copied. */
 INLINE const REAL *NAME(greatest_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy_intp count, REAL *restrict line)
@@ -75,29 +75,44 @@ INLINE void NAME(sum_of)(npy_intp count, const int window, const int stride, con
     }
 }
 
-/* The usual sizes, for compilers to unroll. */
-#define USUAL_SIZES(F, count, window, stride, line, z)   \
-    if (stride == 2 && window == 2)                      \
-        F(count, 2, 2, line, z);                         \
-    else if (stride == 2 && window == 3)                 \
-        F(count, 3, 2, line, z);                         \
-    else if (stride == 1 && window == 1)                 \
-        F(count, 1, 1, line, z);                         \
-    else if (stride == 1 && window == 2)                 \
-        F(count, 2, 1, line, z);                         \
-    else if (stride == 1 && window == 3)                 \
-        F(count, 3, 1, line, z);                         \
-    else if (stride == 3 && window == 3)                 \
-        F(count, 3, 3, line, z);                         \
-    else if (stride == 4 && window == 4)                 \
-        F(count, 4, 4, line, z);
+/* Windows that follow each other: all of them side by side, element by element. */
+INLINE void NAME(greatest_of_dense)(npy_intp count, npy_intp window, const REAL *restrict line, REAL *restrict z)
+{
+    memcpy(z, line, (size_t)count * sizeof(REAL));
+    for (npy_intp k = 1; k < window; ++k)
+        for (npy_intp o = 0; o < count; ++o)
+            z[o] = GREATER(z[o], line[o + k]);
+}
+
+INLINE void NAME(sum_of_dense)(npy_intp count, npy_intp window, const ACC *restrict line, ACC *restrict z)
+{
+    memcpy(z, line, (size_t)count * sizeof(ACC));
+    for (npy_intp k = 1; k < window; ++k)
+        for (npy_intp o = 0; o < count; ++o)
+            z[o] += line[o + k];
+}
+
+/* The usual sizes, for compilers to unroll. Of floating-point numbers windows two apart are in pool_twos.h. */
+#ifdef WORD
+#define USUAL_SIZES(f, count, window, stride, line, z) \
+    if (stride == 1)                                   \
+        NAME(f##_of_dense)(count, window, line, z);    \
+    else if (stride == 3 && window == 3)               \
+        NAME(f##_of)(count, 3, 3, line, z);            \
+    else if (stride == 4 && window == 4)               \
+        NAME(f##_of)(count, 4, 4, line, z);
+#else
+#define USUAL_SIZES(f, count, window, stride, line, z) \
+    if (stride == 1)                                   \
+        NAME(f##_of_dense)(count, window, line, z);
+#endif
 
 INLINE void NAME(greatest_in_windows)(const Axis *a, const REAL *restrict line, REAL *restrict z)
 {
     const REAL *from = line + a->whole_begin * a->stride - a->pad;
     REAL *to = z + a->whole_begin;
     npy_intp count = a->whole_end - a->whole_begin, stride = a->stride, window = a->window;
-    USUAL_SIZES(NAME(greatest_of), count, window, stride, from, to)
+    USUAL_SIZES(greatest, count, window, stride, from, to)
     else
         for (npy_intp o = 0; o < count; ++o) {
             REAL m = from[o * stride];
@@ -122,7 +137,7 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
     const ACC *from = line + a->whole_begin * a->stride - a->pad;
     ACC *to = z + a->whole_begin;
     npy_intp count = a->whole_end - a->whole_begin, stride = a->stride, window = a->window;
-    USUAL_SIZES(NAME(sum_of), count, window, stride, from, to)
+    USUAL_SIZES(sum, count, window, stride, from, to)
     else
         for (npy_intp o = 0; o < count; ++o) {
             ACC total = from[o * stride];
@@ -142,6 +157,58 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
     }
 }
 
+#ifdef WORD
+/* How many lanes the vectors have that `count` windows or pairs of columns are computed by; 0 where they are too few, or not two columns apart. */
+INLINE int NAME(lanes)(const Axis *a, npy_intp count)
+{
+    if (a->stride != 2 || (a->window != 2 && a->window != 3) || !has_v3())
+        return 0;
+    return count >= MOST_LANES ? MOST_LANES : count >= MOST_LANES / 2 ? MOST_LANES / 2 : 0;
+}
+
+/* The windows of a line that are cut, column by column. */
+INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, const npy_intp *rows, const REAL *x, REAL *z)
+{
+    for (npy_intp o = a->whole_begin > 0 ? 0 : a->whole_end; o < a->out; ++o) {
+        if (o == a->whole_begin)
+            o = a->whole_end;
+        if (o == a->out)
+            break;
+        REAL result = 0;
+        for (npy_intp i = a->first[o]; i < a->last[o]; ++i) {
+            REAL column = x[rows[0] + i];
+            for (npy_intp k = 1; k < lines; ++k)
+                column = adds ? column + x[rows[k] + i] : GREATER(column, x[rows[k] + i]);
+            result = i == a->first[o] ? column : adds ? result + column : GREATER(result, column);
+        }
+        z[o] = result;
+    }
+}
+
+/* A line of windows that are two columns apart. `flat`: the lines they are made of follow each other. */
+INLINE void NAME(windows_by_twos)(const Axis *a, const int adds, const int lanes, const int window, const int flat, npy_intp lines,
+                                  const npy_intp *rows, const REAL *x, REAL *z)
+{
+    npy_intp count = a->whole_end - a->whole_begin, n = a->n;
+    const REAL *from = x + 2 * a->whole_begin - a->pad, *first = from + rows[0];
+    REAL *to = z + a->whole_begin;
+    if (flat && lines == 2 && lanes == MOST_LANES)
+        NAME(most_windows)(count, adds, window, 2, n, NULL, first, to);
+    else if (flat && lines == 2)
+        NAME(half_windows)(count, adds, window, 2, n, NULL, first, to);
+    else if (flat && lines == 3 && lanes == MOST_LANES)
+        NAME(most_windows)(count, adds, window, 3, n, NULL, first, to);
+    else if (flat && lines == 3)
+        NAME(half_windows)(count, adds, window, 3, n, NULL, first, to);
+    else if (lanes == MOST_LANES)
+        NAME(most_windows)(count, adds, window, (int)lines, n, rows, from, to);
+    else
+        NAME(half_windows)(count, adds, window, (int)lines, n, rows, from, to);
+    if (count < a->out)
+        NAME(cut_windows)(a, adds, lines, rows, x, z);
+}
+#endif
+
 /* What the sums along the last axis are divided by. */
 INLINE void NAME(divisors_of)(const Axis *a, int mode, ACC *divisors)
 {
@@ -149,8 +216,21 @@ INLINE void NAME(divisors_of)(const Axis *a, int mode, ACC *divisors)
         divisors[o] = (ACC)(mode == POOL_INC_PAD ? a->room[o] : a->last[o] - a->first[o]);
 }
 
+/* A plane of sums becomes one of averages, line by line. */
+INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode, const ACC *totals, const ACC *divisors, REAL *z)
+{
+    npy_intp out = last_axis(w)->out;
+    ACC lines = mode == POOL_SUM ? 1 : (ACC)outer_count(w, index, mode == POOL_INC_PAD);
+    if (mode == POOL_SUM)
+        for (npy_intp o = 0; o < out; ++o)
+            z[o] = (REAL)totals[o];
+    else
+        for (npy_intp o = 0; o < out; ++o)
+            z[o] = (REAL)(totals[o] / (lines * divisors[o]));
+}
+
 /* scratch: a line of n and two of out numbers. */
-VECTORISED static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+VECTORISED_V3 static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
     npy_intp n = a->n, out = a->out;
@@ -161,7 +241,8 @@ VECTORISED static void NAME(pool)(const Windows *w, const PoolArrays *arrays, np
     for (npy_intp plane = begin; plane < end; ++plane) {
         const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
         REAL *z = (REAL *)arrays->result + plane * w->out_size;
-        npy_intp index[NPY_MAXDIMS] = {0};
+        npy_intp index[NPY_MAXDIMS];
+        first_row(w, index);
         for (npy_intp r = 0; r < w->out_rows; ++r, z += out, next_row(w, index)) {
             npy_intp count = window_rows(w, index, rows);
             if (mode == POOL_MAX) {
@@ -170,14 +251,56 @@ VECTORISED static void NAME(pool)(const Windows *w, const PoolArrays *arrays, np
             }
             NAME(sum_lines)(n, x, rows, count, line);
             NAME(sum_in_windows)(a, line, totals);
-            if (mode == POOL_SUM)
-                for (npy_intp o = 0; o < out; ++o)
-                    z[o] = (REAL)totals[o];
-            else {
-                ACC lines = (ACC)outer_count(w, index, mode == POOL_INC_PAD);
-                for (npy_intp o = 0; o < out; ++o)
-                    z[o] = (REAL)(totals[o] / (lines * divisors[o]));
-            }
+            NAME(divide_line)(w, index, mode, totals, divisors, z);
         }
     }
 }
+
+#ifdef WORD
+INLINE void NAME(pool_plane)(const Windows *w, const int adds, const int lanes, const int window, int mode, const REAL *x, REAL *z, npy_intp *rows,
+                             ACC *totals, const ACC *divisors)
+{
+    const Axis *a = last_axis(w);
+    npy_intp index[NPY_MAXDIMS];
+    first_row(w, index);
+    for (npy_intp r = 0; r < w->out_rows; ++r, z += a->out, next_row(w, index)) {
+        npy_intp count = window_rows(w, index, rows);
+        NAME(windows_by_twos)(a, adds, lanes, window, w->nd == 2, count, rows, x, adds ? totals : z);
+        if (adds)
+            NAME(divide_line)(w, index, mode, totals, divisors, z);
+    }
+}
+
+/* The same for windows two columns apart. */
+ONLY_V3 static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
+{
+    const Axis *a = last_axis(w);
+    ACC *totals = (ACC *)scratch, *divisors = totals + a->out;
+    int mode = arrays->mode, lanes = NAME(lanes)(a, a->whole_end - a->whole_begin);
+    if (mode > POOL_SUM)
+        NAME(divisors_of)(a, mode, divisors);
+    for (npy_intp plane = begin; plane < end; ++plane) {
+        const REAL *x = (const REAL *)arrays->x + plane * w->in_size;
+        REAL *z = (REAL *)arrays->result + plane * w->out_size;
+#define PLANE(adds, lanes, window) NAME(pool_plane)(w, adds, lanes, window, mode, x, z, rows, totals, divisors)
+        if (mode == POOL_MAX) {
+            if (lanes == MOST_LANES)
+                a->window == 2 ? PLANE(0, MOST_LANES, 2) : PLANE(0, MOST_LANES, 3);
+            else
+                a->window == 2 ? PLANE(0, MOST_LANES / 2, 2) : PLANE(0, MOST_LANES / 2, 3);
+        }
+        else if (lanes == MOST_LANES)
+            a->window == 2 ? PLANE(1, MOST_LANES, 2) : PLANE(1, MOST_LANES, 3);
+        else
+            a->window == 2 ? PLANE(1, MOST_LANES / 2, 2) : PLANE(1, MOST_LANES / 2, 3);
+#undef PLANE
+    }
+}
+
+static planes_fn NAME(pool_for)(const Windows *w)
+{
+    const Axis *a = last_axis(w);
+    return NAME(lanes)(a, a->whole_end - a->whole_begin) ? NAME(pool_by_twos) : NAME(pool);
+}
+#endif
+#undef USUAL_SIZES

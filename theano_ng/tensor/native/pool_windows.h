@@ -35,6 +35,14 @@ static inline const Axis *last_axis(const Windows *w)
 static inline npy_intp window_rows(const Windows *w, const npy_intp *index, npy_intp *rows)
 {
     npy_intp count = 1;
+    if (w->nd == 2) {
+        const Axis *a = &w->axes[0];
+        npy_intp first = a->first[index[0]];
+        count = a->last[index[0]] - first;
+        for (npy_intp y = 0; y < count; ++y)
+            rows[y] = (first + y) * a->step;
+        return count;
+    }
     rows[0] = 0;
     for (int d = 0; d < w->nd - 1; ++d) {
         const Axis *a = &w->axes[d];
@@ -59,6 +67,12 @@ static inline npy_intp outer_count(const Windows *w, const npy_intp *index, int 
         count *= with_padding ? a->room[o] : a->last[o] - a->first[o];
     }
     return count;
+}
+
+static inline void first_row(const Windows *w, npy_intp *index)
+{
+    for (int d = 0; d < w->nd - 1; ++d)
+        index[d] = 0;
 }
 
 static inline void next_row(const Windows *w, npy_intp *index)

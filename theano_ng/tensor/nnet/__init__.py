@@ -1,45 +1,6 @@
 """Operations of neural networks: convolutions, activations, softmax, cross-entropies."""
 
 from theano_ng.lazy import lazy_names
-from theano_ng.tensor.nnet.nnet import (
-    CrossentropyCategorical1Hot,
-    CrossentropyCategorical1HotGrad,
-    CrossentropySoftmax1HotWithBiasDx,
-    CrossentropySoftmaxArgmax1HotWithBias,
-    LogSoftmax,
-    Prepend_scalar_constant_to_each_row,
-    Prepend_scalar_to_each_row,
-    Softmax,
-    SoftmaxGrad,
-    SoftmaxWithBias,
-    binary_crossentropy,
-    categorical_crossentropy,
-    confusion_matrix,
-    crossentropy_categorical_1hot,
-    crossentropy_categorical_1hot_grad,
-    crossentropy_softmax_1hot,
-    crossentropy_softmax_1hot_with_bias,
-    crossentropy_softmax_1hot_with_bias_dx,
-    crossentropy_softmax_argmax_1hot_with_bias,
-    crossentropy_softmax_max_and_argmax_1hot,
-    crossentropy_softmax_max_and_argmax_1hot_with_bias,
-    elu,
-    h_softmax,
-    logsoftmax,
-    logsoftmax_op,
-    prepend_0_to_each_row,
-    prepend_1_to_each_row,
-    prepend_scalar_to_each_row,
-    relu,
-    selu,
-    sigmoid_binary_crossentropy,
-    softmax,
-    softmax_grad,
-    softmax_graph,
-    softmax_op,
-    softmax_with_bias,
-    softsign,
-)
 from theano_ng.tensor.nnet.sigmoids import (
     hard_sigmoid,
     scalar_sigmoid,
@@ -48,12 +9,24 @@ from theano_ng.tensor.nnet.sigmoids import (
     softplus,
     ultra_fast_sigmoid,
 )
-from theano_ng.tensor.nnet import nnet
 
-# Rules, and the modules that hold them, are imported when somebody asks for them.
-__getattr__, __dir__, _ = lazy_names(
+# The function is what the name means, not the module.
+from theano_ng.tensor.nnet.softmax import softmax
+
+# The others, rules, and the modules that hold them, are imported when somebody asks for them.
+__getattr__, __dir__, _lazy = lazy_names(
     __name__,
     {
+        "theano_ng.tensor.nnet.nnet": (
+            "CrossentropyCategorical1Hot CrossentropyCategorical1HotGrad CrossentropySoftmax1HotWithBiasDx "
+            "CrossentropySoftmaxArgmax1HotWithBias LogSoftmax Prepend_scalar_constant_to_each_row Prepend_scalar_to_each_row "
+            "Softmax SoftmaxGrad SoftmaxWithBias binary_crossentropy categorical_crossentropy confusion_matrix "
+            "crossentropy_categorical_1hot crossentropy_categorical_1hot_grad crossentropy_softmax_1hot "
+            "crossentropy_softmax_1hot_with_bias crossentropy_softmax_1hot_with_bias_dx crossentropy_softmax_argmax_1hot_with_bias "
+            "crossentropy_softmax_max_and_argmax_1hot crossentropy_softmax_max_and_argmax_1hot_with_bias elu h_softmax logsoftmax "
+            "logsoftmax_op prepend_0_to_each_row prepend_1_to_each_row prepend_scalar_to_each_row relu selu "
+            "sigmoid_binary_crossentropy softmax_grad softmax_graph softmax_op softmax_with_bias softsign"
+        ),
         "theano_ng.tensor.nnet.opt_crossentropy": (
             "crossentropy_to_crossentropy_with_softmax crossentropy_to_crossentropy_with_softmax_with_bias "
             "graph_merge_softmax_with_crossentropy_softmax softmax_simplifier"
@@ -67,7 +40,8 @@ __getattr__, __dir__, _ = lazy_names(
         "theano_ng.tensor.nnet.convolution.upsampling": "bilinear_upsampling frac_bilinear_upsampling",
     },
     modules=(
-        "abstract_conv conv conv3d2d corr corr3d opt sigm opt_sigm opt_crossentropy bn opt_bn blocksparse opt_blocksparse ctc opt_ctc "
+        "nnet activations crossentropy abstract_conv conv conv3d2d corr corr3d opt sigm opt_sigm opt_crossentropy bn opt_bn blocksparse opt_blocksparse ctc opt_ctc "
         "neighbours"
     ),
 )
+__all__ = [name for name in globals() if not name.startswith("_") and name != "lazy_names"] + _lazy

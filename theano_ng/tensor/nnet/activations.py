@@ -6,36 +6,15 @@ import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.scalar.basic import upcast
-from theano_ng.scalar.op import float_function
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise import primitives
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
 from theano_ng.tensor.linalg.products import dot, tensordot
 from theano_ng.tensor.nnet.blocksparse import sparse_block_dot
-from theano_ng.tensor.nnet.sigmoids import ScalarActivation
+from theano_ng.tensor.nnet.sigmoids import ScalarActivation, ScalarSoftsign, scalar_softsign, softsign  # noqa: F401
 from theano_ng.tensor.nnet.softmax import softmax
 from theano_ng.tensor.shaping.creation import arange
-
-
-class ScalarSoftsign(ScalarActivation):
-    """x / (1 + |x|)"""
-
-    def value(self, x):
-        return np.copysign(1, x) if np.isinf(x) else x / (1 + abs(x))
-
-    def formula(self, x, out):
-        fabs, copysign = (float_function(f, out) for f in ("fabs", "copysign"))
-        return "%s(%s) == INFINITY ? %s(1, %s) : %s / (1 + %s(%s))" % (fabs, x, copysign, x, x, fabs, x)
-
-    def gradient(self, gz, x, z):
-        d = scal.constant(1, dtype=z.type.dtype) + abs(x)
-        return gz / (d * d)
-
-
-scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")
-softsign = Elemwise(scalar_softsign, name="softsign")
-softsign.__doc__ = """``x / (1 + |x|)``, elementwise."""
 
 
 class ScalarRectifier(ScalarActivation):
@@ -55,7 +34,7 @@ class ScalarRectifier(ScalarActivation):
 
 
 scalar_rectifier = ScalarRectifier(scal.upgrade_to_float, name="scalar_rectifier")
-primitives.register(scalar_softsign, scalar_rectifier)
+primitives.register(scalar_rectifier)
 _rectifier = Elemwise(scalar_rectifier, name="rectifier")
 
 

@@ -249,7 +249,7 @@ class CorrBase(NativeOp, OpenMPOp):
     def _lengths_of(self, x):
         return x.shape[-self.convdim :]
 
-    def L_op(self, inputs, outputs, output_grads):
+    def grad(self, inputs, output_grads):
         first, second = inputs[:2]
         (g,) = output_grads
         if self.kind == FORWARD:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from theano_ng.compile.builders import OpFromGraph
+from theano_ng import compile
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.differentiate import Shortcut
 from theano_ng.gof.graph import Apply
@@ -300,7 +300,7 @@ def sigmoid_binary_crossentropy(output, target):
     inp = [as_tensor_variable(output), as_tensor_variable(target)]
     variables = [i.type() for i in inp]
     out = softplus(-abs(variables[0])) + variables[0] * ((variables[0] > 0) - variables[1])
-    op = OpFromGraph(variables, [out], grad_overrides=grad, inline=True, name="sigmoid_binary_crossentropy")
+    op = compile.OpFromGraph(variables, [out], grad_overrides=grad, inline=True, name="sigmoid_binary_crossentropy")
     return op(*inp)
 
 

@@ -3,7 +3,7 @@
 from theano_ng.gof.optdb import LocalGroupDB
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.functions import cast, sqrt
-from theano_ng.tensor.nnet.bn import (
+from theano_ng.tensor.nnet.bn_ops import (
     AbstractBatchNormInference,
     AbstractBatchNormTrain,
     AbstractBatchNormTrainGrad,

@@ -8,8 +8,7 @@ from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer, optimizer
 from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.nnet.activations import softsign
-from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus, softsign
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax

@@ -141,7 +141,25 @@ class ScalarSoftplus(ScalarActivation):
         return gz * scalar_sigmoid(x)
 
 
+class ScalarSoftsign(ScalarActivation):
+    """x / (1 + |x|)"""
+
+    def value(self, x):
+        return np.copysign(1, x) if np.isinf(x) else x / (1 + abs(x))
+
+    def formula(self, x, out):
+        fabs, copysign = (float_function(f, out) for f in ("fabs", "copysign"))
+        return "%s(%s) == INFINITY ? %s(1, %s) : %s / (1 + %s(%s))" % (fabs, x, copysign, x, x, fabs, x)
+
+    def gradient(self, gz, x, z):
+        d = scal.constant(1, dtype=z.type.dtype) + abs(x)
+        return gz / (d * d)
+
+
 scalar_softplus = ScalarSoftplus(scal.upgrade_to_float, name="scalar_softplus")
-primitives.register(scalar_sigmoid, ultra_fast_scalar_sigmoid, scalar_softplus)
+scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")
+primitives.register(scalar_sigmoid, ultra_fast_scalar_sigmoid, scalar_softplus, scalar_softsign)
 softplus = Elemwise(scalar_softplus, name="softplus")
 softplus.__doc__ = """``log(1 + exp(x))``, elementwise, without overflow."""
+softsign = Elemwise(scalar_softsign, name="softsign")
+softsign.__doc__ = """``x / (1 + |x|)``, elementwise."""

@@ -189,7 +189,8 @@ class _Pooling(NativeOp, OpenMPOp):
     __props__ = ("ignore_border", "mode", "ndim")
     modes = ("max", "sum", "average_inc_pad", "average_exc_pad")
     function = None
-    native_dtypes = ("float32", "float64")
+    native_dtypes = ("float16", "float32", "float64")
+    _f16_ok = True
 
     def __init__(self, ignore_border, mode="max", ndim=2, openmp=None):
         super().__init__(openmp=openmp)
@@ -489,7 +490,7 @@ class MaxPoolGrad(PoolGrad):
             gx[region] += np.where(x[region] == maxout[position][spread], gz[position][spread], 0)
         output_storage[0][0] = gx.astype(x.dtype, copy=False)
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, maxout, gz, ws, stride, pad = inputs
         (ggx,) = grads
         ggz = DownsampleFactorMaxGradGrad(self.ignore_border, "max", self.ndim, self.openmp)(
@@ -535,7 +536,7 @@ class AveragePoolGrad(PoolGrad):
             gx[region] += share[spread]
         output_storage[0][0] = gx.astype(x.dtype, copy=False)
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, _, ws, stride, pad = inputs
         ggz = Pool(self.ignore_border, self.mode, self.ndim, self.openmp)(grads[0], ws, stride, pad)
         return [x.zeros_like(), ggz, *self._disconnected()]
@@ -592,7 +593,7 @@ class DownsampleFactorMaxGradGrad(_Pooling):
     def infer_shape(self, node, shapes):
         return [shapes[1]]
 
-    def L_op(self, inputs, outputs, grads):
+    def grad(self, inputs, grads):
         x, maxout, _, ws, stride, pad = inputs
         gz = MaxPoolGrad(self.ignore_border, self.ndim, self.openmp)(x, maxout, grads[0], ws, stride, pad)
         return [x.zeros_like(), maxout.zeros_like(), gz, *self._disconnected()]

@@ -200,6 +200,18 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_array_equal(both(tt.sub(a, b).owner, x, y)[0], x - y)
                 np.testing.assert_array_equal(run_native(tt.sub(b, a).owner, y, x)[0], y - x)
 
+    def test_rows_with_numbers_of_their_own(self):
+        """Short and long rows, one loop around them and several, operands that repeat in any of the loops."""
+        rng = np.random.RandomState(9)
+        for n in (1, 7, 15, 16, 17, 33, 47, 48, 49, 100):
+            x = rng.rand(3, 5, 4, n)
+            for view in (x, x[:, ::2], x[::-1, :, ::3]):
+                for kept in ((1,), (0, 2), (0, 1, 2), (2, 3), ()):
+                    y = rng.rand(*[length if d in kept else 1 for d, length in enumerate(view.shape)])
+                    a = TensorType("float64", (False,) * 4)()
+                    b = TensorType("float64", [d not in kept for d in range(4)])()
+                    np.testing.assert_array_equal(run_native(tt.sub(a, b).owner, view, y)[0], view - y)
+
     def test_output_layout(self):
         x = np.zeros((3, 4))
         a, b = tt.dmatrices(2)

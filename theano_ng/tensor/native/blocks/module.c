@@ -1,22 +1,8 @@
-/* The extension modules blocks_v1, blocks_v2 ...: the instructions and kernels of rows.c by name, and which of the modules suits this processor. */
+/* The extension modules blocks_v1, blocks_v2 ...: the instructions and kernels of rows.c by name. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "blocks.h"
-
-/* The level of the x86-64 instruction set that the processor and the system have, of those that there are modules for. */
-static int processor_level(void)
-{
-#if defined(__x86_64__) && defined(__GNUC__)
-    __builtin_cpu_init();
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")
-                 && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-    return !avx2 ? 1 : !avx512 ? 3 : 4;
-#else
-    return 1;
-#endif
-}
 
 static int add(PyObject *dict, const char *name, const void *function)
 {
@@ -37,11 +23,11 @@ static int fill_module(PyObject *module)
     if (status == 0)
         status = add(kernels, "", (const void *)blocks_run);
     if (status == 0)
+        status = add(kernels, "loop", (const void *)blocks_loop);
+    if (status == 0)
         status = PyModule_AddObjectRef(module, "instructions", instructions);
     if (status == 0)
         status = PyModule_AddObjectRef(module, "kernels", kernels);
-    if (status == 0)
-        status = PyModule_AddIntConstant(module, "level", processor_level());
     Py_XDECREF(instructions);
     Py_XDECREF(kernels);
     return status;

@@ -4,6 +4,7 @@
 #include "vector_math.h"
 #define TNG_FOR_float32
 #define TNG_FOR_float64
+#include "../../../gof/c_include/complex_numbers.h"
 #define ROW_HEADERS
 #include "rows.h"
 #undef ROW_HEADERS
@@ -12,14 +13,14 @@
 
 /* -- instructions ------------------------------------------------------------------------------------------------- */
 
-#define ARGUMENTS int64_t n, char *out, const char *a, const char *b, const char *c, int *zeros
+#define ARGUMENTS int64_t n, char *out, const char *a, const char *b, const char *c, char *d
 #define UNUSED(x) (void)(x)
 #define UNUSED_HERE __attribute__((unused))
 
 #define ROW1(NAME, T, T0, ...)                                      \
     static void NAME(ARGUMENTS)                                     \
     {                                                               \
-        UNUSED(b), UNUSED(c), UNUSED(zeros);                        \
+        UNUSED(b), UNUSED(c), UNUSED(d);                        \
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
             const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
             T z;                                                    \
@@ -38,7 +39,7 @@
 #define ROW2(NAME, T, T0, T1, ...)                                  \
     static void NAME(ARGUMENTS)                                     \
     {                                                               \
-        UNUSED(c), UNUSED(zeros);                                   \
+        UNUSED(c), UNUSED(d);                                   \
         LOOP2(T, T0, T1, __VA_ARGS__)                               \
     }
 /* Of the divisors' type, so that a vector of them has as many elements. */
@@ -49,12 +50,12 @@
         UNUSED(c);                                                  \
         LOOP2(T, T0, T1, __VA_ARGS__)                               \
         if (zeros_)                                                 \
-            *zeros = 1;                                             \
+            *(int *)d = 1;                                          \
     }
 #define ROW3(NAME, T, T0, T1, T2, ...)                              \
     static void NAME(ARGUMENTS)                                     \
     {                                                               \
-        UNUSED(zeros);                                              \
+        UNUSED(d);                                              \
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
             const T0 x0 UNUSED_HERE = ((const T0 *)a)[i];                       \
             const T1 x1 UNUSED_HERE = ((const T1 *)b)[i];                       \
@@ -64,7 +65,20 @@
             ((T *)out)[i] = z;                                      \
         }                                                           \
     }
+/* Several operations; BEFORE reads numbers that are the same for all elements. */
+#define CHAIN(NAME, T, BEFORE, ...)                                 \
+    static void NAME(ARGUMENTS)                                     \
+    {                                                               \
+        UNUSED(c), UNUSED(d);                                       \
+        BEFORE                                                      \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) {      \
+            T z;                                                    \
+            __VA_ARGS__                                             \
+            ((T *)out)[i] = z;                                      \
+        }                                                           \
+    }
 #include "rows.h"
+#undef CHAIN
 #undef ROW1
 #undef ROW2
 #undef ROW2Z
@@ -73,7 +87,7 @@
 #define COPY(BITS)                                                                                              \
     static void copy_##BITS(ARGUMENTS)                                                                          \
     {                                                                                                           \
-        UNUSED(b), UNUSED(c), UNUSED(zeros);                                                                    \
+        UNUSED(b), UNUSED(c), UNUSED(d);                                                                    \
         memmove(out, a, (size_t)n * (BITS / 8));                                                                \
     }
 COPY(8)
@@ -85,6 +99,7 @@ COPY(64)
 #define ROW2 ROW1
 #define ROW2Z ROW1
 #define ROW3 ROW1
+#define CHAIN ROW1
 const Instruction block_instructions[] = {
 #include "rows.h"
     {"copy_8", copy_8}, {"copy_16", copy_16}, {"copy_32", copy_32}, {"copy_64", copy_64}, {NULL, NULL},
@@ -95,7 +110,7 @@ const Instruction block_instructions[] = {
 /* Values have numbers: operands of the node (inputs, then outputs), constants, registers. */
 typedef struct {
     int64_t run;           /* an instruction_fn */
-    int64_t out, a, b, c;  /* values; those of operands that it does not have are 0 */
+    int64_t out, a, b, c, d; /* values; those of operands that it does not have are 0, d that of the place for notes of zeros then */
 } Step;
 
 typedef struct {
@@ -103,20 +118,30 @@ typedef struct {
     int64_t block;         /* elements in a block */
     int64_t n_inputs, n_outputs, n_constants, n_registers;
     int64_t register_item; /* bytes that an element of a register has room for */
+    int64_t repeated_item; /* bytes of an element of all inputs together that may be one value */
     int64_t n_steps;
     int64_t alternate;     /* an input that is one value where its stride is 0, with all others of its kind; -1: none */
+    int64_t other;         /* the program for that */
     int64_t steps;         /* where Steps begin, in words from the beginning; behind them: */
     int64_t items;         /* bytes of an element, for each operand */
-    int64_t repeated;      /* for each input: 0 elements, 1 one value, 2 as `alternate` says */
+    int64_t repeated;      /* the kind of each operand, 0: elements */
     int64_t constants;     /* addresses of blocks that are full of a value */
-    int64_t divisors;      /* how many inputs are integer divisors that may have to be looked at first, and their numbers */
+    int64_t divisors;      /* how many inputs are integer divisors that may have to be looked at first, and their numbers; of loops the value, a bool,
+                              that ends them, -1: none */
 } Program;
+
+/* Kinds of operands: what is one value has a block that is full of it, unless all instructions read it once; with MOVES, which is for loops, there is a
+ * row for each step. */
+#define REPEATED 1
+#define MOVES 4
+#define READ_ONCE 8
 
 static void fill(char *block, const char *value, int64_t n, int64_t item)
 {
 #define FILL(T)                             \
     {                                       \
-        const T one = *(const T *)value;    \
+        T one;                              \
+        memcpy(&one, value, sizeof one);    \
         for (int64_t i = 0; i < n; ++i)     \
             ((T *)block)[i] = one;          \
         break;                              \
@@ -125,38 +150,39 @@ static void fill(char *block, const char *value, int64_t n, int64_t item)
     case 1: FILL(uint8_t)
     case 2: FILL(uint16_t)
     case 4: FILL(uint32_t)
-    default: FILL(uint64_t)
+    case 8: FILL(uint64_t)
+    default: FILL(theano_complex128)
     }
 }
 
 /* The address of each value, and the blocks of inputs that are one value, which take the registers' room behind `room`. */
-static void begin(const Program *p, char **values, char **ptr, const int64_t *stride, char *room, int64_t length, char *moves)
+static void begin(const Program *p, char **values, char **ptr, char *room, int64_t length, char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p;
     const int64_t nop = p->n_inputs + p->n_outputs;
-    const int fixed = p->alternate >= 0 && stride[p->alternate] == 0;
     char *next = room + p->n_registers * length * p->register_item;
     for (int64_t o = 0; o < nop; ++o) {
-        const int64_t kind = o < p->n_inputs ? words[p->repeated + o] : 0;
-        moves[o] = !(kind == 1 || (kind == 2 && fixed));
+        const int64_t kind = words[p->repeated + o];
+        moves[o] = !(kind == REPEATED || kind == READ_ONCE);
         values[o] = ptr[o];
-        if (!moves[o]) {
+        if (!moves[o] && kind != READ_ONCE) {
             fill(next, ptr[o], length, words[p->items + o]);
             values[o] = next;
-            next += length * 8;
+            next += length * words[p->items + o];
         }
     }
     for (int64_t k = 0; k < p->n_constants; ++k)
         values[nop + k] = (char *)(intptr_t)words[p->constants + k];
     for (int64_t k = 0; k < p->n_registers; ++k)
         values[nop + p->n_constants + k] = room + k * length * p->register_item;
+    values[nop + p->n_constants + p->n_registers] = (char *)zeros;
 }
 
-static inline __attribute__((always_inline)) void run_steps(const Program *p, const Step *steps, int64_t n, char **values, int *zeros)
+static inline __attribute__((always_inline)) void run_steps(const Program *p, const Step *steps, int64_t n, char **values)
 {
     for (int64_t k = 0; k < p->n_steps; ++k) {
         const Step *s = steps + k;
-        ((instruction_fn)(intptr_t)s->run)(n, values[s->out], values[s->a], values[s->b], values[s->c], zeros);
+        ((instruction_fn)(intptr_t)s->run)(n, values[s->out], values[s->a], values[s->b], values[s->c], values[s->d]);
     }
 }
 
@@ -206,9 +232,11 @@ static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves
         ((blocks_fn)(intptr_t)compiled)(total, ptr, stride);                                               \
         return;                                                                                            \
     }                                                                                                      \
-    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers;      \
+    if (p->alternate >= 0 && stride[p->alternate] == 0)                                                    \
+        p = (const Program *)(intptr_t)p->other;                                                           \
+    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers + 1;      \
     const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;                           \
-    char room[length * (p->n_registers * p->register_item + p->n_inputs * 8) + 64] __attribute__((aligned(64))); \
+    char room[length * (p->n_registers * p->register_item + p->repeated_item) + 64] __attribute__((aligned(64))); \
     char *values[n_values], moves[nop];                                                                    \
     const Step *steps = (const Step *)((const int64_t *)p + p->steps);
 
@@ -216,12 +244,12 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
 {
     BEGIN
     int *zeros = (int *)ptr[nop];
-    begin(p, values, ptr, stride, room, length, moves);
+    begin(p, values, ptr, room, length, moves, zeros);
     if (meets_zero(p, ptr, total, moves, zeros))
         return;
     for (int64_t at = 0; at < total; at += length) {
         const int64_t n = total - at < length ? total - at : length;
-        run_steps(p, steps, n, values, zeros);
+        run_steps(p, steps, n, values);
         advance(p, values, moves, nop, n);
     }
 }
@@ -234,12 +262,12 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
         int *zeros = (int *)ptr[nop];                                                                      \
         T *accumulator = (T *)ptr[nop - 1];                                                                \
         const int64_t tng_total = total;                                                                   \
-        begin(p, values, ptr, stride, room, length, moves);                                                \
+        begin(p, values, ptr, room, length, moves, zeros);                                                \
         TNG_SUM_BEGIN(T, computed)                                                                         \
             for (int64_t at = 0; at < tng_n; at += length) {                                               \
                 const int64_t n = tng_n - at < length ? tng_n - at : length;                               \
                 values[nop - 1] = (char *)(computed + at);                                                 \
-                run_steps(p, steps, n, values, zeros);                                            \
+                run_steps(p, steps, n, values);                                                   \
                 advance(p, values, moves, nop - 1, n);                                                     \
             }                                                                                              \
         TNG_SUM_END(T, computed, accumulator)                                                              \
@@ -248,6 +276,80 @@ SUM(int64, npy_uint64)
 SUM(uint64, npy_uint64)
 SUM(float32, npy_float32)
 SUM(float64, npy_float64)
+
+/* -- loops -------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *row, *first; /* of this step; the first one of the buffer */
+    int64_t left, rows; /* to the end of the buffer, this one too; all */
+    int64_t distance;
+    int64_t value, item;
+    char *block; /* that is filled with the row, one value; NULL: the row is read or written itself */
+} Row;
+
+/* One block of elements in all steps: elements do not depend on each other. */
+static int64_t run_loop(const Program *p, int64_t steps, int64_t n, char **values, Row *rows, int64_t n_rows)
+{
+    const int64_t *words = (const int64_t *)p, until = words[p->divisors];
+    const Step *instructions = (const Step *)(words + p->steps);
+    for (int64_t t = 0; t < steps; ++t) {
+        for (Row *r = rows; r < rows + n_rows; ++r) {
+            if (r->block != NULL)
+                fill(r->block, r->row, n, r->item);
+            else
+                values[r->value] = r->row;
+            r->row += r->distance;
+            if (--r->left == 0) {
+                r->row = r->first;
+                r->left = r->rows;
+            }
+        }
+        run_steps(p, instructions, n, values);
+        if (until >= 0 && *values[until])
+            return t + 1;
+    }
+    return steps;
+}
+
+int64_t blocks_loop(int64_t steps, int64_t total, char **base, const int64_t *place)
+{
+    const Program *p = (const Program *)(intptr_t)place[-1];
+    const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);
+    if (compiled)
+        return ((blocks_loop_fn)(intptr_t)compiled)(steps, total, base, place);
+    const int64_t *words = (const int64_t *)p, *kinds = words + p->repeated, *items = words + p->items;
+    const int64_t nop = p->n_inputs + p->n_outputs, n_values = nop + p->n_constants + p->n_registers + 1;
+    const int64_t length = total < p->block ? (total + 63) / 64 * 64 : p->block;
+    char room[length * (p->n_registers * p->register_item + p->repeated_item) + 64] __attribute__((aligned(64)));
+    char *values[n_values];
+    Row rows[nop];
+    int zeros = 0;
+    values[n_values - 1] = (char *)&zeros;
+    for (int64_t k = 0; k < p->n_constants; ++k)
+        values[nop + k] = (char *)(intptr_t)words[p->constants + k];
+    for (int64_t k = 0; k < p->n_registers; ++k)
+        values[nop + p->n_constants + k] = room + k * length * p->register_item;
+    int64_t done = steps;
+    for (int64_t at = 0; at < total; at += length) {
+        const int64_t n = total - at < length ? total - at : length;
+        char *next = room + p->n_registers * length * p->register_item;
+        int64_t n_rows = 0;
+        for (int64_t o = 0; o < nop; ++o) {
+            const int one = kinds[o] & REPEATED;
+            char *const here = base[o] + (kinds[o] & (REPEATED | READ_ONCE) ? 0 : at * items[o]);
+            values[o] = one ? next : here;
+            next += one ? length * items[o] : 0;
+            if (kinds[o] & MOVES) {
+                const int64_t *where = place + 3 * o;
+                rows[n_rows++] = (Row){here + where[2] * where[0], here, where[1] - where[2], where[1], where[0], o, items[o],
+                                       one ? values[o] : NULL};
+            } else if (one)
+                fill(values[o], base[o], n, items[o]);
+        }
+        done = run_loop(p, steps, n, values, rows, n_rows);
+    }
+    return done;
+}
 
 const BlockSum block_sums[] = {
     {"int64", sum_int64}, {"uint64", sum_uint64}, {"float32", sum_float32}, {"float64", sum_float64}, {NULL, NULL},

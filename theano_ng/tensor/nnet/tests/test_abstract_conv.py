@@ -60,11 +60,11 @@ def operands(*shapes, dtype="float64"):
     return [random.randint(-4, 5, size=shape).astype(dtype) for shape in shapes]
 
 
-def abstract(shapes, parameters, hints=False):
+def abstract(shapes, parameters, hints=False, dtype="float64"):
     """Variables for images, kernels and a gradient of the output, and the three results."""
     image, kernel = shapes
     n = len(image) - 2
-    x, w, g = (T.TensorType("float64", [False] * len(shape))() for shape in (image, kernel, image))
+    x, w, g = (T.TensorType(dtype, [False] * len(shape))() for shape in (image, kernel, image))
     forward, inputs, weights = (
         (conv.conv2d, conv.conv2d_grad_wrt_inputs, conv.conv2d_grad_wrt_weights)
         if n == 2
@@ -85,14 +85,41 @@ def abstract(shapes, parameters, hints=False):
 
 
 class TestValues(unittest.TestCase):
-    def check(self, image, kernel, parameters, mode, hints=False):
+    def check(self, image, kernel, parameters, mode, hints=False, dtype="float64"):
         reference = Reference(image, kernel, **parameters)
-        x, w, g = operands(image, kernel, reference.output)
-        variables, results = abstract((image, kernel), parameters, hints)
+        x, w, g = operands(image, kernel, reference.output, dtype=dtype)
+        variables, results = abstract((image, kernel), parameters, hints, dtype)
         got = theano.function(variables, results, mode=mode)(x, w, g)
         expected = [reference.forward(x, w), reference.grad_inputs(w, g), reference.grad_weights(x, g)]
         for name, value, other in zip(("forward", "inputs", "weights"), got, expected):
+            self.assertEqual(value.dtype, dtype)
             np.testing.assert_array_equal(value, other, err_msg="%s %s" % (name, parameters))
+
+    def check_all(self, image, kernel, unshared, modes, strides, dilations):
+        """All combinations, with dtypes in turns; `image` and `kernel` are lengths."""
+        dtypes = itertools.cycle(("float32", "float64", "float16", "float32", "float64"))
+        for mode, stride, dilation, groups, flip in itertools.product(modes, strides, dilations, (1, 2), (True, False)):
+            parameters = dict(
+                border_mode=mode, subsample=stride, filter_dilation=dilation, num_groups=groups, filter_flip=flip
+            )
+            images, kernels = (1, 2, *image), (2, 2 // groups, *kernel)
+            if unshared:
+                parameters["unshared"] = True
+                top = conv.get_conv_output_shape(images, (2, 2, *kernel), mode, stride, dilation)
+                kernels = (2, *top[2:], 2 // groups, *kernel)
+            with self.subTest(**parameters):
+                self.check(images, kernels, parameters, "FAST_RUN", dtype=next(dtypes))
+
+    def test_all_combinations_in_two_dimensions(self):
+        modes = "valid", "full", "half", 1, (0, 2), ((1, 0), (2, 1)), (1, (0, 2))
+        self.check_all((5, 6), (2, 3), False, modes, [(1, 1), (2, 3)], [(1, 1), (2, 1)])
+
+    def test_all_combinations_unshared(self):
+        self.check_all((5, 6), (2, 3), True, ("valid", "half", (1, 0), ((0, 1), 2)), [(1, 1), (2, 3)], [(1, 1), (2, 1)])
+
+    def test_all_combinations_in_three_dimensions(self):
+        modes = "valid", "full", "half", (1, 0, 2)
+        self.check_all((3, 5, 4), (2, 2, 3), False, modes, [(1, 1, 1), (2, 1, 2)], [(1, 1, 1), (1, 2, 1)])
 
     def test_compiled(self):
         for image, kernel, parameters in CASES_2D + CASES_3D:

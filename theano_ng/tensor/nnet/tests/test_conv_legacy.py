@@ -14,6 +14,7 @@ from theano_ng.gradient import verify_grad
 from theano_ng.tensor import nnet
 from theano_ng.tensor.nnet import conv, conv3d2d
 from theano_ng.tensor.nnet.conv import ConvOp
+from theano_ng.tensor.nnet.convolution import volumes
 from theano_ng.tensor.nnet.tests.convolutions import Reference
 from theano_ng.tensor.nnet.tests.test_abstract_conv import operands
 from theano_ng.tensor.signal import conv as signal_conv
@@ -277,3 +278,73 @@ class TestDiagonals(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class TestVolumes(unittest.TestCase):
+    """`Conv3D` and what belongs to it, against a loop over positions."""
+
+    def setUp(self):
+        rng = np.random.RandomState(4)
+        self.V, self.W = rng.rand(2, 5, 4, 6, 3), rng.rand(2, 2, 3, 2, 3)
+        self.b, self.c, self.d = rng.rand(2), rng.rand(3), (2, 1, 3)
+        self.H = rng.rand(2, 2, 2, 2, 2)
+
+    def positions(self):
+        for at in np.ndindex(self.H.shape[1:4]):
+            yield (
+                (slice(None), *at),
+                (slice(None), *[slice(i * s, i * s + k) for i, s, k in zip(at, self.d, self.W.shape[1:4])]),
+            )
+
+    def test_forward(self):
+        expected = np.empty(self.H.shape)
+        for at, window in self.positions():
+            expected[at] = np.tensordot(self.V[window], self.W, ([1, 2, 3, 4],) * 2) + self.b
+        got = values(lambda V, W, b: volumes.conv3D(V, W, b, self.d), self.V, self.W, self.b)
+        np.testing.assert_allclose(got, expected)
+        d = T.constant(np.array(self.d))
+        np.testing.assert_allclose(volumes.conv3D(self.V, self.W, self.b, d).eval(), expected)
+
+    def test_kernels(self):
+        expected = np.zeros(self.W.shape)
+        for at, window in self.positions():
+            expected += np.tensordot(self.H[at], self.V[window], (0, 0))
+        for shape in (self.W.shape, T.constant(np.array(self.W.shape))):
+            got = values(lambda V, H, shape=shape: volumes.convGrad3D(V, self.d, shape, H), self.V, self.H)
+            np.testing.assert_allclose(got, expected)
+
+    def test_transposed(self):
+        whole = np.zeros(self.V.shape)
+        for at, window in self.positions():
+            whole[window] += np.tensordot(self.H[at], self.W, (1, 0))
+        whole += self.c
+        for shape in ((5, 4, 6), (5, -1, 6), T.constant(np.array([5, -1, 6])), None):
+            got = values(
+                lambda W, c, H, shape=shape: volumes.convTransp3D(W, c, self.d, H, shape), self.W, self.c, self.H
+            )
+            np.testing.assert_allclose(got, whole if shape is not None else whole[:, :4, :4, :5])
+
+    def test_gradients(self):
+        verify_grad(
+            lambda V, W, b: volumes.conv3D(V, W, b, self.d),
+            [self.V, self.W, self.b],
+            rng=np.random.RandomState(1),
+            mode="FAST_COMPILE",
+        )
+
+    def test_errors(self):
+        V, W = T.TensorType("float64", [False] * 5)(), T.dtensor4()
+        with self.assertRaisesRegex(ValueError, "W must have five dimensions"):
+            volumes.conv3D(V, W, T.dvector(), (1, 1, 1))
+        with self.assertRaisesRegex(ValueError, "three strides"):
+            volumes.conv3D(V, V, T.dvector(), (1, 1))
+        with self.assertRaises(T.NotScalarConstantError):
+            volumes.conv3D(V, V, T.dvector(), T.lvector())
+
+    def test_paths(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from theano_ng.tensor.nnet.Conv3D import conv3D
+            from theano_ng.tensor.nnet.ConvGrad3D import convGrad3D
+            from theano_ng.tensor.nnet.ConvTransp3D import convTransp3D
+        self.assertEqual((conv3D, convGrad3D, convTransp3D), (volumes.conv3D, volumes.convGrad3D, volumes.convTransp3D))

@@ -12,6 +12,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.tensor.nnet.convolution.convmm import ConvMM, ConvMM_gradInputs, ConvMM_gradWeights
 from theano_ng.tensor.nnet.corr import BaseCorrMM, CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
 from theano_ng.tensor.nnet.corr3d import Corr3dMM, Corr3dMM_gradInputs, Corr3dMM_gradWeights
 from theano_ng.tensor.nnet.corr_base import CorrBase
@@ -161,6 +162,24 @@ class TestTiles(UsesInstructionSets):
         # A stride longer than the kernel leaves pixels out; one longer than the image leaves one output.
         dict(image=(17, 19), kernel=(2, 3), filters=3, channels=2, subsample=(5, 7)),
         dict(image=(6, 6), kernel=(3, 3), filters=3, channels=2, subsample=(100, 100), border_mode=2),
+        # Filters that fill registers: in one piece, in chunks, and for more images than go through the weights at once.
+        dict(image=(7, 7), kernel=(3, 3), filters=32, channels=24, border_mode=1),
+        dict(image=(7, 7), kernel=(3, 3), filters=144, channels=16, border_mode=1, batch=3),
+        dict(image=(9, 11), kernel=(2, 2), filters=16, channels=64, batch=12),
+        dict(image=(4, 4), kernel=(1, 1), filters=32, channels=208),
+        dict(image=(7, 6), kernel=(3, 3), filters=32, channels=32, num_groups=2, subsample=(2, 2), border_mode=1),
+        dict(image=(3, 5, 6), kernel=(2, 3, 3), filters=48, channels=16, border_mode=1, subsample=(1, 2, 2)),
+        # Products that are scattered: small images, full borders, strides, dilation, groups, more taps than filters that go together.
+        dict(image=(6, 7), kernel=(5, 5), filters=40, channels=21, batch=3),
+        dict(image=(5, 6), kernel=(3, 4), filters=20, channels=40, border_mode="full", num_groups=2),
+        dict(image=(8, 21), kernel=(5, 3), filters=70, channels=19, border_mode=(3, 1), filter_dilation=(2, 3)),
+        dict(image=(12, 12), kernel=(8, 8), filters=33, channels=5, subsample=(3, 2), border_mode=((2, 0), 1)),
+        dict(image=(19, 18), kernel=(18, 17), filters=40, channels=3),
+        dict(image=(4, 6, 6), kernel=(3, 3, 3), filters=50, channels=11, border_mode="full"),
+        # Both phases of a stride of two, for lines of every length beside those of registers.
+        dict(image=(5, 39), kernel=(3, 3), filters=3, channels=2, subsample=(2, 2), border_mode=1),
+        dict(image=(6, 24), kernel=(2, 2), filters=3, channels=2, subsample=(1, 2), border_mode=((1, 0), (3, 0))),
+        dict(image=(4, 9, 11), kernel=(3, 3, 3), filters=17, channels=3, subsample=(2, 2, 2), border_mode=1),
         # Padding beyond the kernel.
         dict(image=(4, 5), kernel=(2, 2), filters=3, channels=2, border_mode=((5, 0), (0, 7)), subsample=(2, 1)),
     ]
@@ -177,6 +196,24 @@ class TestTiles(UsesInstructionSets):
                         if expected is None:
                             expected = case.compute(kind)
                         np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
+
+    def test_flipped_kernels(self):
+        # Those that are packed for filters along registers, with and without a stride, and for products that are scattered.
+        for parameters in (
+            dict(image=(7, 7), kernel=(3, 2), filters=32, channels=16, border_mode=1),
+            dict(image=(8, 7), kernel=(3, 3), filters=32, channels=16, subsample=(2, 2)),
+            dict(image=(5, 6), kernel=(3, 4), filters=20, channels=40, border_mode="full"),
+        ):
+            case = Case(np.random.RandomState(5), dtype="float32", **parameters)
+            top, weights, image = (case.compute(kind) for kind in range(3))
+            case.w = np.ascontiguousarray(case.w[:, :, ::-1, ::-1])
+            for isa in (0, 1, 2):
+                for kind, family in enumerate((ConvMM, ConvMM_gradWeights, ConvMM_gradInputs)):
+                    CorrBase.isa, op = isa, family(**case.props)
+                    a, b = T.ftensor4s(2)
+                    lengths = [(), (case.kernel,), (case.image,)][kind]
+                    result = theano.function([a, b], op(a, b, *lengths), mode=IN_C)(*case.inputs(kind))
+                    np.testing.assert_array_equal(result, (top, weights[:, :, ::-1, ::-1], image)[kind])
 
     def test_nothing_beside_the_image_matters(self):
         # What pixels hold that no output meets, and what lies behind a line of a tile, must not reach a sum.
@@ -219,6 +256,10 @@ for parameters in (
     dict(image=(20, 30), kernel=(3, 3), batch=5, filters=9, channels=17),
     dict(image=(40, 40), kernel=(3, 3), batch=4, filters=1, channels=1, num_groups=24, border_mode=1),
     dict(image=(12, 13), kernel=(3, 3), batch=3, filters=9, channels=7, unshared=True),
+    dict(image=(7, 7), kernel=(3, 3), batch=1, filters=144, channels=32, border_mode=1),
+    dict(image=(7, 7), kernel=(3, 3), batch=5, filters=288, channels=32, border_mode=1),
+    dict(image=(7, 8), kernel=(5, 5), batch=1, filters=60, channels=40),
+    dict(image=(9, 8), kernel=(3, 3), batch=1, filters=40, channels=60, border_mode="full", num_groups=2),
 ):
     case = Case(np.random.RandomState(1), dtype="float32", **parameters)
     for name in "xwy":

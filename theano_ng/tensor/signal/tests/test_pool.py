@@ -281,6 +281,44 @@ class TestDerivatives(unittest.TestCase):
                 for mode in ("max", "average_inc_pad"):
                     self.check(distinct((1, 1, 4, n), "float32"), (ws, stride, (0, 0), False), mode, 1e-4)
 
+    def test_windows_two_columns_apart(self):
+        """Of these, vectors compute many windows at once, and the last ones again."""
+        windows = [
+            ((2, 2), (2, 2)),
+            ((3, 3), (2, 2)),
+            ((2, 3), (2, 2)),
+            ((3, 2), (2, 2)),
+            ((5, 3), (2, 2)),
+            ((1, 2), (3, 2)),
+        ]
+        for n, dtype in itertools.product((3, 4, 5, 8, 9, 10, 16, 17, 18, 19, 31, 34), ("float32", "float64")):
+            x = RNG.randint(0, 5, (1, 2, 6, n)).astype(dtype)
+            for (ws, stride), pad, ignore_border in itertools.product(windows, (0, 1, 2), (True, False)):
+                if pad and (not ignore_border or pad >= min(ws)):
+                    continue
+                case = ws, stride, (pad, pad)
+                z = pooled(x, *case, ignore_border, "max")
+                g, expected = RNG.randint(1, 9, z.shape).astype(dtype), np.zeros_like(x)
+                rows, columns = (axis_windows(*a, ignore_border) for a in zip(x.shape[2:], *case))
+                for (i, (top, bottom)), (j, (left, right)) in itertools.product(enumerate(rows), enumerate(columns)):
+                    there = np.s_[:, :, max(top, 0) : bottom, max(left, 0) : right]
+                    expected[there] += (x[there] == z[:, :, i, j, None, None]) * g[:, :, i, j, None, None]
+                gx = Compiled.get("max", ignore_border, 2, dtype, True)[1](x, x, g, *vectors(*case))[0]
+                np.testing.assert_array_equal(gx, expected, err_msg=str((n, case, ignore_border)))
+
+    def test_half_precision_in_c(self):
+        x = tt.TensorType("float16", (False,) * 4)()
+        gradient = tt.grad(pool_2d(x, (2, 2), True).sum(), x)
+        f = theano.function([x], [gradient, tt.Rop(pool_2d(x, (3, 2), False, (1, 2)), x, x)], mode=NATIVE)
+        for node in f.maker.fgraph.apply_nodes:
+            if isinstance(node.op, (Pool, MaxPoolGrad, MaxPoolRop)):
+                self.assertIsNotNone(node.op.native_code(node))
+        value = distinct((1, 1, 4, 4), "float16")
+        gx, r = f(value)
+        self.assertEqual((gx.dtype, r.dtype), ("float16", "float16"))
+        self.assertEqual(gx.sum(), 4)
+        np.testing.assert_array_equal(r, pooled(value, (3, 2), (1, 2), (0, 0), False, "max"))
+
     def test_half_precision(self):
         self.check(distinct((1, 2, 4, 5), "float16"), ((2, 3), (2, 2), (0, 1), True), "max", 1e-2)
         self.check(distinct((1, 2, 4, 5), "float16"), ((2, 3), (2, 2), (0, 1), True), "average_exc_pad", 1e-2)

@@ -1,0 +1,83 @@
+"""Work that can wait until the first result is there.
+
+What fills a cache on the disk, or starts a compiler whose work is not waited for, is nothing that a user of a function needs before its first
+call. `later` has it done by a thread, a moment after it was asked for, or when the process ends before that.
+"""
+
+import _thread
+import atexit
+import collections
+import os
+import threading
+import time
+
+PAUSE = 0.01  # seconds
+
+
+class Later:
+    """Functions without arguments that are called once, in their order; what they raise is lost.
+
+    Attributes
+    ----------
+    ending : bool
+        Whether the process is about to end: what is left for this process alone is of no use any more.
+    """
+
+    def __init__(self):
+        self.ending = False
+        self._todo = collections.deque()
+        self._state = threading.Lock()  # of `_begun`
+        self._working = threading.RLock()
+        self._begun = False
+
+    def __call__(self, function):
+        """Have a function called in a moment."""
+        with self._state:
+            self._todo.append(function)
+            if self._begun:
+                return
+            self._begun = True
+        try:
+            # threading.Thread would wait until it has begun, which takes long where processors are few.
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError:  # no more threads, or the interpreter is about to end
+            self._begun = False
+            self.finish()
+
+    def _run(self):
+        while True:
+            time.sleep(PAUSE)
+            self.finish()
+            with self._state:
+                if not self._todo:
+                    self._begun = False
+                    return
+
+    def finish(self):
+        """Do what has not been done yet, now."""
+        with self._working:
+            while self._todo:
+                try:
+                    self._todo.popleft()()
+                except Exception:
+                    pass
+
+    def forget(self):
+        """Do not do what has not been done yet."""
+        with self._working:
+            self._todo.clear()
+
+    def at_exit(self):
+        """Do now what others can use."""
+        self.ending = True
+        self.finish()
+
+    def after_fork(self):
+        """In a child: what was to be done is done by the parent."""
+        self.__init__()
+
+
+later = Later()
+atexit.register(later.at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=later.after_fork)

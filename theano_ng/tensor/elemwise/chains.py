@@ -1,0 +1,167 @@
+"""Pairs of cheap operations on floats as one instruction: what passes between them need not go through memory.
+
+Numbers that are the same for all elements are read once. Roundings stay as they are: a product and the sum that it goes into are one step
+already where they are rounded once (`steps.contract`).
+"""
+
+import itertools
+
+# What the steps compute, of x0, x1 and x2.
+_SINGLE = {
+    "Add": "{0} + {1}",
+    "Sub": "{0} - {1}",
+    "Mul": "{0} * {1}",
+    "mul_add": "{0} * {1} + {2}",
+    "mul_sub": "{0} * {1} - {2}",
+    "sub_mul": "{2} - {0} * {1}",
+}
+_COMMUTATIVE = ("Add", "Mul", "mul_add", "mul_sub", "sub_mul")
+_PLACES = "abcd"
+
+
+def _arity(name):
+    return 3 if "_" in name else 2
+
+
+def _pairs():
+    """Instruction -> (first step, second one, the operand of that which is the result of the first, C text)."""
+    found = {}
+    for first, second in itertools.product(_SINGLE, _SINGLE):
+        n = _arity(first)
+        for at in (0, 2) if _arity(second) == 3 else (0, 1) if second == "Sub" else (0,):
+            if n + _arity(second) - 1 > 4 or (first == "Mul" and (second in ("Add", "Sub") or at == 2)):
+                continue
+            # Sums of products keep their order: which of two products is rounded is said by `contract`.
+            if n == 3 and at == 2:
+                continue
+            inner = _SINGLE[first].format(*["x%d" % k for k in range(n)])
+            others = ["x%d" % k for k in range(n, n + _arity(second) - 1)]
+            others.insert(at, "t")
+            found["%s_then_%s%d" % (first, second, at)] = (first, second, at, inner, _SINGLE[second].format(*others))
+    found["horner"] = ("mul_add", "mul_add", 0, "x0 * x1 + x2", "t * x1 + x3")
+    return found
+
+
+PAIRS = _pairs()
+
+
+def _masks(name):
+    """The operands, by their places, that instructions read once."""
+    if name in PAIRS:
+        n = _arity(PAIRS[name][0]) + _arity(PAIRS[name][1]) - 1 - (name == "horner")
+        return {3: ("bc", "c", ""), 4: ("cd", "d", "")}[n]
+    return {"Add": ("b",), "Mul": ("b",), "Sub": ("a", "b")}.get(name, ("bc", "c", "b"))
+
+
+def rows(c_types):
+    """The C text of the instructions.
+
+    Parameters
+    ----------
+    c_types : dict
+        dtype -> its C type.
+    """
+    lines = []
+    for dtype, number in c_types.items():
+        for name in (*_SINGLE, *PAIRS):
+            if name in PAIRS:
+                first, second, _, inner, text = PAIRS[name]
+                n = _arity(first) + _arity(second) - 1 - (name == "horner")
+                text = "const %s t = %s; z = %s;" % (number, inner, text)
+            else:
+                n = _arity(name)
+                text = "z = %s;" % _SINGLE[name].format(*["x%d" % k for k in range(n)])
+            for mask in _masks(name):
+                loads = {True: [], False: []}
+                for k, place in enumerate(_PLACES[:n]):
+                    one = place in mask
+                    loads[one].append(
+                        "const %s x%d = ((const %s *)%s)[%s];" % (number, k, number, place, "0" if one else "i")
+                    )
+                lines.append(
+                    "CHAIN(%s, %s, %s, %s %s)"
+                    % (called(name, mask, dtype), number, " ".join(loads[True]), " ".join(loads[False]), text)
+                )
+    return lines
+
+
+def called(name, mask, dtype):
+    return "%s_%s%s" % (name, mask + "_" if mask else "", dtype)
+
+
+# Instruction -> which of its operands it reads once.
+READ_ONCE = {
+    called(name, mask, dtype): frozenset(map(_PLACES.index, mask))
+    for name in (*_SINGLE, *PAIRS)
+    for mask in _masks(name)
+    for dtype in ("float32", "float64")
+}
+
+
+def _split(name):
+    """The operation and the dtype of an instruction on floats; None for others."""
+    operation, _, dtype = name.rpartition("_")
+    return (operation, dtype) if operation in _SINGLE and dtype in ("float32", "float64") else (None, None)
+
+
+def chained(steps, kept, fixed):
+    """Steps of which pairs are one.
+
+    Parameters
+    ----------
+    steps : list
+        As in `steps.Writer`.
+    kept : set of values
+        That others use.
+    fixed : callable
+        Whether a value is one for all elements.
+
+    Returns
+    -------
+    list
+    """
+    uses = {}
+    for k, (_, _, operands) in enumerate(steps):
+        for value in operands:
+            uses.setdefault(value, []).append(k)
+    made, gone = list(steps), set()
+    place = {value: k for k, (_, value, _) in enumerate(steps)}
+    for k, (name, value, operands) in enumerate(steps):
+        second, dtype = _split(name)
+        for v in operands if second else ():
+            j = place.get(v)
+            if j is None or j in gone or v in kept or len(uses[v]) != 1 or made[j] is not steps[j]:
+                continue
+            first, of = _split(steps[j][0])
+            pair = of == dtype and _pair(first, second, steps[j][2], operands, operands.index(v))
+            if pair:
+                made[k] = ("%s_%s" % (pair[0], dtype), value, pair[1])
+                gone.add(j)
+                break
+    return [_read_once(step, fixed) for k, step in enumerate(made) if k not in gone]
+
+
+def _pair(first, second, inner, outer, at):
+    """The instruction for two steps, and its operands; None where there is none."""
+    others = [v for i, v in enumerate(outer) if i != at]
+    if at == 1 and second in _COMMUTATIVE:
+        at = 0
+    if first == second == "mul_add" and at == 0 and others[0] in inner[:2]:
+        x, y, z = inner
+        return "horner", ((y, x) if others[0] == x else (x, y)) + (z, others[1])
+    name = "%s_then_%s%d" % (first, second, at)
+    return (name, (*inner, *others)) if name in PAIRS else None
+
+
+def _read_once(step, fixed):
+    """A step that reads what is the same for all elements once, if there is an instruction for that."""
+    name, value, operands = step
+    operation, _, dtype = name.rpartition("_")
+    if (operation not in _SINGLE and operation not in PAIRS) or dtype not in ("float32", "float64"):
+        return step
+    if operation in _COMMUTATIVE and fixed(operands[0]) and not fixed(operands[1]):
+        operands = (operands[1], operands[0], *operands[2:])
+    for mask in _masks(operation):
+        if mask and all(fixed(operands[_PLACES.index(place)]) for place in mask):
+            return called(operation, mask, dtype), value, operands
+    return name, value, operands

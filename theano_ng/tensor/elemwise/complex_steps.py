@@ -1,0 +1,188 @@
+"""Complex numbers in programs for the interpreter: as two floats, with which steps compute as scalar ops and complex_numbers.h do."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from theano_ng.scalar.op import is_discrete
+from theano_ng.scalar.ops_arith import Add, Maximum, Minimum, Mul, Sub, Switch, TrueDiv
+from theano_ng.scalar.ops_compare import EQ, GE, GT, LE, LT, NEQ, IsInf, IsNan
+from theano_ng.scalar.ops_complex import Angle, Complex, ComplexFromPolar, Conj, Imag, Real
+from theano_ng.scalar.ops_unary import Abs, Inv, Neg, Sgn, Sqr
+from theano_ng.scalar.types import upcast
+from theano_ng.tensor.elemwise.primitives import PARTS, name_of
+
+
+class Parts(NamedTuple):
+    """A complex number: the values of its parts, float32 or float64. So sums and products are those of floats, and need no instructions of their own."""
+
+    re: tuple
+    im: tuple
+
+
+def _each(name):
+    """A rule: the parts of the result are those of the operands, computed by an instruction."""
+
+    def rule(writer, op, operands, dtype):
+        result, part = None, PARTS[dtype]
+        for value in operands:
+            value = writer.convert(value, dtype)
+            if op.nin == 1:
+                return Parts(*[writer.emit("%s_%s" % (name, part), part, x) for x in value])
+            result = (
+                value
+                if result is None
+                else Parts(*[writer.emit("%s_%s" % (name, part), part, x, y) for x, y in zip(result, value)])
+            )
+        return result
+
+    return rule
+
+
+def _product(writer, op, operands, dtype):
+    part, result = PARTS[dtype], None
+    for value in operands * 2 if isinstance(op, Sqr) else operands:
+        (a, b), value = result or (None, None), writer.convert(value, dtype)
+        if result is None:
+            result = value
+            continue
+        c, d = value
+        bd, bc = [writer.emit("Mul_" + part, part, b, x) for x in (d, c)]
+        result = Parts(writer.emit("mul_sub_" + part, part, a, c, bd), writer.emit("mul_add_" + part, part, a, d, bc))
+    return result
+
+
+def _conjugate(writer, op, operands, dtype):
+    (value,) = operands
+    if not isinstance(value, Parts):
+        return writer.convert(value, dtype)
+    part = writer.dtypes[value.im]
+    return writer.convert(Parts(value.re, writer.emit("Neg_" + part, part, value.im)), dtype)
+
+
+def _real(writer, op, operands, dtype):
+    return writer.convert(operands[0], dtype)
+
+
+def _imag(writer, op, operands, dtype):
+    (value,) = operands
+    return writer.convert(value.im, dtype) if isinstance(value, Parts) else writer.constant(dtype, 0)
+
+
+def _complex(writer, op, operands, dtype):
+    return Parts(*[writer.convert(value, PARTS[dtype]) for value in operands])
+
+
+def _from_polar(writer, op, operands, dtype):
+    part = PARTS[dtype]
+    r, theta = [writer.convert(value, part) for value in operands]
+    turned = [writer.emit("%s_%s" % (name, part), part, theta) for name in ("Cos", "Sin")]
+    return Parts(*[writer.emit("Mul_" + part, part, r, x) for x in turned])
+
+
+def _angle(writer, op, operands, dtype):
+    (value,) = operands
+    source = writer.dtype_of(value)
+    if is_discrete(source):
+        if not source.startswith("int"):
+            return writer.constant("float64", 0)
+        negative = writer.emit("LT_" + source, "bool", value, writer.constant(source, 0))
+        return writer.emit(
+            "Switch_float64", "float64", negative, writer.constant("float64", np.pi), writer.constant("float64", 0)
+        )
+    re, im = [writer.convert(part, "float64") for part in writer.convert(value, "complex128")]
+    return writer.emit("ArcTan2_float64", "float64", im, re)
+
+
+def _modulus(writer, op, operands, dtype):
+    (value,) = operands
+    return writer.emit("Abs_" + writer.dtype_of(value), writer.dtypes[value.re], *value)
+
+
+def _sign(writer, op, operands, dtype):
+    (value,), part = operands, PARTS[dtype]
+    zero, modulus = writer.constant(part, 0), _modulus(writer, op, operands, dtype)
+    other = writer.convert(value, "bool")
+    quotients = [writer.emit("TrueDiv_" + part, part, x, modulus) for x in value]
+    return Parts(*[writer.emit("Switch_" + part, part, other, x, zero) for x in quotients])
+
+
+def _inverse(writer, op, operands, dtype):
+    return writer.of_complex(_true_div, [writer.constant(dtype, 1), *operands], dtype)
+
+
+def _choice(writer, op, operands, dtype):
+    condition, x, y = writer.convert(operands[0], "bool"), *[writer.convert(v, dtype) for v in operands[1:]]
+    if not isinstance(x, Parts):
+        return writer.emit("Switch_" + dtype, dtype, condition, x, y)
+    return _chosen(writer, condition, x, y)
+
+
+def _chosen(writer, condition, x, y):
+    """The parts of x or those of y."""
+    part = writer.dtypes[x.re]
+    return Parts(*[writer.emit("Switch_" + part, part, condition, *pair) for pair in zip(x, y)])
+
+
+def _any_part(name):
+    def rule(writer, op, operands, dtype):
+        (value,) = operands
+        part = writer.dtypes[value.re]
+        return writer.emit("OR_bool", "bool", *[writer.emit("%s_%s" % (name, part), "bool", x) for x in value])
+
+    return rule
+
+
+def _equal(writer, op, operands, dtype):
+    x, y = _common(writer, operands)
+    part, both = writer.dtypes[x.re], "AND_bool" if isinstance(op, EQ) else "OR_bool"
+    return writer.emit(both, "bool", *[writer.emit(name_of(op, part), "bool", *pair) for pair in zip(x, y)])
+
+
+def _common(writer, operands):
+    common = upcast(*map(writer.dtype_of, operands))
+    return [writer.convert(value, common) for value in operands]
+
+
+def _order(writer, operator, x, y):
+    """Whether x < y, or <=, in NumPy's order; see `scalar.ops_compare.compare_complex`."""
+    part = writer.dtypes[x.re]
+
+    def compare(name, a, b):
+        return writer.emit("%s_%s" % (name, part), "bool", a, b)
+
+    smaller = compare("LT", x.re, y.re)
+    for im in (x.im, y.im):
+        smaller = writer.emit("AND_bool", "bool", smaller, compare("EQ", im, im))
+    same = writer.emit("AND_bool", "bool", compare("EQ", x.re, y.re), compare(operator, x.im, y.im))
+    return writer.emit("OR_bool", "bool", smaller, same)
+
+
+def _compared(writer, op, operands, dtype):
+    x, y = _common(writer, operands)
+    name = type(op).__name__
+    return _order(writer, "L" + name[1], *((x, y) if name[0] == "L" else (y, x)))
+
+
+def _extremum(writer, op, operands, dtype):
+    x, y = [writer.convert(value, dtype) for value in operands]
+    unordered = writer.emit("OR_bool", "bool", *[writer.emit("NEQ_" + PARTS[dtype], "bool", part, part) for part in x])
+    first = _order(writer, "LE", *((x, y) if isinstance(op, Minimum) else (y, x)))
+    return _chosen(writer, writer.emit("OR_bool", "bool", unordered, first), x, y)
+
+
+_true_div = TrueDiv()
+# Those that have a rule for real numbers too.
+OF_PARTS = {Real, Imag, Conj, Complex, ComplexFromPolar, Angle}
+# ``rule(writer, op, operands, dtype)`` returns the value of an op that computes in `dtype`.
+COMPLEX_RULES = {
+    **{Add: _each("Add"), Sub: _each("Sub"), Neg: _each("Neg"), Mul: _product, Sqr: _product, Inv: _inverse},
+    **{Real: _real, Imag: _imag, Conj: _conjugate, Complex: _complex, ComplexFromPolar: _from_polar, Angle: _angle},
+    **{Abs: _modulus, Sgn: _sign, Switch: _choice, IsNan: _any_part("IsNan"), IsInf: _any_part("IsInf")},
+    **{
+        EQ: _equal,
+        NEQ: _equal,
+        **dict.fromkeys((LT, GT, LE, GE), _compared),
+        **dict.fromkeys((Maximum, Minimum), _extremum),
+    },
+}
