@@ -9,7 +9,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty, empty_like
-from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, gpu_contiguous, host_from_gpu
 from theano_ng.gpuarray.creation import GpuEye, GpuTri
 from theano_ng.gpuarray.joining import GpuJoin, GpuSplit, gpu_join
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -230,6 +230,19 @@ class TestReshape(WithDevice):
 
 
 class TestReuse(WithDevice):
+    def test_inputs_of_earlier_calls_stay(self):
+        """What was handed on as it is, is not written to by the next call, which has to copy."""
+        x, y = gpu_variable("float32", 2, self.context), gpu_variable("float32", 2, self.context)
+        mode = theano.Mode(theano.gof.vm.VM_Linker(allow_gc=False), "fast_run")
+        f = compiled([x, y], [gpu_contiguous(x), GpuJoin(view=0)(0, x, y), GpuReshape(1)(x, [-1])], mode=mode)
+        zeros, ones = placed(np.zeros((2, 3), "float32"), "C", self.context), placed(np.ones((2, 3), "float32"), "F", self.context)
+        nothing, one = np.zeros((0, 3), "float32"), np.ones((1, 3), "float32")
+        for first, second in ((zeros, ones), (zeros, zeros[::-1])):
+            f(first, nothing)
+            f(second, nothing)
+            f(second[:1], one)
+            np.testing.assert_array_equal(np.asarray(zeros), np.zeros((2, 3)))
+
     def test_calls_do_not_disturb_each_other(self):
         """Memory of one call serves the next; what was returned stays."""
         x, n = gpu_variable("float32", 1, self.context), T.lscalar()
