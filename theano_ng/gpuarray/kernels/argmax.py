@@ -2,6 +2,7 @@
 
 from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.samples import sample
 from theano_ng.gpuarray.kernels.text import SIZE
 
 # Most threads of a group that share a maximum.
@@ -121,10 +122,10 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
     return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, SIZE, *types, *more), context, flags_of(dtype))
 
 
-def samples():
+def kernel_samples():
     """Kernels of each kind, for those who check that texts compile."""
     return [
-        ("max_and_argmax_%s_%d" % (dtype, grouped), max_and_argmax(dtype, 2, 2, grouped, None))
+        sample("max_and_argmax_%s_%d" % (dtype, grouped), max_and_argmax(dtype, 2, 2, grouped, None))
         for dtype in ("float32", "float16", "float64", "bool", "uint64")
         for grouped in (False, True)
     ]

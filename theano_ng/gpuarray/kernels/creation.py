@@ -2,6 +2,7 @@
 
 from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.samples import sample
 
 
 def diagonal_matrix(dtype, condition, context):
@@ -29,9 +30,9 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, ga_size n, ga_size col
     return DeviceKernel(source, ("*", text.SIZE, text.SIZE, text.SIZE, text.SSIZE), context, flags_of(dtype))
 
 
-def samples():
+def kernel_samples():
     """Kernels of each kind, for those who check that texts compile."""
     return [
-        ("eye_float32", diagonal_matrix("float32", "column == row + diagonal", None)),
-        ("tri_float16", diagonal_matrix("float16", "column <= row + diagonal", None)),
+        sample("eye_float32", diagonal_matrix("float32", "column == row + diagonal", None)),
+        sample("tri_float16", diagonal_matrix("float16", "column <= row + diagonal", None)),
     ]

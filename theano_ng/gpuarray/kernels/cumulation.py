@@ -2,6 +2,7 @@
 
 from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.samples import sample
 from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
 
 # Most threads of a group that share a line.
@@ -88,11 +89,11 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
     return DeviceKernel(source, kinds, context, flags_of(dtype_in, dtype))
 
 
-def samples():
+def kernel_samples():
     """Kernels of each kind, for those who check that texts compile."""
     cases = [("float32", "float32"), ("float16", "float16"), ("bool", "int64"), ("int8", "int8"), ("float64", "float64")]
     return [
-        ("cumulation_%s_%d_%d" % (a, product, grouped), cumulation(a, b, product, 2, grouped, None))
+        sample("cumulation_%s_%d_%d" % (a, product, grouped), cumulation(a, b, product, 2, grouped, None))
         for a, b in cases
         for product in (False, True)
         for grouped in (False, True)

@@ -2,6 +2,7 @@
 
 from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
+from theano_ng.gpuarray.kernels.samples import sample
 from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
 
 # Letters of ``atom_add_<letter>g``.
@@ -184,7 +185,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
     return DeviceKernel(source, kinds, context, flags_of(*dtypes))
 
 
-def samples():
+def kernel_samples():
     """Kernels of each kind, for those who check that texts compile."""
     found = [("increment_%s" % dtype, increment(dtype, 2, None)) for dtype in text.TYPES]
     found += [("gather_%s_%d_%d" % (d, b, a), gather(d, b, a, None)) for d, b, a in (("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0))]
@@ -192,4 +193,4 @@ def samples():
     found += [("scatter_set_float64", scatter("float64", 2, "set", None))]
     found += [("scatter_atomic_%s" % dtype, scatter(dtype, 1, "atomic", None)) for dtype in _ATOMIC]
     found += [("read_indices", read_indices(("int64", "uint8", "uint64", "int16"), 2, None))]
-    return found
+    return [sample(name, kernel) for name, kernel in found]

@@ -8,6 +8,8 @@ import importlib
 import pkgutil
 from typing import NamedTuple
 
+from theano_ng.gof.compiler.kernelcache import rename_symbol
+
 
 class KernelSample(NamedTuple):
     """A text that has to compile.
@@ -28,6 +30,11 @@ class KernelSample(NamedTuple):
     text: str
     flags: int = 0
     options: str = ""
+
+
+def sample(name, kernel):
+    """The sample of a `DeviceKernel`."""
+    return KernelSample(name, "\n".join([*kernel.support, rename_symbol(kernel.source, "KERNEL_NAME", "sample")]), kernel.flags, kernel.options)
 
 
 def collect(package="theano_ng.gpuarray"):
