@@ -1,5 +1,6 @@
 # make demo: train on handwritten digits, dense networks and a convolutional one.  make test: run the tests.  make test-debug: run them
 # in DebugMode, with every kind of memory for outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.
+# make test-gpu: run the tests of devices on a card, GPU=cuda0.
 # make audit: look for everything that can be wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
 # make sanitize: run the tests that feed odd arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes
@@ -16,7 +17,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-debug test-debug-sample test-clients audit sanitize doc format wheel test-wheel clean
+.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit sanitize doc format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -26,6 +27,20 @@ demo: $(STAMP)
 test: $(STAMP)
 	@echo "The tests take some 12 minutes of processor time; theano_ng-nose runs a file on each processor."
 	$(VENV)/bin/theano_ng-nose --theano
+
+# On OpenCL of this machine's processor they are part of `make test`. Beside the driver a card needs NVRTC: pip install '.[cuda13]', or '.[cuda12]' (CUDA_EXTRA).
+# A whole program computes on the card, too. Left out is what is about OpenCL, NVRTC or the stubs, whatever the card is.
+GPU ?= cuda0
+CUDA_EXTRA ?= $(if $(filter cuda%,$(GPU)),cuda13,opencl)
+GPU_TESTS ?= theano_ng/gpuarray/tests --except "theano_ng/gpuarray/tests/test_nvrtc.py=needs no card" \
+	--except "theano_ng/gpuarray/tests/test_oclgrind.py=needs no card"
+test-gpu: $(STAMP)
+	$(VENV)/bin/pip install --quiet --editable '.[test,$(CUDA_EXTRA)]'
+	$(VENV)/bin/python -c "from theano_ng.gpuarray.pygpu import gpuarray; print(gpuarray.init('$(GPU)').devname)"
+	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))init_gpu_device=$(GPU),force_device=True,print_active_device=False" \
+		$(VENV)/bin/theano_ng-nose $(GPU_TESTS)
+	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))device=$(GPU),force_device=True,floatX=float32" \
+		$(VENV)/bin/python doc/tutorial/code/using_gpu.py
 
 # What is left out has no function in the default mode; all combinations of steps and lengths are tried in the last DEBUG_NDIM dimensions.
 DEBUG_TESTS ?= --theano --except "theano_ng/audit=each of its tests chooses the mode of every function" \

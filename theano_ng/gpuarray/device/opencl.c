@@ -65,6 +65,7 @@ enum {
 
 #define CL_DEVICE_TYPE_ALL 0xFFFFFFFFu
 #define CL_DEVICE_TYPE_CPU 2
+#define CL_DEVICE_TYPE_GPU 4
 #define CL_MEM_READ_WRITE 1
 
 /* result, name, arguments */
@@ -313,6 +314,13 @@ static uint64_t opencl_number(opencl_device *d, cl_uint what)
     return size == 4 ? value.four : value.eight;
 }
 
+/* Whether threads are few and quick. (Oclgrind, which watches kernels, says that it is a device of every type: it does what cards do.) */
+static int opencl_on_processor(opencl_device *d)
+{
+    uint64_t type = opencl_number(d, CL_DEVICE_TYPE);
+    return type & CL_DEVICE_TYPE_CPU && !(type & CL_DEVICE_TYPE_GPU);
+}
+
 static int opencl_info(device *base, device_info *info)
 {
     opencl_device *d = (opencl_device *)base;
@@ -335,8 +343,8 @@ static int opencl_info(device *base, device_info *info)
     info->max_group = opencl_number(d, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->max_groups = (size_t)INT32_MAX;
     info->processors = (unsigned)opencl_number(d, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info->on_host = opencl_number(d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    info->warp = opencl_number(d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU ? 1 : 32;
+    info->on_host = opencl_on_processor(d) ? 1 : (int)opencl_number(d, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    info->warp = opencl_on_processor(d) ? 1 : 32;
     if (cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size) == CL_SUCCESS && (extensions = calloc(1, size + 1)) != NULL
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
@@ -457,7 +465,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     else {
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
         /* Kernels may be loops over neighbours there, which the compiler vectorises. */
-        const char *kind = opencl_number(d, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
+        const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
         const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
         free(own);
