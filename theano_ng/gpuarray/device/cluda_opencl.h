@@ -83,11 +83,12 @@ static inline ga_half ga_double2half(ga_double x)
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 
-/* Numbers that have no atomic functions of their own: the word is computed anew until nobody else has written it meanwhile. `g` or `l` and the memory. */
+/* Numbers that have no atomic functions of their own: the word is computed anew until nobody else has written it meanwhile. The first look is atomic, too:
+ * beside others' writes a plain read is a race. `g` or `l` and the memory. */
 #define GA_ATOMIC_FLOAT(letter, memory)                                                                        \
     static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                         \
     {                                                                                                          \
-        ga_uint seen = *(volatile memory ga_uint *)p, before;                                                  \
+        ga_uint seen = atomic_cmpxchg((volatile memory ga_uint *)p, 0u, 0u), before;                           \
         do {                                                                                                   \
             before = seen;                                                                                     \
             seen = atomic_cmpxchg((volatile memory ga_uint *)p, before, as_uint(as_float(before) + x));        \
@@ -97,7 +98,7 @@ static inline ga_half ga_double2half(ga_double x)
 #define GA_ATOMIC_DOUBLE(letter, memory)                                                                       \
     static inline ga_double atom_add_d##letter(volatile memory ga_double *p, ga_double x)                      \
     {                                                                                                          \
-        ga_ulong seen = *(volatile memory ga_ulong *)p, before;                                                \
+        ga_ulong seen = atom_cmpxchg((volatile memory ga_ulong *)p, (ga_ulong)0, (ga_ulong)0), before;         \
         do {                                                                                                   \
             before = seen;                                                                                     \
             seen = atom_cmpxchg((volatile memory ga_ulong *)p, before, as_ulong(as_double(before) + x));       \
@@ -115,7 +116,7 @@ static inline ga_half ga_double2half(ga_double x)
         ga_uint shift = (ga_uint)((ga_size)p & 2) * 8, seen, before;                                           \
         volatile memory ga_uint *word = (volatile memory ga_uint *)((ga_size)p & ~(ga_size)3);                 \
         ga_half old;                                                                                           \
-        seen = *word;                                                                                          \
+        seen = atomic_cmpxchg(word, 0u, 0u);                                                                   \
         do {                                                                                                   \
             before = seen;                                                                                     \
             old.data = (ga_ushort)(before >> shift);                                                           \
