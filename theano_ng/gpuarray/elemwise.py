@@ -7,6 +7,7 @@ from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
 from theano_ng.gpuarray.careduce import host_variable, on_device
+from theano_ng.gpuarray.kernels.device_kernel import sample
 from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels, operand_kinds
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
@@ -302,3 +303,12 @@ class GpuErfcinv(_ErfInverse, Erfcinv):
 
 gpu_erfinv = GpuErfinv(upgrade_to_float_no_complex, name="gpu_erfinv")
 gpu_erfcinv = GpuErfcinv(upgrade_to_float_no_complex, name="gpu_erfcinv")
+
+
+def kernel_samples():
+    """See `kernels.samples`."""
+    kernels = []
+    for op in (gpu_erfinv, gpu_erfcinv):
+        for dtype in ("float16", "float32", "float64"):
+            kernels += elemwise_kernels(op, (dtype,), (dtype,), (0,), 1, None)
+    return [sample("inverses of the error function", kernels)]
