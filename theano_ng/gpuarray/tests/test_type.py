@@ -365,6 +365,8 @@ class TestShared(OnDevice):
             self.assertIsInstance(attempt(self.value, constructor, target="cpu").type, TensorType)
             self.assertIsInstance(attempt(np.ones(2, "complex64"), constructor).type, TensorType)
         self.assertIsInstance(attempt(self.value, theano.gpuarray.devices.shared_on_target).type, TensorType)
+        with self.assertRaisesRegex(TypeError, "Targets other than 'cpu' are contexts, which the flags device and contexts"):
+            theano.shared(3, target=self.name)
         # The name None is that of a context, here or from the flags.
         self.assertEqual(attempt(self.value, gpuarray_shared_constructor).type.context_name, None)
 
