@@ -343,7 +343,10 @@ def get_iadd(a, b):
         ``iadd(a, b)`` for arrays of these dtypes and dimensions; returns a.
     """
     if a.dtype != b.dtype or b.ndim > a.ndim:
-        raise TypeError("arrays of dtype %s with %d dimensions cannot be added to ones of %s with %d" % (b.dtype, b.ndim, a.dtype, a.ndim))
+        raise TypeError(
+            "arrays of dtype %s with %d dimensions cannot be added to ones of %s with %d"
+            % (b.dtype, b.ndim, a.dtype, a.ndim)
+        )
     kernel = kernels.increment(a.dtype.name, a.ndim, a.context).build()
 
     def iadd(a, b):

@@ -6,7 +6,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.native import NativeCode
+from theano_ng.gof.native import NativeCode, obtain_kernels
 from theano_ng.gof.null_type import NullType
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.kernels.reduce import pre_code, reduce_kernels, reduce_text
@@ -287,8 +287,6 @@ class GpuCAReduceCuda(_GpuReduction):
 
 def _call_of_native(node, name, x, z, fail):
     """C that computes a node in a module of this process: it has the addresses of the kernels."""
-    from theano_ng.gof.native import obtain_kernels
-
     code = node.op.native_code(node)
     words = code.packed(obtain_kernels(code.kernels))
     module, _, function = code.function.partition(":")

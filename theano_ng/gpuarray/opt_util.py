@@ -11,7 +11,7 @@ from theano_ng.gpuarray.elemwise import GpuDimShuffle, GpuElemwise
 from theano_ng.scalar import basic as scalar
 from theano_ng.tensor.basic import mul
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.elemwise.dimshuffle import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 

@@ -7,8 +7,10 @@ import numpy as np
 from theano_ng.gpuarray.fp16_help import work_dtype
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
 from theano_ng.gpuarray.kernels.elemwise import scalar_apply
+from theano_ng.gpuarray.kernels.samples import sample
 from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, element_type, load, scalar_code, store, work_type
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.scalar import basic
 from theano_ng.scalar.op import c_cast
 from theano_ng.scalar.types import c_literal
 
@@ -295,3 +297,16 @@ def pre_code(op, dtype):
     """The ScalarCode of what is applied to an element ``tng_e`` first, giving ``tng_f``, and the dtype of that."""
     out_dtype = op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
     return scalar_code(op, scalar_apply(op, (dtype,), (out_dtype,)), ["tng_e"], ["tng_f"]), out_dtype
+
+
+def kernel_samples():
+    """The kernels of reductions, for dtypes of each kind, with and without what is applied first."""
+    found = []
+    for op in (basic.add, basic.maximum, basic.and_):
+        for dtype, acc in (("float16", "float32"), ("float32", "float64"), ("int8", "int64"), ("bool", "bool")):
+            if op is basic.and_ and dtype.startswith("float"):
+                continue
+            for pre in (None, basic.sqr) if op is basic.add else (None,):
+                kernels = reduce_kernels(op, pre, dtype, acc, acc if pre is None else dtype, 2, 2, None)
+                found += [sample("%s of %s(%s)" % (op, pre, dtype), kernel) for kernel in kernels]
+    return found
