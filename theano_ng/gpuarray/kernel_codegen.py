@@ -284,7 +284,9 @@ def inline_reduce_fixed_shared(
 
 
 @code_version(inline_reduce_fixed_shared.code_version)
-def inline_reduce_fixed_shared_max(N, buf, x, stride_x, load_x, pos, count, b="", stride_b="", load_b="", dtype="float32"):
+def inline_reduce_fixed_shared_max(
+    N, buf, x, stride_x, load_x, pos, count, b="", stride_b="", load_b="", dtype="float32"
+):
     """`inline_reduce_fixed_shared` to the maximum; NaN if there is one."""
     return inline_reduce_fixed_shared(
         N, buf, x, stride_x, load_x, pos, count, _maximum, lambda a: "(%s)" % a, b, stride_b, load_b, dtype
@@ -293,7 +295,20 @@ def inline_reduce_fixed_shared_max(N, buf, x, stride_x, load_x, pos, count, b=""
 
 @code_version((1,) + inline_reduce_fixed_shared.code_version)
 def inline_softmax_fixed_shared(
-    N, buf, x, stride_x, load_x, sm, sm_stride, write_sm, threadPos, threadCount, b="", stride_b="", load_b="", dtype="float32"
+    N,
+    buf,
+    x,
+    stride_x,
+    load_x,
+    sm,
+    sm_stride,
+    write_sm,
+    threadPos,
+    threadCount,
+    b="",
+    stride_b="",
+    load_b="",
+    dtype="float32",
 ):
     """Statements of a softmax of numbers in global memory, with a buffer of 32 elements. A loop uses the variable ``tx``.
 
@@ -332,7 +347,17 @@ def inline_softmax_fixed_shared(
         "%s tng_most = %s[0]" % (kind, buf),
         "local_barrier()",
         inline_reduce_fixed_shared(
-            N, buf, x, stride_x, load_x, threadPos, threadCount, _sum, lambda a: "exp(%s - tng_most)" % a, *bias, dtype=dtype
+            N,
+            buf,
+            x,
+            stride_x,
+            load_x,
+            threadPos,
+            threadCount,
+            _sum,
+            lambda a: "exp(%s - tng_most)" % a,
+            *bias,
+            dtype=dtype,
         ),
         "%s tng_sum = %s[0]" % (kind, buf),
         "local_barrier()",
