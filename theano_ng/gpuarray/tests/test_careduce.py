@@ -155,6 +155,59 @@ class TestValues(unittest.TestCase):
         np.testing.assert_allclose(run(node, on_device(a)), np.sqrt((a * a).sum(1)), rtol=1e-14)
 
 
+class TestThreads(unittest.TestCase):
+    """The part of the kernels that cards run: threads of a group and its local memory, here in groups of a processor."""
+
+    @classmethod
+    def setUpClass(cls):
+        from theano_ng.gpuarray.kernels.elemwise import _Text
+        from theano_ng.gpuarray.kernels.reduce import reduce_text
+        from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE
+
+        add, most = [reduce_text(op, None, "float32", "float32", "float32", 1, 1) for op in (scalar.add, scalar.maximum)]
+        strided = _Text(scalar.add, ("float32", "float32"), ("float32",), (0, 2))
+        texts = [add.source, most.source, strided.strided(2), strided.contiguous()]
+        source = "\n".join(text.replace("KERNEL_NAME", "k%d" % k) for k, text in enumerate(texts))
+        types = (add.types, most.types, strided.strided_types(2), strided.contiguous_types())
+        cls.kernels = pygpu.build(
+            "#undef GA_PROCESSOR\n" + PROLOGUE + source, [("k%d" % k, kind) for k, kind in enumerate(types)], get_context("test")
+        )
+
+    def reduced(self, kernel, a, by_column, groups, group, pieces=1):
+        """The reduction of the rows of a matrix, or of the columns."""
+        outputs, length = a.shape[::-1] if by_column else a.shape
+        steps = (1, a.shape[1]) if by_column else (a.shape[1], 1)
+        z, parts = [on_device(np.zeros(outputs * k, "f")) for k in (1, pieces)]
+        piece = -(-length // pieces)
+        kernel(outputs, length, piece, np.uint32(by_column), on_device(a), 0, *steps, z, 0, parts, gs=(groups, pieces), ls=group)
+        return np.asarray(z) if pieces == 1 else np.asarray(parts).reshape(outputs, pieces)
+
+    def test_reductions(self):
+        rng = np.random.default_rng(0)
+        a = rng.random((13, 75), dtype="f")
+        for by_column, group in itertools.product((0, 1), ((64, 1), (8, 8), (1, 16), (4, 1))):
+            for groups in (1, 3):
+                with self.subTest(by_column=by_column, group=group, groups=groups):
+                    add, most = self.kernels[:2]
+                    np.testing.assert_allclose(self.reduced(add, a, by_column, groups, group), a.sum(1 - by_column), rtol=1e-5)
+                    np.testing.assert_array_equal(self.reduced(most, a, by_column, groups, group), a.max(1 - by_column))
+                    found = self.reduced(add, a, by_column, groups, group, 3)
+                    np.testing.assert_allclose(found.sum(1), a.sum(1 - by_column), rtol=1e-5)
+
+    def test_no_elements(self):
+        np.testing.assert_array_equal(self.reduced(self.kernels[0], np.zeros((3, 0), "f"), 0, 1, (8, 8)), np.zeros(3))
+
+    def test_elementwise(self):
+        a, b = np.arange(60, dtype="f").reshape(12, 5), np.arange(12, dtype="f")
+        for groups, group in (((1, 1), (4, 2)), ((2, 3), (8, 1)), ((1, 1), (1, 1))):
+            z = on_device(np.zeros((12, 5), "f"))
+            self.kernels[2](12, 5, on_device(a), 0, 5, 1, on_device(b), 0, 1, 0, z, 0, 5, 1, gs=groups, ls=group)
+            np.testing.assert_array_equal(np.asarray(z), a + b[:, None])
+        z = on_device(np.zeros((12, 5), "f"))
+        self.kernels[3](60, on_device(a), 0, on_device(a), 0, z, 0, gs=3, ls=8)
+        np.testing.assert_array_equal(np.asarray(z), a + a)
+
+
 class TestNodes(unittest.TestCase):
     def test_masks_and_axes(self):
         x = on_gpu(T.fmatrix())
