@@ -1,8 +1,8 @@
 """Indexing of arrays on devices by integer arrays and boolean masks, and increments of such parts.
 
-Index arrays may be on the host or on the device. Those on the host are checked there. What an index on the device does out of bounds is found by the kernel that
-reads it; the Op waits for that, so that the error is raised where it belongs and nothing is overwritten before. A mask is copied to the host: it decides how
-many elements there are.
+Index arrays may be on the host or on the device. Those of the host are checked there, and nothing waits; where one was copied to the device for the index, the
+copy is left out. An index that was computed on the device is checked by the kernel that reads it; the Op waits for that, so that the error is raised where it
+belongs and nothing is overwritten before. A mask is copied to the host: it decides how many elements there are.
 """
 
 import numpy as np
@@ -12,11 +12,8 @@ from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.kernels import indexing as kernels
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.transfers import HostFromGpu, as_gpuarray_variable, host_from_gpu, infer_context_name
-from theano_ng.gpuarray.twin import TwinOp, on_host
+from theano_ng.gpuarray.twin import TwinOp, came_from_host, on_host
 from theano_ng.gpuarray.type import GpuArrayType
-from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.dtypes import INTEGERS
-from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,
@@ -47,12 +44,12 @@ _THREADS = -1
 
 
 def _where_they_are(given, host, context_name):
-    """Indices for a node: those on the device, or copied from there, stay there; the others are `host`, as the Op of the host wants them."""
+    """Indices for a node: what was computed on the device stays there; what comes from the host is taken there, as `host` has it."""
     indices = []
     for index, converted in zip(given, host):
-        if isinstance(index, Variable) and (
-            isinstance(index.type, GpuArrayType) or index.owner is not None and isinstance(index.owner.op, HostFromGpu)
-        ):
+        if isinstance(index, Variable) and index.owner is not None and isinstance(index.owner.op, HostFromGpu):
+            index = index.owner.inputs[0]
+        if isinstance(index, Variable) and isinstance(index.type, GpuArrayType) and not came_from_host(index):
             converted = as_gpuarray_variable(index, context_name)
         indices.append(converted)
     return indices
@@ -214,18 +211,12 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
     atomic = True
 
     def make_node(self, x, y, ilist):
-        """As `GpuAdvancedIncSubtensor1`, with `ilist` as int64; uint64 is left, as not all of its numbers are int64's.
+        """As `GpuAdvancedIncSubtensor1`. Whatever integers `ilist` has, they are read as int64; no conversion stands in the graph.
 
         Parameters
         ----------
         x, y, ilist : Variable
         """
-        dtype = getattr(getattr(ilist, "type", None), "dtype", None)
-        if dtype is None:
-            ilist = as_tensor_variable(ilist)
-            dtype = ilist.dtype
-        if dtype in INTEGERS and dtype not in ("int64", "uint64"):
-            ilist = cast(on_host([ilist])[0], "int64")
         return super().make_node(x, y, ilist)
 
 
@@ -352,7 +343,10 @@ def get_iadd(a, b):
         ``iadd(a, b)`` for arrays of these dtypes and dimensions; returns a.
     """
     if a.dtype != b.dtype or b.ndim > a.ndim:
-        raise TypeError("arrays of dtype %s with %d dimensions cannot be added to ones of %s with %d" % (b.dtype, b.ndim, a.dtype, a.ndim))
+        raise TypeError(
+            "arrays of dtype %s with %d dimensions cannot be added to ones of %s with %d"
+            % (b.dtype, b.ndim, a.dtype, a.ndim)
+        )
     kernel = kernels.increment(a.dtype.name, a.ndim, a.context).build()
 
     def iadd(a, b):

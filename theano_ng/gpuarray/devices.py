@@ -12,7 +12,7 @@ from theano_ng.gpuarray.contexts import list_contexts, reg_context
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import gpuarray_shared_constructor, shared_on_target
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
-from theano_ng.tensor.transfer import register_transfer, transfer as _registry
+from theano_ng.tensor.transfer import register_transfer
 
 MEGABYTE = 1 << 20
 
@@ -63,6 +63,10 @@ def transfer(x, target):
     if target in list_contexts():
         return as_gpuarray_variable(x, target)
     return None
+
+
+register_transfer(transfer)
+shared_constructor(shared_on_target)
 
 
 def init_dev(dev, name=None, preallocate=None):
@@ -149,7 +153,6 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
         raise ValueError("%r is no device that can be forced; expected 'cuda', 'cuda0', 'opencl0:0', ..." % (device,))
     if force or None not in list_contexts():
         init_dev(device, preallocate=preallocate)
-    _register()
     if default_to_move_computation_to_gpu:
         _move_computations()
     if move_shared_to_gpu:
@@ -160,14 +163,6 @@ def _move_computations():
     """Let modes that rewrite move computations on what is on a device, or can go to that of context None."""
     databases.load()
     optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
-
-
-def _register():
-    """Let `transfer`, and `shared` with a target, find contexts."""
-    if transfer not in _registry._others:
-        register_transfer(transfer)
-    if gpuarray_shared_constructor not in shared.constructors:
-        _first(shared_on_target)
 
 
 def _first(constructor):
@@ -208,7 +203,6 @@ def start():
 
 def _map(device, name):
     init_dev(device, name)
-    _register()
     _move_computations()
 
 

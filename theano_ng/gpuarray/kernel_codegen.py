@@ -1,285 +1,228 @@
-"""Pieces of kernels: reductions and softmax by the threads of a group, with local memory.
+"""Texts of kernels: reductions and softmax by the threads of a group.
 
-All are in the dialect of ``cluda.h``, so they work on all devices. Every thread of the group has to come by: there are barriers in them.
+They are in the dialect of ``cluda.h``, and wait at barriers, so all threads of the group have to come there. No thread relies on others to be in step with it.
 """
 
-from theano_ng.gpuarray.fp16_help import work_dtype
-from theano_ng.gpuarray.pygpu.gpuarray import dtype_to_ctype
+from theano_ng.gpuarray.fp16_help import load_w, work_dtype, write_w
+from theano_ng.gpuarray.kernels.samples import KernelSample
+from theano_ng.gpuarray.pygpu.gpuarray import USE_HALF, USE_SMALL, dtype_to_ctype
 
-__all__ = [
-    "UNVERSIONED",
-    "code_version",
-    "inline_reduce",
-    "inline_reduce_fixed_shared",
-    "inline_reduce_fixed_shared_max",
-    "inline_reduce_max",
-    "inline_reduce_min",
-    "inline_reduce_prod",
-    "inline_reduce_sum",
-    "inline_softmax",
-    "inline_softmax_fixed_shared",
-    "nvcc_kernel",
-]
-
-# The version of what is not to be cached.
 UNVERSIONED = ()
-# Elements of the buffers of fixed length: CUDA's warpSize.
-_WARP = 32
 
 
 def code_version(version):
-    """Decorator that gives a generator of code the attribute `code_version`, for keys of caches.
+    """Decorator that gives a function which writes code a version, its attribute `code_version`, for `c_code_cache_version` of Ops that use it.
 
     Parameters
     ----------
     version : tuple
-        Changes when the code does; UNVERSIONED for code that is not to be cached.
-
-    Raises
-    ------
-    TypeError
-        For another type.
+        `UNVERSIONED`: the code is not kept.
     """
-    if not isinstance(version, tuple):
-        raise TypeError("a version is a tuple, such as (1,), not %r" % (version,))
 
-    def mark(generator):
-        generator.code_version = version
-        return generator
+    def decorator(function):
+        function.code_version = version
+        return function
 
-    return mark
+    return decorator
 
 
-@code_version((1,))
 def nvcc_kernel(name, params, body):
     """The text of a kernel.
 
     Parameters
     ----------
     name : str
-    params : str or sequence of str
-        Its parameters.
-    body : str or sequence
-        Statements, in sequences as deep as one likes; they are separated by semicolons.
+    params : sequence of str
+        Declarations of its parameters.
+    body : sequence of str, or of such sequences
+        Statements, which are separated by semicolons.
 
     Returns
     -------
     str
+
+    Examples
+    --------
+    >>> print(nvcc_kernel("one", ["GLOBAL_MEM ga_float *x"], ["ga_size i = LID_0", ["x[i] = 1"]]))
+    KERNEL void one(GLOBAL_MEM ga_float *x) {
+        ga_size i = LID_0;
+        x[i] = 1;
+    }
+    <BLANKLINE>
     """
-    parameters = params if isinstance(params, str) else ", ".join(params)
-    return "KERNEL void %s (%s)\n{\n%s;\n}\n" % (name, parameters, ";\n".join("    " + line for line in _flat(body)))
-
-
-def _flat(body):
-    found, stack = [], [body]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            found.append(item)
+    statements, todo = [], list(reversed(body))
+    while todo:
+        part = todo.pop()
+        if isinstance(part, (list, tuple)):
+            todo.extend(reversed(part))
         else:
-            stack.extend(reversed(list(item)))
-    return found
+            statements.append("    %s;\n" % part)
+    return "KERNEL void %s(%s) {\n%s}\n" % (name, ", ".join(params), "".join(statements))
+
+
+def _tree(n, buf, pos, manner_fn):
+    """Combines the first n elements of a buffer, each step by half of the threads before it. `n` is an expression."""
+    return """
+        for (ga_uint __left = (ga_uint)(%(n)s), __half; __left > 1; __left = __half) {
+            __half = (__left + 1) / 2;
+            if ((ga_uint)(%(pos)s) + __half < __left) {
+                %(buf)s[%(pos)s] = %(combined)s;
+            }
+            local_barrier();
+        }
+""" % dict(n=n, pos=pos, buf=buf, combined=manner_fn("%s[%s]" % (buf, pos), "%s[(%s) + __half]" % (buf, pos)))
 
 
 @code_version((1,))
 def inline_reduce(N, buf, pos, count, manner_fn):
-    """Code that reduces a buffer in local memory, whose first element is the result then; the others are lost.
+    """Code that reduces a buffer.
 
     Parameters
     ----------
     N : str
-        Length of the buffer, at least 1.
+        Length of the buffer.
     buf : str
-        The buffer.
+        Its name; local memory, as it is read many times.
     pos, count : str
         Number of this thread, and how many there are.
     manner_fn : callable
-        ``manner_fn(a, b)`` returns the C expression of how two numbers are combined, for example ``"%s + %s" % (a, b)``.
+        ``manner_fn("a", "b")``: an expression of C that combines two, such as ``"a + b"``.
 
     Returns
     -------
     str
+        Leaves the result in element 0 of the buffer, and anything in the others.
     """
     return """
     {
         local_barrier();
-        /* Each thread one of the first elements with all that follow it at distances of the number of threads. */
-        for (unsigned int tng_i = (%(pos)s) + (%(count)s); tng_i < (unsigned int)(%(N)s); tng_i += (%(count)s))
-            %(buf)s[%(pos)s] = %(first)s;
-        unsigned int tng_n = (unsigned int)(%(N)s) < (unsigned int)(%(count)s) ? (%(N)s) : (%(count)s);
-        local_barrier();
-        while (tng_n > 1) {
-            const unsigned int tng_low = (tng_n + 1) / 2;
-            if ((%(pos)s) + tng_low < tng_n)
-                %(buf)s[%(pos)s] = %(second)s;
-            tng_n = tng_low;
-            local_barrier();
+        for (ga_uint __k = (ga_uint)(%(pos)s) + (ga_uint)(%(count)s); __k < (ga_uint)(%(N)s); __k += (ga_uint)(%(count)s)) {
+            %(buf)s[%(pos)s] = %(combined)s;
         }
-    }
-    """ % dict(
-        N=N,
-        buf=buf,
+        local_barrier();%(tree)s    }
+""" % dict(
         pos=pos,
         count=count,
-        first=manner_fn("%s[%s]" % (buf, pos), "%s[tng_i]" % buf),
-        second=manner_fn("%s[%s]" % (buf, pos), "%s[(%s) + tng_low]" % (buf, pos)),
+        N=N,
+        buf=buf,
+        combined=manner_fn("%s[%s]" % (buf, pos), "%s[__k]" % buf),
+        tree=_tree(_smaller(N, count), buf, pos, manner_fn),
     )
 
 
+def _smaller(a, b):
+    return "((ga_uint)(%s) < (ga_uint)(%s) ? (ga_uint)(%s) : (ga_uint)(%s))" % (a, b, a, b)
+
+
 def _sum(a, b):
-    return "%s + %s" % (a, b)
+    return "(%s + %s)" % (a, b)
 
 
 def _product(a, b):
-    return "%s * %s" % (a, b)
+    return "(%s * %s)" % (a, b)
 
 
-# NaN, as in reductions of arrays, whichever of the two it is.
-def _maximum(a, b):
-    return "((%(a)s > %(b)s) | (%(a)s != %(a)s) ? %(a)s : %(b)s)" % dict(a=a, b=b)
+def _largest(a, b):
+    return "(%s < %s ? %s : %s)" % (a, b, b, a)
 
 
-def _minimum(a, b):
-    return "((%(a)s < %(b)s) | (%(a)s != %(a)s) ? %(a)s : %(b)s)" % dict(a=a, b=b)
+def _smallest(a, b):
+    return "(%s < %s ? %s : %s)" % (b, a, b, a)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_sum(N, buf, pos, count):
-    """`inline_reduce` to the sum."""
+    """`inline_reduce` that adds."""
     return inline_reduce(N, buf, pos, count, _sum)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_prod(N, buf, pos, count):
-    """`inline_reduce` to the product."""
+    """`inline_reduce` that multiplies."""
     return inline_reduce(N, buf, pos, count, _product)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_max(N, buf, pos, count):
-    """`inline_reduce` to the maximum; NaN if there is one."""
-    return inline_reduce(N, buf, pos, count, _maximum)
+    """`inline_reduce` that finds the largest element."""
+    return inline_reduce(N, buf, pos, count, _largest)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_min(N, buf, pos, count):
-    """`inline_reduce` to the minimum; NaN if there is one."""
-    return inline_reduce(N, buf, pos, count, _minimum)
+    """`inline_reduce` that finds the smallest element."""
+    return inline_reduce(N, buf, pos, count, _smallest)
 
 
-@code_version((1,) + inline_reduce.code_version)
-def inline_softmax(N, buf, buf2, threadPos, threadCount, dtype="float32"):
-    """Statements of a softmax of a buffer in local memory.
-
-    `buf` and `buf2` hold the same numbers before it. After it `buf` is the softmax, and `buf2` the exponentials that it is made of. A loop
-    uses the variable ``__i``.
-
-    Parameters
-    ----------
-    N : str
-        Length of both buffers.
-    buf, buf2 : str
-    threadPos, threadCount : str
-        Number of this thread, and how many there are.
-    dtype : str
-        Of what is computed.
-
-    Returns
-    -------
-    list of str
-        For `nvcc_kernel`.
-    """
-    kind = dtype_to_ctype(work_dtype(dtype))
-    loop = "for (int __i = %s; __i < %s; __i += %s)" % (threadPos, N, threadCount)
-    return [
-        "{",
-        inline_reduce_max(N, buf, threadPos, threadCount),
-        "%s tng_most = %s[0]" % (kind, buf),
-        "local_barrier()",
-        "%s { %s[__i] = exp(%s[__i] - tng_most); %s[__i] = %s[__i]; }" % (loop, buf2, buf2, buf, buf2),
-        inline_reduce_sum(N, buf, threadPos, threadCount),
-        "%s tng_sum = %s[0]" % (kind, buf),
-        "local_barrier()",
-        "%s %s[__i] = %s[__i] / tng_sum" % (loop, buf, buf2),
-        "local_barrier()",
-        "}",
-    ]
+def _element(x, stride_x, load_x, b, stride_b, load_b, i):
+    """An element of a row, with its bias."""
+    text = "%s(%s[(%s) * (%s)])" % (load_x, x, i, stride_x)
+    return "(%s + %s(%s[(%s) * (%s)]))" % (text, load_b, b, i, stride_b) if b else text
 
 
-@code_version((1,) + inline_reduce.code_version)
+@code_version((1, *inline_reduce.code_version))
 def inline_reduce_fixed_shared(
     N, buf, x, stride_x, load_x, pos, count, manner_fn, manner_init, b="", stride_b="", load_b="", dtype="float32"
 ):
-    """Code that reduces numbers in global memory, with a buffer of 32 elements whatever their number; its first element is the result then.
+    """Code that reduces a row of any length in a small buffer.
 
     Parameters
     ----------
     N : str
-        How many numbers there are, at least 1.
+        Length of the row.
     buf : str
-        A buffer of 32 elements (CUDA's warpSize) in local memory.
-    x, stride_x : str
-        The first number, and the step from one to the next, in elements.
-    load_x : str
-        Function that numbers are read by, see `fp16_help.load_w`; "": none.
-    pos, count : str
-        Number of this thread, and how many there are.
-    manner_fn, manner_init : callable
-        ``manner_fn(a, b)`` combines two numbers, ``manner_init(a)`` is applied to each of them first; they return C expressions.
+        Local memory for ``GA_WARP_SIZE`` elements.
+    x, stride_x, load_x : str
+        The row, elements from one element to the next, and the function that reads one (`load_w`); "" for none.
+    pos, count, manner_fn
+        As for `inline_reduce`.
+    manner_init : callable
+        ``manner_init("a")``: an expression of C for what is combined, of an element.
     b, stride_b, load_b : str, optional
-        A bias, which is added to the numbers before.
+        A row that is added to the first.
     dtype : str
         Of the result.
 
     Returns
     -------
     str
+        Leaves the result in element 0 of the buffer, and anything in the others.
     """
-
-    def number(i):
-        text = "%s(%s[(%s) * %s])" % (load_x, x, i, stride_x)
-        return manner_init("%s + %s(%s[(%s) * %s])" % (text, load_b, b, i, stride_b) if b else text)
-
+    element = _element(x, stride_x, load_x, b, stride_b, load_b, "__k")
     return """
     {
-        %(kind)s tng_red = 0;
-        if ((%(pos)s) < (%(N)s)) {
-            tng_red = %(first)s;
-            for (int tng_i = (%(pos)s) + (%(count)s); tng_i < (%(N)s); tng_i += (%(count)s))
-                tng_red = %(next)s;
-        }
-        /* The results of the first %(warp)d threads, then those of the next onto them. */
-        unsigned int tng_n = (unsigned int)(%(N)s) < (unsigned int)(%(count)s) ? (%(N)s) : (%(count)s);
-        for (unsigned int tng_from = 0; tng_from < tng_n; tng_from += %(warp)d) {
-            local_barrier();
-            if ((%(pos)s) >= tng_from && (%(pos)s) < tng_from + %(warp)d && (%(pos)s) < tng_n) {
-                if (tng_from > 0)
-                    tng_red = %(onto)s;
-                %(buf)s[(%(pos)s) - tng_from] = tng_red;
+        %(ctype)s __red = 0;
+        ga_uint __n = %(n)s;
+        if ((ga_uint)(%(pos)s) < __n) {
+            ga_uint __k = (ga_uint)(%(pos)s);
+            __red = %(first)s;
+            for (__k += (ga_uint)(%(count)s); __k < (ga_uint)(%(N)s); __k += (ga_uint)(%(count)s)) {
+                __red = %(combined)s;
             }
         }
-        if (tng_n > %(warp)d)
-            tng_n = %(warp)d;
         local_barrier();
-        while (tng_n > 1) {
-            const unsigned int tng_low = (tng_n + 1) / 2;
-            if ((%(pos)s) + tng_low < tng_n)
-                %(buf)s[%(pos)s] = %(half)s;
-            tng_n = tng_low;
-            local_barrier();
+        if ((ga_uint)(%(pos)s) < GA_WARP_SIZE) {
+            %(buf)s[%(pos)s] = __red;
         }
-    }
-    """ % dict(
-        kind=dtype_to_ctype(work_dtype(dtype)),
+        local_barrier();
+        for (ga_uint __first = GA_WARP_SIZE; __first < __n; __first += GA_WARP_SIZE) {
+            ga_uint __slot = (ga_uint)(%(pos)s) - __first;
+            if ((ga_uint)(%(pos)s) >= __first && __slot < GA_WARP_SIZE && (ga_uint)(%(pos)s) < __n) {
+                %(buf)s[__slot] = %(met)s;
+            }
+            local_barrier();
+        }%(tree)s    }
+""" % dict(
+        ctype=dtype_to_ctype(work_dtype(dtype)),
+        n=_smaller(N, count),
         N=N,
-        buf=buf,
         pos=pos,
         count=count,
-        warp=_WARP,
-        first=number(pos),
-        next=manner_fn("tng_red", number("tng_i")),
-        onto=manner_fn("tng_red", "%s[(%s) - tng_from]" % (buf, pos)),
-        half=manner_fn("%s[%s]" % (buf, pos), "%s[(%s) + tng_low]" % (buf, pos)),
+        buf=buf,
+        first=manner_init(element),
+        combined=manner_fn("__red", manner_init(element)),
+        met=manner_fn("%s[__slot]" % buf, "__red"),
+        tree=_tree(_smaller("__n", "GA_WARP_SIZE"), buf, pos, manner_fn),
     )
 
 
@@ -287,13 +230,60 @@ def inline_reduce_fixed_shared(
 def inline_reduce_fixed_shared_max(
     N, buf, x, stride_x, load_x, pos, count, b="", stride_b="", load_b="", dtype="float32"
 ):
-    """`inline_reduce_fixed_shared` to the maximum; NaN if there is one."""
+    """`inline_reduce_fixed_shared` that finds the largest element."""
     return inline_reduce_fixed_shared(
-        N, buf, x, stride_x, load_x, pos, count, _maximum, lambda a: "(%s)" % a, b, stride_b, load_b, dtype
+        N, buf, x, stride_x, load_x, pos, count, _largest, lambda a: a, b, stride_b, load_b, dtype
     )
 
 
-@code_version((1,) + inline_reduce_fixed_shared.code_version)
+@code_version((1, *inline_reduce.code_version))
+def inline_softmax(N, buf, buf2, threadPos, threadCount, dtype="float32"):
+    """Code for a softmax.
+
+    Parameters
+    ----------
+    N : str
+        Length of the row.
+    buf, buf2 : str
+        Local memory; both hold the row before, and afterwards the softmax and, in `buf2`, that before it was divided by its sum.
+    threadPos, threadCount : str
+        Number of this thread, and how many there are.
+    dtype : str
+        Of the elements of the result.
+
+    Returns
+    -------
+    str
+        ``__i`` is the variable of its loops.
+    """
+    ctype = dtype_to_ctype(work_dtype(dtype))
+    loop = "for (int __i = %s; __i < %s; __i += %s)" % (threadPos, N, threadCount)
+    return """
+    {%(largest)s
+        %(ctype)s __row_max = %(buf)s[0];
+        local_barrier();
+        %(loop)s {
+            %(buf)s[__i] = exp(%(buf2)s[__i] - __row_max);
+            %(buf2)s[__i] = %(buf)s[__i];
+        }%(sum)s
+        %(ctype)s __row_sum = %(buf)s[0];
+        local_barrier();
+        %(loop)s {
+            %(buf)s[__i] = %(buf2)s[__i] / __row_sum;
+        }
+        local_barrier();
+    }
+""" % dict(
+        ctype=ctype,
+        loop=loop,
+        buf=buf,
+        buf2=buf2,
+        largest=inline_reduce_max(N, buf, threadPos, threadCount),
+        sum=inline_reduce_sum(N, buf, threadPos, threadCount),
+    )
+
+
+@code_version((1, *inline_reduce_fixed_shared.code_version))
 def inline_softmax_fixed_shared(
     N,
     buf,
@@ -310,59 +300,80 @@ def inline_softmax_fixed_shared(
     load_b="",
     dtype="float32",
 ):
-    """Statements of a softmax of numbers in global memory, with a buffer of 32 elements. A loop uses the variable ``tx``.
+    """Code for the softmax of a row of any length, with a small buffer.
 
     Parameters
     ----------
     N : str
-        How many numbers there are.
+        Length of the row.
     buf : str
-        A buffer of 32 elements (CUDA's warpSize) in local memory; what is in it is lost.
-    x, stride_x, load_x : str
-        The numbers, see `inline_reduce_fixed_shared`.
-    sm, sm_stride : str
-        Where the results go, and the step between them, in elements.
-    write_sm : str
-        Function that converts results to what is stored, see `fp16_help.write_w`; "": none.
+        Local memory for ``GA_WARP_SIZE`` elements.
+    x, stride_x, load_x, b, stride_b, load_b, dtype : str
+        As for `inline_reduce_fixed_shared`.
+    sm, sm_stride, write_sm : str
+        Where the result goes, elements from one to the next, and the function in front of what is written (`write_w`); "" for none.
     threadPos, threadCount : str
         Number of this thread, and how many there are.
-    b, stride_b, load_b : str, optional
-        A bias, which is added to the numbers before.
-    dtype : str
-        Of the results.
 
     Returns
     -------
-    list of str
-        For `nvcc_kernel`.
+    str
+        ``tx`` is the variable of its loop.
     """
-    kind = dtype_to_ctype(work_dtype(dtype))
-    number = "%s(%s[tx * %s])" % (load_x, x, stride_x)
-    if b:
-        number += " + %s(%s[tx * %s])" % (load_b, b, stride_b)
+    row = (x, stride_x, load_x)
     bias = (b, stride_b, load_b)
-    return [
-        "{",
-        inline_reduce_fixed_shared_max(N, buf, x, stride_x, load_x, threadPos, threadCount, *bias, dtype=dtype),
-        "%s tng_most = %s[0]" % (kind, buf),
-        "local_barrier()",
-        inline_reduce_fixed_shared(
-            N,
-            buf,
-            x,
-            stride_x,
-            load_x,
-            threadPos,
-            threadCount,
-            _sum,
-            lambda a: "exp(%s - tng_most)" % a,
-            *bias,
-            dtype=dtype,
+    return """
+    {%(largest)s
+        %(ctype)s __row_max = %(buf)s[0];
+        local_barrier();%(sum)s
+        %(ctype)s __row_sum = %(buf)s[0];
+        local_barrier();
+        for (int tx = %(pos)s; tx < %(N)s; tx += %(count)s) {
+            %(sm)s[tx * (%(sm_stride)s)] = %(write_sm)s(exp(%(element)s - __row_max) / __row_sum);
+        }
+        local_barrier();
+    }
+""" % dict(
+        ctype=dtype_to_ctype(work_dtype(dtype)),
+        buf=buf,
+        pos=threadPos,
+        N=N,
+        count=threadCount,
+        sm=sm,
+        sm_stride=sm_stride,
+        write_sm=write_sm,
+        element=_element(*row, *bias, "tx"),
+        largest=inline_reduce_fixed_shared_max(N, buf, *row, threadPos, threadCount, *bias, dtype),
+        sum=inline_reduce_fixed_shared(
+            N, buf, *row, threadPos, threadCount, _sum, lambda a: "exp(%s - __row_max)" % a, *bias, dtype
         ),
-        "%s tng_sum = %s[0]" % (kind, buf),
-        "local_barrier()",
-        "for (int tx = %s; tx < %s; tx += %s) { %s[tx * %s] = %s(exp(%s - tng_most) / tng_sum); }"
-        % (threadPos, N, threadCount, sm, sm_stride, write_sm, number),
-        "local_barrier()",
-        "}",
+    )
+
+
+def kernel_samples():
+    """Reductions of ``n`` elements of x, called ``reduce_sum`` ..., and the softmax of x, and of every second element of x plus b."""
+    row = ["GLOBAL_MEM const ga_float *x", "GLOBAL_MEM ga_float *z", "ga_uint n"]
+    local = ["LOCAL_MEM ga_float buf[64]", "LOCAL_MEM ga_float buf2[64]"]
+    each = "for (int i = LID_0; i < n; i += LDIM_0) %s"
+    made = []
+    for reduction in (inline_reduce_sum, inline_reduce_prod, inline_reduce_max, inline_reduce_min):
+        name = reduction.__name__[len("inline_") :]
+        body = [each % "buf[i] = x[i]", reduction("n", "buf", "LID_0", "LDIM_0"), "if (LID_0 == 0) z[0] = buf[0]"]
+        made.append(KernelSample(name, nvcc_kernel(name, row, [local[0], body])))
+    body = [
+        each % "buf[i] = buf2[i] = x[i]",
+        inline_softmax("n", "buf", "buf2", "LID_0", "LDIM_0"),
+        each % "z[i] = buf[i]",
     ]
+    made.append(KernelSample("softmax", nvcc_kernel("softmax", row, [local, body])))
+    for dtype in ("float32", "float16"):
+        name, ctype, load = "softmax_fixed_" + dtype, dtype_to_ctype(dtype), load_w(dtype)
+        body = inline_softmax_fixed_shared(
+            "n", "buf", "x", "2", load, "z", "1", write_w(dtype), "LID_0", "LDIM_0", "b", "1", load, dtype
+        )
+        params = [*("GLOBAL_MEM const %s *%s" % (ctype, v) for v in "xb"), "GLOBAL_MEM %s *z" % ctype, "ga_uint n"]
+        flags = USE_SMALL | USE_HALF if dtype == "float16" else 0
+        made.append(
+            KernelSample(name, nvcc_kernel(name, params, ["LOCAL_MEM ga_float buf[GA_WARP_SIZE]", body]), flags)
+        )
+    return made

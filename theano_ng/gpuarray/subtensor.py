@@ -140,7 +140,11 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return ["<gpuarray_api.h>"] if self.has_own_code() else super().c_headers()
 
     def c_header_dirs(self):
-        return [os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")] if self.has_own_code() else super().c_header_dirs()
+        return (
+            [os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")]
+            if self.has_own_code()
+            else super().c_header_dirs()
+        )
 
     def c_init_code(self):
         return ["import_pygpu__gpuarray();"] if self.has_own_code() else []

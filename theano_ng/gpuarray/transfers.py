@@ -130,12 +130,16 @@ class GpuFromHost(NativeOp, Op):
         return Apply(self, [x], [GpuArrayType(x.dtype, x.broadcastable, self.context_name)()])
 
     def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = pygpu.array(inputs[0], dtype=node.outputs[0].dtype, context=get_context(self.context_name))
+        output_storage[0][0] = pygpu.array(
+            inputs[0], dtype=node.outputs[0].dtype, context=get_context(self.context_name)
+        )
 
     def native_code(self, node):
         type_ = node.outputs[0].type
         return NativeCode(
-            "theano_ng.gpuarray.native.transfer:gpu_from_host", context=context_address(type_.context), typecode=type_.typecode
+            "theano_ng.gpuarray.native.transfer:gpu_from_host",
+            context=context_address(type_.context),
+            typecode=type_.typecode,
         )
 
     def infer_shape(self, node, shapes):

@@ -2,14 +2,23 @@
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.op import GpuOp
-from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu
+from theano_ng.gpuarray.transfers import GpuFromHost, as_gpuarray_variable, host_from_gpu
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.type import TensorType
 
 
 def on_host(variables):
-    """Variables of the host with the same values."""
-    return [host_from_gpu(v) if isinstance(getattr(v, "type", None), GpuArrayType) else v for v in variables]
+    """Variables of the host with the same values; a transfer to the device is undone."""
+    return [_on_host(v) if isinstance(getattr(v, "type", None), GpuArrayType) else v for v in variables]
+
+
+def _on_host(v):
+    return v.owner.inputs[0] if came_from_host(v) else host_from_gpu(v)
+
+
+def came_from_host(v):
+    """Whether a variable on a device is a copy of one of the host."""
+    return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
 
 class TwinOp(GpuOp):

@@ -267,6 +267,32 @@ gpudata *gpudata_alloc(gpucontext *ctx, size_t size, void *data, int flags, int 
     return made;
 }
 
+gpudata *gpudata_wrap(gpucontext *ctx, uint64_t address, size_t size, void *owner, void (*free_owner)(void *), int *code)
+{
+    int unused;
+    code = code == NULL ? &unused : code;
+    if ((*code = context_usable(ctx)) != GA_NO_ERROR)
+        return NULL;
+    gpudata *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        *code = context_failed(ctx, GA_MEMORY_ERROR, "%s", sentence(GA_MEMORY_ERROR));
+        return NULL;
+    }
+    made->context = ctx;
+    gpucontext_retain(ctx);
+    made->memory = address;
+    made->size = size;
+    made->references = 1;
+    made->owner = owner;
+    made->free_owner = free_owner;
+    return made;
+}
+
+uint64_t gpudata_address(gpudata *data)
+{
+    return data->memory;
+}
+
 void gpudata_retain(gpudata *data)
 {
     data->references++;

@@ -91,7 +91,13 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
 
 def kernel_samples():
     """Kernels of each kind, for those who check that texts compile."""
-    cases = [("float32", "float32"), ("float16", "float16"), ("bool", "int64"), ("int8", "int8"), ("float64", "float64")]
+    cases = [
+        ("float32", "float32"),
+        ("float16", "float16"),
+        ("bool", "int64"),
+        ("int8", "int8"),
+        ("float64", "float64"),
+    ]
     return [
         sample("cumulation_%s_%d_%d" % (a, product, grouped), cumulation(a, b, product, 2, grouped, None))
         for a, b in cases

@@ -90,7 +90,9 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         before=text.walk("b", before, {"x": "f"}, True),
         type=text.element(text.bits(dtype)),
     )
-    return DeviceKernel(source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(text.bits(dtype)))
+    return DeviceKernel(
+        source, ("*", SIZE, "*", SIZE, "*", SIZE, SIZE, *types, *more), context, flags_of(text.bits(dtype))
+    )
 
 
 def scatter(dtype, axes, how, context):
@@ -151,7 +153,8 @@ def read_indices(dtypes, axes, context):
     names = [str(i) for i in range(len(dtypes))]
     declared, types = text.axes("d", axes, names)
     arrays = "".join(
-        ",\n    GLOBAL_MEM const char *x%s, ga_size x%s_at, ga_size size%s, ga_ssize stride%s" % (i, i, i, i) for i in names
+        ",\n    GLOBAL_MEM const char *x%s, ga_size x%s_at, ga_size size%s, ga_ssize stride%s" % (i, i, i, i)
+        for i in names
     )
     start = " ".join("GLOBAL_MEM const char *p%s = x%s + x%s_at;" % (i, i, i) for i in names)
     read = []
@@ -188,8 +191,14 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
 def kernel_samples():
     """Kernels of each kind, for those who check that texts compile."""
     found = [("increment_%s" % dtype, increment(dtype, 2, None)) for dtype in text.TYPES]
-    found += [("gather_%s_%d_%d" % (d, b, a), gather(d, b, a, None)) for d, b, a in (("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0))]
-    found += [("scatter_add_%s" % dtype, scatter(dtype, 1, "add", None)) for dtype in ("bool", "float16", "float32", "complex64")]
+    found += [
+        ("gather_%s_%d_%d" % (d, b, a), gather(d, b, a, None))
+        for d, b, a in (("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0))
+    ]
+    found += [
+        ("scatter_add_%s" % dtype, scatter(dtype, 1, "add", None))
+        for dtype in ("bool", "float16", "float32", "complex64")
+    ]
     found += [("scatter_set_float64", scatter("float64", 2, "set", None))]
     found += [("scatter_atomic_%s" % dtype, scatter(dtype, 1, "atomic", None)) for dtype in _ATOMIC]
     found += [("read_indices", read_indices(("int64", "uint8", "uint64", "int16"), 2, None))]

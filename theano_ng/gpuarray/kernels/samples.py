@@ -34,7 +34,12 @@ class KernelSample(NamedTuple):
 
 def sample(name, kernel):
     """The sample of a `DeviceKernel`."""
-    return KernelSample(name, "\n".join([*kernel.support, rename_symbol(kernel.source, "KERNEL_NAME", "sample")]), kernel.flags, kernel.options)
+    return KernelSample(
+        name,
+        "\n".join([*kernel.support, rename_symbol(kernel.source, "KERNEL_NAME", "sample")]),
+        kernel.flags,
+        kernel.options,
+    )
 
 
 def collect(package="theano_ng.gpuarray"):

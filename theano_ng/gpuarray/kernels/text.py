@@ -70,7 +70,9 @@ def axes(prefix, count, operands):
     """
     declared, types = "", []
     for i in range(count):
-        declared += ",\n    ga_size %s%d" % (prefix, i) + "".join(", ga_ssize %s%d_%s" % (prefix, i, op) for op in operands)
+        declared += ",\n    ga_size %s%d" % (prefix, i) + "".join(
+            ", ga_ssize %s%d_%s" % (prefix, i, op) for op in operands
+        )
         types += [SIZE] + [SSIZE] * len(operands)
     return declared, types
 

@@ -77,6 +77,7 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
         native_set(out, Py_NewRef(in[0]));
         return 0;
     }
+    Py_CLEAR(*out); /* it may be the input of the call before */
     PyGpuArrayObject *made = gpu_alloc(out, a->context, a->ga.nd, a->ga.dimensions, a->ga.typecode);
     return made == NULL ? -1 : pygpu_move(made, a);
 }

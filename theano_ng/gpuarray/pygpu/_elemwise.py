@@ -1,13 +1,11 @@
 """Elementwise kernels of an expression of C."""
 
-import functools
-
 import numpy as np
 
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
-from theano_ng.gpuarray.pygpu.tools import check_args
+from theano_ng.gpuarray.pygpu.tools import check_args, per_context
 
 __all__ = ["GpuElemwise", "arg", "flags_of"]
 
@@ -125,7 +123,7 @@ class GpuElemwise:
         kernel(*given, n=n)
 
 
-@functools.lru_cache(maxsize=512)
+@per_context
 def _kernel(ctx, expr, args, preamble, nd):
     text, types = kernel_text(expr, args, preamble, nd)
     return gpuarray.GpuKernel(text, "elem", types, ctx, **flags_of([a.dtype for a in args]))

@@ -3,14 +3,13 @@
 The kernels here are the same for every device. float16 is summed in float32.
 """
 
-import functools
-
 import numpy as np
 
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
+from theano_ng.gpuarray.pygpu.tools import per_context
 
 __all__ = ["dot", "gemm", "gemmBatch_3d", "gemv", "ger", "rgemmBatch_3d"]
 
@@ -28,7 +27,7 @@ def _checked(name, wanted, *arrays):
         )
 
 
-@functools.lru_cache(maxsize=64)
+@per_context
 def _gemm_kernel(context, dtype):
     work = "float" if dtype == np.float16 else dtype_to_ctype(dtype)
     store = dtype_to_ctype(dtype)

@@ -37,6 +37,10 @@ cdef extern from "gpuarray/buffer.h" nogil:
     int gpucontext_property(gpucontext *, int property, void *value)
     int gpucontext_sync(gpucontext *)
     gpudata *gpudata_alloc(gpucontext *, size_t size, void *data, int flags, int *code)
+    gpudata *gpudata_wrap(gpucontext *, unsigned long long address, size_t size, void *owner, void (*free_owner)(void *) noexcept, int *code)
+    unsigned long long gpudata_address(gpudata *)
+    size_t gpudata_size(gpudata *)
+    void gpudata_retain(gpudata *)
     void gpudata_release(gpudata *)
     int gpudata_read(void *to, gpudata *, size_t offset, size_t size)
     int gpudata_write(gpudata *, size_t offset, const void *, size_t size)
@@ -107,6 +111,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     cdef gpucontext *ctx
     cdef object __weakref__
     cdef readonly object kernel_cache_path
+    cdef readonly dict kernels      # what was built for it, by whom it was built and of what
     cdef list entered
 
 cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:

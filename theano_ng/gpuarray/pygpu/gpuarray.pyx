@@ -7,6 +7,9 @@ Work is asked for and done later, in the order in which it was asked for; what r
 """
 
 cimport cython
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
+from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -36,7 +39,7 @@ cdef extern from *:
 
 __all__ = [
     "GpuArray", "GpuArrayException", "GpuContext", "GpuKernel", "SIZE", "SSIZE", "UnsupportedException", "array", "asarray", "ascontiguousarray",
-    "asfortranarray", "count_devices", "count_platforms", "dtype_to_ctype", "dtype_to_typecode", "empty", "from_gpudata", "get_default_context",
+    "asfortranarray", "count_devices", "count_platforms", "dtype_to_ctype", "dtype_to_typecode", "empty", "from_dlpack", "from_gpudata", "get_default_context",
     "init", "may_share_memory", "set_default_context", "typecode_to_dtype", "zeros",
 ]
 
@@ -187,6 +190,7 @@ cdef object _program_key(gpucontext *ctx, const char *text, int flags, const cha
 
 _caches = {}  # address of a context -> ProgramCache
 _kinds = {}  # address of a context -> "cuda", "opencl", "stub"
+_names = {}  # address of a context -> what it was opened as
 _default = None
 
 
@@ -240,6 +244,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     if made.ctx == NULL:
         raise _EXCEPTIONS.get(code, GpuArrayException)(text.decode("utf-8", "replace"))
     _kinds[<size_t>made.ctx] = kind
+    _names[<size_t>made.ctx] = dev
     if kernel_cache_path is not None:
         made.kernel_cache_path = kernel_cache_path
         _caches[<size_t>made.ctx] = ProgramCache(kernel_cache_path)
@@ -307,8 +312,14 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     def __init__(self):
         raise TypeError("contexts are opened by init()")
 
+    def __cinit__(self):
+        self.kernels = {}
+
     def __dealloc__(self):
         if self.ctx != NULL:
+            for table in (_kinds, _names, _caches):
+                if table is not None:  # at the end of the process
+                    table.pop(<size_t>self.ctx, None)
             gpucontext_release(self.ctx)
 
     def __reduce__(self):
@@ -629,6 +640,9 @@ def array(proto, dtype=None, copy=True, order=None, ndmin=0, context=None, cls=N
         made = empty(source.shape, wanted, "C" if order in (None, "A", "K") else order, source.context, type(source) if cls is None else cls)
         pygpu_raise(made.context.ctx, GpuArray_setarray(&made.ga, &source.ga))
         return made[(None,) * (ndmin - source.ga.nd)] if source.ga.nd < ndmin else made
+    ctx = context if context is not None else _default
+    if ctx is not None and _kinds[(<GpuContext?>ctx).ptr] == "cuda" and hasattr(proto, "__cuda_array_interface__"):
+        return array(_of_cuda_interface(proto.__cuda_array_interface__, proto, ctx), dtype, copy, order, ndmin, ctx, cls)
     host = np.asarray(proto, dtype=dtype)
     if not host.dtype.isnative:
         host = host.astype(host.dtype.newbyteorder("="))
@@ -711,6 +725,151 @@ cdef object _operate(str name, a, b):
     if not _is_operand(a) or not _is_operand(b):
         return NotImplemented
     return _binary[name](a, b, a if isinstance(a, GpuArray) else b)
+
+
+# ---- memory of other libraries ----
+
+cdef extern from *:
+    """
+    /* DLPack, version 0: https://dmlc.github.io/dlpack */
+    typedef struct { int32_t device_type, device_id; } DLDevice;
+    typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
+    typedef struct { void *data; DLDevice device; int32_t ndim; DLDataType dtype; int64_t *shape, *strides; uint64_t byte_offset; } DLTensor;
+    typedef struct DLManagedTensor { DLTensor dl_tensor; void *manager_ctx; void (*deleter)(struct DLManagedTensor *); } DLManagedTensor;
+    """
+    ctypedef struct DLDevice:
+        int device_type, device_id
+    ctypedef struct DLDataType:
+        unsigned char code, bits
+        unsigned short lanes
+    ctypedef struct DLTensor:
+        void *data
+        DLDevice device
+        int ndim
+        DLDataType dtype
+        int64_t *shape
+        int64_t *strides
+        unsigned long long byte_offset
+    ctypedef struct DLManagedTensor:
+        DLTensor dl_tensor
+        void *manager_ctx
+        void (*deleter)(DLManagedTensor *) noexcept
+
+_DL_DEVICES = {"cuda": 2, "opencl": 4, "stub": 12}
+_DL_CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+
+cdef void _drop_exported(DLManagedTensor *tensor) noexcept with gil:
+    cdef PyObject *array = <PyObject *>tensor.manager_ctx
+    free(tensor.dl_tensor.shape)
+    free(tensor)
+    Py_XDECREF(array)
+
+
+cdef void _drop_capsule(object capsule) noexcept:
+    # One that somebody took has another name, and its tensor is his.
+    cdef DLManagedTensor *tensor
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        tensor = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")
+        tensor.deleter(tensor)
+
+
+cdef void _drop_imported(void *owner) noexcept with gil:
+    cdef DLManagedTensor *tensor = <DLManagedTensor *>owner
+    if tensor.deleter != NULL:
+        tensor.deleter(tensor)
+
+
+cdef void _drop_object(void *owner) noexcept with gil:
+    Py_XDECREF(<PyObject *>owner)
+
+
+def _dl_device(GpuContext context):
+    number = "".join(c for c in _names[<size_t>context.ctx].rpartition(":")[2] if c.isdigit())
+    return _DL_DEVICES[_kinds[<size_t>context.ctx]], int(number or 0)
+
+
+def from_dlpack(x, context=None):
+    """A view of another library's array on the same device, by DLPack.
+
+    Parameters
+    ----------
+    x : object
+        With the method ``__dlpack__``.
+    context : GpuContext, optional
+
+    Raises
+    ------
+    ValueError
+        When the array is on another device, or has elements that devices have not.
+    """
+    cdef GpuContext ctx = _context(context)
+    cdef DLManagedTensor *tensor
+    cdef size_t dims[32]
+    cdef ssize_t steps[32]
+    cdef ssize_t low = 0, high = 0, reach
+    cdef gpudata *data
+    cdef int i, code
+    theirs = tuple(map(int, x.__dlpack_device__()))
+    if theirs != _dl_device(ctx):
+        raise ValueError("the array is on device %s of DLPack, the context on %s" % (theirs, _dl_device(ctx)))
+    capsule = x.__dlpack__()
+    tensor = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")
+    kind = {number: kind for kind, number in _DL_CODES.items()}.get(tensor.dl_tensor.dtype.code)
+    try:
+        dtype = np.dtype("bool" if kind == "b" else "%s%d" % (kind, tensor.dl_tensor.dtype.bits // 8))
+        typecode = dtype_to_typecode(dtype)
+    except (TypeError, ValueError):
+        raise ValueError("arrays on devices have no elements of type %s of DLPack" % ((tensor.dl_tensor.dtype.code, tensor.dl_tensor.dtype.bits),)) from None
+    if tensor.dl_tensor.dtype.lanes != 1 or tensor.dl_tensor.ndim > GA_MAX_DIMS:
+        raise ValueError("elements of %d lanes in %d dimensions" % (tensor.dl_tensor.dtype.lanes, tensor.dl_tensor.ndim))
+    step = dtype.itemsize
+    for i in reversed(range(tensor.dl_tensor.ndim)):
+        dims[i] = tensor.dl_tensor.shape[i]
+        steps[i] = step if tensor.dl_tensor.strides == NULL else tensor.dl_tensor.strides[i] * dtype.itemsize
+        step *= dims[i]
+        reach = (<ssize_t>dims[i] - 1) * steps[i] if dims[i] else 0
+        high += max(reach, 0)
+        low += min(reach, 0)
+    if <ssize_t>tensor.dl_tensor.byte_offset + low < 0:
+        raise ValueError("the array begins in front of its memory")
+    data = gpudata_wrap(ctx.ctx, <size_t>tensor.dl_tensor.data, tensor.dl_tensor.byte_offset + high + dtype.itemsize, tensor, _drop_imported, &code)
+    pygpu_raise(ctx.ctx, code)
+    PyCapsule_SetName(capsule, "used_dltensor")
+    try:
+        return pygpu_fromgpudata(data, tensor.dl_tensor.byte_offset, typecode, tensor.dl_tensor.ndim, dims, steps, ctx, True, None, None)
+    finally:
+        gpudata_release(data)
+
+
+cdef GpuArray _of_cuda_interface(interface, owner, GpuContext ctx):
+    """A view of what ``__cuda_array_interface__`` describes."""
+    cdef size_t dims[32]
+    cdef ssize_t steps[32]
+    cdef ssize_t low = 0, high = 0, reach
+    cdef gpudata *data
+    cdef int i, code, nd = _dims(interface["shape"], dims)
+    if interface.get("mask") is not None:
+        raise ValueError("masked arrays cannot be taken over")
+    dtype = np.dtype(interface["typestr"])
+    typecode = dtype_to_typecode(dtype)
+    address, read_only = interface["data"]
+    strides = interface.get("strides")
+    step = dtype.itemsize
+    for i in reversed(range(nd)):
+        steps[i] = step if strides is None else strides[i]
+        step *= dims[i]
+        reach = (<ssize_t>dims[i] - 1) * steps[i] if dims[i] else 0
+        high += max(reach, 0)
+        low += min(reach, 0)
+    if interface.get("stream") not in (None, 1, 2):
+        ctx.sync()
+    data = gpudata_wrap(ctx.ctx, address + low, high - low + dtype.itemsize, <void *>owner, _drop_object, &code)
+    pygpu_raise(ctx.ctx, code)
+    Py_INCREF(owner)
+    try:
+        return pygpu_fromgpudata(data, -low, typecode, nd, dims, steps, ctx, not read_only, None, None)
+    finally:
+        gpudata_release(data)
 
 
 class Flags:
@@ -1027,6 +1186,68 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     def sync(self):
         """Wait until all that was asked of the device is done."""
         self.context.sync()
+
+    # -- for other libraries --
+
+    @property
+    def __cuda_array_interface__(self):
+        """Version 3, of arrays on CUDA's devices."""
+        if _kinds[<size_t>self.context.ctx] != "cuda":
+            raise AttributeError("an array on %r has no __cuda_array_interface__" % (self.context,))
+        return {
+            "shape": self.shape,
+            "strides": None if self.ga.flags & GA_C_CONTIGUOUS else self.strides,
+            "typestr": self.dtype.str,
+            "data": (gpudata_address(self.ga.data) + self.ga.offset if self.size else 0, not self.ga.flags & GA_WRITEABLE),
+            "version": 3,
+            "stream": 1,
+        }
+
+    def __dlpack_device__(self):
+        """The kind of device, and its number."""
+        return _dl_device(self.context)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A capsule by which other libraries see the array. What was asked for before is done before what they do.
+
+        Raises
+        ------
+        BufferError
+            When its strides are no multiples of its elements, when another device is wanted, or a copy must not be made.
+        """
+        cdef DLManagedTensor *tensor
+        cdef GpuArray array = self
+        cdef unsigned i, itemsize = gpuarray_get_elsize(self.ga.typecode)
+        if dl_device is not None and tuple(dl_device) != _dl_device(self.context):
+            raise BufferError("the array is on device %s of DLPack, not on %s" % (_dl_device(self.context), tuple(dl_device)))
+        if copy:
+            array = pygpu_copy(self, GA_C_ORDER)
+        for i in range(array.ga.nd):
+            if array.ga.strides[i] % <ssize_t>itemsize:
+                raise BufferError("strides of %s bytes are no multiples of the %d of an element" % (self.strides, itemsize))
+        if stream != -1 and stream not in (None, 1, 2):
+            self.context.sync()
+        tensor = <DLManagedTensor *>malloc(sizeof(DLManagedTensor))
+        if tensor == NULL:
+            raise MemoryError()
+        tensor.dl_tensor.shape = <int64_t *>malloc((2 * array.ga.nd + 1) * sizeof(int64_t))
+        if tensor.dl_tensor.shape == NULL:
+            free(tensor)
+            raise MemoryError()
+        tensor.dl_tensor.strides = tensor.dl_tensor.shape + array.ga.nd
+        for i in range(array.ga.nd):
+            tensor.dl_tensor.shape[i] = array.ga.dimensions[i]
+            tensor.dl_tensor.strides[i] = array.ga.strides[i] // <ssize_t>itemsize
+        tensor.dl_tensor.data = <void *><size_t>gpudata_address(array.ga.data)
+        tensor.dl_tensor.byte_offset = array.ga.offset
+        tensor.dl_tensor.ndim = array.ga.nd
+        tensor.dl_tensor.device.device_type, tensor.dl_tensor.device.device_id = _dl_device(self.context)
+        tensor.dl_tensor.dtype.code = _DL_CODES[self.dtype.kind]
+        tensor.dl_tensor.dtype.bits, tensor.dl_tensor.dtype.lanes = 8 * itemsize, 1
+        tensor.manager_ctx = <void *>array
+        Py_INCREF(array)
+        tensor.deleter = _drop_exported
+        return PyCapsule_New(tensor, "dltensor", _drop_capsule)
 
     def __array__(self, dtype=None, copy=None):
         if copy is False:

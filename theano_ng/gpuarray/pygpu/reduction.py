@@ -1,14 +1,12 @@
 """Reductions of an expression of C along axes of an array."""
 
-import functools
-
 import numpy as np
 
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype, parse_c_arg_backend
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
-from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg
+from theano_ng.gpuarray.pygpu.tools import ArrayArg, ScalarArg, per_context
 
 __all__ = ["ReductionKernel", "extreme", "parse_c_args", "reduce1"]
 
@@ -120,7 +118,7 @@ class ReductionKernel:
         return self.context.numprocs < 256 and self.context.kind == b"opencl"
 
 
-@functools.lru_cache(maxsize=256)
+@per_context
 def _kernel(context, dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group):
     nd = len(redux)
     parameters = ["ga_size n", "ga_size m"] + ["ga_size d%d" % i for i in range(nd)]

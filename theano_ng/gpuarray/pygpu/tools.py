@@ -7,7 +7,17 @@ import numpy as np
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
 
-__all__ = ["Argument", "ArrayArg", "ScalarArg", "as_argument", "check_args", "check_contig", "lru_cache", "prod"]
+__all__ = [
+    "Argument",
+    "ArrayArg",
+    "ScalarArg",
+    "as_argument",
+    "check_args",
+    "check_contig",
+    "lru_cache",
+    "per_context",
+    "prod",
+]
 
 
 class Argument:
@@ -175,6 +185,22 @@ def _collapsed(dims, strides):
                 row.append(s[axis])
     found = iter(rows)
     return kept, [None if s is None else next(found) for s in strides]
+
+
+def per_context(build):
+    """Decorator of functions that build a kernel: ``build(context, *key)`` is called once for a context and a key.
+
+    The context has the kernels, and they go with it.
+    """
+
+    @functools.wraps(build)
+    def found(context, *key):
+        known = context.kernels
+        if (build, key) not in known:
+            known[build, key] = build(context, *key)
+        return known[build, key]
+
+    return found
 
 
 def lru_cache(maxsize=20):

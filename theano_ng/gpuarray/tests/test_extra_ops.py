@@ -41,7 +41,11 @@ class TestCumulation(unittest.TestCase):
             x = gpu_variable(dtype, 2, self.context)
             f = theano.function([x], host_from_gpu(GpuCumOp(1, mode)(x)))
             for length in (512, 777, 1024):
-                value = (self.rng.random((3, length)) + 0.5).astype(dtype) if dtype.startswith("f") else self.rng.integers(0, 9, (3, length)).astype(dtype)
+                value = (
+                    (self.rng.random((3, length)) + 0.5).astype(dtype)
+                    if dtype.startswith("f")
+                    else self.rng.integers(0, 9, (3, length)).astype(dtype)
+                )
                 function = np.cumsum if mode == "add" else np.cumprod
                 expected = function(value, 1, dtype=dtype)
                 result = f(placed(value, "reversed", self.context))
@@ -56,7 +60,9 @@ class TestCumulation(unittest.TestCase):
             z = GpuCumsumOp(0)(x)
             self.assertEqual(z.dtype, "int64" if dtype == "bool" else dtype)
             value = np.array([1, 0, 100, 3, 50, 1]).astype(dtype)
-            np.testing.assert_array_equal(theano.function([x], host_from_gpu(z))(value), np.cumsum(value, dtype=z.dtype))
+            np.testing.assert_array_equal(
+                theano.function([x], host_from_gpu(z))(value), np.cumsum(value, dtype=z.dtype)
+            )
 
     def test_derivatives(self):
         x, v = T.dvectors("x", "v")

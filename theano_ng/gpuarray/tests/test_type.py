@@ -12,7 +12,9 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.compile.sharedvalue import shared
+from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
+from theano_ng.gpuarray import contexts
 from theano_ng.gpuarray.contexts import unregister
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
@@ -394,7 +396,6 @@ class TestFunctions(OnDevice):
         np.testing.assert_array_equal(second, np.zeros((2, 2)))
 
     def test_transfer(self):
-        theano.gpuarray.devices._register()
         x = T.fmatrix()
         there = x.transfer(self.name)
         self.assertEqual(there.type, self.type)
@@ -415,6 +416,12 @@ class TestFunctions(OnDevice):
             f = theano.function([x], [gpu_contiguous(x), host_from_gpu(gpu_contiguous(x))], mode=mode)
             for found in f(a):
                 np.testing.assert_array_equal(found, [[1.0, 2.0]])
+        if config.cxx:  # one C++ module of the whole graph
+            f = theano.function([x], [gpu_contiguous(x), x, x.shape], mode=theano.Mode("c", "fast_run"))
+            contiguous, same, shape = f(a)
+            np.testing.assert_array_equal(contiguous, [[1.0, 2.0]])
+            self.assertFalse(may_share_memory(same, a))
+            self.assertEqual(tuple(shape), (1, 2))
         f = theano.function([x], gpu_contiguous(x), mode=NanGuardMode(nan_is_error=True, inf_is_error=True))
         np.testing.assert_array_equal(f(a), a)
         for bad, said in ((np.nan, "NaN detected"), (np.inf, "Inf detected")):
@@ -449,6 +456,23 @@ class TestPickles(OnDevice):
         for twin in (copy.copy(a), copy.deepcopy(a)):
             np.testing.assert_array_equal(twin, a)
             self.assertFalse(may_share_memory(twin, a))
+
+    def test_without_a_device(self):
+        """Values come back as arrays of the host, where the flag allows it."""
+        s = gpuarray_shared_constructor(np.arange(3, dtype="float32"), "s", target=self.name)
+        pickled = pickle.dumps((s, s.container.value))
+        before = dict(contexts._contexts)
+        contexts._contexts.clear()
+        try:
+            with self.assertRaisesRegex(ContextNotDefined, "experimental.unpickle_gpu_on_cpu=True"):
+                pickle.loads(pickled)
+            with change_flags({"experimental.unpickle_gpu_on_cpu": True}):
+                again, array = pickle.loads(pickled)
+            for value in (again.get_value(), array):
+                self.assertIsInstance(value, np.ndarray)
+                np.testing.assert_array_equal(value, [0, 1, 2])
+        finally:
+            contexts._contexts.update(before)
 
     def test_archives(self):
         a = self.array(np.arange(3.0))

@@ -44,6 +44,9 @@ int gpucontext_sync(gpucontext *);
 
 /* Memory with undefined content (or that of `data`); one reference. NULL on failure. No bytes are memory too. */
 gpudata *gpudata_alloc(gpucontext *, size_t size, void *data, int flags, int *code);
+/* Memory of somebody else, of `size` bytes at an address of the device (CUDA's pointer, or a cl_mem). free_owner(owner) is called when nobody needs it. */
+gpudata *gpudata_wrap(gpucontext *, uint64_t address, size_t size, void *owner, void (*free_owner)(void *), int *code);
+uint64_t gpudata_address(gpudata *);
 void gpudata_retain(gpudata *);
 void gpudata_release(gpudata *);
 gpucontext *gpudata_context(gpudata *); /* borrowed */
