@@ -12,6 +12,7 @@ from theano_ng.compile.debugmode.tracking import check_eq
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic
+from theano_ng.tensor.type import TensorType
 
 #: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
 MOST_ELEMENTS = 1 << 13
@@ -179,7 +180,8 @@ def wrong_type(kind, value):
     if value is None and not kind.is_valid_value(None):
         return "was never set"
     if hasattr(kind, "broadcastable") and hasattr(kind, "dtype"):
-        if not isinstance(value, np.ndarray):
+        # Arrays of other kinds, on a device, are what their Type says.
+        if not isinstance(value, np.ndarray) and (isinstance(kind, TensorType) or not kind.is_valid_value(value)):
             return "is %s, not an array" % type(value).__name__
         if str(value.dtype) != kind.dtype:
             return "has dtype %s, declared %s" % (value.dtype, kind.dtype)

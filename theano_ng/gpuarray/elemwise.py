@@ -127,13 +127,19 @@ class GpuElemwise(GpuOp, Elemwise):
 
     def perform(self, node, inputs, output_storage, params=None):
         if not divides(self.scalar_op):
-            return GpuOp.perform(self, node, inputs, output_storage)
-        values = [np.asarray(value) for value in inputs]
-        shape = broadcast_shape(node, values)
-        dtypes = [v.type.dtype for v in node.outputs]
-        results = evaluate_without_errors(self.scalar_op, [v.type.dtype for v in node.inputs], values, dtypes, shape)
-        for storage, value, output in zip(output_storage, results, node.outputs):
-            storage[0] = pygpu.array(np.asarray(value, output.type.dtype), context=output.type.context)
+            GpuOp.perform(self, node, inputs, output_storage)
+        else:
+            values = [np.asarray(value) for value in inputs]
+            shape = broadcast_shape(node, values)
+            dtypes = [v.type.dtype for v in node.outputs]
+            results = evaluate_without_errors(
+                self.scalar_op, [v.type.dtype for v in node.inputs], values, dtypes, shape
+            )
+            for storage, value, output in zip(output_storage, results, node.outputs):
+                storage[0] = pygpu.array(np.asarray(value, output.type.dtype), context=output.type.context)
+        for j, i in self.inplace_pattern.items():
+            inputs[i][...] = output_storage[j][0]
+            output_storage[j][0] = inputs[i]
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         if impl == "py":

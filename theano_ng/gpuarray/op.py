@@ -1,5 +1,7 @@
 """What Ops on devices have in common."""
 
+import weakref
+
 import numpy as np
 
 from theano_ng.gof.graph import NoParams
@@ -21,9 +23,12 @@ class GpuOp(NativeOp, Op):
         raise NotImplementedError("%s does not say which Op on the host does the same" % type(self).__name__)
 
     def host_node(self, node):
-        """`host_op` applied to variables of the host that stand for the node's inputs."""
-        inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v for v in node.inputs]
-        return self.host_op(node).make_node(*inputs)
+        """`host_op` applied to variables of the host that stand for the node's inputs; one node for each node."""
+        if node not in _host_nodes:
+            # Not the inputs themselves, by which the node would live as long as what is kept for it.
+            inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v.clone() for v in node.inputs]
+            _host_nodes[node] = self.host_op(node).make_node(*inputs)
+        return _host_nodes[node]
 
     def perform(self, node, inputs, output_storage, params=None):
         host = self.host_node(node)
@@ -37,6 +42,9 @@ class GpuOp(NativeOp, Op):
             if isinstance(output.type, GpuArrayType):
                 value = pygpu.array(np.asarray(value, dtype=output.type.dtype), context=output.type.context)
             storage[0] = value
+
+
+_host_nodes = weakref.WeakKeyDictionary()  # Apply -> the node on the host
 
 
 def _destroyed(op):
