@@ -270,7 +270,7 @@ ROWS = (
 def bandwidth(ours, others, limit):
     everyone = [ours, *others]
     table = measure.Table(
-        "Memory: %.3g float32" % len(ours.values), "", "GB/s", "of a copy", *[t for o in everyone for t in (o.name,)]
+        "Memory: %.3g float32" % len(ours.values), "", "GB/s", "of a copy", *[o.name for o in everyone]
     )
     best = None
     for row, name, arrays in ROWS:
