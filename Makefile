@@ -41,6 +41,9 @@ test-gpu: $(STAMP)
 		$(VENV)/bin/theano_ng-nose $(GPU_TESTS)
 	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))device=$(GPU),force_device=True,floatX=float32" \
 		$(VENV)/bin/python doc/tutorial/code/using_gpu.py
+	@for tool in memcheck racecheck; do if ! command -v compute-sanitizer > /dev/null; then echo "Not run: compute-sanitizer --tool $$tool, which is not there."; \
+		else THEANO_FLAGS="$$THEANO_FLAGS,init_gpu_device=$(GPU),force_device=True" compute-sanitizer --tool $$tool --error-exitcode 1 \
+		$(VENV)/bin/python -m theano_ng.gpuarray.tests.kernel_families || exit 1; fi; done
 
 # What is left out has no function in the default mode; all combinations of steps and lengths are tried in the last DEBUG_NDIM dimensions.
 DEBUG_TESTS ?= --theano --except "theano_ng/audit=each of its tests chooses the mode of every function" \
