@@ -1,6 +1,5 @@
 """Arrays on devices that are made, joined, split and reshaped."""
 
-import io
 import pickle
 import unittest
 
