@@ -367,7 +367,7 @@ def _add_rewriting(key, mode, features):
         sorted(query.exclude),
         query.position_cutoff,
         flags_in_effect(),
-        gof_optdb.switched_on(),
+        gof_optdb.decided_by(),
         bool(config.cxx),
     )
     key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})

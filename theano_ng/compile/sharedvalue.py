@@ -148,9 +148,13 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
             raise
         utils.add_tag_trace(variable)
         return variable
+    hint = ""
+    if kwargs.get("target", "cpu") != "cpu":
+        hint = " Targets other than 'cpu' are contexts, which the flags device and contexts define, for arrays and no other values."
     raise TypeError(
         "No suitable SharedVariable constructor could be found. Are you sure all kwargs are supported? "
-        "We do not support the parameter dtype or type. value=%r. parameters=%r" % (value, kwargs)
+        "We do not support the parameter dtype or type. value=%r. parameters=%r%s"
+        % (value, kwargs, hint and "." + hint)
     )
 
 

@@ -65,17 +65,27 @@ def has_foreign_rules():
     return _foreign
 
 
-_switched = []
+_decided_by = []
 
 
-def switched_on():
-    """What `DB.switch_on` has added: a part of what decides how a graph is rewritten.
+def depends_on(*words):
+    """Say what else decides how graphs are rewritten in this process: those on disk are told apart by it.
+
+    Parameters
+    ----------
+    *words : str
+    """
+    _decided_by.append(words)
+
+
+def decided_by():
+    """What `depends_on` was told.
 
     Returns
     -------
     list of tuple of str
     """
-    return sorted(set(_switched))
+    return sorted(set(_decided_by))
 
 
 class DB(object):
@@ -152,7 +162,7 @@ class DB(object):
     def switch_on(self, name, *tags):
         """Add tags to an optimization of the package, as a flag or the program asks: graphs that were rewritten without are told from those with."""
         self._add_tags(name, tags, own=True)
-        _switched.append((name, *tags))
+        depends_on(name, *tags)
 
     def _add_tags(self, name, tags, own):
         obj = self._one(name)

@@ -247,9 +247,15 @@ class GpuCAReduceCuda(_GpuReduction):
             raise ValueError("axis %s and reduce_mask %s are not the same" % (self.axis, reduce_mask))
 
     def __str__(self):
-        pre = "" if self.pre_scalar_op is None else "{pre=%s,red=" % (self.pre_scalar_op,)
-        axes = "" if self.axis is None else "{%s}" % ", ".join([str(a) for a in self.axis])
-        return "GpuCAReduceCuda{%s%s}%s" % (pre, self.scalar_op, axes + ("}" if pre else ""))
+        what = (
+            str(self.scalar_op)
+            if self.pre_scalar_op is None
+            else "pre=%s,red=%s" % (self.pre_scalar_op, self.scalar_op)
+        )
+        return "GpuCAReduceCuda{%s}%s" % (
+            what,
+            "" if self.axis is None else "{%s}" % ", ".join([str(a) for a in self.axis]),
+        )
 
     def _prepared(self, x):
         if self.reduce_mask is not None and len(self.reduce_mask) != x.type.ndim:

@@ -1,5 +1,6 @@
 """Names of contexts: which device a name stands for."""
 
+from theano_ng.gof import optdb
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
 
@@ -33,6 +34,7 @@ def reg_context(name, ctx):
         raise TypeError("context %r is not a GpuContext: %s" % (name, type(ctx).__name__))
     _contexts[name] = ctx
     _names.setdefault(ctx.ptr, name)
+    optdb.depends_on("context", repr(name), ctx.bin_id)  # rules ask what a device can do
 
 
 def get_context(name):

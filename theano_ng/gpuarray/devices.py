@@ -209,7 +209,7 @@ def _map(device, name):
 def _tried(flag, device, action):
     try:
         action()
-    except Exception as failure:  # of whatever kind: a program that can do without a device goes on
+    except (pygpu.GpuArrayException, MemoryError, OSError, RuntimeError, ValueError) as failure:
         reason = " ".join(str(failure).split()).rstrip(".")
         advice = (
             ""

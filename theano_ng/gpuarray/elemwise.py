@@ -7,6 +7,7 @@ from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
 from theano_ng.gpuarray.careduce import host_variable, on_device
+from theano_ng.gpuarray.kernels.device_kernel import sample
 from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels, operand_kinds
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
@@ -126,13 +127,19 @@ class GpuElemwise(GpuOp, Elemwise):
 
     def perform(self, node, inputs, output_storage, params=None):
         if not divides(self.scalar_op):
-            return GpuOp.perform(self, node, inputs, output_storage)
-        values = [np.asarray(value) for value in inputs]
-        shape = broadcast_shape(node, values)
-        dtypes = [v.type.dtype for v in node.outputs]
-        results = evaluate_without_errors(self.scalar_op, [v.type.dtype for v in node.inputs], values, dtypes, shape)
-        for storage, value, output in zip(output_storage, results, node.outputs):
-            storage[0] = pygpu.array(np.asarray(value, output.type.dtype), context=output.type.context)
+            GpuOp.perform(self, node, inputs, output_storage)
+        else:
+            values = [np.asarray(value) for value in inputs]
+            shape = broadcast_shape(node, values)
+            dtypes = [v.type.dtype for v in node.outputs]
+            results = evaluate_without_errors(
+                self.scalar_op, [v.type.dtype for v in node.inputs], values, dtypes, shape
+            )
+            for storage, value, output in zip(output_storage, results, node.outputs):
+                storage[0] = pygpu.array(np.asarray(value, output.type.dtype), context=output.type.context)
+        for j, i in self.inplace_pattern.items():
+            inputs[i][...] = output_storage[j][0]
+            output_storage[j][0] = inputs[i]
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         if impl == "py":
@@ -302,3 +309,12 @@ class GpuErfcinv(_ErfInverse, Erfcinv):
 
 gpu_erfinv = GpuErfinv(upgrade_to_float_no_complex, name="gpu_erfinv")
 gpu_erfcinv = GpuErfcinv(upgrade_to_float_no_complex, name="gpu_erfcinv")
+
+
+def kernel_samples():
+    """See `kernels.samples`."""
+    kernels = []
+    for op in (gpu_erfinv, gpu_erfcinv):
+        for dtype in ("float16", "float32", "float64"):
+            kernels += elemwise_kernels(op, (dtype,), (dtype,), (0,), 1, None)
+    return [sample("inverses of the error function", kernels)]

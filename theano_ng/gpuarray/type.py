@@ -22,7 +22,7 @@ from theano_ng.gpuarray.contexts import (
     list_contexts,
     name_of_context as _name_for_ctx,
     reg_context,
-    unregister as _unreg_context,
+    unregister as _unreg_context,  # noqa: F401  (a classic name of this module)
 )
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.misc.may_share_memory import register_may_share_memory

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, rename_symbol
 from theano_ng.gof.native import ForeignKernel
+from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
 
@@ -64,20 +65,41 @@ class DeviceKernel(_Fields, ForeignKernel):
         return [LoadedKernel(_built[kernel.context][kernel.key].ptr) for kernel in kernels]
 
 
-def _build(context, options, group):
-    support = dict.fromkeys(text for kernel in group.values() for text in kernel.support)
-    texts = [rename_symbol(kernel.source, "KERNEL_NAME", "k_" + key) for key, kernel in group.items()]
+def program(kernels):
+    """The text of a program of several kernels.
+
+    Parameters
+    ----------
+    kernels : iterable of DeviceKernel
+
+    Returns
+    -------
+    text : str
+    names : list of str
+        What each kernel is called in it.
+    flags : int
+        Those that any of them needs.
+    """
+    kernels = list(kernels)
+    support = dict.fromkeys(text for kernel in kernels for text in kernel.support)
+    names = ["k_" + kernel.key for kernel in kernels]
+    texts = [rename_symbol(kernel.source, "KERNEL_NAME", name) for kernel, name in zip(kernels, names)]
     flags = 0
-    for kernel in group.values():
+    for kernel in kernels:
         flags |= kernel.flags
-    made = pygpu.build(
-        "\n".join([*support, *texts]),
-        [("k_" + key, kernel.types) for key, kernel in group.items()],
-        context,
-        flags,
-        options,
-    )
-    _built[context].update(zip(group, made))
+    return "\n".join([*support, *texts]), names, flags
+
+
+def sample(name, kernels):
+    """Kernels of Ops, each a `DeviceKernel`, as one program: so compilers read what stands in front of them once."""
+    text, _, flags = program({kernel.key: kernel for kernel in kernels}.values())
+    return KernelSample(name, text, flags)
+
+
+def _build(context, options, group):
+    text, names, flags = program(group.values())
+    declared = [(name, kernel.types) for name, kernel in zip(names, group.values())]
+    _built[context].update(zip(group, pygpu.build(text, declared, context, flags, options)))
 
 
 # Context -> key -> GpuKernel. They live as long as the process, as native kernels do: thunks have their addresses.

@@ -4,7 +4,15 @@ import functools
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of
-from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE, SupportCodeError, element_type, load, scalar_code, store, work_type
+from theano_ng.gpuarray.kernels.scalar_code import (
+    PROLOGUE,
+    SupportCodeError,
+    element_type,
+    load,
+    scalar_code,
+    store,
+    work_type,
+)
 from theano_ng.gpuarray.kernels.samples import sample
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar import basic, basic_scipy
@@ -190,11 +198,11 @@ def argument_bytes(rank, operands):
 def kernel_samples():
     """The kernels of scalar ops, with the helpers that they need, for dtypes of each kind."""
     found = []
-    plain = "add exp tanh arccosh sgn round_half_away_from_zero isnan pow int_div mod maximum switch cast_to".split()
+    plain = "add exp tanh arccosh sgn round_half_away_from_zero isnan pow int_div mod maximum switch".split()
     special = "erfcx erfinv gammaln psi tri_gamma gammainc chi2sf j0 i1".split()
     for name in [*plain, *special]:
-        for dtype in ("bool", "int8", "uint64", "float16", "float32", "float64"):
-            op = basic.convert_to_float16 if name == "cast_to" else getattr(basic if name in plain else basic_scipy, name)
+        for dtype in ("int8", "float16", "float32") if name in plain else ("float64",):
+            op = getattr(basic if name in plain else basic_scipy, name)
             nin = {"switch": 3}.get(name, 1 if op.nin == 1 else 2)
             try:
                 node = op.make_node(*[get_scalar_type(dtype).make_variable() for _ in range(nin)])

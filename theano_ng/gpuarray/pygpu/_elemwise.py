@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
 from theano_ng.gpuarray.pygpu.gpuarray import SIZE, SSIZE, GpuArray
@@ -172,3 +173,12 @@ KERNEL void elem(%s)
         % (preamble, ",\n    ".join(parameters), body),
         types,
     )
+
+
+def kernel_samples():
+    """See `kernels.samples`."""
+    found = []
+    for dtype in ("float16", "float32", "int8", "float64"):
+        args = (arg("z", dtype, write=True), arg("x", dtype, read=True), arg("a", dtype, scalar=True))
+        found += [KernelSample("elemwise, %s" % dtype, kernel_text("z = a * x", args, "", rank)[0]) for rank in (0, 2)]
+    return found

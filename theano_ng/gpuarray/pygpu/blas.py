@@ -5,6 +5,7 @@ The kernels here are the same for every device. float16 is summed in float32.
 
 import numpy as np
 
+from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype
@@ -29,12 +30,18 @@ def _checked(name, wanted, *arrays):
 
 @per_context
 def _gemm_kernel(context, dtype):
+    number = np.dtype("float32") if dtype == np.float16 else dtype
+    types = [SIZE] * 4 + [number] * 2 + [GpuArray, SIZE, SSIZE, SSIZE, SSIZE] * 3
+    return gpuarray.GpuKernel(_gemm_text(dtype), "gemm", types, context, **flags_of([dtype]))
+
+
+def _gemm_text(dtype):
     work = "float" if dtype == np.float16 else dtype_to_ctype(dtype)
     store = dtype_to_ctype(dtype)
     load = "load_half((GLOBAL_MEM %s *)(%%s))" if dtype == np.float16 else "(*(GLOBAL_MEM %s *)(%%s))"
     load %= store
     keep = "store_half((GLOBAL_MEM %s *)c, r_);" if dtype == np.float16 else "*(GLOBAL_MEM %s *)c = r_;"
-    text = """#include "cluda.h"
+    return """#include "cluda.h"
 KERNEL void gemm(ga_size batch, ga_size m, ga_size n, ga_size k, %(work)s alpha, %(work)s beta,
     GLOBAL_MEM char *a, ga_size a_offset, ga_ssize ab, ga_ssize am, ga_ssize ak,
     GLOBAL_MEM char *b, ga_size b_offset, ga_ssize bb, ga_ssize bk, ga_ssize bn,
@@ -55,9 +62,6 @@ KERNEL void gemm(ga_size batch, ga_size m, ga_size n, ga_size k, %(work)s alpha,
     }
 }
 """ % dict(work=work, x=load % "x", y=load % "y", c=load % "c", keep=keep % store)
-    number = np.dtype("float32") if dtype == np.float16 else dtype
-    types = [SIZE] * 4 + [number] * 2 + [GpuArray, SIZE, SSIZE, SSIZE, SSIZE] * 3
-    return gpuarray.GpuKernel(text, "gemm", types, context, **flags_of([dtype]))
 
 
 def _product(alpha, a, b, beta, c):
@@ -163,3 +167,8 @@ def gemmBatch_3d(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, ov
 
 
 rgemmBatch_3d = gemmBatch_3d
+
+
+def kernel_samples():
+    """See `kernels.samples`."""
+    return [KernelSample("gemm, %s" % dtype, _gemm_text(np.dtype(dtype))) for dtype in _FLOATS]

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng.gpuarray.kernels.samples import KernelSample
 from theano_ng.gpuarray.pygpu import gpuarray
 from theano_ng.gpuarray.pygpu._elemwise import flags_of
 from theano_ng.gpuarray.pygpu.dtypes import dtype_to_ctype, parse_c_arg_backend
@@ -120,11 +121,17 @@ class ReductionKernel:
 
 @per_context
 def _kernel(context, dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group):
+    text, types = kernel_text(dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group)
+    dtypes = [dtype_out, *[a.dtype for a in arguments]]
+    return gpuarray.GpuKernel(text, "reduce_", types, context, **flags_of(dtypes))
+
+
+def kernel_text(dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group):
+    """The text of a kernel for groups of `group` threads, and the types of its arguments; parameters as for `ReductionKernel`."""
     nd = len(redux)
     parameters = ["ga_size n", "ga_size m"] + ["ga_size d%d" % i for i in range(nd)]
     parameters.append("GLOBAL_MEM %s *out, ga_size out_offset" % dtype_to_ctype(dtype_out))
     types = [SIZE] * (2 + nd) + [GpuArray, SIZE]
-    begin, loads = [], []
     text_map = map_expr
     for a in arguments:
         if not a.isarray():
@@ -194,8 +201,7 @@ KERNEL void reduce_(%(parameters)s)
         map=text_map,
         store=store % "shared_[0]",
     )
-    dtypes = [dtype_out, *[a.dtype for a in arguments]]
-    return gpuarray.GpuKernel(text, "reduce_", types, context, **flags_of(dtypes))
+    return text, types
 
 
 def _axes(ary, axis):
@@ -265,3 +271,23 @@ def extreme(ary, op, axis=None, out=None):
         first = "((%s)%s)" % (dtype_to_ctype(dtype), "(-%dL - 1)" % (-(number + 1)) if number < 0 else "%dUL" % number)
     oper = "(a) != (a) || (a) %s (b) ? (a) : (b)" % op if dtype.kind == "f" else "(a) %s (b) ? (a) : (b)" % op
     return reduce1(ary, None, first, dtype, axis, out, oper)
+
+
+def kernel_samples():
+    """See `kernels.samples`."""
+    return [
+        KernelSample(
+            "ReductionKernel, %s" % dtype,
+            kernel_text(
+                dtype,
+                "0",
+                "a + b",
+                (True, False, True),
+                "x[i] * s",
+                (ArrayArg(dtype, "x"), ScalarArg(dtype, "s")),
+                "",
+                64,
+            )[0],
+        )
+        for dtype in map(np.dtype, ("float16", "float32", "int64"))
+    ]

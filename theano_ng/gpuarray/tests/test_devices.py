@@ -12,10 +12,11 @@ from theano_ng.gpuarray import devices
 from theano_ng.gpuarray.tests.device import context
 
 
-def run(code, flags, ok=True):
-    """What a process with these flags writes: (stdout, stderr)."""
+def run(code, flags, ok=True, **variables):
+    """What a process with these flags, and variables in its environment, writes: (stdout, stderr)."""
     environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,%s" % (config.base_compiledir, flags))
     environment.pop("CUDA_LAUNCH_BLOCKING", None)
+    environment.update(variables)
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, env=environment, timeout=300
     )
@@ -131,11 +132,12 @@ class TestOneDevice(unittest.TestCase):
             import numpy as np, theano_ng as theano, theano_ng.tensor as T
             print(theano.shared(np.ones(3)).type, theano.shared(np.ones(3), target=None).type)
             x = T.dvector()
-            print([type(node.op).__name__ for node in theano.function([x], x + 1).maker.fgraph.toposort()])
+            print([type(node.op).__name__ for node in theano.function([x], x + 1).maker.fgraph.toposort()], theano.config.gpuarray.sync)
             """,
             "init_gpu_device=opencl0:0,print_active_device=False",
+            CUDA_LAUNCH_BLOCKING="1",
         )
-        self.assertEqual(out, "TensorType(float64, vector) GpuArrayType<None>(float64, (False,))\n['Elemwise']\n")
+        self.assertEqual(out, "TensorType(float64, vector) GpuArrayType<None>(float64, (False,))\n['Elemwise'] True\n")
         self.assertEqual(err, "")
 
     def test_contexts(self):

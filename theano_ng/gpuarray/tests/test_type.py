@@ -251,6 +251,9 @@ class TestConstants(OnDevice):
         f = theano.function([], [one, gpu_contiguous(one)])
         for found in f():
             np.testing.assert_array_equal(found, np.ones((2, 2)))
+        twins = [self.type.make_constant([[7, 7]]) for _ in range(2)]
+        f = theano.function([], [gpu_contiguous(twin) for twin in twins], mode=theano.Mode("py", "merge"))
+        self.assertEqual(len([node for node in f.maker.fgraph.apply_nodes if node.op == gpu_contiguous]), 1)
 
 
 class TestShared(OnDevice):
@@ -365,6 +368,10 @@ class TestShared(OnDevice):
             self.assertIsInstance(attempt(self.value, constructor, target="cpu").type, TensorType)
             self.assertIsInstance(attempt(np.ones(2, "complex64"), constructor).type, TensorType)
         self.assertIsInstance(attempt(self.value, theano.gpuarray.devices.shared_on_target).type, TensorType)
+        with self.assertRaisesRegex(
+            TypeError, "Targets other than 'cpu' are contexts, which the flags device and contexts"
+        ):
+            theano.shared(3, target=self.name)
         # The name None is that of a context, here or from the flags.
         self.assertEqual(attempt(self.value, gpuarray_shared_constructor).type.context_name, None)
 
