@@ -1,8 +1,9 @@
 """Indexing of arrays on devices by integer arrays and boolean masks, and increments of such parts.
 
-Index arrays may be on the host or on the device. Those of the host are checked there, and nothing waits; where one was copied to the device for the index, the
-copy is left out. An index that was computed on the device is checked by the kernel that reads it; the Op waits for that, so that the error is raised where it
-belongs and nothing is overwritten before. A mask is copied to the host: it decides how many elements there are.
+Index arrays may be on the host or on the device. Those of the host are checked there, and nothing waits; where one was copied to the device
+for the index, the copy is left out. An index that was computed on the device is checked by the kernel that reads it; the Op waits for that,
+so that the error is raised where it belongs and nothing is overwritten before. A mask is copied to the host: it decides how many elements
+there are.
 """
 
 import numpy as np

@@ -4,7 +4,6 @@ from copy import copy
 
 import numpy as np
 
-from theano_ng import scalar
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, obtain_kernels
 from theano_ng.gof.null_type import NullType

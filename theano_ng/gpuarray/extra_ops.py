@@ -29,8 +29,9 @@ class GpuCumOp(TwinOp):
 
     Notes
     -----
-    The dtype is that of the input; int64 for bool. Halves are summed as floats. Long lines, where there are few, are done by many threads, which add in
-    another order than one after the other: sums of floats may differ in the last bits from those of the host, though not from run to run.
+    The dtype is that of the input; int64 for bool. Halves are summed as floats. Long lines, where there are few, are done by many
+    threads, which add in another order than one after the other: sums of floats may differ in the last bits from those of the host,
+    though not from run to run.
     """
 
     __props__ = ("axis", "mode")

@@ -32,7 +32,7 @@ def nvcc_kernel(name, params, body):
     Parameters
     ----------
     name : str
-    params : sequence of str
+    params : str or sequence of str
         Declarations of its parameters.
     body : sequence of str, or of such sequences
         Statements, which are separated by semicolons.
@@ -57,7 +57,7 @@ def nvcc_kernel(name, params, body):
             todo.extend(reversed(part))
         else:
             statements.append("    %s;\n" % part)
-    return "KERNEL void %s(%s) {\n%s}\n" % (name, ", ".join(params), "".join(statements))
+    return "KERNEL void %s(%s) {\n%s}\n" % (name, ", ".join([params] if isinstance(params, str) else params), "".join(statements))
 
 
 def _tree(n, buf, pos, manner_fn):

@@ -2,14 +2,13 @@
 
 import numpy as np
 
-from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gpuarray.op import GpuOp, context_address
+from theano_ng.gpuarray.op import context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
-from theano_ng.gpuarray.type import GpuArrayType, get_context, list_contexts
+from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.type import TensorType
 
 
 def as_gpuarray_variable(x, context_name):

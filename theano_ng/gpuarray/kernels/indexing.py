@@ -107,8 +107,9 @@ def scatter(dtype, axes, how, context):
 
     Notes
     -----
-    Threads are numbered by class and place along the axes. A class has the offsets that are equal to it modulo the number of classes (`by_target`), whose values it writes in
-    their order: so what is written to a place that is named several times is the same every time. Where no order is to be kept, a class has every so many offsets.
+    Threads are numbered by class and place along the axes. A class has the offsets that are equal to it modulo the number of classes
+    (`by_target`), whose values it writes in their order: so what is written to a place that is named several times is the same every
+    time. Where no order is to be kept, a class has every so many offsets.
     """
     declared, types = text.axes("d", axes, ("z", "y"))
     effect = {"set": _set, "add": _add, "atomic": _atomic_add}[how]

@@ -123,10 +123,13 @@ static int read_mask(Gather *g, PyArrayObject *mask, const GpuArray *x, int axis
 }
 
 /* One index that is neither None nor a slice; *axis moves on. */
-static int read_array(Gather *g, PyObject *value, const GpuArray *x, int *axis)
+static int read_array(Gather *g, PyObject *value, PyGpuArrayObject *indexed, int *axis)
 {
+    const GpuArray *x = &indexed->ga;
     if (PyGpuArray_Check(value)) {
         PyGpuArrayObject *given = (PyGpuArrayObject *)value;
+        if (!gpu_same_context(indexed, given))
+            return -1;
         if (given->ga.typecode == GA_BOOL) {
             PyObject *mask = pygpu_as_ndarray(given);
             int status = mask == NULL ? -1 : read_mask(g, (PyArrayObject *)mask, x, *axis);
@@ -377,7 +380,7 @@ static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpu
                 together = 0;
             any = 1;
             last = place;
-            if (read_array(g, value, &x->ga, &axis) < 0)
+            if (read_array(g, value, x, &axis) < 0)
                 return -1;
         }
     }

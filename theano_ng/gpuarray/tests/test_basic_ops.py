@@ -1,6 +1,5 @@
 """Arrays on devices that are made, joined, split and reshaped."""
 
-import io
 import pickle
 import unittest
 
@@ -235,7 +234,10 @@ class TestReuse(WithDevice):
         x, y = gpu_variable("float32", 2, self.context), gpu_variable("float32", 2, self.context)
         mode = theano.Mode(theano.gof.vm.VM_Linker(allow_gc=False), "fast_run")
         f = compiled([x, y], [gpu_contiguous(x), GpuJoin(view=0)(0, x, y), GpuReshape(1)(x, [-1])], mode=mode)
-        zeros, ones = placed(np.zeros((2, 3), "float32"), "C", self.context), placed(np.ones((2, 3), "float32"), "F", self.context)
+        zeros, ones = (
+            placed(np.zeros((2, 3), "float32"), "C", self.context),
+            placed(np.ones((2, 3), "float32"), "F", self.context),
+        )
         nothing, one = np.zeros((0, 3), "float32"), np.ones((1, 3), "float32")
         for first, second in ((zeros, ones), (zeros, zeros[::-1])):
             f(first, nothing)

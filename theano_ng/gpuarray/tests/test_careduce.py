@@ -164,13 +164,17 @@ class TestThreads(unittest.TestCase):
         from theano_ng.gpuarray.kernels.reduce import reduce_text
         from theano_ng.gpuarray.kernels.scalar_code import PROLOGUE
 
-        add, most = [reduce_text(op, None, "float32", "float32", "float32", 1, 1) for op in (scalar.add, scalar.maximum)]
+        add, most = [
+            reduce_text(op, None, "float32", "float32", "float32", 1, 1) for op in (scalar.add, scalar.maximum)
+        ]
         strided = _Text(scalar.add, ("float32", "float32"), ("float32",), (0, 2))
         texts = [add.source, most.source, strided.strided(2), strided.contiguous()]
         source = "\n".join(text.replace("KERNEL_NAME", "k%d" % k) for k, text in enumerate(texts))
         types = (add.types, most.types, strided.strided_types(2), strided.contiguous_types())
         cls.kernels = pygpu.build(
-            "#undef GA_PROCESSOR\n" + PROLOGUE + source, [("k%d" % k, kind) for k, kind in enumerate(types)], get_context("test")
+            "#undef GA_PROCESSOR\n" + PROLOGUE + source,
+            [("k%d" % k, kind) for k, kind in enumerate(types)],
+            get_context("test"),
         )
 
     def reduced(self, kernel, a, by_column, groups, group, pieces=1):
@@ -179,7 +183,20 @@ class TestThreads(unittest.TestCase):
         steps = (1, a.shape[1]) if by_column else (a.shape[1], 1)
         z, parts = [on_device(np.zeros(outputs * k, "f")) for k in (1, pieces)]
         piece = -(-length // pieces)
-        kernel(outputs, length, piece, np.uint32(by_column), on_device(a), 0, *steps, z, 0, parts, gs=(groups, pieces), ls=group)
+        kernel(
+            outputs,
+            length,
+            piece,
+            np.uint32(by_column),
+            on_device(a),
+            0,
+            *steps,
+            z,
+            0,
+            parts,
+            gs=(groups, pieces),
+            ls=group,
+        )
         return np.asarray(z) if pieces == 1 else np.asarray(parts).reshape(outputs, pieces)
 
     def test_reductions(self):
@@ -189,7 +206,9 @@ class TestThreads(unittest.TestCase):
             for groups in (1, 3):
                 with self.subTest(by_column=by_column, group=group, groups=groups):
                     add, most = self.kernels[:2]
-                    np.testing.assert_allclose(self.reduced(add, a, by_column, groups, group), a.sum(1 - by_column), rtol=1e-5)
+                    np.testing.assert_allclose(
+                        self.reduced(add, a, by_column, groups, group), a.sum(1 - by_column), rtol=1e-5
+                    )
                     np.testing.assert_array_equal(self.reduced(most, a, by_column, groups, group), a.max(1 - by_column))
                     found = self.reduced(add, a, by_column, groups, group, 3)
                     np.testing.assert_allclose(found.sum(1), a.sum(1 - by_column), rtol=1e-5)

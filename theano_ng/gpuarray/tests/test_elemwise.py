@@ -8,7 +8,6 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
-from theano_ng.configdefaults import config
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.type import values_eq_approx

@@ -21,6 +21,8 @@ class TestTexts(unittest.TestCase):
             "KERNEL void k(ga_size n, ga_size m) {\n    a;\n    b;\n    c;\n    d;\n}\n",
         )
 
+        self.assertEqual(codegen.nvcc_kernel("k", "ga_size n", ["a"]), "KERNEL void k(ga_size n) {\n    a;\n}\n")
+
     def test_versions(self):
         @codegen.code_version((3,))
         def text():

@@ -494,6 +494,18 @@ class TestAdvanced(unittest.TestCase):
         shapes = f(np.zeros((3, 4, 5), "float32"), np.array([0, 1]), np.array([True, False, True]))
         self.assertEqual([tuple(s) for s in shapes], [(2, 4, 5), (2, 2, 5), (2, 4, 5)])
 
+    def test_masks_without_dimensions(self):
+        x, mask = gpu_variable("float32", 1, self.context), T.TensorType("bool", ())()
+        f = compiled(
+            [x, mask],
+            [GpuAdvancedBooleanSubtensor()(x, mask), GpuAdvancedBooleanIncSubtensor()(x, np.float32(2), mask)],
+        )
+        value = np.arange(3, dtype="float32")
+        for number in (True, False):
+            taken, inc = f(value, np.array(number))
+            np.testing.assert_array_equal(taken, value[np.array(number)])
+            np.testing.assert_array_equal(inc, value + 2 * number)
+
     def test_masks_of_values(self):
         x = np.arange(6.0).reshape(2, 3)
         found = check_and_convert_boolean_masks(x, [None, slice(1), np.array([True, False, True])])
