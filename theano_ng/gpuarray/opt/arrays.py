@@ -20,7 +20,7 @@ from theano_ng.gpuarray.basic_ops import (
     gpu_join,
     host_from_gpu,
 )
-from theano_ng.gpuarray.opt.databases import lifts, on_host, register_opt, safe_to_gpu
+from theano_ng.gpuarray.opt.databases import gpu_optimizer, lifts, on_host, register_opt, safe_to_gpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.ifelse import IfElse
 from theano_ng.printing import Print
@@ -34,7 +34,8 @@ from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
 
 register_opt("fast_compile", name="local_track_shape_i", own=True)(local_track_shape_i)
-register_opt("unsafe", name="local_remove_all_assert", own=True)(local_remove_all_assert)
+# To be asked for.
+gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe", own=True)
 
 
 @lifts(Shape)

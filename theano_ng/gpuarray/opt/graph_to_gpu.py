@@ -8,6 +8,7 @@ from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.basic_ops import GpuFromHost, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
 from theano_ng.gof.rewriting import copy_stack_trace
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.type import TensorType
@@ -50,6 +51,7 @@ class GraphToGPU(Optimizer):
             target = target_of(v)
             if target is not None:
                 moved[v] = GpuFromHost(*target)(v)
+                hosts[moved[v]] = v
 
         def on_host(v):
             new = moved.get(v, v)
@@ -133,8 +135,15 @@ class InputToGpuOptimizer(Optimizer):
 
     def apply(self, fgraph):
         for v in fgraph.inputs:
-            if not v.clients or all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in v.clients):
+            if all(c != "output" and _transfers(c) for c, _ in v.clients):
                 continue
             target = target_of(v)
             if target is not None:
                 fgraph.replace_validate(v, host_from_gpu(GpuFromHost(*target)(v)), reason=self)
+
+
+def _transfers(node):
+    """Whether a node is a transfer to a device, or takes a part which is transferred."""
+    if isinstance(node.op, Subtensor):
+        return all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in node.outputs[0].clients)
+    return isinstance(node.op, GpuFromHost)

@@ -2,7 +2,7 @@
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
-from theano_ng.gpuarray.basic_ops import GpuFromHost, as_gpuarray_variable
+from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable
 from theano_ng.gpuarray.opt.databases import lifts, on_host
 from theano_ng.gpuarray.subtensor import (
     GpuAdvancedBooleanIncSubtensor,
@@ -30,32 +30,37 @@ from theano_ng.tensor.shaping.diagonals import AllocDiag, ExtractDiag
 from theano_ng.tensor.type import TensorType
 
 
-def _view_of_input(x):
-    """Whether it is an input of the function that nothing else on the device reads: then its part, and not all of it, is transferred."""
-    return (
-        x.owner is not None
-        and isinstance(x.owner.op, GpuFromHost)
-        and x.owner.inputs[0].owner is None
-        and not isinstance(x.owner.inputs[0], Constant)
-    )
+def _read_once(x):
+    """The input of the function that `x` is the transfer of, if only one node reads it; else None."""
+    if x.owner is None or not isinstance(x.owner.op, GpuFromHost):
+        return None
+    (source,) = x.owner.inputs
+    if source.owner is not None or isinstance(source, Constant):
+        return None
+    readers, copies = 0, [source]
+    for v in copies:
+        for client, _ in getattr(v, "clients", ()):
+            if client != "output" and isinstance(client.op, (GpuFromHost, HostFromGpu)):
+                copies.extend(client.outputs)
+            else:
+                readers += 1 if client != "output" else 2
+    return source if readers == 1 else None
 
 
 @lifts(Subtensor)
 def local_gpua_subtensor(op, context_name, inputs, outputs):
     """A[1:]  ->  GpuSubtensor{int64::}(A, 1)
 
-    Of an input, of which nothing else is used on the device, a part is taken on the host.
+    Of an input of the function that nothing else reads, the part is taken on the host, and only that is transferred.
     """
-    x = inputs[0]
+    x, *indices = inputs
     if isinstance(x.type, TensorType):
         return False
-    if _view_of_input(x):
-        readers = [c for c, _ in getattr(x.owner.inputs[0], "clients", ())]
-        if readers and all(c != "output" and (isinstance(c.op, Subtensor) or c.op == x.owner.op) for c in readers):
-            users = [c for c in readers if isinstance(c.op, Subtensor)]
-            if len(users) == 1 and all(c != "output" and c is users[0] or c == x.owner for c in readers):
-                return False
-    return GpuSubtensor(op.idx_list)(x, *on_host(inputs[1:]))
+    indices = on_host(indices)
+    source = _read_once(x)
+    if source is not None:
+        return [GpuFromHost(context_name)(op(source, *indices))]
+    return GpuSubtensor(op.idx_list)(x, *indices)
 
 
 @lifts(IncSubtensor)

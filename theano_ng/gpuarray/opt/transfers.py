@@ -8,7 +8,7 @@ from theano_ng.gpuarray.opt.graph_to_gpu import InputToGpuOptimizer
 from theano_ng.tensor.opt.constant_folding import constant_folding
 
 gpu_seqopt.register(
-    "InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge", "gpuarray", own=True
+    "InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True
 )
 
 
