@@ -1,5 +1,6 @@
 """The pass that moves a graph to a device: from inputs to outputs, each node once."""
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.optdb import DB
@@ -130,20 +131,18 @@ def target_of(v):
 class InputToGpuOptimizer(Optimizer):
     """Transfers inputs to a device and back, for the rules that move what is beside a transfer."""
 
-    def add_requirements(self, fgraph):
-        fgraph.attach_feature(ReplaceValidate())
-
     def apply(self, fgraph):
         for v in fgraph.inputs:
-            if all(c != "output" and _transfers(c) for c, _ in v.clients):
-                continue
-            target = target_of(v)
+            readers = [(c, i) for c, i in v.clients if c != "output" and not _stays(c)]
+            target = target_of(v) if readers else None
             if target is not None:
-                fgraph.replace_validate(v, host_from_gpu(GpuFromHost(*target)(v)), reason=self)
+                new = host_from_gpu(GpuFromHost(*target)(v))
+                for client, i in readers:
+                    fgraph.change_input(client, i, new, reason=self)
 
 
-def _transfers(node):
-    """Whether a node is a transfer to a device, or takes a part which is transferred."""
+def _stays(node):
+    """Whether a node that reads an input goes on reading it on the host: transfers do, lengths, and what takes a part that is transferred."""
     if isinstance(node.op, Subtensor):
         return all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in node.outputs[0].clients)
-    return isinstance(node.op, GpuFromHost)
+    return isinstance(node.op, (GpuFromHost, Shape_i))

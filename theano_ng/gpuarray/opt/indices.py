@@ -1,5 +1,6 @@
 """Indexing that moves to a device."""
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable
@@ -31,7 +32,7 @@ from theano_ng.tensor.type import TensorType
 
 
 def _read_once(x):
-    """The input of the function that `x` is the transfer of, if only one node reads it; else None."""
+    """The input of the function that `x` is the transfer of, if only one node reads more than its lengths; else None."""
     if x.owner is None or not isinstance(x.owner.op, GpuFromHost):
         return None
     (source,) = x.owner.inputs
@@ -42,7 +43,7 @@ def _read_once(x):
         for client, _ in getattr(v, "clients", ()):
             if client != "output" and isinstance(client.op, (GpuFromHost, HostFromGpu)):
                 copies.extend(client.outputs)
-            else:
+            elif client == "output" or not isinstance(client.op, Shape_i):
                 readers += 1 if client != "output" else 2
     return source if readers == 1 else None
 
