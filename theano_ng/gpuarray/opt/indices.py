@@ -50,7 +50,7 @@ def _read_once(x):
 
 @lifts(Subtensor)
 def local_gpua_subtensor(op, context_name, inputs, outputs):
-    """A[1:]  ->  GpuSubtensor{int64::}(A, 1)
+    """host(A)[1:]  ->  host(GpuSubtensor([slice(scalar.int64, None)])(A, np.int64(1)))
 
     Of an input of the function that nothing else reads, the part is taken on the host, and only that is transferred.
     """
@@ -66,7 +66,7 @@ def local_gpua_subtensor(op, context_name, inputs, outputs):
 
 @lifts(IncSubtensor)
 def local_gpua_inc_subtensor(op, context_name, inputs, outputs):
-    """inc_subtensor(A[1:], B)  ->  GpuIncSubtensor{Inc;int64::}(A, B, 1)"""
+    """inc_subtensor(host(A)[1:], host(B))  ->  host(GpuIncSubtensor([slice(scalar.int64, None)])(A, B, np.int64(1)))"""
     new = GpuIncSubtensor(op.idx_list, op.inplace, op.set_instead_of_inc, op.destroyhandler_tolerate_aliased)
     x, y, *indices = inputs
     return new(as_gpuarray_variable(x, context_name), as_gpuarray_variable(y, context_name), *on_host(indices))
@@ -74,25 +74,25 @@ def local_gpua_inc_subtensor(op, context_name, inputs, outputs):
 
 @lifts(AdvancedSubtensor1)
 def local_gpua_advanced_subtensor1(op, context_name, inputs, outputs):
-    """A[i]  ->  GpuAdvancedSubtensor1(A, i)"""
+    """host(A)[i]  ->  host(GpuAdvancedSubtensor1()(A, i))"""
     return GpuAdvancedSubtensor1(op.sparse_grad)
 
 
 @lifts(AdvancedSubtensor)
 def local_gpua_advanced_subtensor(op, context_name, inputs, outputs):
-    """A[i, j]  ->  GpuAdvancedSubtensor(A, i, j)"""
+    """host(A)[i, j]  ->  host(GpuAdvancedSubtensor()(A, i, j))"""
     return GpuAdvancedSubtensor()
 
 
 @lifts(AdvancedBooleanSubtensor)
 def local_gpua_advanced_boolean_subtensor(op, context_name, inputs, outputs):
-    """A[A > 0]  ->  GpuAdvancedBooleanSubtensor(A, A > 0)"""
+    """host(A)[host(mask)]  ->  host(GpuAdvancedBooleanSubtensor()(A, mask))"""
     return GpuAdvancedBooleanSubtensor()
 
 
 @lifts(AdvancedIncSubtensor1)
 def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
-    """inc_subtensor(A[i], B)  ->  GpuAdvancedIncSubtensor1_dev20(A, B, i)
+    """inc_subtensor(host(A)[i], host(B))  ->  host(GpuAdvancedIncSubtensor1_dev20()(A, B, i))
 
     With `config.deterministic` "more", where the order of additions is fixed: GpuAdvancedIncSubtensor1.
     """
@@ -110,23 +110,23 @@ def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
 
 @lifts(AdvancedIncSubtensor)
 def local_gpua_advanced_incsubtensor(op, context_name, inputs, outputs):
-    """inc_subtensor(A[i, j], B)  ->  GpuAdvancedIncSubtensor(A, B, i, j)"""
+    """inc_subtensor(host(A)[i, j], host(a))  ->  host(GpuAdvancedIncSubtensor()(A, a, i, j))"""
     return GpuAdvancedIncSubtensor(op.inplace, op.set_instead_of_inc)
 
 
 @lifts(AdvancedBooleanIncSubtensor)
 def local_gpua_advanced_boolean_incsubtensor(op, context_name, inputs, outputs):
-    """inc_subtensor(A[A > 0], B)  ->  GpuAdvancedBooleanIncSubtensor(A, B, A > 0)"""
+    """inc_subtensor(host(A)[host(mask)], host(a))  ->  host(GpuAdvancedBooleanIncSubtensor()(A, a, mask))"""
     return GpuAdvancedBooleanIncSubtensor(op.inplace, op.set_instead_of_inc)
 
 
 @lifts(ExtractDiag)
 def local_gpu_extract_diag(op, context_name, inputs, outputs):
-    """diagonal(A)  ->  GpuExtractDiag(A)"""
+    """ExtractDiag()(host(A))  ->  host(GpuExtractDiag()(A))"""
     return GpuExtractDiag(offset=op.offset, axis1=op.axis1, axis2=op.axis2, view=op.view)
 
 
 @lifts(AllocDiag)
 def local_gpu_alloc_diag(op, context_name, inputs, outputs):
-    """diag(a)  ->  GpuAllocDiag(a)"""
+    """AllocDiag()(host(a))  ->  host(GpuAllocDiag()(a))"""
     return GpuAllocDiag(offset=op.offset, axis1=op.axis1, axis2=op.axis2)

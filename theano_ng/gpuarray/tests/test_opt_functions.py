@@ -144,7 +144,9 @@ class TestContexts(Test):
 
 class TestTypes(Test):
     def test_dtypes(self):
-        variables = [T.TensorType(dtype, (False,))(dtype) for dtype in ("float32", "float16", "int8", "uint16", "int64", "bool")]
+        variables = [
+            T.TensorType(dtype, (False,))(dtype) for dtype in ("float32", "float16", "int8", "uint16", "int64", "bool")
+        ]
         outputs = [v * 2 + v if v.dtype != "bool" else T.invert(v) for v in variables] + [v.sum() for v in variables]
         values = [self.rng.integers(0, 2, 5).astype(v.dtype) for v in variables]
         here, there = [theano.function(variables, outputs, mode=mode) for mode in (MODE, MODE.excluding("gpuarray"))]

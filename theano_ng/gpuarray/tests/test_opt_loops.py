@@ -43,7 +43,9 @@ class TestLoops(unittest.TestCase):
         for _ in range(2):
             for result, expected in zip(here(*values), there(*values)):
                 self.assertEqual((result.dtype, result.shape), (expected.dtype, expected.shape))
-                np.testing.assert_allclose(np.asarray(result, "float64"), np.asarray(expected, "float64"), rtol=rtol, atol=1e-9)
+                np.testing.assert_allclose(
+                    np.asarray(result, "float64"), np.asarray(expected, "float64"), rtol=rtol, atol=1e-9
+                )
         found = [node.op for node in here.maker.fgraph.apply_nodes if isinstance(node.op, Scan)]
         self.assertTrue(found)
         self.assertEqual([op.info.get("gpua") for op in found].count(True), len(found) if loops is None else loops)
@@ -70,9 +72,7 @@ class TestLoops(unittest.TestCase):
         self.check(first)
         self.check([theano.grad((first[1] ** 2).sum(), v)], rtol=1e-5)
         self.check([T.Rop(state[-1], v, x[0])])
-        cut, _ = theano.scan(
-            lambda row, a: T.tanh(row * a), sequences=x, outputs_info=v, truncate_gradient=3
-        )
+        cut, _ = theano.scan(lambda row, a: T.tanh(row * a), sequences=x, outputs_info=v, truncate_gradient=3)
         self.check([theano.grad(cut[-1].sum(), x), theano.grad(cut[-1].sum(), v)])
 
     def test_until(self):
