@@ -20,7 +20,7 @@ from theano_ng.gpuarray.basic_ops import (
     gpu_join,
     host_from_gpu,
 )
-from theano_ng.gpuarray.opt.databases import lifts, on_host, register_opt, safe_to_gpu
+from theano_ng.gpuarray.opt.databases import gpu_optimizer, lifts, on_host, register_opt, safe_to_gpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.ifelse import IfElse
 from theano_ng.printing import Print
@@ -34,30 +34,34 @@ from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
 
 register_opt("fast_compile", name="local_track_shape_i", own=True)(local_track_shape_i)
-register_opt("unsafe", name="local_remove_all_assert", own=True)(local_remove_all_assert)
+# To be asked for.
+gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe", own=True)
 
 
 @lifts(Shape)
 def local_gpua_shape(op, context_name, inputs, outputs):
-    """The shape of what is on a device is known on the host."""
+    """The shape of what is on a device is known on the host.
+
+    shape(host(A))  ->  shape(A)
+    """
     return [op(*inputs)] if isinstance(inputs[0].type, GpuArrayType) else False
 
 
 @lifts(Rebroadcast)
 def local_gpua_rebroadcast(op, context_name, inputs, outputs):
-    """Rebroadcast(A)  ->  Rebroadcast of A on the device"""
+    """Rebroadcast((0, True))(host(A))  ->  host(Rebroadcast((0, True))(A))"""
     return [op(as_gpuarray_variable(inputs[0], context_name))]
 
 
 @lifts(SpecifyShape)
 def local_gpua_specifyShape(op, context_name, inputs, outputs):
-    """SpecifyShape(A, shape)  ->  the same of A on the device"""
+    """SpecifyShape()(host(A), i)  ->  host(SpecifyShape()(A, i))"""
     return [op(as_gpuarray_variable(inputs[0], context_name), *on_host(inputs[1:]))]
 
 
 @lifts(Reshape)
 def local_gpua_reshape(op, context_name, inputs, outputs):
-    """A.reshape(shape)  ->  GpuReshape{2}(A, shape)"""
+    """reshape(host(A), i, ndim=3)  ->  host(GpuReshape(3)(A, i))"""
     x, shape = inputs
     new = GpuReshape(op.ndim)(as_gpuarray_variable(x, context_name), *on_host([shape]))
     return _with_pattern(new, outputs[0])
@@ -65,7 +69,7 @@ def local_gpua_reshape(op, context_name, inputs, outputs):
 
 @lifts(Flatten)
 def local_gpua_flatten(op, context_name, inputs, outputs):
-    """A.flatten(2)  ->  GpuReshape{2}(A, (A.shape[0], -1))"""
+    """Flatten(1)(host(A))  ->  host(GpuReshape(1)(A, [-1]))"""
     x = as_gpuarray_variable(inputs[0], context_name)
     shape = [x.shape[i] for i in range(op.outdim - 1)] + [-1]
     return _with_pattern(GpuReshape(op.outdim)(x, shape), outputs[0])
@@ -80,14 +84,17 @@ def _with_pattern(new, old):
 
 @lifts(Alloc, name="local_gpuaalloc")
 def local_gpua_alloc(op, context_name, inputs, outputs):
-    """alloc(x, 3, 4)  ->  GpuAlloc<None>(x, 3, 4)"""
+    """alloc(host(a), n, 3)  ->  host(GpuAlloc(None)(a, n, 3))"""
     return [GpuAlloc(context_name)(safe_to_gpu(inputs[0], context_name), *on_host(inputs[1:]))]
 
 
 @register_opt("fast_compile", own=True)
 @local_optimizer([Alloc])
 def local_gpua_alloc2(node):
-    """What joins have on the host from nothing but allocations is allocated on the device, where `Join` then goes."""
+    """What joins have on the host from nothing but allocations is allocated on the device, where `Join` then goes.
+
+    join(0, host(A), alloc(unit, n, 3))  ->  join(0, host(A), host(GpuAlloc(None)(unit, n, 3)))
+    """
     try:
         get_context(None)
     except ValueError:
@@ -106,7 +113,7 @@ def local_gpua_alloc2(node):
 @register_opt(own=True)
 @local_optimizer([GpuAlloc])
 def local_gpualloc_memset_0(node):
-    """GpuAlloc<None>(0., 3)  ->  GpuAlloc<None>{memset_0=True}(0., 3)"""
+    """GpuAlloc(None)(null, n)  ->  GpuAlloc(None, memset_0=True)(null, n)"""
     value = node.inputs[0]
     if node.op.memset_0 or not isinstance(value, Constant) or value.data.size != 1:
         return False
@@ -121,25 +128,25 @@ def local_gpualloc_memset_0(node):
 
 @lifts(AllocEmpty)
 def local_gpua_alloc_empty(op, context_name, inputs, outputs):
-    """AllocEmpty(3)  ->  GpuAllocEmpty<None>(3)"""
+    """gpu(AllocEmpty("float64")(n))  ->  gpu(host(GpuAllocEmpty("float64", None)(n)))"""
     return [GpuAllocEmpty(op.dtype, context_name)(*on_host(inputs))]
 
 
 @lifts(Eye)
 def local_gpua_eye(op, context_name, inputs, outputs):
-    """eye(3)  ->  GpuEye(3)"""
+    """gpu(Eye("float64")(n, n, 0))  ->  gpu(host(GpuEye("float64", None)(n, n, 0)))"""
     return [GpuEye(op.dtype, context_name)(*on_host(inputs))]
 
 
 @lifts(Tri)
 def local_gpua_tri(op, context_name, inputs, outputs):
-    """tri(3)  ->  GpuTri(3)"""
+    """gpu(Tri("float64")(n, n, 0))  ->  gpu(host(GpuTri("float64", None)(n, n, 0)))"""
     return [GpuTri(op.dtype, context_name)(*on_host(inputs))]
 
 
 @lifts(CpuContiguous)
 def local_gpua_contiguous(op, context_name, inputs, outputs):
-    """cpu_contiguous(A)  ->  gpu_contiguous(A)"""
+    """cpu_contiguous(host(A))  ->  host(gpu_contiguous(A))"""
     return gpu_contiguous
 
 
@@ -153,7 +160,7 @@ def local_gpu_contiguous_gpu_contiguous(node):
 
 @lifts(Join)
 def local_gpua_join(op, context_name, inputs, outputs):
-    """join(0, A, B)  ->  GpuJoin(0, A, B)"""
+    """join(0, host(A), host(B))  ->  host(gpu_join(0, A, B))"""
     axis, *parts = inputs
     return [gpu_join(*on_host([axis]), *[as_gpuarray_variable(v, context_name) for v in parts])]
 
@@ -161,20 +168,20 @@ def local_gpua_join(op, context_name, inputs, outputs):
 @register_opt("fast_compile", own=True)
 @local_optimizer([GpuJoin])
 def local_gpua_join_1(node):
-    """GpuJoin(0, A)  ->  A"""
+    """gpu_join(0, A)  ->  A"""
     return [node.inputs[1]] if len(node.inputs) == 2 else False
 
 
 @lifts(Split)
 def local_gpua_split(op, context_name, inputs, outputs):
-    """split(A, (1, 2), 2)  ->  GpuSplit{2}(A, 0, (1, 2))"""
+    """Split(2)(host(A), 0, i)  ->  [host(v) for v in GpuSplit(2)(A, 0, i)]"""
     x, axis, sizes = inputs
     return GpuSplit(op.len_splits)(as_gpuarray_variable(x, context_name), *on_host([axis, sizes]), return_list=True)
 
 
 @lifts(Assert)
 def local_gpua_assert(op, context_name, inputs, outputs):
-    """Assert(A, condition)  ->  the same of A on the device; conditions are read on the host"""
+    """Assert("why")(host(A), c)  ->  host(Assert("why")(A, c))"""
     if not isinstance(inputs[0].type, GpuArrayType):
         return False
     return [op(inputs[0], *on_host(inputs[1:]))]
@@ -187,7 +194,7 @@ def gpu_print_wrapper(op, cnda):
 
 @lifts(Print)
 def local_gpua_print_op(op, context_name, inputs, outputs):
-    """Print(A)  ->  Print of A on the device, which copies it"""
+    """Print("A")(host(A))  ->  host(Print("A", ("__str__",), gpu_print_wrapper)(A))"""
     new = Print(op.message, op.attrs, gpu_print_wrapper)
     new.old_op = op
     return new(as_gpuarray_variable(inputs[0], context_name))
@@ -195,7 +202,10 @@ def local_gpua_print_op(op, context_name, inputs, outputs):
 
 @lifts(PdbBreakpoint)
 def local_gpu_pdbbreakpoint_op(op, context_name, inputs, outputs):
-    """A breakpoint is handed values on the device; it watches them there."""
+    """A breakpoint is handed values on the device; it watches them there.
+
+    PdbBreakpoint("stop")(c, host(A))  ->  host(PdbBreakpoint("stop")(c, A))
+    """
     condition, *watched = inputs
     old = [v.type for v in outputs]
     if not any(isinstance(v.type, GpuArrayType) for v in watched):
@@ -206,7 +216,7 @@ def local_gpu_pdbbreakpoint_op(op, context_name, inputs, outputs):
 
 @lifts(IfElse)
 def local_gpua_lazy_ifelse(op, context_name, inputs, outputs):
-    """ifelse(c, A, B)  ->  if{gpu}(c, A, B)"""
+    """ifelse(c, host(A), host(B))  ->  host(IfElse(1, gpu=True)(c, A, B))"""
     if op.gpu:
         return False
     condition, *values = inputs

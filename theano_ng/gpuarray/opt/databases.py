@@ -181,9 +181,7 @@ def op_lifter(OP, cuda_only=False):
                 for v in node.inputs
             ]
             outputs = made(maker(node.op, context_name, inputs, node.outputs), inputs)
-            if outputs is None or any(
-                a.owner is not None and a.owner.op == node.op for a in outputs if not _on_device(a)
-            ):
+            if outputs is None or any(a.owner is not None and _same_on_host(a.owner, node) for a in outputs):
                 return False
             copy_stack_trace(node.outputs, outputs)
             return [safe_to_cpu(v) for v in outputs]
@@ -197,6 +195,11 @@ def op_lifter(OP, cuda_only=False):
 
 def _on_device(v):
     return isinstance(v.type, GpuArrayType)
+
+
+def _same_on_host(new, node):
+    """Whether a rule has made the same node again."""
+    return new.op == node.op and not any(_on_device(v) for v in [*new.inputs, *new.outputs])
 
 
 def lifts(*tracks, tags=("fast_compile",), name=None):

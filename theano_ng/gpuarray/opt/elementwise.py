@@ -26,7 +26,7 @@ _ERFS = {"Erfinv": gpu_erfinv, "Erfcinv": gpu_erfcinv}
 
 @lifts(Elemwise)
 def local_gpua_elemwise(op, context_name, inputs, outputs):
-    """exp(A)  ->  GpuElemwise{exp,no_inplace}(A)"""
+    """exp(host(A))  ->  host(GpuElemwise(scalar.exp)(A))"""
     scalar_op = _ERFS.get(type(op.scalar_op).__name__, op.scalar_op)
     new = GpuElemwise(scalar_op, name=op.name, nfunc_spec=op.nfunc_spec)
     try:
@@ -41,13 +41,13 @@ def local_gpua_elemwise(op, context_name, inputs, outputs):
 
 @lifts(DimShuffle)
 def local_gpua_dimshuffle(op, context_name, inputs, outputs):
-    """A.T  ->  GpuDimShuffle{1,0}(A)"""
+    """host(A).T  ->  host(GpuDimShuffle((False, False), (1, 0))(A))"""
     return GpuDimShuffle(op.input_broadcastable, op.new_order)
 
 
 @lifts(CAReduce, CAReduceDtype, Sum, Prod, All, Any)
 def local_gpua_careduce(op, context_name, inputs, outputs):
-    """sum(A, axis=0)  ->  GpuCAReduceCuda{add}{0}(A)"""
+    """sum(host(A), axis=0)  ->  host(gpu_ca_reduce_cuda(scalar.add, (0,), None, "float64", "float64")(A))"""
     (x,) = inputs
     new = gpu_ca_reduce_cuda(
         op.scalar_op, op.axis, None, getattr(op, "dtype", outputs[0].dtype), getattr(op, "acc_dtype", None)
@@ -64,7 +64,11 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
 @register_opt("low_memory", own=True)
 @local_optimizer([GpuCAReduceCuda])
 def local_gpu_elemwise_careduce(node):
-    """The sum of squares (and of what other functions give) is one kernel: GpuCAReduceCuda{add}{sqr}."""
+    """The sum of squares (and of what other functions give) is one kernel: GpuCAReduceCuda{add}{sqr}.
+
+    gpu_ca_reduce_cuda(scalar.add, (0,))(GpuElemwise(scalar.sqr)(A))  ->
+        gpu_ca_reduce_cuda(scalar.add, (0,), pre_scalar_op=scalar.sqr)(A)
+    """
     (x,) = node.inputs
     if (
         node.op.pre_scalar_op is not None
@@ -84,19 +88,19 @@ def local_gpu_elemwise_careduce(node):
 
 @lifts(MaxAndArgmax)
 def local_gpu_maxandargmax(op, context_name, inputs, outputs):
-    """max_and_argmax(A, axis=0)  ->  GpuMaxAndArgmax{(0,)}(A)"""
+    """MaxAndArgmax((0,))(host(A))  ->  [host(v) for v in GpuMaxAndArgmax((0,))(A)]"""
     return GpuMaxAndArgmax(op.axis)
 
 
 @lifts(Argmax)
 def local_gpua_argmax(op, context_name, inputs, outputs):
-    """argmax(A, axis=0)  ->  GpuMaxAndArgmax{(0,)}(A)[1]"""
+    """Argmax((0,))(host(A))  ->  host(GpuMaxAndArgmax((0,))(A)[1])"""
     return [GpuMaxAndArgmax(op.axis)(as_gpuarray_variable(inputs[0], context_name))[1]]
 
 
 @lifts(CumOp)
 def local_gpua_cumop(op, context_name, inputs, outputs):
-    """cumsum(A, axis=0)  ->  GpuCumOp{0, add}(A)"""
+    """cumsum(host(A), axis=0)  ->  host(GpuCumOp(0, "add")(A))"""
     (x,) = inputs
     axis = op.axis
     if axis is None:

@@ -51,7 +51,7 @@ optdb.register(
 @register_inplace(own=True)
 @local_optimizer([GpuAdvancedIncSubtensor1, GpuAdvancedIncSubtensor1_dev20])
 def local_advincsub1_gpua_inplace(node):
-    """inc_subtensor(A[i], B)  ->  the same in place, on the device"""
+    """GpuAdvancedIncSubtensor1()(a, b, i)  ->  GpuAdvancedIncSubtensor1(inplace=True)(a, b, i)"""
     if node.op.inplace:
         return False
     new = node.op.clone_inplace()(*node.inputs)
@@ -61,7 +61,7 @@ def local_advincsub1_gpua_inplace(node):
 
 @local_optimizer([GpuAllocEmpty])
 def local_gpua_alloc_empty_to_zeros(node):
-    """GpuAllocEmpty<None>(3)  ->  GpuAlloc<None>{memset_0=True}(0., 3)          [alloc_empty_to_zeros]
+    """GpuAllocEmpty("float64", None)(n)  ->  GpuAlloc(None, memset_0=True)(zero, n)          [alloc_empty_to_zeros]
 
     For DebugMode, to which undefined numbers are all different.
     """

@@ -1,5 +1,6 @@
 """The pass that moves a graph to a device: from inputs to outputs, each node once."""
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.optdb import DB
@@ -8,6 +9,7 @@ from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.basic_ops import GpuFromHost, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
 from theano_ng.gof.rewriting import copy_stack_trace
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.type import TensorType
@@ -50,6 +52,7 @@ class GraphToGPU(Optimizer):
             target = target_of(v)
             if target is not None:
                 moved[v] = GpuFromHost(*target)(v)
+                hosts[moved[v]] = v
 
         def on_host(v):
             new = moved.get(v, v)
@@ -128,13 +131,18 @@ def target_of(v):
 class InputToGpuOptimizer(Optimizer):
     """Transfers inputs to a device and back, for the rules that move what is beside a transfer."""
 
-    def add_requirements(self, fgraph):
-        fgraph.attach_feature(ReplaceValidate())
-
     def apply(self, fgraph):
         for v in fgraph.inputs:
-            if not v.clients or all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in v.clients):
-                continue
-            target = target_of(v)
+            readers = [(c, i) for c, i in v.clients if c != "output" and not _stays(c)]
+            target = target_of(v) if readers else None
             if target is not None:
-                fgraph.replace_validate(v, host_from_gpu(GpuFromHost(*target)(v)), reason=self)
+                new = host_from_gpu(GpuFromHost(*target)(v))
+                for client, i in readers:
+                    fgraph.change_input(client, i, new, reason=self)
+
+
+def _stays(node):
+    """Whether a node that reads an input goes on reading it on the host: transfers do, lengths, and what takes a part that is transferred."""
+    if isinstance(node.op, Subtensor):
+        return all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in node.outputs[0].clients)
+    return isinstance(node.op, (GpuFromHost, Shape_i))

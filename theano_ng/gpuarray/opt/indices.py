@@ -1,8 +1,9 @@
 """Indexing that moves to a device."""
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
-from theano_ng.gpuarray.basic_ops import GpuFromHost, as_gpuarray_variable
+from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable
 from theano_ng.gpuarray.opt.databases import lifts, on_host
 from theano_ng.gpuarray.subtensor import (
     GpuAdvancedBooleanIncSubtensor,
@@ -30,37 +31,42 @@ from theano_ng.tensor.shaping.diagonals import AllocDiag, ExtractDiag
 from theano_ng.tensor.type import TensorType
 
 
-def _view_of_input(x):
-    """Whether it is an input of the function that nothing else on the device reads: then its part, and not all of it, is transferred."""
-    return (
-        x.owner is not None
-        and isinstance(x.owner.op, GpuFromHost)
-        and x.owner.inputs[0].owner is None
-        and not isinstance(x.owner.inputs[0], Constant)
-    )
+def _read_once(x):
+    """The input of the function that `x` is the transfer of, if only one node reads more than its lengths; else None."""
+    if x.owner is None or not isinstance(x.owner.op, GpuFromHost):
+        return None
+    (source,) = x.owner.inputs
+    if source.owner is not None or isinstance(source, Constant):
+        return None
+    readers, copies = 0, [source]
+    for v in copies:
+        for client, _ in getattr(v, "clients", ()):
+            if client != "output" and isinstance(client.op, (GpuFromHost, HostFromGpu)):
+                copies.extend(client.outputs)
+            elif client == "output" or not isinstance(client.op, Shape_i):
+                readers += 1 if client != "output" else 2
+    return source if readers == 1 else None
 
 
 @lifts(Subtensor)
 def local_gpua_subtensor(op, context_name, inputs, outputs):
-    """A[1:]  ->  GpuSubtensor{int64::}(A, 1)
+    """host(A)[1:]  ->  host(GpuSubtensor([slice(scalar.int64, None)])(A, np.int64(1)))
 
-    Of an input, of which nothing else is used on the device, a part is taken on the host.
+    Of an input of the function that nothing else reads, the part is taken on the host, and only that is transferred.
     """
-    x = inputs[0]
+    x, *indices = inputs
     if isinstance(x.type, TensorType):
         return False
-    if _view_of_input(x):
-        readers = [c for c, _ in getattr(x.owner.inputs[0], "clients", ())]
-        if readers and all(c != "output" and (isinstance(c.op, Subtensor) or c.op == x.owner.op) for c in readers):
-            users = [c for c in readers if isinstance(c.op, Subtensor)]
-            if len(users) == 1 and all(c != "output" and c is users[0] or c == x.owner for c in readers):
-                return False
-    return GpuSubtensor(op.idx_list)(x, *on_host(inputs[1:]))
+    indices = on_host(indices)
+    source = _read_once(x)
+    if source is not None:
+        return [GpuFromHost(context_name)(op(source, *indices))]
+    return GpuSubtensor(op.idx_list)(x, *indices)
 
 
 @lifts(IncSubtensor)
 def local_gpua_inc_subtensor(op, context_name, inputs, outputs):
-    """inc_subtensor(A[1:], B)  ->  GpuIncSubtensor{Inc;int64::}(A, B, 1)"""
+    """inc_subtensor(host(A)[1:], host(B))  ->  host(GpuIncSubtensor([slice(scalar.int64, None)])(A, B, np.int64(1)))"""
     new = GpuIncSubtensor(op.idx_list, op.inplace, op.set_instead_of_inc, op.destroyhandler_tolerate_aliased)
     x, y, *indices = inputs
     return new(as_gpuarray_variable(x, context_name), as_gpuarray_variable(y, context_name), *on_host(indices))
@@ -68,25 +74,25 @@ def local_gpua_inc_subtensor(op, context_name, inputs, outputs):
 
 @lifts(AdvancedSubtensor1)
 def local_gpua_advanced_subtensor1(op, context_name, inputs, outputs):
-    """A[i]  ->  GpuAdvancedSubtensor1(A, i)"""
+    """host(A)[i]  ->  host(GpuAdvancedSubtensor1()(A, i))"""
     return GpuAdvancedSubtensor1(op.sparse_grad)
 
 
 @lifts(AdvancedSubtensor)
 def local_gpua_advanced_subtensor(op, context_name, inputs, outputs):
-    """A[i, j]  ->  GpuAdvancedSubtensor(A, i, j)"""
+    """host(A)[i, j]  ->  host(GpuAdvancedSubtensor()(A, i, j))"""
     return GpuAdvancedSubtensor()
 
 
 @lifts(AdvancedBooleanSubtensor)
 def local_gpua_advanced_boolean_subtensor(op, context_name, inputs, outputs):
-    """A[A > 0]  ->  GpuAdvancedBooleanSubtensor(A, A > 0)"""
+    """host(A)[host(mask)]  ->  host(GpuAdvancedBooleanSubtensor()(A, mask))"""
     return GpuAdvancedBooleanSubtensor()
 
 
 @lifts(AdvancedIncSubtensor1)
 def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
-    """inc_subtensor(A[i], B)  ->  GpuAdvancedIncSubtensor1_dev20(A, B, i)
+    """inc_subtensor(host(A)[i], host(B))  ->  host(GpuAdvancedIncSubtensor1_dev20()(A, B, i))
 
     With `config.deterministic` "more", where the order of additions is fixed: GpuAdvancedIncSubtensor1.
     """
@@ -104,23 +110,23 @@ def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
 
 @lifts(AdvancedIncSubtensor)
 def local_gpua_advanced_incsubtensor(op, context_name, inputs, outputs):
-    """inc_subtensor(A[i, j], B)  ->  GpuAdvancedIncSubtensor(A, B, i, j)"""
+    """inc_subtensor(host(A)[i, j], host(a))  ->  host(GpuAdvancedIncSubtensor()(A, a, i, j))"""
     return GpuAdvancedIncSubtensor(op.inplace, op.set_instead_of_inc)
 
 
 @lifts(AdvancedBooleanIncSubtensor)
 def local_gpua_advanced_boolean_incsubtensor(op, context_name, inputs, outputs):
-    """inc_subtensor(A[A > 0], B)  ->  GpuAdvancedBooleanIncSubtensor(A, B, A > 0)"""
+    """inc_subtensor(host(A)[host(mask)], host(a))  ->  host(GpuAdvancedBooleanIncSubtensor()(A, a, mask))"""
     return GpuAdvancedBooleanIncSubtensor(op.inplace, op.set_instead_of_inc)
 
 
 @lifts(ExtractDiag)
 def local_gpu_extract_diag(op, context_name, inputs, outputs):
-    """diagonal(A)  ->  GpuExtractDiag(A)"""
+    """ExtractDiag()(host(A))  ->  host(GpuExtractDiag()(A))"""
     return GpuExtractDiag(offset=op.offset, axis1=op.axis1, axis2=op.axis2, view=op.view)
 
 
 @lifts(AllocDiag)
 def local_gpu_alloc_diag(op, context_name, inputs, outputs):
-    """diag(a)  ->  GpuAllocDiag(a)"""
+    """AllocDiag()(host(a))  ->  host(GpuAllocDiag()(a))"""
     return GpuAllocDiag(offset=op.offset, axis1=op.axis1, axis2=op.axis2)

@@ -7,20 +7,16 @@ from theano_ng.gpuarray.opt.databases import gpu_cut_copies, gpu_seqopt, registe
 from theano_ng.gpuarray.opt.graph_to_gpu import InputToGpuOptimizer
 from theano_ng.tensor.opt.constant_folding import constant_folding
 
-gpu_seqopt.register(
-    "InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge", "gpuarray", own=True
-)
+gpu_seqopt.register("InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True)
 
 
 @local_optimizer([GpuFromHost, GpuToGpu, HostFromGpu])
 def local_cut_gpu_transfers(node):
     """A chain of transfers is at most one: from where the value is to where it is wanted.
 
-    GpuFromHost<None>(HostFromGpu(x))  ->  x
-
-    HostFromGpu(GpuFromHost<None>(A))  ->  A
-
-    GpuToGpu<b>(GpuFromHost<a>(A))  ->  GpuFromHost<b>(A)
+    gpu(host(A))  ->  A
+    host(gpu(x))  ->  x
+    GpuToGpu(None)(gpu(x))  ->  gpu(x)
     """
     (before,) = node.inputs
     if before.owner is None or not isinstance(before.owner.op, (GpuFromHost, GpuToGpu, HostFromGpu)):
@@ -53,7 +49,10 @@ gpu_cut_copies.register(
 
 @local_optimizer([GpuFromHost])
 def cut_gpua_constant_transfers(node):
-    """The transfer of a constant is a constant on the device."""
+    """The transfer of a constant is a constant on the device.
+
+    gpu(zero)  ->  null
+    """
     return constant_folding.transform(node)
 
 

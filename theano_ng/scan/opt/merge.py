@@ -40,13 +40,26 @@ class ScanMerge(Optimizer):
 
     def _merge(self, fgraph, found):
         # What a loop is given may have changed with the loops before it.
-        args, *others = map(scan_args.of, found)
+        args, *others = _with_own_variables(found)
         for other in others:
             args.merge(other)
         names = [node.op.name for node in found]
         if all(names):
             args.other_info["name"] = "&".join(names)
         fgraph.replace_all_validate_remove(same_places(args, made(args)), remove=found, reason=self.name)
+
+
+def _with_own_variables(nodes):
+    """The `scan_args` of each; copies of a loop share the variables of their steps, and steps that become one must not."""
+    seen = set()
+    for node in nodes:
+        args = scan_args.of(node)
+        if not seen.isdisjoint(node.op.inputs):
+            new = [v.clone() for v in node.op.inputs]
+            outputs = substitute(node.op.outputs, dict(zip(node.op.inputs, new)))
+            args = scan_args(node.inputs, node.outputs, new, outputs, node.op.info)
+        seen.update(args.inner_inputs)
+        yield args
 
 
 def _levels(fgraph):

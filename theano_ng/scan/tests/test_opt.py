@@ -450,6 +450,14 @@ class Merge(Case):
         self.assertEqual(sorted(node.op.n_sit_sot for node in loops(fn)), [1, 2])
         self.assertEqual([node.op.n_seqs for node in loops(fn)], [1, 1])
 
+    def test_copies_of_a_loop(self):
+        """The variables of their steps are the same."""
+        x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
+        a, _ = theano.scan(lambda row, state: T.tanh(row + state) * 2, sequences=x, outputs_info=h, n_steps=3)
+        values = [self.rng.rand(3, 2), self.rng.rand(3, 2), self.rng.rand(2)]
+        fn = self.check([x, y, h], [a, theano.clone(a, replace={x: y})], values)
+        self.assertEqual([node.op.n_sit_sot for node in loops(fn)], [2])
+
     def test_layers_of_loops(self):
         x, h = T.dmatrix("x"), T.dvector("h")
         n = x.shape[0]

@@ -1,0 +1,213 @@
+"""Rules of devices: their registration, examples in their docstrings, and what whole graphs become."""
+
+import logging
+import os
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.compile.mode import get_mode, optdb
+from theano_ng.configdefaults import config
+from theano_ng.gof import optdb as databases
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Constant, inputs as inputs_of
+from theano_ng.gof.rewriting import EquilibriumOptimizer
+from theano_ng.gof.traversal import equal_computations
+from theano_ng.gpuarray import basic_ops, elemwise, extra_ops, reduction, subtensor, transfers
+from theano_ng.gpuarray import opt as rules
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.type import GpuArrayType, get_context
+from theano_ng.tests.test_rule_examples import examples
+
+# Documented facts: database, name, position, tags.
+FACTS = """
+optdb gpuarray_opt 48.5 gpuarray
+optdb gpua_elemwise_fusion 49 fast_run fusion gpuarray local_elemwise_fusion
+optdb gpua_assert_no_cpu_op 49.2 assert_no_cpu_op
+optdb local_gpua_alloc_empty_to_zeros 49.3 alloc_empty_to_zeros
+optdb local_advincsub1_gpua_inplace 60 fast_run gpuarray inplace
+optdb gpua_inplace_opt 75 fast_run gpuarray inplace inplace_elemwise_optimizer
+optdb gpua_scanOp_make_inplace 75 gpuarray inplace scan
+gpuarray_opt gpuarray_graph_optimization -0.5 fast_compile fast_run gpuarray
+gpuarray_opt InputToGpuArrayOptimizer 0 fast_compile fast_run merge
+gpuarray_opt gpuarray_local_optimizations 1 fast_compile fast_run gpuarray gpuarray_local_optimiziations
+gpuarray_opt gpuarray_cut_transfers 2 fast_compile fast_run gpuarray
+canonicalize local_cut_gpua_host_gpua - fast_compile fast_run gpuarray
+gpuarray_cut_transfers cut_gpua_constant_transfers - fast_compile fast_run gpuarray
+gpuarray_cut_transfers local_cut_gpua_host_gpua - cut_gpua_host_transfers fast_compile fast_run gpuarray
+gpuarray_local_optimizations cut_gpua_constant_transfers - fast_run gpua_constant_folding gpuarray
+gpuarray_local_optimizations local_gpu_contiguous_gpu_contiguous - fast_run gpuarray
+gpuarray_local_optimizations local_gpu_elemwise_careduce - fast_run gpuarray low_memory
+gpuarray_local_optimizations local_gpua_scan_to_gpua - fast_compile fast_run gpuarray scan
+gpuarray_local_optimizations local_gpualloc_memset_0 - fast_run gpuarray
+gpuarray_local_optimizations local_remove_all_assert - unsafe
+"""
+# In gpuarray_local_optimizations, with the tags fast_compile, fast_run and gpuarray.
+LOCAL = (
+    "local_gpu_alloc_diag local_gpu_extract_diag local_gpu_maxandargmax local_gpu_pdbbreakpoint_op local_gpua_advanced_boolean_subtensor"
+    " local_gpua_advanced_incsubtensor1 local_gpua_advanced_subtensor local_gpua_advanced_subtensor1 local_gpua_alloc2 local_gpua_alloc_empty"
+    " local_gpua_assert local_gpua_careduce local_gpua_contiguous local_gpua_cumop local_gpua_dimshuffle local_gpua_elemwise local_gpua_eye"
+    " local_gpua_flatten local_gpua_inc_subtensor local_gpua_join local_gpua_join_1 local_gpua_lazy_ifelse local_gpua_print_op"
+    " local_gpua_rebroadcast local_gpua_reshape local_gpua_shape local_gpua_specifyShape local_gpua_split local_gpua_subtensor local_gpua_tri"
+    " local_gpuaalloc local_track_shape_i"
+).split()
+
+# Rules without an example of this form.
+NOT_EXECUTED = {
+    "local_gpua_scan_to_gpua": "the step is another graph; see test_opt_loops",
+    "local_track_shape_i": "needs a variable of a shape feature; belongs to the host, too",
+    "local_remove_all_assert": "belongs to the host, too",
+}
+
+
+def databases_of_devices():
+    databases.load()
+    cut = optdb["gpuarray_opt"]
+    return {"optdb": optdb, "canonicalize": optdb["canonicalize"], "gpuarray_opt": cut} | {
+        name: cut[name] for name in ("gpuarray_local_optimizations", "gpuarray_cut_transfers")
+    }
+
+
+class TestRegistration(unittest.TestCase):
+    def test_facts(self):
+        found = databases_of_devices()
+        rows = [line.split() for line in FACTS.strip().splitlines()]
+        rows += [["gpuarray_local_optimizations", name, "-", "fast_compile", "fast_run", "gpuarray"] for name in LOCAL]
+        for db, name, position, *tags in rows:
+            with self.subTest(db=db, name=name):
+                rule = found[db][name]
+                own = {db, type(rule).__name__, name}
+                self.assertEqual(set(found[db]._tags_of(rule)) - own, set(tags) - own)
+                if position != "-":
+                    self.assertEqual(found[db].__position__[name], float(position))
+
+    def test_only_with_a_device(self):
+        """Programs that use none load nothing of this."""
+        code = (
+            "import sys, theano_ng, theano_ng.tensor as T; x = T.vector(); theano_ng.function([x], T.exp(x).sum())([1.0]);"
+            "print([name for name in sys.modules if 'gpuarray' in name])"
+        )
+        env = dict(
+            os.environ, THEANO_FLAGS=os.environ.get("THEANO_FLAGS", "") + ",device=cpu,init_gpu_device=,contexts="
+        )
+        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.stdout.strip(), "[]", done.stderr)
+
+
+class TestExamples(unittest.TestCase):
+    def setUp(self):
+        context()
+        self.names = {}
+        for module in (
+            T,
+            theano.compile.ops,
+            T.basic,
+            T.opt,
+            T.extra_ops,
+            T.subtensor,
+            theano.printing,
+            theano.ifelse,
+            theano.breakpoint,
+        ):
+            self.names.update(vars(module))
+        for module in (
+            T.shaping.allocation,
+            T.shaping.creation,
+            T.shaping.reshaping,
+            T.shaping.joining,
+            T.shaping.diagonals,
+        ):
+            self.names.update(vars(module))
+        for module in (
+            T.reductions.extremes,
+            T.assert_op,
+            basic_ops,
+            elemwise,
+            extra_ops,
+            reduction,
+            subtensor,
+            transfers,
+            rules.arrays,
+        ):
+            self.names.update(vars(module))
+        zero = T.constant(np.float64(0))
+        null = GpuArrayType("float64", (), None).make_constant(pygpu.array(np.float64(0), context=get_context(None)))
+        self.names.update(
+            host=basic_ops.host_from_gpu, gpu=basic_ops.GpuFromHost(None), scalar=scalar, np=np, slice=slice
+        )
+        self.names.update(zero=zero, unit=T.constant(np.float64(1)), null=null, x=T.dmatrix("x"))
+        self.names.update(i=T.lvector("i"), j=T.lvector("j"), n=T.lscalar("n"), c=T.bscalar("c"))
+        for name, dtype, ndim in (
+            [(v, "float64", 1) for v in "ab"] + [(v, "float64", 2) for v in "AB"] + [("mask", "bool", 2)]
+        ):
+            self.names[name] = GpuArrayType(dtype, (False,) * ndim, None)(name)
+
+    def check(self, rule, before, after):
+        old, new = [v if isinstance(v, list) else [v] for v in (eval(text, self.names) for text in (before, after))]
+        inputs = [v for v in inputs_of(old) if not isinstance(v, Constant)]
+        fgraph = FunctionGraph(inputs, old, clone=True)
+        with config.change_flags(on_opt_error="raise"):
+            EquilibriumOptimizer([rule], max_use_ratio=10).optimize(fgraph)
+        if not equal_computations(fgraph.outputs, new, fgraph.inputs, inputs):
+            self.fail("%s\nis not\n%s" % (theano.pp(fgraph.outputs[0]), theano.pp(new[0])))
+
+    def test_examples_hold(self):
+        unexplained = []
+        found = databases_of_devices()
+        local = [rule for db in ("gpuarray_local_optimizations", "gpuarray_cut_transfers") for rule in found[db]._order]
+        last = [rules.final.local_advincsub1_gpua_inplace, rules.final.local_gpua_alloc_empty_to_zeros]
+        for rule in [*local, *last]:
+            name = getattr(rule, "__name__", str(rule))
+            if name in NOT_EXECUTED:
+                continue
+            rows = examples(rule.__doc__)
+            if not rows:
+                unexplained.append(name)
+            for before, after, _ in rows:
+                with self.subTest(rule=name, example="%s  ->  %s" % (before, after)):
+                    self.check(rule, before, after)
+        self.assertEqual(unexplained, [])
+
+
+class TestGraphs(unittest.TestCase):
+    """What graphs become, without being compiled."""
+
+    def setUp(self):
+        context()
+
+    def moved(self, outputs, *tags, **flags):
+        """The graph of a function after all rules, and the names of its Ops."""
+        fgraph = FunctionGraph([v for v in inputs_of(outputs) if not isinstance(v, Constant)], outputs, clone=True)
+        with config.change_flags(on_opt_error="raise", **flags):
+            get_mode("FAST_RUN").including("gpuarray", *tags).optimizer.optimize(fgraph)
+        return [type(node.op).__name__ for node in fgraph.toposort()]
+
+    def test_check_of_host_nodes(self):
+        x = T.matrix("x")
+        stays = T.nnet.sigmoid(T.exp(x)) + T.zmatrix("z")
+        names = self.moved([stays], "assert_no_cpu_op", assert_no_cpu_op="ignore")
+        self.assertIn("Elemwise", names)
+        with self.assertRaisesRegex(AssertionError, "is on CPU"):
+            self.moved([stays], "assert_no_cpu_op", assert_no_cpu_op="raise")
+        with self.assertLogs(level=logging.WARNING) as seen:
+            self.moved([stays], "assert_no_cpu_op", assert_no_cpu_op="warn")
+        self.assertTrue(any("CPU Op" in text for text in seen.output))
+        with unittest.mock.patch("pdb.set_trace") as stopped:
+            self.moved([stays], "assert_no_cpu_op", assert_no_cpu_op="pdb")
+        self.assertTrue(stopped.called)
+        self.moved([T.exp(x).sum()], "assert_no_cpu_op", assert_no_cpu_op="raise")
+
+    def test_fusion(self):
+        x, y = T.matrices("x", "y")
+        self.assertEqual(self.moved([T.exp(x + y) * x]).count("GpuElemwise"), 1)
+
+    def test_sums_of_squares(self):
+        x = T.matrix("x")
+        self.assertEqual(self.moved([(x**2).sum()]), ["GpuFromHost", "GpuCAReduceCuda", "HostFromGpu"])

@@ -1,0 +1,262 @@
+"""Functions with computations on a device: shared variables, contexts, types that stay on the host, modes."""
+
+import io
+import pickle
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.compile.builders import OpFromGraph
+from theano_ng.compile.debugmode import DebugMode
+from theano_ng.compile.monitormode import MonitorMode
+from theano_ng.compile.nanguardmode import NanGuardMode
+from theano_ng.configdefaults import config
+from theano_ng.gpuarray.basic_ops import GpuFromHost, GpuToGpu, HostFromGpu
+from theano_ng.gpuarray.devices import _register, transfer
+from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
+from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.type import GpuArraySharedVariable, GpuArrayType, gpuarray_shared_constructor
+from theano_ng.ifelse import ifelse
+from theano_ng.tensor.subtensor import Subtensor
+
+MODE = theano.compile.mode.get_mode("FAST_RUN").including("gpuarray")
+
+
+def names(f):
+    """The Ops of a function, in order, by name of class."""
+    return [type(node.op).__name__ for node in f.maker.fgraph.toposort()]
+
+
+def transfers(f):
+    """How many nodes copy from the host, to the host, and between devices."""
+    found = names(f)
+    return tuple(found.count(cls.__name__) for cls in (GpuFromHost, HostFromGpu, GpuToGpu))
+
+
+class Test(unittest.TestCase):
+    def setUp(self):
+        context()
+        _register()
+        self.rng = np.random.default_rng(8)
+
+    def shared(self, value, name=None):
+        return gpuarray_shared_constructor(np.asarray(value), name=name, target=None)
+
+
+class TestTransfers(Test):
+    def test_as_many_as_needed(self):
+        """Twenty nodes on shared variables: only what the function returns is copied."""
+        a, b = self.shared(self.rng.uniform(0, 1, (4, 5)), "a"), self.shared(np.arange(5.0), "b")
+        x = a
+        for k in range(5):
+            x = T.tanh(x * b + k)
+            x = x / x.sum(axis=1, keepdims=True)
+        f = theano.function([], x.max(axis=0), mode=MODE)
+        self.assertEqual(transfers(f), (0, 1, 0))
+        g = theano.function([], transfer(x.max(axis=0), None), mode=MODE)
+        self.assertEqual(transfers(g), (0, 0, 0))
+        self.assertIsInstance(g(), GpuArray)
+        np.testing.assert_allclose(np.asarray(g()), f())
+        v = T.vector()
+        h = theano.function([v], [x + v, x * v, v.sum()], mode=MODE)
+        self.assertEqual(transfers(h), (1, 3, 0))
+
+    def test_updates_stay(self):
+        a = self.shared(np.arange(3.0))
+        v = T.vector()
+        f = theano.function([v], a.sum(), updates={a: a * 2 + v}, mode=MODE)
+        self.assertEqual(transfers(f), (1, 1, 0))
+        self.assertEqual([float(f(np.ones(3))) for _ in range(3)], [3, 9, 21])
+        np.testing.assert_array_equal(a.get_value(), [7, 15, 23])
+
+    def test_state_after_a_failure(self):
+        a, i = self.shared(np.arange(3.0)), T.lscalar()
+        f = theano.function([i], [], updates={a: T.inc_subtensor(a[i], 1.0)}, mode=MODE)
+        g = theano.function([i], (a * 2)[i], updates={a: a + 1}, mode=MODE)
+        f(1)
+        for function in (f, g):
+            with self.assertRaises(IndexError):
+                function(7)
+        np.testing.assert_array_equal(a.get_value(), [0, 2, 2])
+
+    def test_givens(self):
+        a, x = self.shared(np.arange(3.0)), T.vector()
+        f = theano.function([], (x * 3).sum(), givens={x: a}, mode=MODE)
+        self.assertEqual((float(f()), transfers(f)), (9, (0, 1, 0)))
+
+    def test_a_part_of_an_input(self):
+        """What is read of an input nowhere else is taken on the host."""
+        x, i = T.matrix(), T.lscalar()
+        f = theano.function([x, i], T.exp(x[i]), mode=MODE)
+        self.assertIn(Subtensor.__name__, names(f))
+        value = self.rng.uniform(0, 1, (3, 4))
+        np.testing.assert_allclose(f(value, 1), np.exp(value[1]))
+        g = theano.function([x, i], T.exp(x[i]) + x.sum(), mode=MODE)
+        self.assertEqual(transfers(g), (1, 1, 0))
+        self.assertNotIn(Subtensor.__name__, names(g))
+        two = theano.function([x], T.exp(x[1:]) + T.tanh(x[:-1]), mode=MODE)
+        np.testing.assert_allclose(two(value), np.exp(value[1:]) + np.tanh(value[:-1]))
+
+    def test_host_inputs(self):
+        x = T.vector("x")
+        x.tag.target = "cpu"
+        f = theano.function([x], x * 2, mode=MODE)
+        self.assertEqual(transfers(f), (0, 0, 0))
+        a = self.shared(np.arange(3.0))
+        g = theano.function([x], x * a, mode=MODE)
+        self.assertEqual(transfers(g), (1, 1, 0))
+        np.testing.assert_array_equal(g([1, 2, 3]), [0, 2, 6])
+
+    def test_numbers_stay(self):
+        x, y = T.dscalar("x"), T.iscalar("y")
+        f = theano.function([x, y], T.exp(x) * y, mode=MODE)
+        self.assertEqual(transfers(f), (0, 0, 0))
+
+
+class TestContexts(Test):
+    def test_two_names(self):
+        other = context("other")
+        a, b = self.shared(np.arange(3.0), "a"), gpuarray_shared_constructor(np.ones(3), target=other, name="b")
+        self.assertEqual((a.type.context_name, b.type.context_name), (None, other))
+        f = theano.function([], transfer(a * 2, other) + b, mode=MODE)
+        np.testing.assert_array_equal(f(), [1, 3, 5])
+        self.assertEqual(transfers(f), (0, 1, 1))
+        there = theano.function([], transfer(transfer(a, other), None) * 2, mode=MODE)
+        self.assertEqual(transfers(there), (0, 1, 0))
+        c = theano.shared(np.ones(3, "float32"), target=other)
+        self.assertEqual(c.type.context_name, other)
+
+    def test_targets_of_inputs(self):
+        other = context("other")
+        x = T.vector()
+        x.tag.target = other
+        f = theano.function([x], transfer(x * 2, other), mode=MODE)
+        (out,) = f.maker.fgraph.outputs
+        self.assertEqual(out.type.context_name, other)
+        np.testing.assert_array_equal(np.asarray(f([1, 2])), [2, 4])
+        y = T.vector()
+        y.tag.target = "nowhere"
+        with config.change_flags(on_opt_error="raise"), self.assertRaisesRegex(ValueError, "nowhere"):
+            theano.function([y], y * 2, mode=MODE)
+
+
+class TestTypes(Test):
+    def test_dtypes(self):
+        variables = [
+            T.TensorType(dtype, (False,))(dtype) for dtype in ("float32", "float16", "int8", "uint16", "int64", "bool")
+        ]
+        outputs = [v * 2 + v if v.dtype != "bool" else T.invert(v) for v in variables] + [v.sum() for v in variables]
+        values = [self.rng.integers(0, 2, 5).astype(v.dtype) for v in variables]
+        here, there = [theano.function(variables, outputs, mode=mode) for mode in (MODE, MODE.excluding("gpuarray"))]
+        self.assertEqual(transfers(here)[0], len(variables))
+        for result, expected in zip(here(*values), there(*values)):
+            self.assertEqual(result.dtype, expected.dtype)
+            np.testing.assert_array_equal(result, expected)
+
+    def test_complex(self):
+        z, x = T.zvector("z"), T.vector("x")
+        f = theano.function([z, x], [z * 2, T.exp(x), (z * x).real + x], mode=MODE)
+        value, number = np.array([1 + 2j, 3j]), np.array([0.5, 1.5])
+        results = f(value, number)
+        for result, expected in zip(results, [value * 2, np.exp(number), number + number * value.real]):
+            np.testing.assert_allclose(result, expected)
+
+    def test_nodes_with_graphs(self):
+        """The graph in a node stays on the host."""
+        x, y = T.vectors("x", "y")
+        op = OpFromGraph([x, y], [x * y + 1])
+        inlined = OpFromGraph([x, y], [x * y + 1], inline=True)
+        f = theano.function([x, y], [op(T.exp(x), y) * 2, inlined(T.exp(x), y) * 2], mode=MODE)
+        for result in f([0, 1], [2, 3]):
+            np.testing.assert_allclose(result, [6, (np.e * 3 + 1) * 2])
+
+    def test_branches(self):
+        x, c, z = T.vector("x"), T.iscalar("c"), T.zvector("z")
+        a = self.shared(np.arange(3.0))
+        mixed = ifelse(c, a, x)
+        pairs = ifelse(c, (x * 2, z), (a * 3, z + 1))
+        sums = ifelse(T.gt(a.sum(), c), x.sum(), a.sum())
+        f = theano.function([x, c, z], [mixed, *pairs, sums], mode=MODE)
+        for flag in (0, 1):
+            row, value = np.ones(3), np.array([1j])
+            results = f(row, flag, value)
+            expected = [np.arange(3.0), row * 2, value] if flag else [row, np.arange(3.0) * 3, value + 1]
+            for result, right in zip(results, [*expected, 3.0]):
+                np.testing.assert_array_equal(result, right)
+
+
+class TestModes(Test):
+    def make(self, mode, **others):
+        x, a = T.matrix("x"), self.shared(np.arange(3.0), "a")
+        out = T.tanh(x * a).sum(axis=0) + T.concatenate([x[0, 1:], x[1, :1]]) * a.max()
+        return theano.function([x], [out, T.grad(out.sum(), x)], updates={a: a + x[0]}, mode=mode, **others), a
+
+    def check(self, mode, **others):
+        f, a = self.make(mode, **others)
+        value = self.rng.uniform(-1, 1, (2, 3))
+        start = np.arange(3.0)
+        for k in range(2):
+            out, gradient = f(value)
+            t = np.tanh(value * start)
+            np.testing.assert_allclose(out, t.sum(0) + np.concatenate([value[0, 1:], value[1, :1]]) * start.max())
+            extra = np.array([[0, 1, 1], [1, 0, 0]]) * start.max()
+            np.testing.assert_allclose(gradient, (1 - t * t) * start + extra)
+            start = start + value[0]
+            np.testing.assert_allclose(a.get_value(), start)
+        return f
+
+    def test_names(self):
+        for name in ("FAST_RUN", "FAST_COMPILE"):
+            f = self.check(theano.compile.mode.get_mode(name).including("gpuarray"))
+            self.assertIn("GpuElemwise", names(f))
+
+    def test_debug(self):
+        self.check(DebugMode().including("gpuarray"))
+
+    def test_nan_guard(self):
+        f = self.check(NanGuardMode(nan_is_error=True, inf_is_error=True, big_is_error=False).including("gpuarray"))
+        with self.assertRaises(AssertionError):
+            f(np.full((2, 3), np.nan))
+
+    def test_monitor(self):
+        seen = []
+        self.check(MonitorMode(post_func=lambda i, node, fn: seen.append(node.op)).including("gpuarray"))
+        self.assertIn("GpuFromHost", [type(op).__name__ for op in seen])
+
+    def test_profile(self):
+        f = self.check(MODE, profile=theano.ProfileStats(atexit_print=False))
+        text = io.StringIO()
+        f.profile.summary(file=text)
+        self.assertRegex(text.getvalue(), r"in cpu op, .* in gpu op and .* in transfer op")
+
+    def test_pickle(self):
+        f, _ = self.make(MODE)
+        g = pickle.loads(pickle.dumps(f))
+        value = self.rng.uniform(-1, 1, (2, 3))
+        self.assertIn("GpuElemwise", names(g))
+        for result, expected in zip(g(value), f(value)):
+            np.testing.assert_allclose(result, expected)
+
+
+class TestShared(Test):
+    def test_type(self):
+        self.assertIsInstance(self.shared([1.0]), GpuArraySharedVariable)
+        self.assertIsInstance(self.shared([1.0]).type, GpuArrayType)
+
+    def test_in_place(self):
+        """An update overwrites what the variable holds."""
+        a = self.shared(np.zeros((3, 4)), "a")
+        f = theano.function([], [], updates={a: a + 1}, mode=MODE)
+        (node,) = f.maker.fgraph.apply_nodes
+        ((place,),) = node.op.destroy_map.values()
+        self.assertEqual(node.inputs[place].name, "a")
+        b = self.shared(np.zeros((3, 4)))
+        i = T.lvector()
+        g = theano.function([i], [], updates={b: T.inc_subtensor(b[i], 1.0)}, mode=MODE)
+        self.assertTrue(any(getattr(node.op, "inplace", False) for node in g.maker.fgraph.apply_nodes))
+        for _ in range(2):
+            f()
+            g([0, 2, 2])
+        self.assertEqual((a.get_value()[1, 1], b.get_value()[2, 1]), (2, 4))

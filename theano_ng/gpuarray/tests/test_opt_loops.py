@@ -1,0 +1,145 @@
+"""Loops whose rows and states are on a device: numbers are those of the host."""
+
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.gof.graph import inputs as inputs_of
+from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.scan.op import Scan
+from theano_ng.tensor.shared_randomstreams import RandomStreams
+
+
+def modes():
+    """That of the device, and that of the host: without a device, whatever the default is."""
+    mode = theano.compile.mode.get_mode("FAST_RUN")
+    return mode.including("gpuarray"), mode.excluding("gpuarray")
+
+
+class TestLoops(unittest.TestCase):
+    def setUp(self):
+        context()
+        self.rng = np.random.default_rng(3)
+        self.x, self.v, self.s = T.matrix("x"), T.vector("v"), T.scalar("s")
+        self.n, self.k = T.iscalar("n"), T.lvector("k")
+        self.values = {
+            self.x: self.rng.uniform(-1, 1, (6, 3)),
+            self.v: self.rng.uniform(-1, 1, 3),
+            self.s: 0.5,
+            self.n: np.int32(4),
+            self.k: np.array([2, 0, 1]),
+        }
+
+    def check(self, outputs, updates=None, loops=None, rtol=1e-6):
+        """A function of loops on the device; it is returned."""
+        inputs = [v for v in self.values if v in set(inputs_of(outputs))]
+        here, there = [
+            theano.function(inputs, outputs, updates=updates, mode=mode, on_unused_input="ignore") for mode in modes()
+        ]
+        values = [np.asarray(self.values[v]).astype(v.dtype) for v in inputs]
+        for _ in range(2):
+            for result, expected in zip(here(*values), there(*values)):
+                self.assertEqual((result.dtype, result.shape), (expected.dtype, expected.shape))
+                np.testing.assert_allclose(
+                    np.asarray(result, "float64"), np.asarray(expected, "float64"), rtol=rtol, atol=1e-9
+                )
+        found = [node.op for node in here.maker.fgraph.apply_nodes if isinstance(node.op, Scan)]
+        self.assertTrue(found)
+        self.assertEqual([op.info.get("gpua") for op in found].count(True), len(found) if loops is None else loops)
+        return here
+
+    def test_states(self):
+        """Two taps; results without a state; integer states; numbers of steps; order; gradients and directions."""
+        x, v, n = self.x, self.v, self.n
+        (twice, sums), _ = theano.scan(
+            lambda row, a, b, w: (T.tanh(row + a * b) * w, (a * w).sum()),
+            sequences=x,
+            outputs_info=[dict(initial=T.stack([v, v * 2]), taps=[-2, -1]), None],
+            non_sequences=v,
+        )
+        back, _ = theano.scan(lambda row, a: a * 0.5 + row, sequences=x, outputs_info=v, go_backwards=True)
+        counted, _ = theano.scan(lambda i, a: (i + 1, a * i), outputs_info=[np.int64(1), v], n_steps=n)
+        self.check([twice, sums, back, *counted])
+
+    def test_derivatives(self):
+        x, v = self.x, self.v
+        state, _ = theano.scan(lambda row, a, w: T.tanh(row + a * w), sequences=x, outputs_info=v, non_sequences=v)
+        cost = (state**2).sum()
+        first = theano.grad(cost, [x, v])
+        self.check(first)
+        self.check([theano.grad((first[1] ** 2).sum(), v)], rtol=1e-5)
+        self.check([T.Rop(state[-1], v, x[0])])
+        cut, _ = theano.scan(lambda row, a: T.tanh(row * a), sequences=x, outputs_info=v, truncate_gradient=3)
+        self.check([theano.grad(cut[-1].sum(), x), theano.grad(cut[-1].sum(), v)])
+
+    def test_until(self):
+        v = self.v
+        rows, _ = theano.scan(
+            lambda a: (a * 2, theano.scan_module.until(T.gt(abs(a).max(), 50.0))), outputs_info=v, n_steps=100
+        )
+        f = self.check([rows, rows.shape[0]])
+        self.assertLess(f(self.values[v])[1], 12)
+
+    def test_no_steps(self):
+        x, v = self.x, self.v
+        self.values[x] = np.zeros((0, 3))
+        rows, _ = theano.scan(lambda row, a: row + a, sequences=x, outputs_info=v)
+        plain, _ = theano.scan(lambda row: row * 2, sequences=x)
+        self.check([rows, plain])
+
+    def test_half(self):
+        x, v = self.x.astype("float16"), self.v.astype("float16")
+        rows, _ = theano.scan(lambda row, a: (row + a).astype("float16"), sequences=x, outputs_info=v)
+        self.check([rows], rtol=1e-2)
+
+    def test_indices(self):
+        """Numbers that index stay on the host."""
+        x, k = self.x, self.k
+        rows, _ = theano.scan(lambda i, a: x[i] * 2 + a, sequences=k, outputs_info=T.zeros_like(x[0]))
+        self.check([rows])
+
+    def test_random(self):
+        """Generators stay on the host; what is drawn goes to the device."""
+        v = self.v
+        results = []
+        for mode in modes():
+            stream = RandomStreams(5)
+            rows, updates = theano.scan(lambda a: a + stream.uniform(a.shape), outputs_info=v, n_steps=3)
+            f = theano.function([v], rows, updates=updates, mode=mode)
+            results.append([f(self.values[v]) for _ in range(2)])
+        np.testing.assert_allclose(results[0], results[1])
+
+    def test_updates(self):
+        """Shared variables that steps update, on the host and on the device."""
+        v = self.v
+        for target in ("cpu", None):
+            counter = theano.shared(np.zeros(3))
+            rows, updates = theano.scan(lambda a: (a + counter, {counter: counter + 1}), outputs_info=v, n_steps=3)
+            f = theano.function([v], rows, updates=updates, mode=modes()[0])
+            f(np.zeros(3))
+            np.testing.assert_array_equal(f(np.zeros(3))[:, 0], [3, 7, 12])
+            np.testing.assert_array_equal(counter.get_value(), [6, 6, 6])
+
+    def test_nested(self):
+        x, v = self.x, self.v
+
+        def row_of(row):
+            inner, _ = theano.scan(lambda a, b: a * b, sequences=row, outputs_info=T.ones_like(row[0]))
+            return inner
+
+        rows, _ = theano.scan(row_of, sequences=x)
+        self.check([rows, theano.grad(rows.sum(), x)])
+
+    def test_states_stay_there(self):
+        x, v = self.x, self.v
+        rows, _ = theano.scan(lambda row, a: T.tanh(row + a), sequences=x, outputs_info=v)
+        f = self.check([rows])
+        (node,) = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, Scan)]
+        arrays = [v for v in [*node.inputs, *node.outputs] if v.type.ndim]
+        self.assertTrue(all(isinstance(v.type, GpuArrayType) for v in arrays))
+        names = [type(n.op).__name__ for n in node.op.fn.maker.fgraph.apply_nodes]
+        self.assertNotIn("GpuFromHost", names)
+        self.assertNotIn("HostFromGpu", names)
