@@ -23,6 +23,7 @@ OLD_SYMBOL(dlopen);
 OLD_SYMBOL(dlsym);
 OLD_SYMBOL(dlclose);
 OLD_SYMBOL(dlerror);
+OLD_SYMBOL(dladdr);
 #endif
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MAX_OPTIONS 64
 #define LOCAL_MEMORY (48u << 10) /* bytes for each group without being asked for */
@@ -65,8 +64,10 @@ static int load_compiler(device *d)
 void cuda_compiler_name(char *text, size_t size)
 {
     const char *path = device_library("nvrtc"), *name = path ? strrchr(path, '/') : NULL;
-    struct stat found;
-    long long bytes = path && stat(path, &found) == 0 ? (long long)found.st_size : 0;
+    FILE *file = path ? fopen(path, "rb") : NULL;
+    long long bytes = file && fseek(file, 0, SEEK_END) == 0 ? (long long)ftell(file) : 0;
+    if (file)
+        fclose(file);
     snprintf(text, size, "%.60s %lld", name ? name + 1 : path ? path : "libnvrtc", bytes);
 }
 

@@ -14,7 +14,7 @@ from theano_ng.compile.monitormode import MonitorMode
 from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.configdefaults import config
 from theano_ng.gpuarray.basic_ops import GpuFromHost, GpuToGpu, HostFromGpu
-from theano_ng.gpuarray.devices import _register, transfer
+from theano_ng.gpuarray.devices import transfer
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import GpuArraySharedVariable, GpuArrayType, gpuarray_shared_constructor
@@ -38,7 +38,6 @@ def transfers(f):
 class Test(unittest.TestCase):
     def setUp(self):
         context()
-        _register()
         self.rng = np.random.default_rng(8)
 
     def shared(self, value, name=None):
