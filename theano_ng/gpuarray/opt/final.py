@@ -2,6 +2,8 @@
 
 import logging
 
+import numpy as np
+
 from theano_ng.compile.mode import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
@@ -65,8 +67,6 @@ def local_gpua_alloc_empty_to_zeros(node):
 
     For DebugMode, to which undefined numbers are all different.
     """
-    import numpy as np
-
     zero = np.zeros((), dtype=node.outputs[0].dtype)
     return [GpuAlloc(node.op.context_name, memset_0=True)(zero, *node.inputs)]
 
