@@ -6,33 +6,17 @@ import numpy as np
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, obtain_kernels
-from theano_ng.gof.null_type import NullType
-from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.kernels.reduce import pre_code, reduce_kernels, reduce_text
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.twin import host_variable, placed
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduceDtype, Prod, Sum
 
 _NATIVE = "theano_ng.gpuarray.native.reduce"
-
-
-def host_variable(v):
-    """A variable as one of the host."""
-    return host_from_gpu(v) if isinstance(getattr(v, "type", None), GpuArrayType) else v
-
-
-def on_device(gradient, like):
-    """A gradient, or direction, that was computed with variables of the host, where the variable `like` is."""
-    if (
-        isinstance(gradient.type, NullType)
-        or not hasattr(gradient.type, "dtype")
-        or not isinstance(like.type, GpuArrayType)
-    ):
-        return gradient
-    return as_gpuarray_variable(gradient, like.type.context_name)
 
 
 class _GpuReduction(GpuOp, CAReduceDtype):
@@ -175,7 +159,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         (found,) = self._host_with_gradient(self.axis).L_op([y], [z], [gz])
         if y is not x and hasattr(found.type, "dtype"):
             (found,) = y.owner.op.L_op([x], [y], [found])
-        return [on_device(found, inp[0])]
+        return [placed(found, inp[0])]
 
     def grad(self, inp, grads):
         return self.L_op(inp, [self(*inp)], grads)
@@ -191,7 +175,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
             if point is None:
                 return [None]
         (found,) = self._host_with_gradient(self.axis).R_op([x], [point])
-        return [None if found is None else on_device(found, inputs[0])]
+        return [None if found is None else placed(found, inputs[0])]
 
 
 def _HostLike(dtype, pattern):

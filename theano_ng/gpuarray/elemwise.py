@@ -4,23 +4,23 @@ import numpy as np
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode
+from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, infer_context_name
 from theano_ng.gpuarray.careduce import GpuCAReduce, GpuCAReduceCPY, GpuCAReduceCuda, gpu_ca_reduce_cuda
-from theano_ng.gpuarray.careduce import host_variable, on_device
+from theano_ng.gpuarray.host_division import evaluate_without_errors
 from theano_ng.gpuarray.kernels.device_kernel import sample
 from theano_ng.gpuarray.kernels.elemwise import argument_bytes, elemwise_code, elemwise_kernels, operand_kinds
 from theano_ng.gpuarray.kernels.scalar_code import SupportCodeError
 from theano_ng.gpuarray.op import GpuOp, context_address
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
+from theano_ng.gpuarray.twin import host_variable, placed
 from theano_ng.gpuarray.type import GpuArrayType
 from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
 from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import ScalarOp, c_cast, is_discrete, support_text
 from theano_ng.scalar.out_types import upgrade_to_float_no_complex
-from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.perform import broadcast_shape
-from theano_ng.gpuarray.host_division import evaluate_without_errors
 
 __all__ = [
     "GpuCAReduce",
@@ -112,13 +112,13 @@ class GpuElemwise(GpuOp, Elemwise):
 
     def L_op(self, inputs, outs, ograds):
         found = Elemwise.L_op(self, *[[host_variable(v) for v in variables] for variables in (inputs, outs, ograds)])
-        return [on_device(g, x) for g, x in zip(found, inputs)]
+        return [placed(g, x) for g, x in zip(found, inputs)]
 
     def R_op(self, inputs, eval_points):
         found = Elemwise(self.scalar_op).R_op(
             [host_variable(v) for v in inputs], [None if v is None else host_variable(v) for v in eval_points]
         )
-        return [None if v is None else on_device(v, inputs[0]) for v in found]
+        return [None if v is None else placed(v, inputs[0]) for v in found]
 
     # -- computation ---------------------------------------------------------------------------------------------------
 
@@ -135,11 +135,7 @@ class GpuElemwise(GpuOp, Elemwise):
             results = evaluate_without_errors(
                 self.scalar_op, [v.type.dtype for v in node.inputs], values, dtypes, shape
             )
-            for storage, value, output in zip(output_storage, results, node.outputs):
-                storage[0] = pygpu.array(np.asarray(value, output.type.dtype), context=output.type.context)
-        for j, i in self.inplace_pattern.items():
-            inputs[i][...] = output_storage[j][0]
-            output_storage[j][0] = inputs[i]
+            self.store(node, results, inputs, output_storage)
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         if impl == "py":
@@ -255,7 +251,7 @@ class GpuDimShuffle(GpuOp, DimShuffle):
 
     def grad(self, inp, grads):
         (found,) = DimShuffle.grad(self, [host_variable(inp[0])], [host_variable(grads[0])])
-        return [on_device(found, inp[0])]
+        return [placed(found, inp[0])]
 
 
 class _ErfInverse:

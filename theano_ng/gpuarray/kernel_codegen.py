@@ -57,7 +57,11 @@ def nvcc_kernel(name, params, body):
             todo.extend(reversed(part))
         else:
             statements.append("    %s;\n" % part)
-    return "KERNEL void %s(%s) {\n%s}\n" % (name, ", ".join([params] if isinstance(params, str) else params), "".join(statements))
+    return "KERNEL void %s(%s) {\n%s}\n" % (
+        name,
+        ", ".join([params] if isinstance(params, str) else params),
+        "".join(statements),
+    )
 
 
 def _tree(n, buf, pos, manner_fn):

@@ -38,9 +38,18 @@ class GpuOp(NativeOp, Op):
         arguments = (host, values, cells)
         params = host.run_params()
         host.op.perform(*arguments, *(() if params is NoParams else (params,)))
-        for storage, (value,), output in zip(output_storage, cells, node.outputs):
+        self.store(node, [value for (value,) in cells], inputs, output_storage)
+
+    def store(self, node, values, inputs, output_storage):
+        """Put results of the host where the node has its outputs: on the device, in the memory of the inputs that it overwrites."""
+        overwritten = getattr(self, "destroy_map", {})
+        for i, (storage, value, output) in enumerate(zip(output_storage, values, node.outputs)):
             if isinstance(output.type, GpuArrayType):
                 value = pygpu.array(np.asarray(value, dtype=output.type.dtype), context=output.type.context)
+                if i in overwritten:
+                    target = inputs[overwritten[i][0]]
+                    target[...] = value
+                    value = target
             storage[0] = value
 
 
@@ -51,6 +60,10 @@ def _destroyed(op):
     return {i for places in getattr(op, "destroy_map", {}).values() for i in places}
 
 
+_in_use = {}  # address of a GpuContext -> itself
+
+
 def context_address(context):
-    """The word by which native code is given a context."""
+    """The word by which native code is given a context, which from now on lives as long as the process: as kernels do, thunks have its address."""
+    _in_use[id(context)] = context
     return id(context)

@@ -74,11 +74,22 @@ def infer_context_name(*vars):
     return None
 
 
-class HostFromGpu(NativeOp, Op):
+class _Transfer(NativeOp, Op):
+    """What Ops share whose output is their input elsewhere."""
+
+    _f16_ok = True
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+
+class HostFromGpu(_Transfer):
     """Copies an array from a device to the host. Waits for it to be computed."""
 
     __props__ = ()
-    _f16_ok = True
 
     def __str__(self):
         return "HostFromGpu(gpuarray)"
@@ -94,20 +105,14 @@ class HostFromGpu(NativeOp, Op):
     def native_code(self, node):
         return NativeCode("theano_ng.gpuarray.native.transfer:host_from_gpu")
 
-    def infer_shape(self, node, shapes):
-        return shapes
-
     def grad(self, inputs, grads):
         return [as_gpuarray_variable(grads[0], inputs[0].type.context_name)]
-
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
 
 
 host_from_gpu = HostFromGpu()
 
 
-class GpuFromHost(NativeOp, Op):
+class GpuFromHost(_Transfer):
     """Copies an array from the host to a device.
 
     Parameters
@@ -116,7 +121,6 @@ class GpuFromHost(NativeOp, Op):
     """
 
     __props__ = ("context_name",)
-    _f16_ok = True
 
     def __init__(self, context_name):
         self.context_name = context_name
@@ -141,17 +145,11 @@ class GpuFromHost(NativeOp, Op):
             typecode=type_.typecode,
         )
 
-    def infer_shape(self, node, shapes):
-        return shapes
-
     def grad(self, inputs, grads):
         return [host_from_gpu(as_gpuarray_variable(grads[0], self.context_name))]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
 
-
-class GpuToGpu(NativeOp, Op):
+class GpuToGpu(_Transfer):
     """Copies an array from one context to another.
 
     Parameters
@@ -161,7 +159,6 @@ class GpuToGpu(NativeOp, Op):
     """
 
     __props__ = ("context_name",)
-    _f16_ok = True
 
     def __init__(self, context_name):
         self.context_name = context_name
@@ -182,22 +179,15 @@ class GpuToGpu(NativeOp, Op):
             "theano_ng.gpuarray.native.transfer:gpu_to_gpu", context=context_address(node.outputs[0].type.context)
         )
 
-    def infer_shape(self, node, shapes):
-        return shapes
-
     def grad(self, inputs, grads):
         return [GpuToGpu(inputs[0].type.context_name)(grads[0])]
 
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
 
-
-class GpuContiguous(NativeOp, Op):
+class GpuContiguous(_Transfer):
     """The array itself where it is in C order, else a copy that is."""
 
     __props__ = ()
     view_map = {0: [0]}
-    _f16_ok = True
 
     def make_node(self, x):
         x = as_gpuarray_variable(x, infer_context_name(x))
@@ -209,14 +199,8 @@ class GpuContiguous(NativeOp, Op):
     def native_code(self, node):
         return NativeCode("theano_ng.gpuarray.native.transfer:contiguous")
 
-    def infer_shape(self, node, shapes):
-        return shapes
-
     def grad(self, inputs, grads):
         return [as_gpuarray_variable(grads[0], inputs[0].type.context_name)]
-
-    def R_op(self, inputs, eval_points):
-        return [None if eval_points[0] is None else self(eval_points[0])]
 
 
 gpu_contiguous = GpuContiguous()

@@ -9,10 +9,13 @@ from theano_ng.tensor.type import TensorType
 
 def on_host(variables):
     """Variables of the host with the same values; a transfer to the device is undone."""
-    return [_on_host(v) if isinstance(getattr(v, "type", None), GpuArrayType) else v for v in variables]
+    return [host_variable(v) for v in variables]
 
 
-def _on_host(v):
+def host_variable(v):
+    """`on_host` of one variable; what is none, None or a number, is given back."""
+    if not isinstance(getattr(v, "type", None), GpuArrayType):
+        return v
     return v.owner.inputs[0] if came_from_host(v) else host_from_gpu(v)
 
 
@@ -50,16 +53,16 @@ class TwinOp(GpuOp):
     def grad(self, inputs, output_gradients):
         host = self.twin(inputs)
         gradients = host.op.L_op(host.inputs, host.outputs, on_host(output_gradients))
-        return [_placed(g, x) for g, x in zip(gradients, inputs)]
+        return [placed(g, x) for g, x in zip(gradients, inputs)]
 
     def R_op(self, inputs, eval_points):
         host = self.twin(inputs)
-        directions = host.op.R_op(host.inputs, [p if p is None else on_host([p])[0] for p in eval_points])
-        return [_placed(d, out) for d, out in zip(directions, self.make_node(*inputs).outputs)]
+        directions = host.op.R_op(host.inputs, on_host(eval_points))
+        return [placed(d, out) for d, out in zip(directions, self.make_node(*inputs).outputs)]
 
 
-def _placed(value, like):
-    """A variable, or what stands for none, on the device if `like` is there."""
+def placed(value, like):
+    """A derivative that was made of variables of the host, where the variable `like` is; what stands for none is given back."""
     if isinstance(getattr(value, "type", None), TensorType) and isinstance(like.type, GpuArrayType):
         return as_gpuarray_variable(value, like.type.context_name)
     return value

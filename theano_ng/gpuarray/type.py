@@ -601,9 +601,7 @@ def gpuarray_shared_constructor(
     Raises
     ------
     TypeError
-        When the value is not for a device: so that `shared` asks the next constructor.
-    ContextNotDefined
-        When `target` names no context.
+        When the value is not for a device, or `target` names no context: so that `shared` asks the next constructor.
     """
     if target == "cpu":
         raise TypeError("gpuarray_shared_constructor makes shared variables on devices, not for target 'cpu'")
@@ -619,8 +617,11 @@ def gpuarray_shared_constructor(
             raise TypeError("single numbers are not moved to a device unless a target is given")
         else:
             target = None
-            if target not in list_contexts():
-                raise TypeError("there is no context None, so a target is needed")
+    if target not in list_contexts():
+        names = ", ".join(map(repr, list_contexts())) or "none"
+        raise TypeError(
+            "context name %r is not defined; there are: %s. The flag device or contexts defines names" % (target, names)
+        )
     if broadcastable is None:
         broadcastable = (False,) * value.ndim
     type_ = GpuArrayType(value.dtype, broadcastable, context_name=target)

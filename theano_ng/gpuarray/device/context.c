@@ -240,10 +240,9 @@ int gpucontext_sync(gpucontext *ctx)
 
 /* ---- memory ---- */
 
-gpudata *gpudata_alloc(gpucontext *ctx, size_t size, void *data, int flags, int *code)
+/* The record of memory that is still to be had; one reference. */
+static gpudata *memory_record(gpucontext *ctx, size_t size, int *code)
 {
-    int unused;
-    code = code == NULL ? &unused : code;
     if ((*code = context_usable(ctx)) != GA_NO_ERROR)
         return NULL;
     gpudata *made = calloc(1, sizeof *made);
@@ -252,37 +251,35 @@ gpudata *gpudata_alloc(gpucontext *ctx, size_t size, void *data, int flags, int 
         return NULL;
     }
     made->context = ctx;
+    gpucontext_retain(ctx);
     made->size = size;
     made->references = 1;
-    *code = pool_alloc(ctx, size, made);
-    if (*code != GA_NO_ERROR) {
-        free(made);
-        return NULL;
-    }
-    gpucontext_retain(ctx);
-    if (flags & GA_BUFFER_INIT && (*code = gpudata_write(made, 0, data, size)) != GA_NO_ERROR) {
-        gpudata_release(made);
-        return NULL;
-    }
     return made;
+}
+
+gpudata *gpudata_alloc(gpucontext *ctx, size_t size, void *data, int flags, int *code)
+{
+    int unused;
+    code = code == NULL ? &unused : code;
+    gpudata *made = memory_record(ctx, size, code);
+    if (made == NULL)
+        return NULL;
+    *code = pool_alloc(ctx, size, made);
+    if (*code == GA_NO_ERROR && flags & GA_BUFFER_INIT)
+        *code = gpudata_write(made, 0, data, size);
+    if (*code == GA_NO_ERROR)
+        return made;
+    gpudata_release(made);
+    return NULL;
 }
 
 gpudata *gpudata_wrap(gpucontext *ctx, uint64_t address, size_t size, void *owner, void (*free_owner)(void *), int *code)
 {
     int unused;
-    code = code == NULL ? &unused : code;
-    if ((*code = context_usable(ctx)) != GA_NO_ERROR)
+    gpudata *made = memory_record(ctx, size, code == NULL ? &unused : code);
+    if (made == NULL)
         return NULL;
-    gpudata *made = calloc(1, sizeof *made);
-    if (made == NULL) {
-        *code = context_failed(ctx, GA_MEMORY_ERROR, "%s", sentence(GA_MEMORY_ERROR));
-        return NULL;
-    }
-    made->context = ctx;
-    gpucontext_retain(ctx);
     made->memory = address;
-    made->size = size;
-    made->references = 1;
     made->owner = owner;
     made->free_owner = free_owner;
     return made;

@@ -24,7 +24,7 @@ typedef struct device {
 
 typedef struct device_info {
     char name[128];      /* "Tesla K80" */
-    char id[64];         /* where it is: "0000:83:00.0", or the platform of OpenCL */
+    char id[64];         /* where it is: "0000:83:00.0"; of OpenCL "0:1", platform and device */
     char binaries[160];  /* what the binaries it runs depend on: the kind of device and the versions of compiler and driver */
     size_t memory;       /* bytes, in all */
     size_t free_memory;  /* bytes, now; `memory` where the back end cannot tell */

@@ -42,7 +42,6 @@ enum {
 
 enum {
     CL_PLATFORM_VERSION = 0x0901,
-    CL_PLATFORM_NAME = 0x0902,
     CL_DEVICE_MAX_COMPUTE_UNITS = 0x1002,
     CL_DEVICE_MAX_WORK_GROUP_SIZE = 0x1004,
     CL_DEVICE_MAX_MEM_ALLOC_SIZE = 0x1010,
@@ -71,7 +70,6 @@ enum {
 /* result, name, arguments */
 #define OPENCL_FUNCTIONS(X)                                                                                                                   \
     X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                                                       \
-    X(cl_int, clGetPlatformInfo, (cl_platform_id, cl_uint, size_t, void *, size_t *))                                                         \
     X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bits, cl_uint, cl_device_id *, cl_uint *))                                                  \
     X(cl_int, clGetDeviceInfo, (cl_device_id, cl_uint, size_t, void *, size_t *))                                                             \
     X(cl_context, clCreateContext, (const intptr_t *, cl_uint, const cl_device_id *, void *, void *, cl_int *))                               \
@@ -119,6 +117,7 @@ typedef struct {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
+    unsigned platform_number, number;
     const char *processor; /* what PoCL was told to compile for, if it did not know by itself */
     unsigned programs; /* built so far: their kernels live as long as the device */
     cl_program *built;
@@ -220,8 +219,10 @@ static void opencl_close(device *base)
 static int opencl_find(opencl_device *d, const char *name)
 {
     unsigned platform, number;
-    if (opencl_numbers(name, &platform, &number) < 0)
+    if (opencl_numbers(name, &d->platform_number, &d->number) < 0)
         return device_failed(&d->base, GA_VALUE_ERROR, "'%s' names no OpenCL device; expected opencl, openclPLATFORM or openclPLATFORM:DEVICE", name);
+    platform = d->platform_number;
+    number = d->number;
     int code = opencl_load(&d->base);
     if (code != GA_NO_ERROR)
         return code;
@@ -324,14 +325,13 @@ static int opencl_on_processor(opencl_device *d)
 static int opencl_info(device *base, device_info *info)
 {
     opencl_device *d = (opencl_device *)base;
-    char version[128] = "", driver[128] = "", platform[128] = "", *extensions = NULL;
+    char version[128] = "", driver[128] = "", *extensions = NULL;
     size_t size = 0;
     memset(info, 0, sizeof *info);
     CHECK(d, cl.clGetDeviceInfo(d->id, CL_DEVICE_NAME, sizeof info->name - 1, info->name, NULL), "clGetDeviceInfo");
     cl.clGetDeviceInfo(d->id, CL_DEVICE_VERSION, sizeof version - 1, version, NULL);
     cl.clGetDeviceInfo(d->id, CL_DRIVER_VERSION, sizeof driver - 1, driver, NULL);
-    cl.clGetPlatformInfo(d->platform, CL_PLATFORM_NAME, sizeof platform - 1, platform, NULL);
-    snprintf(info->id, sizeof info->id, "%.63s", platform);
+    snprintf(info->id, sizeof info->id, "%u:%u", d->platform_number, d->number);
     snprintf(info->binaries, sizeof info->binaries, "opencl %.50s %.60s %.30s %s", info->name, version, driver,
              d->processor == NULL ? "" : d->processor);
     info->memory = info->free_memory = opencl_number(d, CL_DEVICE_GLOBAL_MEM_SIZE);

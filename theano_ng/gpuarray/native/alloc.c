@@ -1,25 +1,6 @@
 /* New arrays on a device: filled with a value, with ones on or below a diagonal, or not at all. */
 #include "gpu_axes.h"
-
-/* Reads one length per input. Returns 0, or -1 with an exception set. */
-static int read_lengths(int n, PyObject **in, size_t *dims, const char *who)
-{
-    if (n > GA_MAX_DIMS) {
-        PyErr_Format(PyExc_ValueError, "%s: arrays have at most %d dimensions, %d were asked for", who, GA_MAX_DIMS, n);
-        return -1;
-    }
-    for (int i = 0; i < n; ++i) {
-        int64_t size;
-        if (native_as_int64(in[i], &size) < 0)
-            return -1;
-        if (size < 0) {
-            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who, (long long)size);
-            return -1;
-        }
-        dims[i] = (size_t)size;
-    }
-    return 0;
-}
+#include "integers.h"
 
 /* Inputs: value, lengths. `zero`: all bits of the value are. */
 NATIVE_FUNCTION(alloc, zero)
@@ -28,7 +9,7 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
     (void)nout;
     size_t dims[GA_MAX_DIMS];
     PyGpuArrayObject *value = gpu_input(in[0], -1, -1);
-    if (value == NULL || read_lengths(nin - 1, in + 1, dims, "Alloc") < 0)
+    if (value == NULL || read_sizes(nin - 1, in + 1, (npy_intp *)dims, GA_MAX_DIMS, "Alloc") < 0)
         return -1;
     unsigned nd = (unsigned)nin - 1;
     for (unsigned i = 0; i < value->ga.nd; ++i) {
@@ -59,7 +40,7 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
 {
     (void)nout;
     size_t dims[GA_MAX_DIMS];
-    if (read_lengths(nin, in, dims, "AllocEmpty") < 0)
+    if (read_sizes(nin, in, (npy_intp *)dims, GA_MAX_DIMS, "AllocEmpty") < 0)
         return -1;
     return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, (unsigned)nin, dims, (int)words->typecode) == NULL ? -1 : 0;
 }

@@ -11,12 +11,7 @@
 #define TNG_GPU_GATHER_H
 
 #include "gpu_axes.h"
-
-static int out_of_bounds(int64_t index, int axis, size_t size)
-{
-    PyErr_Format(PyExc_IndexError, "index out of bounds: index %lld is out of bounds for axis %d with size %zu", (long long)index, axis, size);
-    return -1;
-}
+#include "index_entries.h"
 
 typedef struct {
     PyArrayObject *host;      /* owned: int64 in C order; NULL while it is on the device only */
@@ -221,7 +216,7 @@ static int host_offsets(Gather *g, int64_t *offsets)
         for (size_t i = 0; i < g->count; ++i) {
             int64_t j = position_of(index[i], a->size);
             if ((uint64_t)j >= a->size)
-                return out_of_bounds(index[i], a->axis, a->size);
+                return out_of_bounds(index[i], a->axis, (Py_ssize_t)a->size);
             g->increasing &= j > before;
             before = j;
             if (offsets != NULL)
@@ -243,7 +238,7 @@ static int host_offsets(Gather *g, int64_t *offsets)
             const IndexArray *a = &g->array[k];
             int64_t index = *(const int64_t *)here[k], j = position_of(index, a->size);
             if ((uint64_t)j >= a->size)
-                return out_of_bounds(index, a->axis, a->size);
+                return out_of_bounds(index, a->axis, (Py_ssize_t)a->size);
             if (!decided && j != before[k]) {
                 later = j > before[k];
                 decided = 1;

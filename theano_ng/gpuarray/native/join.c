@@ -1,33 +1,6 @@
 /* Arrays on devices that are put together, taken apart and given other shapes. Every part is one copy by the device. */
 #include "gpu_axes.h"
-
-static int read_axis(PyObject *value, unsigned nd, unsigned *axis, const char *who)
-{
-    int64_t given;
-    if (native_as_int64(value, &given) < 0)
-        return -1;
-    if (given < -(int64_t)nd || given >= (int64_t)nd) {
-        PyErr_Format(PyExc_IndexError, "%s: axis %lld is out of bounds for arrays with %u dimensions", who, (long long)given, nd);
-        return -1;
-    }
-    *axis = (unsigned)(given < 0 ? given + nd : given);
-    return 0;
-}
-
-/* The integers of a vector of the host, at most `most`. Returns their number, or -1 with an exception set. */
-static int read_vector(PyObject *value, int64_t *numbers, int most, const char *who)
-{
-    PyArrayObject *vector = (PyArrayObject *)PyArray_FROMANY(value, NPY_INT64, 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
-    if (vector == NULL)
-        return -1;
-    npy_intp n = PyArray_DIM(vector, 0);
-    if (n > most)
-        PyErr_Format(PyExc_ValueError, "%s: %zd numbers, at most %d were expected", who, (Py_ssize_t)n, most);
-    else
-        memcpy(numbers, PyArray_DATA(vector), (size_t)n * sizeof *numbers);
-    Py_DECREF(vector);
-    return n > most ? -1 : (int)n;
-}
+#include "integers.h"
 
 /* The part of an array from `start` to `start + length` along an axis. */
 static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t start, size_t length)
@@ -45,7 +18,8 @@ NATIVE_FUNCTION(join, view, typecode)
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_words *words)
 {
     (void)nout;
-    unsigned axis, n = (unsigned)nin - 1;
+    unsigned n = (unsigned)nin - 1;
+    int64_t axis;
     PyObject **x = in + 1;
     PyGpuArrayObject *first = gpu_input(x[0], -1, -1);
     if (first == NULL)
@@ -53,7 +27,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     if (words->view >= 0)
         Py_CLEAR(out[0]); /* the previous value may be an input of the previous call */
     unsigned nd = first->ga.nd;
-    if (read_axis(in[0], nd, &axis, "Join") < 0)
+    if (read_axis(in[0], (int)nd, &axis, "Join") < 0)
         return -1;
     size_t dims[GA_MAX_DIMS];
     memcpy(dims, first->ga.dimensions, nd * sizeof *dims);
@@ -63,7 +37,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
         if (a == NULL || !gpu_same_context(first, a))
             return -1;
         for (unsigned k = 0; k < nd; ++k)
-            if (k != axis && a->ga.dimensions[k] != dims[k]) {
+            if (k != (unsigned)axis && a->ga.dimensions[k] != dims[k]) {
                 PyErr_Format(PyExc_ValueError,
                              "all the input array dimensions for the concatenation axis must match exactly, but along dimension %u, the array at "
                              "index 0 has size %zu and the array at index %u has size %zu",
@@ -109,35 +83,15 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
 static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     (void)nin, (void)words;
-    unsigned axis;
+    int64_t axis;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
-    if (x == NULL || read_axis(in[1], x->ga.nd, &axis, "Split") < 0)
+    if (x == NULL || read_axis(in[1], (int)x->ga.nd, &axis, "Split") < 0)
         return -1;
-    int64_t *sizes = PyMem_Malloc((size_t)(nout + 1) * sizeof *sizes), total = 0;
     size_t dims[GA_MAX_DIMS], start = 0;
+    npy_intp *sizes = read_split(in[2], nout, (npy_intp)x->ga.dimensions[axis]);
     int status = -1;
-    if (sizes == NULL) {
-        PyErr_NoMemory();
+    if (sizes == NULL)
         return -1;
-    }
-    if (PyArray_SIZE((PyArrayObject *)in[2]) != nout) {
-        PyErr_Format(PyExc_ValueError, "Split: expected %d split sizes, got %zd", nout, (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[2]));
-        goto done;
-    }
-    if (read_vector(in[2], sizes, nout, "Split") < 0)
-        goto done;
-    for (int i = 0; i < nout; ++i) {
-        if (sizes[i] < 0) {
-            PyErr_SetString(PyExc_ValueError, "Split: you tried to make an ndarray with a negative number of elements.");
-            goto done;
-        }
-        if (__builtin_add_overflow(total, sizes[i], &total))
-            total = INT64_MAX;
-    }
-    if (total != (int64_t)x->ga.dimensions[axis]) {
-        PyErr_Format(PyExc_ValueError, "The splits sum to %lld, expected %zu", (long long)total, x->ga.dimensions[axis]);
-        goto done;
-    }
     memcpy(dims, x->ga.dimensions, x->ga.nd * sizeof *dims);
     for (int i = 0; i < nout; ++i) {
         GpuArray part;
@@ -147,7 +101,7 @@ static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int
         if (made == NULL)
             goto done;
         if (gpu_size(&made->ga) > 0) {
-            int code = part_of(&part, &x->ga, axis, start, dims[axis]);
+            int code = part_of(&part, &x->ga, (unsigned)axis, start, dims[axis]);
             if (code == GA_NO_ERROR) {
                 code = GpuArray_setarray(&made->ga, &part);
                 GpuArray_clear(&part);
@@ -170,10 +124,10 @@ NATIVE_FUNCTION(reshape, ndim)
 static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_words *words)
 {
     (void)nin, (void)nout;
-    int64_t asked[GA_MAX_DIMS];
+    npy_intp asked[GA_MAX_DIMS];
     size_t dims[GA_MAX_DIMS], known = 1;
     PyGpuArrayObject *x = gpu_input(in[0], -1, -1);
-    int nd = x == NULL ? -1 : read_vector(in[1], asked, GA_MAX_DIMS, "Reshape"), unknown = -1, bad = 0;
+    int nd = x == NULL ? -1 : read_integers(in[1], asked, GA_MAX_DIMS, "Reshape"), unknown = -1, bad = 0;
     if (nd < 0)
         return -1;
     if (nd != (int)words->ndim) {

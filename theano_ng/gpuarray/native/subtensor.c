@@ -3,36 +3,11 @@
 
 /* ---------------------------------------------------------------- basic indexing */
 
-/* An entry of the Op's idx_list, as in theano_ng/tensor/native/subtensor.c. */
-NATIVE_WORDS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
-enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
-
 typedef struct {
     unsigned nd;
     size_t dim[GA_MAX_DIMS], offset;
     ssize_t stride[GA_MAX_DIMS];
 } View;
-
-static inline int read_field(int64_t is, int64_t field, PyObject **in, Py_ssize_t absent, Py_ssize_t *value)
-{
-    if (is == FIELD_VALUE)
-        *value = (Py_ssize_t)field;
-    else if (is == FIELD_INPUT) {
-        int64_t number;
-        if (native_as_int64(in[field], &number) == 0)
-            *value = (Py_ssize_t)number;
-        else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            /* An unsigned number, beyond the end of any dimension. */
-            PyErr_Clear();
-            *value = PY_SSIZE_T_MAX;
-        }
-        else
-            return -1;
-    }
-    else
-        *value = absent;
-    return 0;
-}
 
 static int index_basic(unsigned n, const struct entry_words *entry, PyObject **in, const GpuArray *x, View *view)
 {
@@ -46,23 +21,12 @@ static int index_basic(unsigned n, const struct entry_words *entry, PyObject **i
     for (; axis < n; ++axis, ++entry) {
         Py_ssize_t size = (Py_ssize_t)x->dimensions[axis], stride = x->strides[axis], start, stop, step;
         if (!entry->is_slice) {
-            if (read_field(entry->start_is, entry->start, in, 0, &start) < 0)
+            if (read_index(entry, in, (int)axis, size, &start) < 0)
                 return -1;
-            if (start < -size || start >= size)
-                return out_of_bounds(start, (int)axis, (size_t)size);
-            offset += (start < 0 ? start + size : start) * stride;
+            offset += start * stride;
             continue;
         }
-        if (read_field(entry->step_is, entry->step, in, 1, &step) < 0)
-            return -1;
-        if (step == 0) {
-            PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
-            return -1;
-        }
-        if (step < -PY_SSIZE_T_MAX)
-            step = -PY_SSIZE_T_MAX;
-        if (read_field(entry->start_is, entry->start, in, step < 0 ? PY_SSIZE_T_MAX : 0, &start) < 0
-            || read_field(entry->stop_is, entry->stop, in, step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX, &stop) < 0)
+        if (read_slice(entry, in, &start, &stop, &step) < 0)
             return -1;
         Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
         if (length > 0)

@@ -20,7 +20,8 @@ from theano_ng.gpuarray.basic_ops import (
     gpu_join,
     host_from_gpu,
 )
-from theano_ng.gpuarray.opt.databases import gpu_optimizer, lifts, on_host, register_opt, safe_to_gpu
+from theano_ng.gpuarray.opt.databases import gpu_optimizer, lifts, register_opt, safe_to_gpu
+from theano_ng.gpuarray.twin import on_host
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 from theano_ng.ifelse import IfElse
 from theano_ng.printing import Print

@@ -10,14 +10,11 @@
 """
 
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.graph import Variable
-from theano_ng.gof.op import PureOp
 from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
-from theano_ng.gof.rewriting import TopoOptimizer, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable, host_from_gpu
-from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB
+from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, made
 from theano_ng.gpuarray.type import GpuArrayType, get_context
-from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.tensor.type import TensorType
 
 gpu_optimizer = EquilibriumDB()
@@ -112,31 +109,6 @@ def safe_to_gpu(x, ctx_name):
 def safe_to_cpu(x):
     """A variable on a device transferred to the host; others as they are."""
     return host_from_gpu(x) if isinstance(x.type, GpuArrayType) else x
-
-
-def on_host(variables):
-    """`safe_to_cpu` of several."""
-    return [safe_to_cpu(v) for v in variables]
-
-
-def made(new, inputs):
-    """The outputs that what a rule returned stands for.
-
-    Parameters
-    ----------
-    new : Op, variable, list of variables, or false
-    inputs : list of Variable
-        Of an Op.
-
-    Returns
-    -------
-    list of Variable or None
-    """
-    if not new:
-        return None
-    if isinstance(new, PureOp):
-        return new(*inputs, return_list=True)
-    return [new] if isinstance(new, Variable) else list(new)
 
 
 def context_of(node):

@@ -16,18 +16,20 @@ from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.opt.databases import lifts, register_opt
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 from theano_ng.scalar import basic as scalar
+from theano_ng.scalar.basic_scipy import Erfcinv, Erfinv
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, CAReduceDtype, Prod, Sum
 from theano_ng.tensor.reductions.cumulative import CumOp
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
 
-_ERFS = {"Erfinv": gpu_erfinv, "Erfcinv": gpu_erfcinv}
+# Of the host, and on a device.
+_OF_DEVICES = {Erfinv: gpu_erfinv, Erfcinv: gpu_erfcinv}
 
 
 @lifts(Elemwise)
 def local_gpua_elemwise(op, context_name, inputs, outputs):
     """exp(host(A))  ->  host(GpuElemwise(scalar.exp)(A))"""
-    scalar_op = _ERFS.get(type(op.scalar_op).__name__, op.scalar_op)
+    scalar_op = _OF_DEVICES.get(type(op.scalar_op), op.scalar_op)
     new = GpuElemwise(scalar_op, name=op.name, nfunc_spec=op.nfunc_spec)
     try:
         made = new(*[as_gpuarray_variable(v, context_name) for v in inputs], return_list=True)

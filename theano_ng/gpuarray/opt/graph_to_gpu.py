@@ -4,11 +4,10 @@ from theano_ng.compile.ops import Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.optdb import DB
-from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer
+from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gpuarray.basic_ops import GpuFromHost, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
-from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
@@ -89,13 +88,8 @@ class GraphToGPU(Optimizer):
                 return None
         else:
             return None
-        new = self.group.transform(node.op, context_name, inputs, node.outputs)
-        if not new:
-            return None
-        if isinstance(new, PureOp):
-            return new(*inputs, return_list=True)
-        outputs = [new] if isinstance(new, Variable) else list(new)
-        return outputs if len(outputs) == len(node.outputs) else None
+        outputs = made(self.group.transform(node.op, context_name, inputs, node.outputs), inputs)
+        return outputs if outputs is None or len(outputs) == len(node.outputs) else None
 
     def print_summary(self, stream=None, level=0, depth=-1):
         import sys
@@ -104,6 +98,26 @@ class GraphToGPU(Optimizer):
         print("%sGraphToGPU (%d rules)" % (" " * level, len(self.rules)), file=stream)
         if depth != 0 and self.group is not None:
             self.group.print_summary(stream, level + 2, depth - 1)
+
+
+def made(new, inputs):
+    """The outputs that what a rule returned stands for.
+
+    Parameters
+    ----------
+    new : Op, variable, list of variables, or false
+    inputs : list of Variable
+        Of an Op.
+
+    Returns
+    -------
+    list of Variable or None
+    """
+    if not new:
+        return None
+    if isinstance(new, PureOp):
+        return new(*inputs, return_list=True)
+    return [new] if isinstance(new, Variable) else list(new)
 
 
 def target_of(v):

@@ -4,7 +4,7 @@ from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable
-from theano_ng.gpuarray.opt.databases import lifts, on_host
+from theano_ng.gpuarray.opt.databases import lifts
 from theano_ng.gpuarray.subtensor import (
     GpuAdvancedBooleanIncSubtensor,
     GpuAdvancedBooleanSubtensor,
@@ -18,6 +18,7 @@ from theano_ng.gpuarray.subtensor import (
     GpuIncSubtensor,
     GpuSubtensor,
 )
+from theano_ng.gpuarray.twin import on_host
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor,
     AdvancedBooleanSubtensor,

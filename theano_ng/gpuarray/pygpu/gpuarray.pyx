@@ -369,7 +369,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def unique_id(self):
-        """Where the device is: its place on the bus, or its platform."""
+        """Where the device is: its place on the bus; of OpenCL the numbers of platform and device."""
         cdef char name[16]
         pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_UNIQUE_ID, name))
         return name.decode("utf-8", "replace")

@@ -7,6 +7,7 @@
 #ifndef THEANO_NG_GATHER_H
 #define THEANO_NG_GATHER_H
 
+#include "index_entries.h"
 #include "strided.h"
 
 /* Most offsets in a chunk. */
@@ -26,13 +27,6 @@ static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, n
         view->data += start * stride;
     view->dim[view->nd] = length;
     view->stride[view->nd++] = length > 1 ? stride * step : stride;
-}
-
-static int out_of_bounds(npy_intp index, int axis, npy_intp size)
-{
-    PyErr_Format(PyExc_IndexError, "index out of bounds: index %zd is out of bounds for axis %d with size %zd", (Py_ssize_t)index,
-                 axis, (Py_ssize_t)size);
-    return -1;
 }
 
 /* ---------------------------------------------------------------- one index array */

@@ -1,4 +1,4 @@
-/* Vectors of integers, such as shapes, in C. */
+/* Axes, lengths and shapes that nodes are given. */
 #ifndef TNG_INTEGERS_H
 #define TNG_INTEGERS_H
 
@@ -33,6 +33,70 @@ static inline int read_integers(PyObject *vector, npy_intp *value, int capacity,
         }
     }
     return (int)n;
+}
+
+/* Brings an axis into [0, nd). Returns 0, or -1 with an exception set. */
+static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *who)
+{
+    if (native_as_int64(value, axis) < 0)
+        return -1;
+    if (*axis < -nd || *axis >= nd) {
+        PyErr_Format(PyExc_IndexError, "%s: axis %lld is out of bounds for arrays with %d dimensions", who, (long long)*axis, nd);
+        return -1;
+    }
+    if (*axis < 0)
+        *axis += nd;
+    return 0;
+}
+
+/* Reads one size per input, at most `most`. Returns 0, or -1 with an exception set. */
+static inline int read_sizes(int n, PyObject **in, npy_intp *dims, int most, const char *who)
+{
+    if (n > most) {
+        PyErr_Format(PyExc_ValueError, "%s: arrays have at most %d dimensions, %d were asked for", who, most, n);
+        return -1;
+    }
+    for (int i = 0; i < n; ++i) {
+        int64_t size;
+        if (native_as_int64(in[i], &size) < 0)
+            return -1;
+        if (size < 0) {
+            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who, (long long)size);
+            return -1;
+        }
+        dims[i] = (npy_intp)size;
+    }
+    return 0;
+}
+
+/* The sizes of n parts of an axis, of which they have to be all. PyMem_Free gives them back; NULL with an exception set. */
+static inline npy_intp *read_split(PyObject *vector, int n, npy_intp length)
+{
+    npy_intp *sizes = PyMem_Malloc((size_t)(n + 1) * sizeof *sizes), total = 0;
+    if (sizes == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    if (PyArray_SIZE((PyArrayObject *)vector) != n) {
+        PyErr_Format(PyExc_ValueError, "Split: expected %d split sizes, got %zd", n, (Py_ssize_t)PyArray_SIZE((PyArrayObject *)vector));
+        goto fail;
+    }
+    if (read_integers(vector, sizes, n, "Split") < 0)
+        goto fail;
+    for (int i = 0; i < n; ++i) {
+        if (sizes[i] < 0) {
+            PyErr_SetString(PyExc_ValueError, "Split: you tried to make an ndarray with a negative number of elements.");
+            goto fail;
+        }
+        if (__builtin_add_overflow(total, sizes[i], &total))
+            total = NPY_MAX_INTP;
+    }
+    if (total == length)
+        return sizes;
+    PyErr_Format(PyExc_ValueError, "The splits sum to %zd, expected %zd", (Py_ssize_t)total, (Py_ssize_t)length);
+fail:
+    PyMem_Free(sizes);
+    return NULL;
 }
 
 #endif

@@ -328,20 +328,6 @@ static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const s
 
 /* ---------------------------------------------------------------- join, split */
 
-/* Brings an axis into [0, nd). Returns 0, or -1 with an exception set. */
-static int read_axis(PyObject *value, int nd, int64_t *axis, const char *who)
-{
-    if (native_as_int64(value, axis) < 0)
-        return -1;
-    if (*axis < -nd || *axis >= nd) {
-        PyErr_Format(PyExc_IndexError, "%s: axis %lld is out of bounds for arrays with %d dimensions", who, (long long)*axis, nd);
-        return -1;
-    }
-    if (*axis < 0)
-        *axis += nd;
-    return 0;
-}
-
 /* As native_alloc, but F-contiguous. */
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
@@ -440,32 +426,10 @@ static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int
     int64_t axis;
     if (read_axis(in[1], nd, &axis, "Split") < 0)
         return -1;
-    npy_intp *sizes = PyMem_Malloc((size_t)(nout + 1) * sizeof *sizes), total = 0, dims[NPY_MAXDIMS];
-    if (sizes == NULL) {
-        PyErr_NoMemory();
+    npy_intp *sizes = read_split(in[2], nout, PyArray_DIM(x, (int)axis)), dims[NPY_MAXDIMS];
+    if (sizes == NULL)
         return -1;
-    }
     int status = -1;
-    if (PyArray_SIZE((PyArrayObject *)in[2]) != nout) {
-        PyErr_Format(PyExc_ValueError, "Split: expected %d split sizes, got %zd", nout,
-                     (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[2]));
-        goto done;
-    }
-    if (read_integers(in[2], sizes, nout, "Split") < 0)
-        goto done;
-    for (int i = 0; i < nout; ++i) {
-        if (sizes[i] < 0) {
-            PyErr_SetString(PyExc_ValueError, "Split: you tried to make an ndarray with a negative number of elements.");
-            goto done;
-        }
-        if (__builtin_add_overflow(total, sizes[i], &total))
-            total = NPY_MAX_INTP;
-    }
-    if (total != PyArray_DIM(x, (int)axis)) {
-        PyErr_Format(PyExc_ValueError, "The splits sum to %zd, expected %zd", (Py_ssize_t)total,
-                     (Py_ssize_t)PyArray_DIM(x, (int)axis));
-        goto done;
-    }
     memcpy(dims, PyArray_DIMS(x), (size_t)nd * sizeof *dims);
     const char *from = PyArray_BYTES(x);
     for (int i = 0; i < nout; ++i) {
@@ -484,27 +448,6 @@ done:
 
 /* ---------------------------------------------------------------- alloc, tile, permutations */
 
-/* Reads one size per input. Returns 0, or -1 with an exception set. */
-static int read_sizes(int n, PyObject **in, npy_intp *dims, const char *who)
-{
-    if (n > NPY_MAXDIMS) {
-        PyErr_Format(PyExc_ValueError, "%s: NumPy's arrays have at most %d dimensions, %d were asked for", who, NPY_MAXDIMS, n);
-        return -1;
-    }
-    for (int i = 0; i < n; ++i) {
-        int64_t size;
-        if (native_as_int64(in[i], &size) < 0)
-            return -1;
-        if (size < 0) {
-            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of %s is %lld", i, who,
-                         (long long)size);
-            return -1;
-        }
-        dims[i] = (npy_intp)size;
-    }
-    return 0;
-}
-
 /* Inputs: value, sizes. */
 NATIVE_FUNCTION(alloc, type_number)
 static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_words *words)
@@ -512,7 +455,7 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
     PyArrayObject *value = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS], from[NPY_MAXDIMS];
     int nd = nin - 1, missing = nd - PyArray_NDIM(value);
-    if (read_sizes(nd, in + 1, dims, "Alloc") < 0)
+    if (read_sizes(nd, in + 1, dims, NPY_MAXDIMS, "Alloc") < 0)
         return -1;
     for (int i = 0; i < nd; ++i) {
         npy_intp length = i < missing ? 1 : PyArray_DIM(value, i - missing);
@@ -570,7 +513,7 @@ static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, co
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS];
     uint64_t axes = 0;
-    if (read_sizes(nin - 1, in + 1, dims, "SumToShape") < 0)
+    if (read_sizes(nin - 1, in + 1, dims, NPY_MAXDIMS, "SumToShape") < 0)
         return -1;
     for (int i = 0; i < nin - 1; ++i) {
         if (dims[i] == PyArray_DIM(x, i))
@@ -596,7 +539,7 @@ NATIVE_FUNCTION(alloc_empty, type_number)
 static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_words *words)
 {
     npy_intp dims[NPY_MAXDIMS];
-    if (read_sizes(nin, in, dims, "Alloc") < 0)
+    if (read_sizes(nin, in, dims, NPY_MAXDIMS, "Alloc") < 0)
         return -1;
     return native_alloc(out, nin, dims, (int)words->type_number) == NULL ? -1 : 0;
 }

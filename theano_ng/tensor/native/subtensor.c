@@ -1,33 +1,8 @@
 /* Native code of the indexing Ops: views by integers and slices, gathers and scatters by arrays and masks. */
+#include "index_entries.h"
 #include "move.h"
 
 /* ---------------------------------------------------------------- basic indexing */
-
-/* An entry of the Op's idx_list: an integer, which is the `start`, or a slice. `..._is` says what a field is: nothing, the number itself, or
- * the place of an input. */
-NATIVE_WORDS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
-enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
-
-static inline int read_field(int64_t is, int64_t field, PyObject **in, npy_intp absent, npy_intp *value)
-{
-    if (is == FIELD_VALUE)
-        *value = (npy_intp)field;
-    else if (is == FIELD_INPUT) {
-        int64_t number;
-        if (native_as_int64(in[field], &number) == 0)
-            *value = (npy_intp)number;
-        else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            /* An unsigned number, beyond the end of any dimension. */
-            PyErr_Clear();
-            *value = NPY_MAX_INTP;
-        }
-        else
-            return -1;
-    }
-    else
-        *value = absent;
-    return 0;
-}
 
 static int index_basic(int n, const struct entry_words *entry, PyObject **in, PyArrayObject *x, BasicView *view)
 {
@@ -41,23 +16,12 @@ static int index_basic(int n, const struct entry_words *entry, PyObject **in, Py
     for (; axis < n; ++axis, ++entry) {
         npy_intp size = PyArray_DIM(x, axis), stride = PyArray_STRIDE(x, axis), start, stop, step;
         if (!entry->is_slice) {
-            if (read_field(entry->start_is, entry->start, in, 0, &start) < 0)
+            if (read_index(entry, in, axis, size, &start) < 0)
                 return -1;
-            if (start < -size || start >= size)
-                return out_of_bounds(start, axis, size);
-            view->data += (start < 0 ? start + size : start) * stride;
+            view->data += start * stride;
             continue;
         }
-        if (read_field(entry->step_is, entry->step, in, 1, &step) < 0)
-            return -1;
-        if (step == 0) {
-            PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
-            return -1;
-        }
-        if (step < -NPY_MAX_INTP)
-            step = -NPY_MAX_INTP;
-        if (read_field(entry->start_is, entry->start, in, step < 0 ? NPY_MAX_INTP : 0, &start) < 0
-            || read_field(entry->stop_is, entry->stop, in, step < 0 ? NPY_MIN_INTP : NPY_MAX_INTP, &stop) < 0)
+        if (read_slice(entry, in, &start, &stop, &step) < 0)
             return -1;
         push_slice(view, size, stride, start, stop, step);
     }
