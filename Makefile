@@ -68,7 +68,7 @@ test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
 # Prints a case as soon as it is done; the reports are in build/audit.json too.
-AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse) theano_ng)
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse gpuarray) theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
 AUDIT_PROCESSES ?= 2

@@ -13,6 +13,7 @@ from theano_ng.audit.value_checks import good_together, run_or_error
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.graph import Constant
+from theano_ng.gof.native import Kernel
 
 #: -O1 for true stacks and quick builds. From gcc 12 on, local variables that the code leaves uninitialized get a pattern besides.
 FLAGS = "-fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1 -O1"
@@ -282,7 +283,8 @@ def check_sanitizer(context):
             reason = reason or one_line(failure)
     if not programs:
         return context.skipped("no C code for these types (%s)" % reason)
-    if all(program.native is not None and not program.native.kernels for program in programs.values()):
+    # What is built by something else than the C compiler, for devices, is not for its sanitizers.
+    if all(program.native is not None and not _compiled(program.native) for program in programs.values()):
         return context.skipped("ships compiled; make sanitize covers it")
     try:
         process = Worker()
@@ -296,6 +298,11 @@ def check_sanitizer(context):
         if context.target.varies("length"):  # first of all with lengths that shrink
             stages.insert(0, generate.Stage(context.target.base, 5, lengths=("tied",)))
         return context.find(_Attempt(context, process, programs), stages)
+
+
+def _compiled(code):
+    """Whether native code has kernels of C."""
+    return any(isinstance(kernel, Kernel) for kernel in code.kernels)
 
 
 class _Attempt:

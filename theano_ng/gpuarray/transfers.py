@@ -172,7 +172,8 @@ class GpuToGpu(_Transfer):
         return Apply(self, [x], [GpuArrayType(x.dtype, x.broadcastable, self.context_name)()])
 
     def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = inputs[0].transfer(get_context(self.context_name))
+        x = inputs[0].transfer(get_context(self.context_name))
+        output_storage[0][0] = x.copy() if x is inputs[0] else x  # one context may have several names
 
     def native_code(self, node):
         return NativeCode(

@@ -86,17 +86,22 @@ int context_checked(gpucontext *ctx, int code)
     return code == GA_NO_ERROR ? code : context_failed(ctx, code, "%s", ctx->device->error);
 }
 
-/* Drivers do not survive a fork: in the child every context is as good as closed. */
-static int forked;
+/* Drivers do not survive a fork: in the child the contexts of its parents are as good as closed. */
+static int forks;
 
 static void note_fork(void)
 {
-    forked = 1;
+    ++forks;
+}
+
+static inline int of_a_parent(const gpucontext *ctx)
+{
+    return ctx->forks != forks;
 }
 
 int context_usable(gpucontext *ctx)
 {
-    if (__builtin_expect(forked, 0))
+    if (__builtin_expect(of_a_parent(ctx), 0))
         return context_failed(ctx, GA_INVALID_ERROR,
                               "the device %s was opened before this process was forked, and drivers do not survive that; start worker processes by"
                               " 'spawn' or 'forkserver', or before the device is used",
@@ -154,7 +159,7 @@ static const device_table *table_of(const char *name)
 
 static void context_free(gpucontext *ctx)
 {
-    if (ctx->device != NULL && !forked) {
+    if (ctx->device != NULL && !of_a_parent(ctx)) {
         if (ctx->pool != NULL)
             pool_close(ctx);
         ctx->table->close(ctx->device);
@@ -181,6 +186,7 @@ gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int
     ctx->table = table;
     ctx->flags = flags;
     ctx->references = 1;
+    ctx->forks = forks;
     snprintf(ctx->name, sizeof ctx->name, "%s", name);
     if (!watching)
         watching = pthread_atfork(NULL, NULL, note_fork) == 0;
@@ -300,7 +306,7 @@ void gpudata_release(gpudata *data)
     if (data == NULL || --data->references > 0)
         return;
     gpucontext *ctx = data->context;
-    if (data->block != NULL && ctx->device != NULL && !forked)
+    if (data->block != NULL && ctx->device != NULL && !of_a_parent(ctx))
         pool_release(ctx, data);
     if (data->free_owner != NULL)
         data->free_owner(data->owner);

@@ -15,7 +15,8 @@ struct _gpucontext {
     struct pool *pool;
     int64_t references;
     int flags;
-    int code; /* of the last failure */
+    int forks; /* how many there had been when it was opened */
+    int code;  /* of the last failure */
     char error[4200];
     char name[64]; /* the string it was opened with */
     struct copier *copiers; /* kernels of array.c that copy, by their types */

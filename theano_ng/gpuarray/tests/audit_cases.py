@@ -1,4 +1,4 @@
-"""Ops that make, join and index arrays on devices, for the audit: ``theano_ng-audit theano_ng.gpuarray.tests.audit_cases_indexing``.
+"""Ops on devices, for the audit: ``theano_ng-audit theano_ng.gpuarray.tests.audit_cases``.
 
 Checks run in forked processes, and a device cannot be shared with a child: each child opens it for itself, the process that began never does.
 """
@@ -7,17 +7,40 @@ import os
 
 import numpy as np
 
+from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
 from theano_ng.gpuarray import subtensor
-from theano_ng.gpuarray.basic_ops import GpuAlloc, GpuEye, GpuJoin, GpuReshape, GpuSplit, GpuTri, as_gpuarray_variable
+from theano_ng.gpuarray.basic_ops import (
+    GpuAlloc,
+    GpuAllocEmpty,
+    GpuEye,
+    GpuJoin,
+    GpuReshape,
+    GpuSplit,
+    GpuToGpu,
+    GpuTri,
+    as_gpuarray_variable,
+    gpu_contiguous,
+    host_from_gpu,
+)
+from theano_ng.gpuarray.elemwise import (
+    GpuCAReduceCPY,
+    GpuCAReduceCuda,
+    GpuDimShuffle,
+    GpuElemwise,
+    gpu_erfcinv,
+    gpu_erfinv,
+)
 from theano_ng.gpuarray.extra_ops import GpuCumOp
 from theano_ng.gpuarray.reduction import GpuMaxAndArgmax
 
-NAME = "test"
+NAME, OTHER = "test", "another name"
 RNG = np.random.RandomState(21)
 X, Y = RNG.randn(3, 4).astype("float32"), RNG.randn(3, 4).astype("float32")
 T3 = RNG.randn(2, 3, 4).astype("float32")
+UNIT = RNG.uniform(0.1, 0.9, (3, 4)).astype("float32")
+INTS = RNG.randint(-9, 9, (3, 4))
 ROWS, COLUMNS = np.array([2, 0, 2]), np.array([1, 1, 3])
 
 
@@ -29,6 +52,7 @@ def _open():
         contexts.unregister(name)
     device._opened.clear()
     device.context(NAME)
+    device.context(OTHER)
 
 
 def _on_device(op, *places):
@@ -50,9 +74,25 @@ def _part(cls, **kwargs):
     )
 
 
+def _bounded(op):
+    """A callable that hands an Op lengths up to 20: checks limit the address space, and where that is at its end PoCL dies in a kernel."""
+    return lambda n, m, k: op(tt.minimum(n, 20), tt.minimum(m, 20), k)
+
+
+def _filled(x):
+    """x in memory that was undefined."""
+    memory = GpuAllocEmpty("float32", NAME)(*[tt.shape(x)[i] for i in range(x.ndim)])
+    return subtensor.GpuIncSubtensor([], set_instead_of_inc=True)(memory, as_gpuarray_variable(x, NAME))
+
+
 def audit_cases():
     """The cases; registers what opens the device in processes that are forked later."""
     os.register_at_fork(after_in_child=_open)
+    return cases()
+
+
+def cases():
+    """The cases, for who looks at their graphs only."""
     i = np.array(1)
     rows = (
         subtensor.GpuAdvancedSubtensor1(),
@@ -60,9 +100,24 @@ def audit_cases():
         subtensor.GpuAdvancedIncSubtensor1(set_instead_of_inc=True),
     )
     table = [
+        ("HostFromGpu", _on_device(host_from_gpu), [X]),
+        ("GpuToGpu", _on_device(GpuToGpu(OTHER)), [X]),
+        ("GpuContiguous", _on_device(lambda x: gpu_contiguous(GpuDimShuffle((False, False), (1, 0))(x))), [X]),
+        ("GpuElemwise add", _on_device(GpuElemwise(scalar.add)), [X, Y[:1]]),
+        ("GpuElemwise in place", _on_device(GpuElemwise(scalar.Mul(scalar.transfer_type(0)), {0: 0})), [X, Y]),
+        ("GpuElemwise tanh", _on_device(GpuElemwise(scalar.tanh)), [X]),
+        ("GpuElemwise divided integers", _on_device(GpuElemwise(scalar.int_div)), [INTS, INTS.T.copy().T]),
+        ("GpuElemwise erfinv", _on_device(GpuElemwise(gpu_erfinv)), [UNIT]),
+        ("GpuElemwise erfcinv", _on_device(GpuElemwise(gpu_erfcinv)), [UNIT]),
+        ("GpuDimShuffle", _on_device(GpuDimShuffle((False, False), (1, "x", 0))), [X]),
+        ("GpuCAReduceCuda sum", _on_device(GpuCAReduceCuda(scalar.add, (1,))), [T3]),
+        ("GpuCAReduceCuda maximum", _on_device(GpuCAReduceCuda(scalar.maximum, (0, 2))), [T3]),
+        ("GpuCAReduceCuda squares", _on_device(GpuCAReduceCuda(scalar.add, pre_scalar_op=scalar.sqr)), [X]),
+        ("GpuCAReduceCPY product", _on_device(GpuCAReduceCPY(scalar.mul, (0,))), [UNIT]),
+        ("GpuAllocEmpty", _filled, [X]),
         ("GpuAlloc", _on_device(lambda v: GpuAlloc(NAME)(v, 2, 3, 4)), [X]),
-        ("GpuEye", lambda n, m, k: GpuEye("float32", NAME)(n, m, k), [np.array(3), np.array(4), i]),
-        ("GpuTri", lambda n, m, k: GpuTri("float32", NAME)(n, m, k), [np.array(3), np.array(4), i]),
+        ("GpuEye", _bounded(GpuEye("float32", NAME)), [np.array(3), np.array(4), i]),
+        ("GpuTri", _bounded(GpuTri("float32", NAME)), [np.array(3), np.array(4), i]),
         ("GpuJoin", _on_device(lambda x, y: GpuJoin()(1, x, y)), [X, Y]),
         ("GpuSplit", _on_device(lambda x: GpuSplit(2)(x, 1, np.array([1, 3]))), [X]),
         ("GpuReshape", _on_device(lambda x: GpuReshape(1)(x, [-1])), [X]),
