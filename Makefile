@@ -10,7 +10,7 @@ PYTHON ?= python3
 VENV ?= .venv
 STAMP = $(VENV)/.built
 comma = ,
-SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
+SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
 # What these commands make stays in build/: compiled code, what Hypothesis keeps, Matplotlib's fonts. THEANO_FLAGS, and in it base_compiledir, still count.
 export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS),$(comma)$(THEANO_FLAGS))

@@ -46,6 +46,8 @@ def _read_once(x):
                 copies.extend(client.outputs)
             elif client == "output" or not isinstance(client.op, Shape_i):
                 readers += 1 if client != "output" else 2
+            if readers > 1:
+                return None
     return source if readers == 1 else None
 
 

@@ -137,8 +137,9 @@ class TestContexts(Test):
         np.testing.assert_array_equal(np.asarray(f([1, 2])), [2, 4])
         y = T.vector()
         y.tag.target = "nowhere"
-        with config.change_flags(on_opt_error="raise"), self.assertRaisesRegex(ValueError, "nowhere"):
-            theano.function([y], y * 2, mode=MODE)
+        with self.assertLogs("theano_ng.gof.opt", "ERROR"), config.change_flags(on_opt_error="raise"):
+            with self.assertRaisesRegex(ValueError, "nowhere"):
+                theano.function([y], y * 2, mode=MODE)
 
 
 class TestTypes(Test):

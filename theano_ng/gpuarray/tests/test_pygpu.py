@@ -1,6 +1,8 @@
 """pygpu's interface, against NumPy."""
 
+import ast
 import gc
+import os
 import threading
 import unittest
 
@@ -417,6 +419,29 @@ class TestContexts(unittest.TestCase):
         del a, c
         gc.collect()
         self.assertEqual([x for x in gc.get_objects() if type(x) is pygpu.GpuContext], before)
+
+    def test_children(self):
+        """A context does not survive a fork; one that is opened afterwards is usable."""
+        old = pygpu.init("stub0")
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            found = []
+            try:
+                pygpu.zeros((3,), context=old)
+            except pygpu.GpuArrayException as error:
+                found.append(str(error))
+            new = pygpu.init("stub0")
+            found.append(pygpu.zeros((3,), context=new).tolist())
+            os.write(write, repr(found).encode())
+            os._exit(0)
+        os.close(write)
+        with open(read) as file:
+            error, values = ast.literal_eval(file.read())
+        os.waitpid(child, 0)
+        self.assertIn("before this process was forked", error)
+        self.assertEqual(values, [0.0, 0.0, 0.0])
+        np.testing.assert_array_equal(pygpu.zeros((3,), context=old), np.zeros(3))
 
     def test_default(self):
         self.assertIsNone(pygpu.get_default_context())
