@@ -23,11 +23,12 @@ DEBUG_INFORMATION = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
 ALIGNED = ["-falign-functions=64", "-falign-loops=32"]
 NATIVE = os.path.join("theano_ng", "tensor", "native")
 GPU = os.path.join("theano_ng", "gpuarray")
+SCAN = os.path.join("theano_ng", "scan")
 DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
     os.path.join(folder, name)
-    for folder in (NATIVE, DEVICE, os.path.join(GPU, "native"), GPU_INCLUDE, os.path.join(GPU_INCLUDE, "gpuarray"))
+    for folder in (NATIVE, SCAN, DEVICE, os.path.join(GPU, "native"), GPU_INCLUDE, os.path.join(GPU_INCLUDE, "gpuarray"))
     for name in os.listdir(folder)
     if name.endswith(".h")
 )
@@ -121,7 +122,7 @@ def extension(name, path):
     return Extension(
         name,
         [path],
-        include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE, GPU_INCLUDE, DEVICE],
+        include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE, SCAN, GPU_INCLUDE, DEVICE],
         libraries=(["mvec", "m"] if HAS_MVEC else []) + (["dl"] if HAS_GLIBC else []),
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
         extra_compile_args=[

@@ -358,6 +358,13 @@ class GpuArrayType(Type):
         """Zeros."""
         return pygpu.zeros(shape, dtype=self.dtype, context=self.context)
 
+    def value_empty(self, shape):
+        """An array with undefined elements."""
+        return pygpu.empty(shape, dtype=self.dtype, context=self.context)
+
+    # How loops in C handle rows, see scan/row_table.h.
+    row_table = "theano_ng.gpuarray.native.rows.table"
+
     def get_shape_info(self, obj):
         """The shape, for profiles; see `get_size`."""
         return obj.shape

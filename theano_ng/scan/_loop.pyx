@@ -15,9 +15,10 @@ cimport numpy as cnp
 
 from theano_ng.gof._cvm cimport CLazyLinker
 from theano_ng.gof._native cimport (
-    Arena, Array, CThunk, allocate, array_descr, array_dim, array_itemsize, array_ndim, array_type, behaved, free_arena, has_flags,
+    Arena, Array, CThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, behaved, free_arena, has_flags,
     NativeThunk, is_exact_array, native_fn, thunk_fn)
 from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put, refcount, take
+from theano_ng.scan._rows cimport row_places, row_table, rows_of
 
 from theano_ng.compile.functions.aliasing import alias_root, alias_roots
 from theano_ng.configdefaults import config
@@ -35,13 +36,7 @@ cdef extern from "numpy/arrayobject.h":
     char *array_data "PyArray_BYTES"(Array *array) noexcept
     cnp.npy_intp *array_dims "PyArray_DIMS"(Array *array) noexcept
     cnp.npy_intp *array_strides "PyArray_STRIDES"(Array *array) noexcept
-    cnp.npy_intp array_nbytes "PyArray_NBYTES"(Array *array) noexcept
-    int array_flags "PyArray_FLAGS"(Array *array) noexcept
-    PyObject *PyArray_NewFromDescr(
-        void *kind, void *descr, int nd, cnp.npy_intp *dims, cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
-    int PyArray_SetBaseObject(Array *array, PyObject *base)
     int same_lengths "PyArray_CompareLists"(cnp.npy_intp *a, cnp.npy_intp *b, int n) noexcept
-    void *array_class "&PyArray_Type"
 
 
 ctypedef int64_t (*kernel_fn)(int64_t steps, int64_t length, char **base, const int64_t *place) noexcept
@@ -65,11 +60,10 @@ cdef struct Tool:
 
 cdef struct Rows:
     # What has rows in one call: a sequence, the buffer of a state, or that of a result.
-    Array *array            # owned; NULL for a result before its first step
-    char *data
-    cnp.npy_intp stride
-    cnp.npy_intp length
-    cnp.npy_intp lead       # where the row of step 0 is
+    const row_table *table
+    PyObject *array         # owned; NULL for a result before its first step
+    row_places at
+    Py_ssize_t lead         # where the row of step 0 is
 
 
 cdef struct Tap:
@@ -77,7 +71,7 @@ cdef struct Tap:
     int rows                # which Rows
     int offset
     PyObject *cell          # of the inner input; borrowed
-    Array *view             # what was put there; owned
+    PyObject *view          # what was put there; owned
     bint escapes            # whether a view of it may be an inner output
     bint copied             # whether the step gets a copy: the row is overwritten before the view of it is read
 
@@ -87,7 +81,7 @@ cdef struct Sink:
     int rows
     int offset
     PyObject *cell          # of the inner output; borrowed
-    Array *view             # of the row, lent to the step; owned
+    PyObject *view          # of the row, lent to the step; owned
     bint lends              # whether a step may compute into the row
     int nearest             # it may only where the buffer has more rows than this
 
@@ -102,6 +96,8 @@ cdef class LoopThunk(CThunk):
         Of the inner graph; its programs run on machines in C.
     inputs, outputs : list of cells
         Of the node.
+    tables : list
+        How sequences, states and results have rows: the `row_table` of their types.
     kernel : LoopKernel, optional
         What does all steps at once, for arrays that it can take.
     loaded : LoadedKernel, optional
@@ -146,18 +142,20 @@ cdef class LoopThunk(CThunk):
     cdef Tool *tools
     cdef list memory, bound         # the arrays; the thunks of the tools
 
-    def __init__(self, op, linker, inputs, outputs, kernel=None, loaded=None, profile=None):
+    def __init__(self, op, linker, inputs, outputs, tables, kernel=None, loaded=None, profile=None):
         cdef int i, k
         self.op, self.linker, self.profile = op, linker, profile
         self.inputs, self.outputs = inputs, outputs
         self.n_seqs, self.n_states, self.n_results = op.n_seqs, op.n_states, op.n_nit_sot
         self.n_mit_mot, self.n_shared, self.n_others = op.n_mit_mot, op.n_shared_outs, op.n_others
         self.as_while = op.as_while
-        check_groups(op, len(inputs), len(outputs))
+        check_groups(op, len(inputs), len(outputs), len(tables))
         self.kept = [inputs, outputs]
         self.in_cells = self.cells(inputs)
         self.out_cells = self.cells(outputs)
         self.rows = <Rows *>allocate(&self.arena, self.n_seqs + self.n_states + self.n_results, sizeof(Rows))
+        for i in range(self.n_seqs + self.n_states + self.n_results):
+            self.rows[i].table = rows_of(tables[i])
         self.n_taps = self.n_seqs + op.n_inner_taps
         self.taps = <Tap *>allocate(&self.arena, self.n_taps, sizeof(Tap))
         for i in range(self.n_seqs):
@@ -324,16 +322,16 @@ cdef class LoopThunk(CThunk):
         cdef int k
         for k in range(self.n_taps if self.taps != NULL else 0):
             if self.taps[k].view != NULL:
-                decref(<PyObject *>self.taps[k].view)
+                decref(self.taps[k].view)
                 self.taps[k].view = NULL
         for k in range(self.n_sinks if self.sinks != NULL else 0):
             if self.sinks[k].view != NULL:
-                decref(<PyObject *>self.sinks[k].view)
+                decref(self.sinks[k].view)
                 self.sinks[k].view = NULL
         if self.rows != NULL:
             for k in range(self.n_seqs + self.n_states + self.n_results):
                 if self.rows[k].array != NULL:
-                    decref(<PyObject *>self.rows[k].array)
+                    decref(self.rows[k].array)
                     self.rows[k].array = NULL
 
     cdef void drop_memory(self) noexcept:
@@ -354,11 +352,11 @@ cdef class LoopThunk(CThunk):
         cdef Rows *rows
         cdef int first_state = 1 + self.n_seqs
         for i in range(self.n_seqs):
-            self.set_rows(&self.rows[i], self.readable(peek(self.in_cells[1 + i])))
+            set_rows(&self.rows[i], readable(self.rows[i].table, peek(self.in_cells[1 + i])))
         destroyed = self.op.destroy_map
         for i in range(self.n_states):
             rows = &self.rows[self.n_seqs + i]
-            self.set_rows(rows, self.writable(i, peek(self.in_cells[first_state + i]), i in destroyed))
+            set_rows(rows, self.writable(i, peek(self.in_cells[first_state + i]), i in destroyed))
             rows.lead = self.op.lead(i)
         loop.check_lengths(self.op, n_steps, [(<list>cell)[0] for cell in self.inputs])
         return 0
@@ -371,7 +369,7 @@ cdef class LoopThunk(CThunk):
             rows = &self.rows[self.taps[k].rows]
             self.taps[k].copied = False
             for i in range(self.n_sinks if self.taps[k].escapes else 0):
-                if self.sinks[i].rows == self.taps[k].rows and (self.sinks[i].offset - self.taps[k].offset) % rows.length == 0:
+                if self.sinks[i].rows == self.taps[k].rows and (self.sinks[i].offset - self.taps[k].offset) % rows.at.length == 0:
                     self.taps[k].copied = True
         cdef int first_shared = 1 + self.n_seqs + self.n_states
         for i in range(self.n_shared):
@@ -394,11 +392,9 @@ cdef class LoopThunk(CThunk):
                 self.size[k] = self.layout.lengths[k]
         for k in range(self.n_taps):
             rows = &self.rows[self.taps[k].rows]
-            if not self.fits_operand(k, rows.array, 1, &lengths, &rank):
+            if not self.fits_operand(k, <Array *>rows.array, 1, &lengths, &rank):
                 return False
-            self.base[k] = rows.data
-            self.place[3 * k], self.place[3 * k + 1] = rows.stride, rows.length
-            self.place[3 * k + 2] = (rows.lead + self.taps[k].offset) % rows.length if rows.length else 0
+            self.place_operand(k, rows, self.taps[k].offset)
         for k in range(self.n_others):
             array = <Array *>peek(self.in_cells[first_other + k])
             if not (is_exact_array(<PyObject *>array)
@@ -411,15 +407,19 @@ cdef class LoopThunk(CThunk):
             rows = &self.rows[self.sinks[k].rows]
             if rows.array == NULL:
                 self.make_rows(k, lengths, rank)
-            elif not self.fits_operand(self.n_taps + self.n_others + k, rows.array, 1, &lengths, &rank):
+            elif not self.fits_operand(self.n_taps + self.n_others + k, <Array *>rows.array, 1, &lengths, &rank):
                 return False
-            if rows.length == 0:
+            if rows.at.length == 0:
                 return False
-            self.base[self.n_taps + self.n_others + k] = rows.data
-            self.place[3 * (self.n_taps + self.n_others + k)] = rows.stride
-            self.place[3 * (self.n_taps + self.n_others + k) + 1] = rows.length
-            self.place[3 * (self.n_taps + self.n_others + k) + 2] = (rows.lead + self.sinks[k].offset) % rows.length
+            self.place_operand(self.n_taps + self.n_others + k, rows, self.sinks[k].offset)
         return True
+
+    cdef int place_operand(self, int k, Rows *rows, int offset) noexcept:
+        """Where the row of step 0 is."""
+        self.base[k] = rows.at.data
+        self.place[3 * k], self.place[3 * k + 1] = rows.at.stride, rows.at.length
+        self.place[3 * k + 2] = (rows.lead + offset) % rows.at.length if rows.at.length else 0
+        return 0
 
     cdef bint fits_operand(self, int k, Array *array, int skipped, cnp.npy_intp **lengths, int *rank) noexcept:
         """Whether an operand has the dtype, is one number or as long as the others, and contiguous."""
@@ -497,7 +497,7 @@ cdef class LoopThunk(CThunk):
             shape = (1,) * (kind.ndim - 1) if lengths == NULL else tuple([lengths[d] for d in range(rank)])
         made = loop.result_buffer(<object>rows, shape, kind.dtype, None if old == NULL or refcount(old) != 1 else <object>old)
         incref(<PyObject *>made)
-        return self.set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
+        return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
     cdef int64_t all_steps(self, int64_t n_steps, int64_t *left) except -1:
         """Call the kernel. `left`: whether the machine has to go on behind the steps that it did."""
@@ -516,43 +516,21 @@ cdef class LoopThunk(CThunk):
             return done
         for k in range(self.n_sinks):
             if not self.numbers[self.n_taps + self.n_others + k]:
-                array = self.rows[self.sinks[k].rows].array
+                array = <Array *>self.rows[self.sinks[k].rows].array
                 for d in range(1, array_ndim(array)):
                     length *= array_dim(array, d)
                 break
         return self.kernel(n_steps, length, self.base, self.place)
 
-    cdef int set_rows(self, Rows *rows, PyObject *value) except -1:
-        """Takes over the reference."""
-        rows.array = <Array *>value
-        rows.data = array_data(rows.array)
-        rows.length = array_dim(rows.array, 0)
-        rows.stride = array_strides(rows.array)[0]
-        rows.lead = 0
-        return 0
-
-    cdef PyObject *readable(self, PyObject *value) except NULL:
-        """An array whose rows are all aligned: the value, or a copy."""
-        if (is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_ALIGNED)
-                and array_strides(<Array *>value)[0] % <cnp.npy_intp>array_itemsize(<Array *>value) == 0):
-            incref(value)
-            return value
-        copied = loop.plain(<object>value)
-        incref(<PyObject *>copied)
-        return <PyObject *>copied
-
     cdef PyObject *writable(self, int i, PyObject *value, bint in_place) except NULL:
         """The buffer of a state: the value itself, or a copy of it, in memory of the call before where that fits."""
+        cdef const row_table *table = self.rows[self.n_seqs + i].table
         cdef PyObject *old
-        if in_place and is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_CARRAY):
+        if in_place and table.writable(value):
             incref(value)
             return value
         old = peek(self.out_cells[i])
-        if (is_exact_array(old) and refcount(old) == 1 and has_flags(<Array *>old, cnp.NPY_ARRAY_CARRAY | cnp.NPY_ARRAY_OWNDATA)
-                and is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_CARRAY_RO)
-                and array_descr(<Array *>old) == array_descr(<Array *>value) and array_ndim(<Array *>old) == array_ndim(<Array *>value)
-                and same_lengths(array_dims(<Array *>old), array_dims(<Array *>value), array_ndim(<Array *>old))):
-            memmove(array_data(<Array *>old), array_data(<Array *>value), array_nbytes(<Array *>value))
+        if refcount(old) == 1 and table.refill(old, value):
             return take(self.out_cells[i])
         copied = loop.plain(<object>value)
         incref(<PyObject *>copied)
@@ -566,25 +544,18 @@ cdef class LoopThunk(CThunk):
         cdef Tap *tap
         cdef Sink *sink
         cdef int k
-        cdef cnp.npy_intp place
         for k in range(self.n_taps):
             tap = &self.taps[k]
             rows = &self.rows[tap.rows]
-            place = rows.lead + t + tap.offset
-            if place >= rows.length:
-                place %= rows.length
             if tap.copied:
-                copy_row(tap, rows, place)
+                copy_row(tap, rows, row_at(rows, t + tap.offset))
             else:
-                move(&tap.view, tap.cell, rows, place)
+                show_row(&tap.view, tap.cell, rows, row_at(rows, t + tap.offset))
         for k in range(self.n_sinks):
             sink = &self.sinks[k]
             rows = &self.rows[sink.rows]
-            if sink.lends and rows.array != NULL and rows.length > sink.nearest:
-                place = rows.lead + t + sink.offset
-                if place >= rows.length:
-                    place %= rows.length
-                move(&sink.view, sink.cell, rows, place)
+            if sink.lends and rows.array != NULL and rows.at.length > sink.nearest:
+                show_row(&sink.view, sink.cell, rows, row_at(rows, t + sink.offset))
         return 0
 
     cdef int collect(self, long long t) except -1:
@@ -595,25 +566,18 @@ cdef class LoopThunk(CThunk):
         cdef Sink *sink
         cdef Rows *rows
         cdef PyObject *value
-        cdef cnp.npy_intp place
         cdef int k
         for k in range(self.n_sinks):
             sink = &self.sinks[k]
             value = peek(sink.cell)
-            if value == <PyObject *>sink.view and value != NULL:
+            if value == sink.view and value != NULL:
                 continue
             rows = &self.rows[sink.rows]
             if rows.array == NULL:
                 self.make_result(k, value)
-            if rows.length == 0:
-                continue
-            place = rows.lead + t + sink.offset
-            if place >= rows.length:
-                place %= rows.length
-            if fits_row(rows.array, value):
-                memmove(rows.data + place * rows.stride, array_data(<Array *>value), array_nbytes(<Array *>value))
-            else:
-                loop.assign(self.op, <object><PyObject *>rows.array, place, <object>value, sink.rows - self.n_seqs)
+            if rows.at.length and not rows.table.store(rows.array, row_at(rows, t + sink.offset), value):
+                loop.assign(
+                    self.op, <object>rows.array, (rows.lead + t + sink.offset) % rows.at.length, <object>value, sink.rows - self.n_seqs)
         return 0
 
     cdef int make_result(self, int k, PyObject *value) except -1:
@@ -621,11 +585,10 @@ cdef class LoopThunk(CThunk):
         cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
         cdef PyObject *length = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
         cdef PyObject *old = peek(self.out_cells[self.n_states + i])
-        shape, dtype = loop.row_of(<object>value)
-        made = loop.result_buffer(<object>length, shape, dtype, None if refcount(old) != 1 else <object>old)
+        made = loop.buffer_of(
+            self.op.output_types[self.n_states + i], <object>length, <object>value, None if refcount(old) != 1 else <object>old)
         incref(<PyObject *>made)
-        self.set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
-        return 0
+        return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
     cdef int pass_on(self) except -1:
         """What shared variables became is what they are in the next step; the array that they were is lent to it."""
@@ -665,10 +628,10 @@ cdef class LoopThunk(CThunk):
             rows = &self.rows[self.n_seqs + i]
             if rows.array == NULL:
                 result = loop.no_rows(self.op, i - self.n_states, [(<list>cell)[0] for cell in self.inputs])
-            elif i < self.n_mit_mot or rows.lead + done == rows.length:
-                result = <object><PyObject *>rows.array
+            elif i < self.n_mit_mot or rows.lead + done == rows.at.length:
+                result = <object>rows.array
             else:
-                result = loop.in_order(<object><PyObject *>rows.array, rows.lead + done)
+                result = loop.in_order(<object>rows.array, rows.lead + done)
             put(self.out_cells[i], <PyObject *>result)
         for i in range(self.n_shared):
             # Without steps it is the node's input.
@@ -694,69 +657,68 @@ cdef class LoopThunk(CThunk):
         self.let_go()
 
 
-cdef int check_groups(op, n_inputs, n_outputs) except -1:
+cdef int check_groups(op, n_inputs, n_outputs, n_rows) except -1:
     """Refuse an Op whose counts are not those of its graphs: pointers are set by them."""
     cells = (len(op.tap_array), len(op.mit_mot_out_slices), op.n_outputs_before_results - op.n_mit_sot - op.n_sit_sot, n_inputs, n_outputs,
-             len(op.inputs), len(op.outputs))
+             n_rows, len(op.inputs), len(op.outputs))
     counts = (op.n_states, op.n_mit_mot, sum(map(len, op.mit_mot_out_slices)),
               1 + op.n_seqs + op.n_outs + op.n_shared_outs + op.n_others, op.n_outs + op.n_shared_outs,
-              op.n_seqs + op.n_inner_taps + op.n_shared_outs + op.n_others,
+              op.n_seqs + op.n_states + op.n_nit_sot, op.n_seqs + op.n_inner_taps + op.n_shared_outs + op.n_others,
               op.n_outputs_before_results + op.n_nit_sot + op.n_shared_outs + bool(op.as_while))
     if cells != counts:
         raise ValueError("the counts and taps of the loop %s are not those of its node and its step: %s, expected %s" % (op.name, counts, cells))
     return 0
 
 
-cdef int move(Array **view, PyObject *cell, Rows *rows, cnp.npy_intp place) except -1:
+cdef PyObject *readable(const row_table *table, PyObject *value) except NULL:
+    """An array whose rows are all aligned: the value, or a copy."""
+    if table.readable(value):
+        incref(value)
+        return value
+    copied = loop.plain(<object>value)
+    incref(<PyObject *>copied)
+    return <PyObject *>copied
+
+
+cdef int set_rows(Rows *rows, PyObject *value) except -1:
+    """Takes over the reference."""
+    rows.array = value
+    rows.table.find(value, &rows.at)
+    rows.lead = 0
+    return 0
+
+
+cdef inline char *row_at(Rows *rows, long long number) noexcept:
+    """Where a row is, counted from that of step 0, round and round."""
+    cdef Py_ssize_t place = rows.lead + number
+    if place >= rows.at.length:
+        place %= rows.at.length
+    return rows.at.data + place * rows.at.stride
+
+
+cdef int show_row(PyObject **view, PyObject *cell, Rows *rows, char *data) except -1:
     """Let a cell hold a view of a row: the one that it held, when nobody else has it."""
-    cdef char *data = rows.data + place * rows.stride
-    cdef PyObject *made
-    if view[0] != NULL and peek(cell) == <PyObject *>view[0] and refcount(<PyObject *>view[0]) == 2:
-        (<Fields *>view[0]).data = data
+    if view[0] != NULL and peek(cell) == view[0] and refcount(view[0]) == 2:
+        (<char **>(<char *>view[0] + rows.table.data_in_view))[0] = data
         return 0
     if view[0] != NULL:
-        decref(<PyObject *>view[0])
+        decref(view[0])
         view[0] = NULL
-    incref(<PyObject *>array_descr(rows.array))
-    made = PyArray_NewFromDescr(
-        array_class, array_descr(rows.array), array_ndim(rows.array) - 1, array_dims(rows.array) + 1,
-        array_strides(rows.array) + 1, data, array_flags(rows.array) & cnp.NPY_ARRAY_WRITEABLE, NULL)
-    if made == NULL:
-        raise_current()
-    incref(<PyObject *>rows.array)
-    if PyArray_SetBaseObject(<Array *>made, <PyObject *>rows.array) != 0:
-        decref(made)
-        raise_current()
-    view[0] = <Array *>made
-    put(cell, made)
+    view[0] = rows.table.view(rows.array, data)
+    put(cell, view[0])
     return 0
 
 
-cdef int copy_row(Tap *tap, Rows *rows, cnp.npy_intp place) except -1:
+cdef int copy_row(Tap *tap, Rows *rows, char *data) except -1:
     """Let the cell of a tap hold a copy of a row of a state: in the array of the step before, when nobody else has it."""
-    cdef char *data = rows.data + place * rows.stride
-    if tap.view == NULL or peek(tap.cell) != <PyObject *>tap.view or refcount(<PyObject *>tap.view) != 2:
-        if tap.view != NULL:
-            decref(<PyObject *>tap.view)
-            tap.view = NULL
-        made = loop.empty_row(<object><PyObject *>rows.array)
-        incref(<PyObject *>made)
-        tap.view = <Array *><PyObject *>made
-        put(tap.cell, <PyObject *>made)
-    memmove(array_data(tap.view), data, array_nbytes(tap.view))
+    cdef bint alone = tap.view != NULL and peek(tap.cell) == tap.view and refcount(tap.view) == 2
+    if not alone and tap.view != NULL:
+        decref(tap.view)
+        tap.view = NULL
+    rows.table.copy(rows.array, data, &tap.view)
+    if not alone:
+        put(tap.cell, tap.view)
     return 0
-
-
-cdef int raise_current() except -1:
-    """Propagate the exception that C code has set."""
-    return -1
-
-
-cdef inline bint fits_row(Array *buffer, PyObject *value) noexcept:
-    """Whether a value is a row as it stands in a buffer with C strides."""
-    return (is_exact_array(value) and array_descr(<Array *>value) == array_descr(buffer)
-            and array_ndim(<Array *>value) == array_ndim(buffer) - 1 and has_flags(<Array *>value, cnp.NPY_ARRAY_CARRAY_RO)
-            and same_lengths(array_dims(<Array *>value), array_dims(buffer) + 1, array_ndim(<Array *>value)))
 
 
 cdef int run_loop(void *data) except -1:

@@ -16,7 +16,7 @@ from theano_ng.scan.utils import as_list, copy_test_value, get_updates_and_outpu
 from theano_ng.scan.validation import integer_scalar
 from theano_ng.tensor.assert_op import AssertShape
 from theano_ng.tensor.basic import maximum, minimum
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value, tensor_or_other
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.broadcasting import unbroadcast
@@ -113,6 +113,7 @@ def scan(
         return _one_step(fn, sequences, states, others, return_list)
 
     condition, outputs, updates = get_updates_and_outputs(fn(*arguments, *others))
+    outputs = [tensor_or_other(v) for v in outputs]
     if not states:
         states = [_State(None, [], i) for i in range(len(outputs))]
     if len(states) != len(outputs):
@@ -388,8 +389,7 @@ def _missing_input(shared, variables):
 
 def as_sequence(given, i):
     """A sequence as a variable with a leading dimension."""
-    if not isinstance(given, Variable):
-        given = as_tensor_variable(np.asarray(given) if isinstance(given, range) else given)
+    given = tensor_or_other(np.asarray(given) if isinstance(given, range) else given)
     if not isinstance(given.type, TensorType):
         raise TypeError("Sequence %d, %s, has type %s: the steps run over the rows of tensors" % (i, given, given.type))
     if given.ndim == 0:

@@ -154,13 +154,10 @@ def own(value):
     return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
-def empty_row(buffer):
-    """An array for a row of a buffer."""
-    return empty(buffer.shape[1:], buffer.dtype)
-
-
 def plain(value):
-    """A copy of an array, C-contiguous and of NumPy's own class."""
+    """A copy of an array, C-contiguous, of NumPy's own class or on its device."""
+    if not isinstance(value, np.ndarray):
+        return value.copy()
     copied = empty(np.shape(value), value.dtype)
     copied[...] = value
     return copied
@@ -236,7 +233,7 @@ def result_buffer(rows, shape, dtype, old=None):
     return empty(shape, dtype)
 
 
-def buffer_of(kind, rows, value):
+def buffer_of(kind, rows, value, old=None):
     """A buffer for the results of all steps, where values of the type are: on the host, or on a device.
 
     Parameters
@@ -246,11 +243,13 @@ def buffer_of(kind, rows, value):
     rows : int
     value : array_like
         The first of the results.
+    old : object
+        As for `result_buffer`.
     """
     shape, dtype = row_of(value)
     if isinstance(kind, TensorType):
-        return result_buffer(rows, shape, dtype)
-    return kind.value_zeros((int(rows), *shape))
+        return result_buffer(rows, shape, dtype, old)
+    return kind.value_empty((int(rows), *shape))
 
 
 def assign(op, buffer, place, value, number):

@@ -122,7 +122,8 @@ class StepGraph(InnerGraph):
         maker = self.maker()
         if maker not in self.kernels:
             found = None
-            if not maker.profile and not op.gpua:
+            on_devices = any(hasattr(v.type, "row_table") for v in [*op.inputs, *op.outputs])
+            if not maker.profile and not on_devices:
                 found = loop_kernel(op, maker.fgraph) or (array_kernel(op, maker.fgraph) if config.cxx else None)
             self.kernels[maker] = found
         return self.kernels[maker]
@@ -276,7 +277,7 @@ class Scan(Derivatives, Groups, Op):
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
-        if impl == "py" or self.gpua or not self.runs_in_c():
+        if impl == "py" or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
         kernel, loaded = self.inner_graph.kernel(self), None
@@ -286,7 +287,9 @@ class Scan(Derivatives, Groups, Op):
             except MissingGXX:
                 kernel = None
         maker = self.inner_graph.maker()
-        thunk = LoopThunk(self, maker.linker, inputs, outputs, kernel, loaded, maker.profile or None)
+        buffers = [*self.outer_seqs(node.inputs), *node.outputs[: self.n_outs]]
+        tables = [getattr(v.type, "row_table", None) for v in buffers]
+        thunk = LoopThunk(self, maker.linker, inputs, outputs, tables, kernel, loaded, maker.profile or None)
         if compute_map is not None:
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk

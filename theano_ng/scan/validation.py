@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.gof.graph import Variable
-from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.constant import as_tensor_variable, tensor_or_other
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
@@ -25,7 +25,7 @@ def integer_scalar(value, what):
     ValueError
         For anything else.
     """
-    variable = value if isinstance(value, Variable) else as_tensor_variable(value)
+    variable = tensor_or_other(value)
     kind = variable.type
     if not isinstance(kind, TensorType) or kind.ndim != 0 or np.dtype(kind.dtype).kind not in "iu":
         raise ValueError(

@@ -194,6 +194,22 @@ def _holds_variable(x):
     return False
 
 
+def tensor_or_other(x):
+    """`x` as a tensor variable; a variable of a type that does not become a tensor by itself as it is.
+
+    Parameters
+    ----------
+    x : Variable, or what `as_tensor_variable` takes
+
+    Returns
+    -------
+    Variable
+    """
+    if isinstance(x, Variable) and not hasattr(x, "_as_TensorVariable"):
+        return x
+    return as_tensor_variable(x)
+
+
 def _with_ndim(x, ndim):
     """`x` with `ndim` dimensions, added to or dropped from the left."""
     if x.ndim == ndim:

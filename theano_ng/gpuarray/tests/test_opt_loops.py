@@ -8,7 +8,9 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gpuarray.tests.device import context
+from theano_ng.gpuarray.transfers import as_gpuarray_variable
 from theano_ng.gpuarray.type import GpuArrayType
+from theano_ng.scan._loop import LoopThunk
 from theano_ng.scan.op import Scan
 from theano_ng.tensor.shared_randomstreams import RandomStreams
 
@@ -132,6 +134,82 @@ class TestLoops(unittest.TestCase):
 
         rows, _ = theano.scan(row_of, sequences=x)
         self.check([rows, theano.grad(rows.sum(), x)])
+
+    def test_rows_that_are_handed_on(self):
+        """Steps whose results are views of rows that are written over, in buffers of one row, of two, of all."""
+        x, v, n = self.x, self.v, self.n
+        (a, b), _ = theano.scan(lambda a, b: (b, a), outputs_info=[v, v * 2], n_steps=n)
+        turned, _ = theano.scan(lambda a: a[::-1] * 1, outputs_info=v, n_steps=n)
+        older, _ = theano.scan(lambda a, b: a, outputs_info=dict(initial=x, taps=[-3, -1]), n_steps=n)
+        shown, _ = theano.scan(lambda row, a: (row[::-1], row, a), sequences=x, outputs_info=[None, v, None])
+        self.check([a, b, a[-1], b[-1], turned, turned[-1], older, older[-2:], *shown])
+
+    def test_places(self):
+        """Sequences in any order of memory; rows that are numbers; an initial state that is overwritten."""
+        x, v = self.x, self.v
+        for sequence in (x[::-1], x[::2], x.T[1:], x.dimshuffle(1, 0)[::-1]):
+            rows, _ = theano.scan(lambda row, a: a * row.sum() + row.max(), sequences=sequence, outputs_info=v)
+            self.check([rows, rows[-1]])
+        numbers, _ = theano.scan(lambda number, a: a + number, sequences=v[::-1], outputs_info=self.s)
+        self.check([numbers], loops=0 if numbers.dtype.startswith("int") else None)
+
+    def test_lengths_that_change(self):
+        """Memory of the call before is used again where it fits only."""
+        x, v = self.x, self.v
+        rows, _ = theano.scan(lambda row, a: (T.tanh(row + a), row * 2), sequences=x, outputs_info=[v, None])
+        f = theano.function([x, v], rows, mode=modes()[0])
+        for steps, length in ((3, 2), (3, 2), (5, 2), (5, 4), (0, 4), (1, 1)):
+            value = self.rng.uniform(-1, 1, (steps, length)).astype(x.dtype)
+            state, expected = np.zeros(length, v.dtype), []
+            results = f(value, state)
+            for row in value:
+                state = np.tanh(row + state)
+                expected.append(state)
+            np.testing.assert_allclose(results[0], np.reshape(expected, (steps, length)), rtol=1e-6)
+            np.testing.assert_allclose(results[1], value * 2)
+
+    def test_failing_step(self):
+        """The error tells of node and step; the same function works afterwards, and shared variables are as they were."""
+        x, v = self.x, self.v
+        total = theano.shared(np.zeros(3, v.dtype))
+        rows, _ = theano.scan(lambda row, a: a + T.concatenate([row, a])[: self.n] * v, sequences=x, outputs_info=v)
+        f = theano.function([x, v, self.n], rows, updates={total: total + rows[-1]}, mode=modes()[0])
+        values = [self.values[w].astype(w.dtype) for w in (x, v)]
+        f(*values, 3)
+        before = total.get_value()
+        with self.assertRaisesRegex(ValueError, r"(?s)Apply node.*That was in step 0 of the loop"):
+            f(*values, 2)
+        np.testing.assert_array_equal(total.get_value(), before)
+        f(*values, 3)
+        np.testing.assert_allclose(total.get_value(), 2 * before)
+
+    def test_variables_of_devices(self):
+        """They are sequences, initial states, numbers of steps and results of steps as tensors are, with rules and without."""
+        x, v, n = (GpuArrayType(w.dtype, w.broadcastable, "test")(w.name) for w in (self.x, self.v, self.n))
+        sums, _ = theano.scan(lambda row, a: row + a, sequences=x, outputs_info=v)
+        powers, _ = theano.scan(lambda a: as_gpuarray_variable(a * v, "test"), outputs_info=v, n_steps=n)
+        values = [np.asarray(self.values[w]).astype(w.dtype) for w in (self.x, self.v, self.n)]
+        given = [w.type.filter(value) for w, value in zip((x, v, n), values)]
+        expected = np.cumsum(values[0], 0) + values[1], [values[1] ** (i + 2) for i in range(values[2])]
+        for mode in modes():
+            for found, value in zip(theano.function([x, v, n], [sums, powers], mode=mode)(*given), expected):
+                np.testing.assert_allclose(np.asarray(found), value, rtol=1e-6)
+            slopes = theano.function([v], [T.jacobian(v**2, v), T.hessian((v**3).sum(), v)], mode=mode)(given[1])
+            np.testing.assert_allclose(np.asarray(slopes[0]), np.diag(2 * values[1]), rtol=1e-6)
+            np.testing.assert_allclose(np.asarray(slopes[1]), np.diag(6 * values[1]), rtol=1e-6)
+
+    def test_in_c(self):
+        """Steps are called from C where the linker is in C, and one by one in Python otherwise: with the same numbers."""
+        x, v = self.x, self.v
+        rows, _ = theano.scan(lambda row, a: T.tanh(row + a), sequences=x, outputs_info=v)
+        values, found = [self.values[w].astype(w.dtype) for w in (x, v)], {}
+        for linker in ("cvm", "py"):
+            mode = theano.Mode(linker, "fast_run").including("gpuarray")
+            f = theano.function([x, v], rows, mode=mode)
+            (place,) = [i for i, n in enumerate(f.fn.nodes) if isinstance(n.op, Scan)]
+            self.assertEqual(isinstance(f.fn.thunks[place], LoopThunk), linker == "cvm")
+            found[linker] = f(*values)
+        np.testing.assert_array_equal(found["cvm"], found["py"])
 
     def test_states_stay_there(self):
         x, v = self.x, self.v

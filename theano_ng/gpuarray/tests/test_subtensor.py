@@ -103,6 +103,18 @@ class TestBasic(unittest.TestCase):
             self.assertTrue(pygpu.may_share_memory(computed(part, value), value))
         self.assertFalse(pygpu.may_share_memory(computed(GpuExtractDiag(1)(x), value), value))
 
+    def test_bounds_on_a_device(self):
+        """Variables of the device are bounds of slices, and indices, of tensors and of arrays on devices."""
+        n = theano.shared(np.array(2), target=self.context)
+        value = self.rng.normal(size=(5, 4))
+        for x in (T.matrix("x"), gpu_variable("float64", 2, self.context)):
+            parts = [x[:n], x[n:, 1], x[::-n], x[n], T.set_subtensor(x[n:], 0)]
+            f = theano.function([x], parts)
+            expected = [value[:2], value[2:, 1], value[::-2], value[2], value * (np.arange(5) < 2)[:, None]]
+            given = value.astype(x.dtype) if isinstance(x.type, T.TensorType) else x.type.filter(value)
+            for part, numbers_there in zip(f(given), expected):
+                np.testing.assert_allclose(np.asarray(part), numbers_there, rtol=1e-6)
+
     def test_step_of_zero(self):
         x, step = gpu_variable("float32", 1, self.context), T.lscalar()
         f = compiled([x, step], [GpuSubtensor(*_template(x, slice(None, None, step)))(x, step)])

@@ -38,7 +38,7 @@ from theano_ng.tensor.indexing.advanced import (
     gradient_by_value,
     zeros_for_gradient,
 )
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value, tensor_or_other
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
 from theano_ng.tensor.indexing.lists import (
@@ -530,8 +530,11 @@ def _as_index(idx):
     """One index of ``x[...]``: Python and NumPy values that mean arrays become tensor variables."""
     if is_integer(idx):
         return checked(idx)
-    if idx is None or idx is Ellipsis or isinstance(idx, slice):
+    if idx is None or idx is Ellipsis:
         return idx
+    if isinstance(idx, slice):
+        fields = (idx.start, idx.stop, idx.step)
+        return slice(*[tensor_or_other(field) if isinstance(field, Variable) else field for field in fields])
     if isinstance(idx, Variable):
         if isinstance(idx.type, NoneTypeT):
             return None
