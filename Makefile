@@ -103,7 +103,9 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.scan.tests.test_loop theano_ng.scan.tests.test_loop_faults theano_ng.tensor.tests.test_interpreter \
 	$(addprefix theano_ng.tensor.nnet.tests.test_,corr conv_legacy bn ctc neighbours blocksparse) theano_ng.tensor.signal.tests.test_pool \
 	$(addprefix theano_ng.sandbox.tests.test_,rng_mrg multinomial) theano_ng.tensor.tests.test_raw_random \
-	$(addprefix theano_ng.sparse.tests.test_,generated values)
+	$(addprefix theano_ng.sparse.tests.test_,generated values) \
+	$(addprefix theano_ng.gpuarray.tests.test_,basic_ops careduce cluda devices elemwise extra_ops kernel_base opt opt_functions opt_loops \
+	opt_rows pygpu subtensor type) $(addprefix theano_ng.gpuarray.device.tests.test_,pool stub)
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache
@@ -111,8 +113,9 @@ sanitize: $(STAMP)
 	find $(SANITIZED)/theano_ng -name '*.so' -delete
 	$(VENV)/bin/pip install --quiet 'Cython>=3.0' 'setuptools>=77'
 	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
-	cd $(SANITIZED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
-		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	gcc -shared -fPIC -o $(SANITIZED)/dlopen.so theano_ng/gpuarray/tests/c_code/dlopen.c
+	cd $(SANITIZED) && LD_PRELOAD="$(abspath $(SANITIZED))/dlopen.so $$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:verify_asan_link_order=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 

@@ -19,6 +19,7 @@ import measure
 import numpy as np
 
 NODES = 100
+STEPS = 1000
 READY = (
     "import time; start = time.perf_counter()\n"
     "import json, numpy as np, theano_ng as theano, theano_ng.tensor as T\n"
@@ -88,6 +89,14 @@ class Ours:
         for _ in range(nodes):
             z = z + small
         return self.function([], z, mode=self.theano.compile.get_default_mode().excluding("fusion"))
+
+    def loop(self, steps):
+        """A loop over rows on the device, of one node each."""
+        T = self.theano.tensor
+        state = self.theano.shared(np.ones(100, "float32"))
+        rows = self.theano.shared(np.ones((steps, 100), "float32"))
+        states, _ = self.theano.scan(lambda row, state: T.tanh(row + state), sequences=rows, outputs_info=state)
+        return self.function([], states)
 
     def raw_launch(self):
         """A launch by pygpu of a kernel that does nothing: what a node cannot be quicker than, but for Python's part of it."""
@@ -284,13 +293,14 @@ def launches(ours, limit):
     table = measure.Table("Launches", "", "time", "a node")
     one, many = ours.chain(1), ours.chain(NODES)
     calls = 20
-    runs = [finished(ours, start, calls) for start in (ours.raw_launch(), one, many)]
-    launch, single, whole = [t / calls for t in measure.best(*runs, seconds=limit)]
+    runs = [finished(ours, start, calls) for start in (ours.raw_launch(), one, many, ours.loop(STEPS))]
+    launch, single, whole, loop = [t / calls for t in measure.best(*runs, seconds=limit)]
     table.row("launch from Python of an empty kernel", measure.show_time(launch), "")
     table.row("function of one node", measure.show_time(single), "")
     table.row(
         "function of %d nodes" % NODES, measure.show_time(whole), measure.show_time((whole - single) / (NODES - 1))
     )
+    table.row("loop of %d steps of a node" % STEPS, measure.show_time(loop), measure.show_time(loop / STEPS))
 
 
 def transfers(ours, limit):

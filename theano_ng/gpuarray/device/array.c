@@ -417,7 +417,7 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
     end += sprintf(end, ")\n{\n    for (ga_size i = GID_0 * LDIM_0 + LID_0; i < n; i += LDIM_0 * GDIM_0) {\n        ga_size rest = i, k;\n"
                         "        GLOBAL_MEM char *t = to + to_offset;\n        GLOBAL_MEM const char *f = from + from_offset;\n");
     for (unsigned i = nd; i-- > 0;)
-        end += i > 0 ? sprintf(end, "        k = rest %% d%u; rest /= d%u; t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n", i, i, i, i)
+        end += i > 0 ? sprintf(end, "        k = ga_split(&rest, d%u); t += (ga_ssize)k * t%u; f += (ga_ssize)k * f%u;\n", i, i, i)
                      : sprintf(end, "        k = rest; t += (ga_ssize)k * t0; f += (ga_ssize)k * f0;\n");
     write_element(element, sizeof element, to, from);
     sprintf(end, "        %s\n    }\n}\n", element);

@@ -80,6 +80,15 @@ __device__ static inline ga_half ga_double2half(ga_double x)
     return y;
 }
 
+/* Divides *rest and returns the remainder: the place along an axis of `by` elements, and what is left for the other axes. In 32 bits where they do, which is
+ * three times as fast. */
+__device__ static inline ga_size ga_split(ga_size *rest, ga_size by)
+{
+    const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
+    *rest = quotient;
+    return whole - quotient * by;
+}
+
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 

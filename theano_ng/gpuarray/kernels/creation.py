@@ -18,7 +18,8 @@ def diagonal_matrix(dtype, condition, context):
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, ga_size n, ga_size columns, ga_ssize diagonal)
 {
     %(every)s {
-        ga_ssize row = (ga_ssize)(i / columns), column = (ga_ssize)(i %% columns);
+        ga_size rest = i;
+        ga_ssize column = (ga_ssize)ga_split(&rest, columns), row = (ga_ssize)rest;
         %(store)s
     }
 }

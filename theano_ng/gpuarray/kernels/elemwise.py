@@ -139,7 +139,7 @@ class _Text:
             lines.append("    ga_size tng_rest = tng_r, tng_at;")
             lines += ["    %s *tng_q%d = tng_p%d;" % (self._memory(k), k, k) for k in moving]
             for d in range(last - 1, 0, -1):
-                lines.append("    tng_at = tng_split(&tng_rest, tng_d%d);" % d)
+                lines.append("    tng_at = ga_split(&tng_rest, tng_d%d);" % d)
                 lines += ["    tng_q%d += (ga_ssize)tng_at * tng_s%d_%d;" % (k, k, d) for k in moving]
             lines += ["    tng_q%d += (ga_ssize)tng_rest * tng_s%d_0;" % (k, k) for k in moving]
         else:

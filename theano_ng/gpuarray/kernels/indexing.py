@@ -85,7 +85,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
         second=second,
         every=text.EVERY,
         after=text.walk("a", after, {"x": "f"}, False),
-        which="k = rest % count; rest /= count;" if before else "k = rest;",
+        which="k = ga_split(&rest, count);" if before else "k = rest;",
         before=text.walk("b", before, {"x": "f"}, True),
         type=text.element(text.bits(dtype)),
     )

@@ -235,7 +235,7 @@ def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_r
     def find(index, pointer, rank, length, stride, to=0):
         lines = ["ga_size tng_rest = %s;" % index]
         for d in range(rank - 1, to, -1):
-            lines.append("%s += (ga_ssize)tng_split(&tng_rest, %s%d) * %s%d;" % (pointer, length, d, stride, d))
+            lines.append("%s += (ga_ssize)ga_split(&tng_rest, %s%d) * %s%d;" % (pointer, length, d, stride, d))
         lines.append("%s += (ga_ssize)tng_rest * %s0;" % (pointer, stride))
         return "{ %s }" % " ".join(lines)
 

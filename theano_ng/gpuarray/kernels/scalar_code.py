@@ -90,13 +90,6 @@ def _prologue():
         "#define TNG_EACH(i, count, axis) \\",
         "    for (ga_size i = (ga_size)GID_##axis * LDIM_##axis + LID_##axis; i < (count); i += (ga_size)GDIM_##axis * LDIM_##axis)",
         "#endif",
-        # Divides *rest, and returns the remainder; in 32 bits where they do, which is three times as fast.
-        "TNG_FUNCTION ga_size tng_split(ga_size *rest, ga_size by)",
-        "{",
-        "    const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;",
-        "    *rest = quotient;",
-        "    return whole - quotient * by;",
-        "}",
         "#endif",
     ]
     return "\n".join(lines) + "\n"

@@ -92,6 +92,6 @@ def walk(prefix, count, moves, last):
     lines = []
     for i in reversed(range(count)):
         whole = last and i == 0
-        lines.append("k = rest;" if whole else "k = rest %% %s%d; rest /= %s%d;" % (prefix, i, prefix, i))
+        lines.append("k = rest;" if whole else "k = ga_split(&rest, %s%d);" % (prefix, i))
         lines.extend("%s += (ga_ssize)k * %s%d_%s;" % (pointer, prefix, i, op) for op, pointer in moves.items())
     return " ".join(lines)

@@ -155,7 +155,7 @@ def kernel_text(expr, args, preamble, nd):
             store.append("store_half(%s, %s);" % (pointer, a.name) if half else "*%s = %s;" % (pointer, a.name))
     loop = []
     for i in reversed(range(nd)):
-        loop.append("k = rest;" if i == 0 else "k = rest %% d%d; rest /= d%d;" % (i, i))
+        loop.append("k = rest;" if i == 0 else "k = ga_split(&rest, d%d);" % i)
         loop += steps[i]
     body = "\n        ".join([*begin, *loop, *load, expr + ";", *store])
     return (

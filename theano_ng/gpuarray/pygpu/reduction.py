@@ -154,7 +154,7 @@ def kernel_text(dtype_out, neutral, reduce_expr, redux, map_expr, arguments, pre
         ]
         axes = [i for i in range(nd) if redux[i] == which]
         for i in reversed(axes):
-            lines.append("{ ga_size k = rest_%s %% d%d; rest_%s /= d%d;" % (target, i, target, i))
+            lines.append("{ ga_size k = ga_split(&rest_%s, d%d);" % (target, i))
             lines += ["%s_%s += (ga_ssize)k * %s_s%d;" % (x, "p" if start else "q", x, i) for x in names]
             lines.append("}")
         return "\n            ".join(lines)

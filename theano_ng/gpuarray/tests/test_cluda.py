@@ -96,6 +96,20 @@ class TestCluda(unittest.TestCase):
         np.testing.assert_array_equal(np.asarray(back), expected.astype("float32"))
         np.testing.assert_array_equal(np.signbit(np.asarray(to)), np.signbit(expected))
 
+    def test_split(self):
+        """Quotients and remainders on both sides of 32 bits."""
+        text = """KERNEL void split(GLOBAL_MEM ga_ulong *number, GLOBAL_MEM ga_ulong *by) {
+            ga_size rest = number[GID_0];
+            number[GID_0] = ga_split(&rest, by[GID_0]);
+            by[GID_0] = rest;
+        }"""
+        pairs = [(a, b) for a in (0, 1, 7, 2**32 - 1, 2**32, 2**40 + 3) for b in (1, 3, 2**32 - 1, 2**32, 2**33 + 1)]
+        number, by = (gpuarray.asarray(np.array(side, "uint64"), context=self.context) for side in zip(*pairs))
+        kernel = gpuarray.GpuKernel(text, "split", [gpuarray.GpuArray] * 2, context=self.context)
+        kernel(number, by, gs=(len(pairs),), ls=(1,))
+        found = zip(np.asarray(by).tolist(), np.asarray(number).tolist())
+        self.assertEqual(list(found), [divmod(a, b) for a, b in pairs])
+
     def test_lines_are_those_of_the_text(self):
         for text in (
             "\n\nKERNEL void f() { nobody(); }",
