@@ -434,6 +434,7 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
 /* ---- kernels ---- */
 
 program_cache device_program_cache;
+device_lock device_outer_lock;
 
 /* Builds a program, or loads it as it was built before. */
 static int program_built(gpucontext *ctx, const char *text, int flags, const char *options, device_program *program)

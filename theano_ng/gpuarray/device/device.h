@@ -97,6 +97,26 @@ const char *device_dialect(const char *table);
 int device_set_library(const char *which, const char *path);
 int device_set_dialect(const char *table, const char *text);
 
+/* What the caller of this package holds while it calls, Python's interpreter lock: given up while a compiler runs. NULL: nothing. `take` gets what `give`
+ * returned. */
+typedef struct device_lock {
+    void *(*give)(void);
+    void (*take)(void *);
+} device_lock;
+
+extern device_lock device_outer_lock;
+
+static inline void *device_outer_give(void)
+{
+    return device_outer_lock.give == NULL ? NULL : device_outer_lock.give();
+}
+
+static inline void device_outer_take(void *given)
+{
+    if (given != NULL)
+        device_outer_lock.take(given);
+}
+
 /* Puts a sentence into the error of a device, and returns the code. */
 int device_failed(device *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 

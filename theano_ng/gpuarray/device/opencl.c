@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,6 +118,8 @@ typedef struct {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
+    int takes_turns;
+    pthread_mutex_t turn;
     unsigned platform_number, number;
     const char *processor; /* what PoCL was told to compile for, if it did not know by itself */
     unsigned programs; /* built so far: their kernels live as long as the device */
@@ -157,6 +160,27 @@ static int opencl_failed(opencl_device *d, cl_int status, const char *what)
         cl_int status_ = (call);                   \
         if (status_ != CL_SUCCESS)                 \
             return opencl_failed(d, status_, what); \
+    } while (0)
+
+/* On processors work is done by the threads that ask for it or wait for it, and PoCL 3.0 deadlocks where two of them are at one queue: they take turns. */
+static void opencl_begin(opencl_device *d)
+{
+    if (d->takes_turns)
+        pthread_mutex_lock(&d->turn);
+}
+
+static void opencl_end(opencl_device *d)
+{
+    if (d->takes_turns)
+        pthread_mutex_unlock(&d->turn);
+}
+
+#define IN_TURN(d, call, what)                     \
+    do {                                           \
+        opencl_begin(d);                           \
+        cl_int turned_ = (call);                   \
+        opencl_end(d);                             \
+        CHECK(d, turned_, what);                   \
     } while (0)
 
 /* ---- devices ---- */
@@ -211,6 +235,8 @@ static void opencl_close(device *base)
         cl.clReleaseCommandQueue(d->queue);
     if (d->context != NULL)
         cl.clReleaseContext(d->context);
+    if (d->takes_turns)
+        pthread_mutex_destroy(&d->turn);
     free(d->kernels);
     free(d->built);
     free(d);
@@ -283,28 +309,6 @@ static void opencl_name_processor(opencl_device *d)
 }
 #endif
 
-static int opencl_open(const char *name, int flags, device **opened)
-{
-    (void)flags;
-    opencl_device *d = calloc(1, sizeof *d);
-    *opened = &d->base;
-    if (d == NULL)
-        return GA_MEMORY_ERROR;
-    d->base.table = &device_opencl;
-    int code = opencl_find(d, name);
-    if (code != GA_NO_ERROR)
-        return code;
-    opencl_name_processor(d);
-    cl_int status;
-    d->context = cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
-    if (d->context == NULL)
-        return opencl_failed(d, status, "clCreateContext");
-    d->queue = cl.clCreateCommandQueue(d->context, d->id, 0, &status);
-    if (d->queue == NULL)
-        return opencl_failed(d, status, "clCreateCommandQueue");
-    return GA_NO_ERROR;
-}
-
 /* One of the device's numbers, of 4 or 8 bytes; 0 when it cannot be had. */
 static uint64_t opencl_number(opencl_device *d, cl_uint what)
 {
@@ -320,6 +324,29 @@ static int opencl_on_processor(opencl_device *d)
 {
     uint64_t type = opencl_number(d, CL_DEVICE_TYPE);
     return type & CL_DEVICE_TYPE_CPU && !(type & CL_DEVICE_TYPE_GPU);
+}
+
+static int opencl_open(const char *name, int flags, device **opened)
+{
+    (void)flags;
+    opencl_device *d = calloc(1, sizeof *d);
+    *opened = &d->base;
+    if (d == NULL)
+        return GA_MEMORY_ERROR;
+    d->base.table = &device_opencl;
+    int code = opencl_find(d, name);
+    if (code != GA_NO_ERROR)
+        return code;
+    opencl_name_processor(d);
+    d->takes_turns = opencl_on_processor(d) && pthread_mutex_init(&d->turn, NULL) == 0;
+    cl_int status;
+    d->context = cl.clCreateContext(NULL, 1, &d->id, NULL, NULL, &status);
+    if (d->context == NULL)
+        return opencl_failed(d, status, "clCreateContext");
+    d->queue = cl.clCreateCommandQueue(d->context, d->id, 0, &status);
+    if (d->queue == NULL)
+        return opencl_failed(d, status, "clCreateCommandQueue");
+    return GA_NO_ERROR;
 }
 
 static int opencl_info(device *base, device_info *info)
@@ -375,29 +402,29 @@ static void opencl_release(device *base, device_memory memory, int has_parent)
 static int opencl_write(device *base, device_memory to, size_t offset, const void *from, size_t size)
 {
     opencl_device *d = (opencl_device *)base;
-    CHECK(d, cl.clEnqueueWriteBuffer(d->queue, (cl_mem)(uintptr_t)to, 1, offset, size, from, 0, NULL, NULL), "clEnqueueWriteBuffer");
+    IN_TURN(d, cl.clEnqueueWriteBuffer(d->queue, (cl_mem)(uintptr_t)to, 1, offset, size, from, 0, NULL, NULL), "clEnqueueWriteBuffer");
     return GA_NO_ERROR;
 }
 
 static int opencl_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     opencl_device *d = (opencl_device *)base;
-    CHECK(d, cl.clEnqueueReadBuffer(d->queue, (cl_mem)(uintptr_t)from, 1, offset, size, to, 0, NULL, NULL), "clEnqueueReadBuffer");
+    IN_TURN(d, cl.clEnqueueReadBuffer(d->queue, (cl_mem)(uintptr_t)from, 1, offset, size, to, 0, NULL, NULL), "clEnqueueReadBuffer");
     return GA_NO_ERROR;
 }
 
 static int opencl_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
 {
     opencl_device *d = (opencl_device *)base;
-    CHECK(d, cl.clEnqueueCopyBuffer(d->queue, (cl_mem)(uintptr_t)from, (cl_mem)(uintptr_t)to, from_offset, to_offset, size, 0, NULL, NULL),
-          "clEnqueueCopyBuffer");
+    IN_TURN(d, cl.clEnqueueCopyBuffer(d->queue, (cl_mem)(uintptr_t)from, (cl_mem)(uintptr_t)to, from_offset, to_offset, size, 0, NULL, NULL),
+            "clEnqueueCopyBuffer");
     return GA_NO_ERROR;
 }
 
 static int opencl_fill(device *base, device_memory memory, size_t offset, size_t size, uint8_t byte)
 {
     opencl_device *d = (opencl_device *)base;
-    CHECK(d, cl.clEnqueueFillBuffer(d->queue, (cl_mem)(uintptr_t)memory, &byte, 1, offset, size, 0, NULL, NULL), "clEnqueueFillBuffer");
+    IN_TURN(d, cl.clEnqueueFillBuffer(d->queue, (cl_mem)(uintptr_t)memory, &byte, 1, offset, size, 0, NULL, NULL), "clEnqueueFillBuffer");
     return GA_NO_ERROR;
 }
 
@@ -471,7 +498,9 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
         free(own);
         if (program == NULL)
             return opencl_failed(d, status, "clCreateProgramWithSource");
+        void *given = device_outer_give();
         status = cl.clBuildProgram(program, 1, &d->id, options, NULL, NULL);
+        device_outer_take(given);
         made->log = opencl_log(d, program);
         if (status != CL_SUCCESS) {
             cl.clReleaseProgram(program);
@@ -500,42 +529,61 @@ static int opencl_kernel(device *base, void *program, const char *name, device_k
     return opencl_keep((void ***)&d->kernels, &d->n_kernels, made);
 }
 
+static cl_int opencl_start(opencl_device *d, cl_kernel kernel, unsigned ndim, const size_t *threads, const size_t *group, size_t local_memory, unsigned count,
+                           void *const *values, const size_t *sizes, const char **what)
+{
+    cl_int status = CL_SUCCESS;
+    *what = "clSetKernelArg";
+    for (unsigned i = 0; i < count && status == CL_SUCCESS; ++i)
+        status = cl.clSetKernelArg(kernel, i, sizes[i], values[i]);
+    if (local_memory > 0 && status == CL_SUCCESS) /* of the last parameter, see GA_DECL_SHARED_PARAM */
+        status = cl.clSetKernelArg(kernel, count, local_memory, NULL);
+    if (status != CL_SUCCESS)
+        return status;
+    *what = "clEnqueueNDRangeKernel";
+    return cl.clEnqueueNDRangeKernel(d->queue, kernel, ndim, NULL, threads, group, 0, NULL, NULL);
+}
+
 static int opencl_launch(device *base, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count,
                          void *const *values, const size_t *sizes)
 {
     opencl_device *d = (opencl_device *)base;
     size_t threads[3];
-    for (unsigned i = 0; i < count; ++i)
-        CHECK(d, cl.clSetKernelArg(kernel, i, sizes[i], values[i]), "clSetKernelArg");
-    if (local_memory > 0) /* of the last parameter, see GA_DECL_SHARED_PARAM */
-        CHECK(d, cl.clSetKernelArg(kernel, count, local_memory, NULL), "clSetKernelArg");
+    const char *what;
     for (unsigned i = 0; i < ndim; ++i)
         threads[i] = groups[i] * group[i];
-    CHECK(d, cl.clEnqueueNDRangeKernel(d->queue, kernel, ndim, NULL, threads, group, 0, NULL, NULL), "clEnqueueNDRangeKernel");
+    IN_TURN(d, opencl_start(d, kernel, ndim, threads, group, local_memory, count, values, sizes, &what), what);
     return GA_NO_ERROR;
 }
 
 /* ---- order ---- */
 
-static int opencl_fence(device *first, device *waiting)
+/* Waits for a queue's work so far; of one context, the other queue does. */
+static cl_int opencl_order(opencl_device *first, opencl_device *waiting)
 {
-    opencl_device *a = (opencl_device *)first, *b = (opencl_device *)waiting;
     cl_event event;
-    CHECK(b, cl.clEnqueueMarkerWithWaitList(a->queue, 0, NULL, &event), "clEnqueueMarkerWithWaitList");
-    cl_int status;
-    if (a->context == b->context)
-        status = cl.clEnqueueBarrierWithWaitList(b->queue, 1, &event, NULL);
-    else /* events are of one context: this waits */
-        status = cl.clWaitForEvents(1, &event);
+    cl_int status = cl.clEnqueueMarkerWithWaitList(first->queue, 0, NULL, &event);
+    if (status != CL_SUCCESS)
+        return status;
+    status = first->context == waiting->context ? cl.clEnqueueBarrierWithWaitList(waiting->queue, 1, &event, NULL) : cl.clWaitForEvents(1, &event);
     cl.clReleaseEvent(event);
-    CHECK(b, status, "waiting for another device");
+    return status;
+}
+
+static int opencl_fence(device *base, device *waiting_base)
+{
+    opencl_device *first = (opencl_device *)base, *waiting = (opencl_device *)waiting_base;
+    opencl_begin(first);
+    cl_int status = opencl_order(first, waiting);
+    opencl_end(first);
+    CHECK(waiting, status, "waiting for another device");
     return GA_NO_ERROR;
 }
 
 static int opencl_sync(device *base)
 {
     opencl_device *d = (opencl_device *)base;
-    CHECK(d, cl.clFinish(d->queue), "clFinish");
+    IN_TURN(d, cl.clFinish(d->queue), "clFinish");
     return GA_NO_ERROR;
 }
 

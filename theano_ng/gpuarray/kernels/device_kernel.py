@@ -99,7 +99,8 @@ def sample(name, kernels):
 def _build(context, options, group):
     text, names, flags = program(group.values())
     declared = [(name, kernel.types) for name, kernel in zip(names, group.values())]
-    _built[context].update(zip(group, pygpu.build(text, declared, context, flags, options)))
+    for key, kernel in zip(group, pygpu.build(text, declared, context, flags, options)):
+        _built[context].setdefault(key, kernel)  # another thread may have built it meanwhile, and use it
 
 
 # Context -> key -> GpuKernel. They live as long as the process, as native kernels do: thunks have their addresses.

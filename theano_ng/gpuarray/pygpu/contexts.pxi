@@ -24,6 +24,14 @@ cdef void _keep(gpucontext *ctx, const char *text, int flags, const char *option
         pass  # a cache that cannot be written is none
 
 
+cdef void *_give_lock() noexcept nogil:
+    return PyEval_SaveThread() if PyGILState_Check() else NULL
+
+
+cdef void _take_lock(void *given) noexcept nogil:
+    PyEval_RestoreThread(given)
+
+
 cdef object _program_key(gpucontext *ctx, const char *text, int flags, const char *options):
     cdef const char *binaries = NULL
     gpucontext_property(ctx, GA_CTX_PROP_BIN_ID, &binaries)
@@ -92,6 +100,8 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
         _caches[<size_t>made.ctx] = ProgramCache(kernel_cache_path)
         device_program_cache.find = _find
         device_program_cache.keep = _keep
+        device_outer_lock.give = _give_lock
+        device_outer_lock.take = _take_lock
     return made
 
 

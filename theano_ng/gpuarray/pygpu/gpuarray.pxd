@@ -3,6 +3,9 @@
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         pass
+    bint PyGILState_Check() nogil
+    void *PyEval_SaveThread() nogil
+    void PyEval_RestoreThread(void *) nogil
 
 cdef extern from "gpuarray/types.h" nogil:
     ctypedef struct gpucontext "gpucontext":
@@ -84,6 +87,10 @@ cdef extern from "gpuarray/kernel.h" nogil:
 cdef extern from "device.h" nogil:
     int device_set_library(const char *which, const char *path)
     int device_set_dialect(const char *table, const char *text)
+    ctypedef struct device_lock:
+        void *(*give)() noexcept
+        void (*take)(void *) noexcept
+    device_lock device_outer_lock
 
 cdef extern from "context.h" nogil:
     ctypedef struct device_info:
