@@ -21,7 +21,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
-from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.constant import as_tensor_variable, tensor_or_other
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.linalg.products import Dot
@@ -47,9 +47,11 @@ def _common_type(t, f):
     """The type both branches fit, or None."""
     if t == f:
         return t
-    if isinstance(t, TensorType) and isinstance(f, TensorType) and t.dtype == f.dtype and t.ndim == f.ndim:
-        return t.clone(broadcastable=[a and b for a, b in zip(t.broadcastable, f.broadcastable)])
-    return None
+    if not all(hasattr(kind, "broadcastable") for kind in (t, f)) or t.ndim != f.ndim:
+        return None
+    pattern = [a and b for a, b in zip(t.broadcastable, f.broadcastable)]
+    common = t.clone(broadcastable=pattern)
+    return common if common == f.clone(broadcastable=pattern) else None
 
 
 class IfElse(Op):
@@ -281,6 +283,9 @@ def ifelse(condition, then_branch, else_branch, name=None):
                 f = t.type.filter_variable(f)
             else:
                 t = f.type.filter_variable(t)
+        elif t.type != f.type:
+            # On devices: of two contexts, or of two patterns.
+            t, f = tensor_or_other(t), tensor_or_other(f)
         if literal and isinstance(t.type, TensorType) and t.dtype != f.dtype:
             # A number written in the program takes the dtype that holds both.
             dtype = scal.upcast(t.dtype, f.dtype)

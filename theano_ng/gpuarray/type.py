@@ -84,14 +84,14 @@ _between_contexts.fill("theano_ng.gpuarray.transfers:GpuToGpu")
 
 
 def gpu_supported(data):
-    """Whether devices can hold it: anything but complex numbers.
+    """Whether devices can hold it: anything but complex numbers, and more than 32 dimensions.
 
     Parameters
     ----------
     data : variable or array
         With attributes `dtype` and `ndim`.
     """
-    return str(data.dtype) not in ("complex64", "complex128")
+    return str(data.dtype) not in ("complex64", "complex128") and data.ndim <= pygpu.MAX_DIMS
 
 
 def move_to_gpu(data):
@@ -146,7 +146,7 @@ class GpuArrayType(Type):
     Raises
     ------
     TypeError
-        For a dtype that devices do not have.
+        For a dtype that devices do not have, and for more than 32 dimensions.
     """
 
     def __init__(self, dtype, broadcastable, context_name=None, name=None):
@@ -164,6 +164,8 @@ class GpuArrayType(Type):
 
     def _derive(self):
         self.ndim = len(self.broadcastable)
+        if self.ndim > pygpu.MAX_DIMS:
+            raise TypeError("%s: %d dimensions, devices have %d" % (self.__class__.__name__, self.ndim, pygpu.MAX_DIMS))
         try:
             self.typecode = pygpu.dtype_to_typecode(self.dtype)
         except (TypeError, ValueError):

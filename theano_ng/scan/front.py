@@ -132,12 +132,12 @@ def scan(
     for state, output in zip(states, step.outputs):
         state.output = output
     for shared, new in step.updates:
-        if isinstance(shared.type, TensorType):
-            states.append(_SharedState(shared, step.copies[shared], new))
+        if isinstance(step.copies[shared].type, TensorType):
+            states.append(_SharedState(shared, step.copies[shared], tensor_or_other(new)))
     mit_sot = [s for s in states if len(s.taps) > 1 or s.taps and s.taps != [-1]]
     sit_sot = [s for s in states if s.taps == [-1]]
     nit_sot = [s for s in states if not s.taps]
-    shared = [(v, new) for v, new in step.updates if not isinstance(v.type, TensorType)]
+    shared = [(v, new) for v, new in step.updates if not isinstance(step.copies[v].type, TensorType)]
     info = {
         "tap_array": [s.taps for s in mit_sot + sit_sot],
         "n_seqs": sum(len(s.taps) for s in sequences),
@@ -176,7 +176,7 @@ def scan(
         *(s.buffer(n_steps) for s in mit_sot + sit_sot),
         *(v for v, _ in shared),
         *(n_steps for _ in nit_sot),
-        *step.unchanged,
+        *map(tensor_or_other, step.unchanged),
         return_list=True,
     )
     for state, result in zip(mit_sot + sit_sot + nit_sot, results):
@@ -320,7 +320,7 @@ class _SharedState(_State):
 
     def __init__(self, shared, row, output):
         self.shared, self.output = shared, output
-        self.initial, self.taps, self.lead, self.rows = shared, [-1], 1, [row]
+        self.initial, self.taps, self.lead, self.rows = tensor_or_other(shared), [-1], 1, [row]
 
 
 class _Step:
@@ -368,12 +368,21 @@ class _Step:
         explicit = set(given)
         free = [v for v in captured if not isinstance(v, SharedVariable) and v not in explicit]
         self.unchanged = [v for v in shared if v not in pending] + given + free
-        self.copies = {v: safe_new(v, "_copy") for v in [*pending, *self.unchanged]}
+        self.copies = {v: _copy_of(v) for v in [*pending, *self.unchanged]}
+        inside = {v: copy if copy.type == v.type else v.type.filter_variable(copy) for v, copy in self.copies.items()}
         results = outputs + ([condition] if condition is not None else []) + list(pending.values())
-        results = substitute(results, {**self.copies, **{v: v for v in arguments}})
+        results = substitute(results, {**inside, **{v: v for v in arguments}})
         self.outputs = results[: len(outputs)]
         self.condition = None if condition is None else results[len(outputs)]
         self.updates = list(zip(pending, results[len(results) - len(pending) :]))
+
+
+def _copy_of(v):
+    """The variable that stands for an outer one in a step: a tensor, where that is one on a device. So steps can be differentiated, and rules move all of a loop."""
+    copy = safe_new(tensor_or_other(v), "_copy")
+    if v.name is not None:
+        copy.name = v.name + "_copy"
+    return copy
 
 
 def _missing_input(shared, variables):

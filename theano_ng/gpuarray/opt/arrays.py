@@ -221,14 +221,7 @@ def local_gpua_lazy_ifelse(op, context_name, inputs, outputs):
     if op.gpu:
         return False
     condition, *values = inputs
-    n = op.n_outs
-    values = [as_gpuarray_variable(v, context_name) if isinstance(v.type, TensorType) else v for v in values]
-    # Both branches are one type: what is known of lengths of one is not of the other.
-    for i in range(n):
-        a, b = values[i], values[n + i]
-        if a.type != b.type and hasattr(a.type, "broadcastable"):
-            pattern = [p and q for p, q in zip(a.broadcastable, b.broadcastable)]
-            values[i], values[n + i] = [
-                v if list(v.broadcastable) == pattern else Rebroadcast(*enumerate(pattern))(v) for v in (a, b)
-            ]
-    return IfElse(n, as_view=op.as_view, gpu=True, name=op.name)(*on_host([condition]), *values, return_list=True)
+    values = [
+        as_gpuarray_variable(v, context_name) if isinstance(v.type, (TensorType, GpuArrayType)) else v for v in values
+    ]
+    return IfElse(op.n_outs, as_view=op.as_view, gpu=True, name=op.name)(*on_host([condition]), *values, return_list=True)

@@ -13,8 +13,8 @@ from theano_ng.compile.mode import optdb
 from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, as_gpuarray_variable, host_from_gpu
-from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, made
-from theano_ng.gpuarray.type import GpuArrayType, get_context
+from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB, made, was_sent
+from theano_ng.gpuarray.type import GpuArrayType, get_context, gpu_supported
 from theano_ng.tensor.type import TensorType
 
 gpu_optimizer = EquilibriumDB()
@@ -116,9 +116,9 @@ def context_of(node):
 
     That of an input that comes from a device; otherwise that of the device that all outputs go to.
     """
-    for v in node.inputs:
-        if v.owner is not None and isinstance(v.owner.op, HostFromGpu):
-            return (v.owner.inputs[0].type.context_name,)
+    there = [v.owner.inputs[0] for v in node.inputs if v.owner is not None and isinstance(v.owner.op, HostFromGpu)]
+    if there:
+        return (min(there, key=was_sent).type.context_name,)
     clients = [client for v in node.outputs for client, _ in v.clients]
     if clients and all(client != "output" and isinstance(client.op, GpuFromHost) for client in clients):
         return (clients[0].op.context_name,)
@@ -140,7 +140,7 @@ def op_lifter(OP, cuda_only=False):
     def decorator(maker):
         @local_optimizer(OP)
         def rule(node):
-            found = None if any(_on_device(v) for v in node.outputs) else context_of(node)
+            found = context_of(node) if all(map(_can_move, node.outputs)) else None
             if found is None:
                 return False
             (context_name,) = found
@@ -167,6 +167,11 @@ def op_lifter(OP, cuda_only=False):
 
 def _on_device(v):
     return isinstance(v.type, GpuArrayType)
+
+
+def _can_move(v):
+    """Whether an output is on the host, and not because devices cannot hold it."""
+    return not _on_device(v) and (not isinstance(v.type, TensorType) or gpu_supported(v))
 
 
 def _same_on_host(new, node):

@@ -6,7 +6,7 @@ from theano_ng.gof.op import PureOp
 from theano_ng.gof.optdb import DB
 from theano_ng.gof.rewriting import GraphToGPULocalOptGroup, Optimizer, copy_stack_trace
 from theano_ng.gof.toolbox import ReplaceValidate
-from theano_ng.gpuarray.basic_ops import GpuFromHost, host_from_gpu, infer_context_name
+from theano_ng.gpuarray.basic_ops import GpuFromHost, HostFromGpu, host_from_gpu, infer_context_name
 from theano_ng.gpuarray.type import ContextNotDefined, GpuArrayType, get_context, gpu_supported, move_to_gpu
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
@@ -62,6 +62,11 @@ class GraphToGPU(Optimizer):
             return hosts[new]
 
         for node in fgraph.toposort():
+            if isinstance(node.op, HostFromGpu):
+                # What the program has on a device is computed with there.
+                new = moved[node.outputs[0]] = moved.get(node.inputs[0], node.inputs[0])
+                hosts.setdefault(new, node.outputs[0])
+                continue
             outputs = self._moved(node, [moved.get(v, v) for v in node.inputs])
             if outputs is None:
                 inputs = [on_host(v) for v in node.inputs]
@@ -79,8 +84,9 @@ class GraphToGPU(Optimizer):
             return None
         if not all(gpu_supported(v) for v in node.outputs if hasattr(v.type, "dtype")):
             return None
-        if any(isinstance(v.type, GpuArrayType) for v in inputs):
-            context_name = infer_context_name(*[v for v in inputs if isinstance(v.type, GpuArrayType)])
+        there = [v for v in inputs if isinstance(v.type, GpuArrayType)]
+        if there:
+            context_name = min(there, key=was_sent).type.context_name
         elif isinstance(node.op, CREATION) and any(move_to_gpu(v) and v.clients for v in node.outputs):
             try:
                 context_name = infer_context_name(*inputs)
@@ -98,6 +104,11 @@ class GraphToGPU(Optimizer):
         print("%sGraphToGPU (%d rules)" % (" " * level, len(self.rules)), file=stream)
         if depth != 0 and self.group is not None:
             self.group.print_summary(stream, level + 2, depth - 1)
+
+
+def was_sent(v):
+    """Whether a variable on a device was transferred there from the host: where the others are counts for more."""
+    return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
 
 def made(new, inputs):

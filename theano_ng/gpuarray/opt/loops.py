@@ -6,8 +6,8 @@ import numpy as np
 
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.inner_graph import substitute
-from theano_ng.gpuarray.basic_ops import host_from_gpu
-from theano_ng.gpuarray.opt.databases import lifts, safe_to_cpu, safe_to_gpu
+from theano_ng.gpuarray.basic_ops import as_gpuarray_variable, host_from_gpu
+from theano_ng.gpuarray.opt.databases import lifts, safe_to_cpu
 from theano_ng.gpuarray.type import GpuArrayType, gpu_supported
 from theano_ng.scan.op import Scan
 from theano_ng.scan.opt.inplace import ScanInplaceOptimizer
@@ -56,7 +56,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
         """An outer input, with the variables of the step that it is; of those that move the step gets the transfer back."""
         moves = [w for w in variables if _moves(w)]
         outer.append(
-            safe_to_gpu(v, context_name)
+            as_gpuarray_variable(v, context_name)
             if moves
             else safe_to_cpu(v)
             if variables and isinstance(variables[0].type, TensorType)
@@ -85,7 +85,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
         take(v, [next(given)])
     made = substitute(op.outputs, rows)
     first = op.n_outputs_before_results + op.n_nit_sot
-    made = [safe_to_gpu(v, context_name) if i < first and _moves(v) else v for i, v in enumerate(made)]
+    made = [as_gpuarray_variable(v, context_name) if i < first and _moves(v) else v for i, v in enumerate(made)]
     info = OrderedDict(op.info, gpua=True)
     return Scan(inner, made, info, typeConstructor=BufferType(context_name))(*outer, return_list=True)
 

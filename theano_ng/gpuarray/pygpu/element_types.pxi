@@ -84,3 +84,4 @@ def dtype_to_ctype(dtype):
 
 # What kernels need of a device.
 USE_SMALL, USE_DOUBLE, USE_COMPLEX, USE_HALF = GA_USE_SMALL, GA_USE_DOUBLE, GA_USE_COMPLEX, GA_USE_HALF
+MAX_DIMS = GA_MAX_DIMS

@@ -54,7 +54,7 @@ class UnsupportedException(GpuArrayException):
 _EXCEPTIONS = {
     GA_MEMORY_ERROR: MemoryError,
     GA_VALUE_ERROR: ValueError,
-    GA_XLARGE_ERROR: MemoryError,
+    GA_XLARGE_ERROR: ValueError,
     GA_UNSUPPORTED_ERROR: UnsupportedException,
     GA_DEVSUP_ERROR: UnsupportedException,
     GA_COPY_ERROR: ValueError,

@@ -1,6 +1,7 @@
 """Functions with computations on a device: shared variables, contexts, types that stay on the host, modes."""
 
 import io
+import itertools
 import pickle
 import unittest
 
@@ -15,9 +16,16 @@ from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.configdefaults import config
 from theano_ng.gpuarray.basic_ops import GpuFromHost, GpuToGpu, HostFromGpu
 from theano_ng.gpuarray.devices import transfer
+from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
-from theano_ng.gpuarray.tests.device import context
-from theano_ng.gpuarray.type import GpuArraySharedVariable, GpuArrayType, gpuarray_shared_constructor
+from theano_ng.gpuarray.tests.device import DEVICE, context
+from theano_ng.gpuarray.type import (
+    GpuArraySharedVariable,
+    GpuArrayType,
+    gpuarray_shared_constructor,
+    list_contexts,
+    reg_context,
+)
 from theano_ng.ifelse import ifelse
 from theano_ng.tensor.subtensor import Subtensor
 
@@ -33,6 +41,54 @@ def transfers(f):
     """How many nodes copy from the host, to the host, and between devices."""
     found = names(f)
     return tuple(found.count(cls.__name__) for cls in (GpuFromHost, HostFromGpu, GpuToGpu))
+
+
+def second_context():
+    """The name of a context that is not the default one under another name."""
+    if "second" not in list_contexts():
+        reg_context("second", pygpu.init(DEVICE))
+    return "second"
+
+
+X, Y = T.matrices(2)
+PAIR = OpFromGraph([X, Y], [T.tanh(X) * Y])
+
+
+def mixed(a, b):
+    """Computations with two matrices, of all kinds of Ops that devices have."""
+    loop, _ = theano.scan(lambda row, state, w: state * row + w[0], sequences=a, outputs_info=b[0], non_sequences=b)
+    rows = T.cast(T.argmax(b, axis=1), "int64")
+    return [
+        T.exp(a) + b * 2,
+        T.switch(a > b, a, b),
+        (a + b).sum(axis=0) + b,
+        T.max_and_argmax(a * b, axis=1)[0],
+        T.concatenate([a, b], axis=1),
+        T.stack([a[0], b[0]]),
+        T.set_subtensor(a[1:], b[1:]),
+        T.inc_subtensor(a[:, 0], b[0]),
+        a[rows],
+        a[rows, T.argmax(a, axis=0)],
+        a[b > 0.7],
+        T.inc_subtensor(a[rows], b),
+        T.set_subtensor(a[b > 0.7], b[b > 0.7]),
+        T.inc_subtensor(a[b > 0.7], b[0, 0]),
+        T.alloc(a[0], 2, 3) + b[:2],
+        a.reshape(b.shape) + b,
+        T.cumsum(a, axis=0) * b,
+        T.diag(a) + T.diag(b),
+        T.diag(b[0]) + a,
+        T.fill(a, b[0, 0]),
+        T.clip(a, b[0, 0], b[1, 1]),
+        T.split(a, [1, 2], 2)[0] + b[:1],
+        ifelse(T.gt(b[0, 0], 2), a, b),
+        T.dot(a, b),
+        theano.grad((T.tanh(a) * b).sum(), a) + theano.grad((a * T.exp(b)).sum(), b),
+        theano.grad(ifelse(T.lt(b[0, 0], 2), a * 2, b).sum(), a),
+        loop,
+        *theano.grad((loop**2).sum(), [a, b]),
+        *theano.grad(PAIR(a, b).sum(), [a, b]),
+    ]
 
 
 class Test(unittest.TestCase):
@@ -126,6 +182,33 @@ class TestContexts(Test):
         self.assertEqual(transfers(there), (0, 1, 0))
         c = theano.shared(np.ones(3, "float32"), target=other)
         self.assertEqual(c.type.context_name, other)
+
+    def test_where_it_is(self):
+        """What comes from the host goes to where the other operands are, also where this is not the default context."""
+        other = second_context()
+        b, x = gpuarray_shared_constructor(np.ones(3), target=other, name="b"), T.vector()
+        for output in (x * b, b * x, T.concatenate([x, b]), T.set_subtensor(x[:3], b)):
+            f = theano.function([x], output, mode=MODE)
+            sent = [n.op.context_name for n in f.maker.fgraph.apply_nodes if isinstance(n.op, GpuFromHost)]
+            self.assertEqual((sent, transfers(f)), ([other], (1, 1, 0)))
+
+    @config.change_flags(on_opt_error="raise")
+    def test_every_pair_of_places(self):
+        """Operands of the host, of the default context, and of another one, in any order."""
+        other = second_context()
+        places = {"host": "cpu", "default": None, "other": other}
+        values = self.rng.uniform(0.5, 1, (3, 3)), self.rng.uniform(0.5, 1, (3, 3))
+        for first, second in itertools.product(places, repeat=2):
+            a, b = (
+                theano.shared(value) if place == "host" else gpuarray_shared_constructor(value, target=places[place])
+                for value, place in zip(values, (first, second))
+            )
+            outputs = mixed(a, b)
+            expected = theano.function([], mixed(*map(theano.shared, values)), mode=MODE.excluding("gpuarray"))()
+            f = theano.function([], outputs, mode=MODE)
+            for k, (found, wanted) in enumerate(zip(f(), expected)):
+                with self.subTest(places=(first, second), output=k):
+                    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-6)
 
     def test_targets_of_inputs(self):
         other = context("other")
