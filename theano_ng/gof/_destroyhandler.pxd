@@ -10,6 +10,7 @@ cdef class Place:
 cdef class DynamicOrder:
     cdef public object successors, predecessors
     cdef readonly dict places
+    cdef readonly long long searched
     cdef Place head
 
     cpdef place(self, node)

@@ -36,6 +36,7 @@ cdef class DynamicOrder:
         self.successors = successors
         self.predecessors = predecessors
         self.places = {}
+        self.searched = 0
         self.head = new_place(None, 0)
         self.head.previous = self.head
         self.head.next = self.head
@@ -147,6 +148,7 @@ cdef class DynamicOrder:
             if first is None or place.label < first.label:
                 first = place
         while True:
+            self.searched += 1
             if forward_cost <= backward_cost:
                 if forward_done == len(forward):
                     return self.move(forward, last)

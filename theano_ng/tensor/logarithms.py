@@ -20,11 +20,14 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.reductions.careduce import CAReduce, Sum
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.same import constant_value, shuffled_from
-from theano_ng.tensor.saturating import VIEWS, factors_of, logistic, number_of
+from theano_ng.tensor.saturating import VIEWS, factors_of, logistic, number_of, readers
 from theano_ng.tensor.shaping.joining import Join, MakeVector
 
 MOST_NODES = 50
 """How many nodes of an argument are looked at."""
+
+MOST_VARIABLES, MOST_SUMS = 100, 3
+"""How many variables of one reading are looked at, and how many sums inside one another."""
 
 Logarithm = namedtuple("Logarithm", "value gradients")
 """What is known of the logarithm of an Op's output.
@@ -310,8 +313,8 @@ class Reading:
         Whether there are none of these.
     """
 
-    def __init__(self, variable, leaves, is_known, atom=None):
-        self.variable, self.leaves, self.is_known, self._atom = variable, leaves, is_known, atom
+    def __init__(self, variable, leaves, is_known, atoms, atom=None):
+        self.variable, self.leaves, self.is_known, self._atoms, self._atom = variable, leaves, is_known, atoms, atom
 
     def passed(self):
         """The variables between `variable` and the leaves, the former included."""
@@ -335,7 +338,7 @@ class Reading:
 
     def _opened(self):
         def parts_of(u):
-            if number_of(u) is not None or u.owner is None or _atom_of(u) is not None:
+            if number_of(u) is not None or u.owner is None or self._atoms.of(u) is not None:
                 return ()
             return _linear_parts(u.owner) or ()
 
@@ -349,11 +352,21 @@ class Reading:
         return _walked(self.variable, parts_of, made_of)
 
 
-def reading(v):
-    """A variable as `Reading`; None where nothing is known about its logarithm."""
-    atom = _atom_of(v)
+def reading(v, whole=False, atoms=None):
+    """A variable as `Reading`; None where nothing is known about its logarithm.
+
+    Parameters
+    ----------
+    v : Variable
+    whole : bool
+        None, too, where anything about it is unknown: then most of it need not be looked at.
+    atoms : _Atoms, optional
+        Of the reading that this one is part of.
+    """
+    atoms = _Atoms() if atoms is None else atoms
+    atom = atoms.of(v)
     if atom is not None:
-        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], True, atom)
+        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], True, atoms, atom)
     leaves, unknown, known = {}, [], []
 
     def parts_of(u):
@@ -361,23 +374,27 @@ def reading(v):
             return ()
         node = u.owner
         if node is not None and u.type.dtype in FLOATS:
-            atom = None if u is v else _atom_of(u)
+            atom = None if u is v else atoms.of(u)
             if atom is not None:
                 leaves.update(dict.fromkeys(atom.leaves))
                 known.append(u)
                 return ()
             parts = _linear_parts(node)
             if parts and all(p.type.dtype == u.type.dtype or number_of(p) is not None for p in parts):
+                if whole and not all(map(_may_be_known, parts)):
+                    return None
                 if node.op == T.pow:
                     leaves[node.inputs[1]] = None
                 return parts
+        if whole:
+            return None
         unknown.append(u)
         leaves[u] = None
         return ()
 
     if _walked(v, parts_of, lambda u, made: True) is None or not known:
         return None
-    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], not unknown)
+    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], not unknown, atoms)
 
 
 Atom = namedtuple("Atom", "leaves gradients")
@@ -388,8 +405,33 @@ gradients : function of the gradient of the logarithm -> list of Variable
 """
 
 
-def _atom_of(v):
-    """A variable as `Atom`, or None."""
+def _may_be_known(v):
+    """Whether the Op that computes a variable is one of those whose logarithms are."""
+    if v.owner is None:
+        return number_of(v) is not None
+    op = v.owner.op
+    return op in readers or op in log_of_op or isinstance(op, (Sum, *VIEWS)) or _linear_parts(v.owner) is not None
+
+
+class _Atoms:
+    """Finds the atoms of one reading. Those of sums are made of readings of their terms, and so on: each variable is looked at once, and so many in all."""
+
+    def __init__(self):
+        self.found, self.depth = {}, 0
+
+    def of(self, v):
+        """A variable as `Atom`, or None."""
+        if v not in self.found:
+            if len(self.found) >= MOST_VARIABLES or self.depth >= MOST_SUMS:
+                return None
+            self.found[v] = None  # for those below it, which do not come here again
+            self.depth += 1
+            self.found[v] = _atom_of(v, self)
+            self.depth -= 1
+        return self.found[v]
+
+
+def _atom_of(v, atoms):
     node = v.owner
     if node is None or v.type.dtype not in FLOATS:
         return None
@@ -399,16 +441,16 @@ def _atom_of(v):
     if op in log_of_op:
         return Atom(node.inputs, lambda c: log_of_op[op].gradients(node, c))
     if isinstance(op, Sum):
-        return _sum_atom(v)
+        return _sum_atom(v, atoms)
     if op == T.true_div or op == T.mul:
-        shared = _share_atom(v)
+        shared = _share_atom(v, atoms)
         if shared is not None:
             return shared
     if isinstance(op, VIEWS):
         return None
     found = factors_of(v)
     if found is None:
-        return _add_atom(v) if op == T.add else None
+        return _add_atom(v, atoms) if op == T.add else None
     if _linear_parts(node) is not None and (
         len(found.factors) != 1 or found.factors[0].function is not logistic or found.factors[0].power != 1
     ):
@@ -451,11 +493,11 @@ def _complement(v, found):
 _ARITHMETIC = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.inv: None, T.pow: None}
 
 
-def _sum_atom(v):
+def _sum_atom(v, atoms):
     """``log(sum(w))`` changes by the share of w in the sum times what log(w) changes by."""
     (w,) = v.owner.inputs
-    inner = reading(w)
-    if inner is None or not inner.is_known:
+    inner = reading(w, True, atoms)
+    if inner is None:
         return None
 
     def gradients(c):
@@ -466,7 +508,7 @@ def _sum_atom(v):
     return Atom(inner.leaves, gradients)
 
 
-def _share_atom(v):
+def _share_atom(v, atoms):
     """A quotient of w, possibly written as a product, and the sum of this w along some dimensions."""
     w, r = v.owner.inputs if len(v.owner.inputs) == 2 else (None, None)
     if v.owner.op == T.mul and r is not None:
@@ -486,19 +528,22 @@ def _share_atom(v):
     kept = iter(range(w.ndim))
     if order != tuple("x" if d in axes else next(kept) for d in range(w.ndim)):
         return None
-    inner = reading(w)
-    if inner is None or not inner.is_known:
+    inner = reading(w, True, atoms)
+    if inner is None:
         return None
     return Atom(inner.leaves, lambda c: inner.gradients(c - v * c.sum(axis=list(axes), keepdims=True)))
 
 
-def _add_atom(v):
+def _add_atom(v, atoms):
     terms = _positive_terms(v)
     if terms is None:
         return None
-    inner = [reading(t) for t in terms if number_of(t) is None]
-    if any(i is None or not i.is_known for i in inner):
-        return None
+    inner = []
+    for term in terms:
+        if number_of(term) is None:
+            inner.append(reading(term, True, atoms))
+            if inner[-1] is None:
+                return None
     leaves = list(dict.fromkeys(u for i in inner for u in i.leaves))
 
     def gradients(c):

@@ -45,8 +45,8 @@ def _of_quotient(node):
     (out,), below = node.outputs, node.inputs[-1]
     if number_of(below) is not None:
         return None
-    whole = reading(out)
-    if whole is not None and whole.is_known:
+    whole = reading(out, whole=True)
+    if whole is not None:
         passed = [u for u in whole.passed() if u is not out]
         return Shortcut(whole.leaves, passed, lambda g: whole.gradients(g * out))
     read = reading(below) if below.type.dtype == out.type.dtype else None
@@ -68,8 +68,8 @@ def _of_power(node):
     power = number_of(node.inputs[1]) if len(node.inputs) == 2 else 0.5
     if power is not None and power > 0 and power == int(power) or base.type.dtype != out.type.dtype:
         return None
-    read = reading(base)
-    if read is None or not read.is_known:
+    read = reading(base, whole=True)
+    if read is None:
         return None
 
     def gradients(g):
@@ -87,8 +87,8 @@ def _of_product(node):
     (out,) = node.outputs
     if len(node.inputs) != 2 or not any(i.owner is not None and i.owner.op in (T.inv, T.true_div) for i in node.inputs):
         return None
-    whole = reading(out)
-    if whole is None or not whole.is_known:
+    whole = reading(out, whole=True)
+    if whole is None:
         return None
     passed = [u for u in whole.passed() if u is not out]
     return Shortcut(whole.leaves, passed, lambda g: whole.gradients(g * out))

@@ -313,11 +313,32 @@ def long_sum_and_product(steps):
 
 
 @family
+def prefixes_and_suffixes(steps):
+    """As `long_sum_and_product`, of numbers that may be overwritten."""
+    xs = [T.dmatrix() for _ in range(steps)]
+    total, product = xs[0].sum(axis=0), xs[0].sum(axis=0)
+    for x in xs[1:]:
+        total = total + x.sum(axis=0)
+        product = product * x.sum(axis=0)
+    return xs, [], (total * product).sum()
+
+
+@family
 def shared_factors(steps):
     x, a, b = T.dvector("x"), T.dvector("a"), T.dvector("b")
     h = x
     for _ in range(steps):
         h = (a * h + b * h) / (1 + h * h)
+    return [x, a, b], [], h.sum()
+
+
+@family
+def shared_exponentials(steps):
+    """Quotients of sums of which all is known: their derivatives are those of logarithms."""
+    x, a, b = T.dvector("x"), T.dvector("a"), T.dvector("b")
+    h = T.exp(x)
+    for _ in range(steps):
+        h = (T.exp(a) * h + T.exp(b) * h) / (h * T.exp(a) + 2 * h)
     return [x, a, b], [], h.sum()
 
 

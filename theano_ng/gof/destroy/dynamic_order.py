@@ -31,12 +31,18 @@ class DynamicOrder:
     ----------
     successors, predecessors : callable
         Take a node, return a list or tuple of nodes: the edges of the graph as they are at the time of the call.
+
+    Attributes
+    ----------
+    searched : int
+        How many nodes have been looked at so far because edges contradicted the order.
     """
 
     def __init__(self, successors, predecessors):
         self.successors = successors
         self.predecessors = predecessors
         self.places = {}
+        self.searched = 0
         self.head = _Place(None, 0)
         self.head.previous = self.head.next = self.head
 
@@ -138,6 +144,7 @@ class DynamicOrder:
         # Searched so far, and neighbours looked at.
         forward_done = backward_done = forward_cost = backward_cost = 0
         while True:
+            self.searched += 1
             if forward_cost <= backward_cost:
                 if forward_done == len(forward):
                     self._move(forward, last)

@@ -197,6 +197,11 @@ class DestroyHandler(toolbox.Bookkeeper):
 
     # ------------------------------------------------------------ questions
 
+    @property
+    def searched(self):
+        """How many nodes searches for cycles have looked at so far."""
+        return self._order.searched
+
     def destroyers_of(self, r):
         """The nodes that overwrite the memory of `r`; a list of one or none in a valid graph."""
         return list(dict.fromkeys([app for app, _ in self.aliases.destroyers(r)]))

@@ -78,7 +78,7 @@ def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
         take(v, [next(given) for _ in taps])
     for v in op.outer_shared(inputs):
         w = next(given)
-        outer.append(v)
+        outer.append(safe_to_cpu(v) if isinstance(w.type, TensorType) else v)
         inner.append(w)
     outer.extend(safe_to_cpu(v) for v in op.outer_nitsot(inputs))
     for v in op.outer_non_seqs(inputs):

@@ -238,6 +238,30 @@ class TestTypes(Test):
             self.assertEqual(result.dtype, expected.dtype)
             np.testing.assert_array_equal(result, expected)
 
+    @config.change_flags(on_opt_error="raise")
+    def test_complex_results(self):
+        """Ops with operands on the device whose results it cannot hold stay on the host, and so does what has too many dimensions."""
+        x, i, z = self.shared(np.arange(1.0, 4)), self.shared(np.array([2, 0])), T.zvector("z")
+        many = T.TensorType("float64", (False,) * 32)()
+        outputs = [
+            x.sum(dtype="complex128"),
+            T.cumsum(T.cast(x, "complex64")),
+            T.complex(x, x),
+            z[i],
+            z.take(i),
+            T.set_subtensor(z[i], T.cast(x[:2], "complex128")),
+            T.inc_subtensor(z[: i[0]], x[0]),
+            T.concatenate([z, x]),
+            T.switch(x > 1, z, x),
+            T.alloc(T.cast(x[0], "complex64"), 2),
+            many.dimshuffle(*range(31), "x", 31).sum() * x[0],
+        ]
+        here, there = (theano.function([z, many], outputs, mode=mode) for mode in (MODE, MODE.excluding("gpuarray")))
+        values = np.array([1 + 2j, 3j, 5]), np.ones((1,) * 31 + (2,))
+        for found, expected in zip(here(*values), there(*values)):
+            self.assertEqual((found.dtype, found.shape), (expected.dtype, expected.shape))
+            np.testing.assert_allclose(found, expected)
+
     def test_complex(self):
         z, x = T.zvector("z"), T.vector("x")
         f = theano.function([z, x], [z * 2, T.exp(x), (z * x).real + x], mode=MODE)

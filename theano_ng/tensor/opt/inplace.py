@@ -14,6 +14,9 @@ from theano_ng.tensor.elemwise.op import Elemwise
 MOST_REFUSALS = 16
 """How often nodes may be refused the same memory. Each time everybody who uses it is looked at, and these may be as many."""
 
+MOST_SEARCHED = 4
+"""How many nodes, for each one of the graph, are looked at for refusals in all. Then only what nobody else reads is overwritten."""
+
 SOME_USERS = 16
 """How many users of a variable are asked whether they come later."""
 
@@ -85,6 +88,7 @@ class _Run:
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _Followers(nodes)
         self.refusals = {}  # root of a class of variables that share memory -> how many nodes may not overwrite it
+        self.left_to_search = MOST_SEARCHED * len(nodes)
 
     def apply_to(self, node, validate):
         """Give a node's outputs inputs to overwrite; returns how many got one, and the number of attempts."""
@@ -96,9 +100,13 @@ class _Run:
                 root = self.fgraph.destroy_handler.aliases.root(node.inputs[candidate])
                 if self.refusals.get(root, 0) >= MOST_REFUSALS:
                     continue
+                if self.left_to_search < 0 and max(len(root.clients), len(node.inputs[candidate].clients)) > 1:
+                    continue
                 tried += 1
+                searched = self.fgraph.destroy_handler.searched
                 new_node = self.attempt(node, output_index, candidate, validate)
                 if new_node is None:
+                    self.left_to_search -= self.fgraph.destroy_handler.searched - searched
                     self.refusals[root] = self.refusals.get(root, 0) + 1
                     continue
                 self.followers.replaced(node, new_node)

@@ -71,12 +71,12 @@ class TestGrowth(unittest.TestCase):
         fgraph, _ = std_fgraph([SymbolicInput(i) for i in inputs], [SymbolicOutput(o) for o in outputs])
         return nodes, measure(lambda: FAST_RUN.optimizer(fgraph))
 
-    def _check(self, gradient, *names, measure=calls_of):
+    def _check(self, gradient, *names, measure=calls_of, sizes=SIZES):
         for name in names:
             make = graph_families.FAMILIES[name]
             self._work(make, 8, gradient, measure)  # what is imported and remembered once
             (few, little), (many, much) = [
-                self._work(make, graph_families.steps_for(make, size, gradient), gradient, measure) for size in SIZES
+                self._work(make, graph_families.steps_for(make, size, gradient), gradient, measure) for size in sizes
             ]
             with self.subTest(name, gradient=gradient):
                 self.assertLess(much / little, 1.3 * many / few)
@@ -84,6 +84,19 @@ class TestGrowth(unittest.TestCase):
     def test_searches_for_cycles(self):
         # A node that overwrites what is needed late moves past a chain of others, again and again.
         self._check(True, "residual_blocks", "long_sum_and_product", measure=nodes_asked_for)
+        # Here the search is in vain each time; what it may cost in all is a number for each node.
+        self._check(True, "prefixes_and_suffixes", measure=nodes_asked_for, sizes=(800, 2400))
+
+    def test_derivatives(self):
+        """Differentiating reads what logarithms depend on: through sums of products that share variables."""
+        for name in ("shared_factors", "shared_exponentials", "prefixes_and_suffixes", "log_and_exp", "normalization"):
+            make = graph_families.FAMILIES[name]
+            graph_families.build(make, 8, True)
+            sizes = [graph_families.steps_for(make, 2 * size, True) for size in SIZES]
+            few, many = [graph_families.count_nodes(*graph_families.build(make, steps, True)) for steps in sizes]
+            little, much = [calls_of(lambda steps=steps: graph_families.build(make, steps, True)) for steps in sizes]
+            with self.subTest(name):
+                self.assertLess(much / little, 1.3 * many / few)
 
     def test_forward(self):
         self._check(False, "reversed_slices", "slices_of_slices", "reshapes", "sums_of_powers")
