@@ -81,7 +81,9 @@ def fit_inputs(op, inputs):
 
 def _fit(op, given, inner, n_leading):
     """An outer input in a type with `n_leading` dimensions before those of the inner variable."""
-    kind, wanted = given.type, inner.type
+    wanted = inner.type
+    given = tensor_or_other(given) if isinstance(wanted, TensorType) else given
+    kind = given.type
     if not hasattr(wanted, "broadcastable"):
         return given if kind == wanted else wanted.filter_variable(given)
     if type(kind) is not type(wanted) or kind.ndim != wanted.ndim + n_leading:

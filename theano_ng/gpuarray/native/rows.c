@@ -6,7 +6,7 @@ static void find(PyObject *value, row_places *found)
 {
     const GpuArray *a = &((PyGpuArrayObject *)value)->ga;
     found->data = (char *)a->offset;
-    found->stride = a->strides[0];
+    found->stride = gpu_size(a) ? a->strides[0] : 0; /* rows without elements are all at the beginning of memory that has none */
     found->length = (Py_ssize_t)a->dimensions[0];
 }
 

@@ -168,6 +168,12 @@ class TestLoops(unittest.TestCase):
             np.testing.assert_allclose(results[0], np.reshape(expected, (steps, length)), rtol=1e-6)
             np.testing.assert_allclose(results[1], value * 2)
 
+    def test_rows_without_elements(self):
+        x, v = self.x, self.v
+        self.values[x], self.values[v] = np.zeros((4, 0)), np.zeros(0)
+        rows, _ = theano.scan(lambda row, a: (row + a, row * 2), sequences=x, outputs_info=[v, None])
+        self.check(rows)
+
     def test_failing_step(self):
         """The error tells of node and step; the same function works afterwards, and shared variables are as they were."""
         x, v = self.x, self.v
