@@ -151,6 +151,16 @@ cdef bint is_generator(value):
     return hasattr(value, "get_state") and hasattr(value, "set_state")
 
 
+# The class of arrays on devices, when one is used.
+cdef object DeviceArray = None
+
+
+def set_device_array(cls):
+    """Say of which class arrays on devices are: state of functions that is overwritten in place."""
+    global DeviceArray
+    DeviceArray = cls
+
+
 cdef object backup_of(value):
     """What brings a value back after it was changed in place: its state, or a copy."""
     return value.get_state() if is_generator(value) else copy.deepcopy(value)
@@ -387,6 +397,8 @@ cdef class FunctionBase:
                 key = key * 31 + cnp.PyArray_NDIM(array)
                 for d in range(cnp.PyArray_NDIM(array)):
                     key = (key ^ <unsigned long>cnp.PyArray_DIM(array, d)) * 1000003
+            elif type(<object>value) is DeviceArray:
+                key = key * 31 + <unsigned long>hash((<object>value).shape)
             else:
                 key = key * 31 + 17
         self.shapes = <long>(key >> 1)
@@ -412,6 +424,8 @@ cdef class FunctionBase:
                 size += bytes_in_list(value)
             elif PyArray_CheckExact(value):
                 size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
+            elif type(value) is DeviceArray:
+                size += value.nbytes
             elif not is_generator(value):
                 return 0
         if size <= EXPOSED_LIMIT:
@@ -437,6 +451,9 @@ cdef class FunctionBase:
                 # Others may hold this array (borrow=True), so it stays the value. A read-only one has not been changed.
                 if value.flags.writeable:
                     value[...] = backup
+                cell[0] = value
+            elif type(value) is DeviceArray:
+                value[...] = backup
                 cell[0] = value
             elif type(value) is list:
                 value[:] = backup

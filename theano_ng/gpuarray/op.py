@@ -4,6 +4,7 @@ import weakref
 
 import numpy as np
 
+from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.graph import NoParams
 from theano_ng.gof.native import NativeOp
 from theano_ng.gof.op import Op
@@ -29,6 +30,9 @@ class GpuOp(NativeOp, Op):
             inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v.clone() for v in node.inputs]
             _host_nodes[node] = self.host_op(node).make_node(*inputs)
         return _host_nodes[node]
+
+    def fails_on_values(self, node):
+        return fails_on_values(self.host_node(node))
 
     def perform(self, node, inputs, output_storage, params=None):
         host = self.host_node(node)

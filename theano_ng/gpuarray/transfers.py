@@ -79,6 +79,9 @@ class _Transfer(NativeOp, Op):
 
     _f16_ok = True
 
+    def fails_on_values(self, node):
+        return False
+
     def infer_shape(self, node, shapes):
         return shapes
 

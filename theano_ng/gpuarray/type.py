@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 
+from theano_ng.compile._function import set_device_array
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.configdefaults import config
@@ -675,6 +676,7 @@ def GpuArray_unpickler(npa, ctx_name):
 
 
 copyreg.pickle(pygpu.GpuArray, GpuArray_pickler, GpuArray_unpickler)
+set_device_array(pygpu.GpuArray)
 register_device_arrays(pygpu.GpuArray, lambda a: _name_for_ctx(a.context), GpuArray_unpickler)
 
 

@@ -75,7 +75,12 @@ class GraphToGPU(Optimizer):
                 outputs = node.clone_with_new_inputs(inputs, strict=True).outputs
             copy_stack_trace(node.outputs, outputs)
             moved.update(zip(node.outputs, outputs))
+            for old, new in zip(node.outputs, outputs):
+                if not getattr(old.tag, "nan_guard_mode_check", True):
+                    new.tag.nan_guard_mode_check = False
         pairs = [(v, on_host(v)) for v in fgraph.outputs]
+        for old, new in pairs:
+            copy_stack_trace(old, new)
         fgraph.replace_all_validate([pair for pair in pairs if pair[0] is not pair[1]], reason=self)
 
     def _moved(self, node, inputs):

@@ -14,6 +14,7 @@ from theano_ng.compile.debugmode import DebugMode
 from theano_ng.compile.monitormode import MonitorMode
 from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.configdefaults import config
+from theano_ng.gof.opt import check_stack_trace
 from theano_ng.gpuarray.basic_ops import GpuFromHost, GpuToGpu, HostFromGpu
 from theano_ng.gpuarray.devices import transfer
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
@@ -135,6 +136,40 @@ class TestTransfers(Test):
             with self.assertRaises(IndexError):
                 function(7)
         np.testing.assert_array_equal(a.get_value(), [0, 2, 2])
+
+    def test_states_after_failures(self):
+        """Of several updates in place some are made when another one fails, on an index or a length: all states are as they were, and are the same arrays."""
+        a, b, c = (self.shared(np.zeros((4, 2)), name) for name in "abc")
+        i, j, k, x = T.lvector("i"), T.lvector("j"), T.lscalar("k"), T.vector("x")
+        updates = [
+            (c, c * 2 + x),
+            (a, T.inc_subtensor(a[i], x)),
+            (b, T.set_subtensor(T.inc_subtensor(b[j], x)[k], 5.0)),
+        ]
+        f = theano.function([i, j, k, x], updates=updates, mode=MODE)
+        states = [s.get_value(borrow=True, return_internal_type=True) for s in (a, b, c)]
+        good, two, three = ([0], [1], 2, np.ones(2)), np.ones(2), np.ones(3)
+        f(*good)
+        before = [s.get_value() for s in (a, b, c)]
+        for bad in (([9], [0], 0, two), ([0], [9], 0, two), ([0], [0], 9, two), ([0], [0], -9, two), ([0], [1], 2, three)):
+            with self.assertRaises((IndexError, ValueError)):
+                f(*bad)
+            for s, value in zip((a, b, c), before):
+                np.testing.assert_array_equal(s.get_value(), value)
+        f(*good)
+        for s, array in zip((a, b, c), states):
+            if s.get_value(borrow=True, return_internal_type=True) is array:
+                np.testing.assert_array_equal(np.asarray(array), s.get_value())
+        # A step of training copies no state.
+        g = theano.function([x], updates=[(a, a - x), (b, b * x)], mode=MODE)
+        self.assertEqual(g.maker.exposed_inputs(g.maker.guarded_inputs(), g.fn.nodes), [])
+
+    def test_stack_traces(self):
+        """Errors tell where the user made what a rule has moved; transfers too."""
+        x, y = T.vector("x"), T.vector("y")
+        with config.change_flags(check_stack_trace="raise", on_opt_error="raise"):
+            f = theano.function([x, y], [x * y, (x + y).sum(), T.concatenate([x, y])[::2]], mode=MODE)
+        self.assertTrue(check_stack_trace(f, "all"))
 
     def test_givens(self):
         a, x = self.shared(np.arange(3.0)), T.vector()
