@@ -155,8 +155,7 @@ def op_lifter(OP, cuda_only=False):
             outputs = made(maker(node.op, context_name, inputs, node.outputs), inputs)
             if outputs is None or any(a.owner is not None and _same_on_host(a.owner, node) for a in outputs):
                 return False
-            copy_stack_trace(node.outputs, outputs)
-            return [safe_to_cpu(v) for v in outputs]
+            return copy_stack_trace(node.outputs, [safe_to_cpu(v) for v in outputs])
 
         rule.__name__ = maker.__name__
         rule.fn.__doc__ = rule.__doc__ = maker.__doc__

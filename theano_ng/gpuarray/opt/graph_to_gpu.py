@@ -166,7 +166,9 @@ class InputToGpuOptimizer(Optimizer):
             readers = [(c, i) for c, i in v.clients if c != "output" and not _stays(c)]
             target = target_of(v) if readers else None
             if target is not None:
-                new = host_from_gpu(GpuFromHost(*target)(v))
+                sent = GpuFromHost(*target)(v)
+                new = host_from_gpu(sent)
+                copy_stack_trace(readers[0][0].outputs, [sent, new])
                 for client, i in readers:
                     fgraph.change_input(client, i, new, reason=self)
 
