@@ -6,6 +6,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng.configdefaults import config
 from theano_ng.gof.graph import inputs as inputs_of
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.transfers import as_gpuarray_variable
@@ -204,6 +205,7 @@ class TestLoops(unittest.TestCase):
             np.testing.assert_allclose(np.asarray(slopes[0]), np.diag(2 * values[1]), rtol=1e-6)
             np.testing.assert_allclose(np.asarray(slopes[1]), np.diag(6 * values[1]), rtol=1e-6)
 
+    @config.change_flags(mode="FAST_RUN")
     def test_in_c(self):
         """Steps are called from C where the linker is in C, and one by one in Python otherwise: with the same numbers."""
         x, v = self.x, self.v
