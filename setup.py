@@ -28,7 +28,14 @@ DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
     os.path.join(folder, name)
-    for folder in (NATIVE, SCAN, DEVICE, os.path.join(GPU, "native"), GPU_INCLUDE, os.path.join(GPU_INCLUDE, "gpuarray"))
+    for folder in (
+        NATIVE,
+        SCAN,
+        DEVICE,
+        os.path.join(GPU, "native"),
+        GPU_INCLUDE,
+        os.path.join(GPU_INCLUDE, "gpuarray"),
+    )
     for name in os.listdir(folder)
     if name.endswith(".h")
 )
@@ -193,4 +200,7 @@ class BuildExt(build_ext):
 
 
 os.chdir(HERE)
-setup(ext_modules=[*cython_extensions(), *native_extensions(), *gpu_extensions(), *block_extensions()], cmdclass={"build_ext": BuildExt})
+setup(
+    ext_modules=[*cython_extensions(), *native_extensions(), *gpu_extensions(), *block_extensions()],
+    cmdclass={"build_ext": BuildExt},
+)

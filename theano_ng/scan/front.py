@@ -16,7 +16,12 @@ from theano_ng.scan.utils import as_list, copy_test_value, get_updates_and_outpu
 from theano_ng.scan.validation import integer_scalar
 from theano_ng.tensor.assert_op import AssertShape
 from theano_ng.tensor.basic import maximum, minimum
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value, tensor_or_other
+from theano_ng.tensor.constant import (
+    NotScalarConstantError,
+    as_tensor_variable,
+    get_scalar_constant_value,
+    tensor_or_other,
+)
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.shaping.broadcasting import unbroadcast

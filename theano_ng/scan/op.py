@@ -158,7 +158,13 @@ class Scan(Derivatives, Groups, Op):
         self.strict = info.get("strict", False)
         self.gpua = info.get("gpua", False)
         self.destroy_map = dict(info.get("destroy_map", ()))
-        arguments = {"mode": self.mode, "allow_gc": self.allow_gc, "profile": self.profile, "name": self.name, "gpua": self.gpua}
+        arguments = {
+            "mode": self.mode,
+            "allow_gc": self.allow_gc,
+            "profile": self.profile,
+            "name": self.name,
+            "gpua": self.gpua,
+        }
         self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], arguments)
         self.n_others = len(self.inner_non_seqs(inputs))
         if typeConstructor is not None:

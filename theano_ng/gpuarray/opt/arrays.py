@@ -224,4 +224,6 @@ def local_gpua_lazy_ifelse(op, context_name, inputs, outputs):
     values = [
         as_gpuarray_variable(v, context_name) if isinstance(v.type, (TensorType, GpuArrayType)) else v for v in values
     ]
-    return IfElse(op.n_outs, as_view=op.as_view, gpu=True, name=op.name)(*on_host([condition]), *values, return_list=True)
+    return IfElse(op.n_outs, as_view=op.as_view, gpu=True, name=op.name)(
+        *on_host([condition]), *values, return_list=True
+    )

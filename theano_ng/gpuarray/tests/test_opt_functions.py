@@ -147,19 +147,25 @@ class TestTransfers(Test):
             (b, T.set_subtensor(T.inc_subtensor(b[j], x)[k], 5.0)),
         ]
         f = theano.function([i, j, k, x], updates=updates, mode=MODE)
-        states = [s.get_value(borrow=True, return_internal_type=True) for s in (a, b, c)]
         good, two, three = ([0], [1], 2, np.ones(2)), np.ones(2), np.ones(3)
         f(*good)
+        arrays = [s.get_value(borrow=True, return_internal_type=True) for s in (a, b, c)]
         before = [s.get_value() for s in (a, b, c)]
-        for bad in (([9], [0], 0, two), ([0], [9], 0, two), ([0], [0], 9, two), ([0], [0], -9, two), ([0], [1], 2, three)):
+        for bad in (
+            ([9], [0], 0, two),
+            ([0], [9], 0, two),
+            ([0], [0], 9, two),
+            ([0], [0], -9, two),
+            ([0], [1], 2, three),
+        ):
             with self.assertRaises((IndexError, ValueError)):
                 f(*bad)
             for s, value in zip((a, b, c), before):
                 np.testing.assert_array_equal(s.get_value(), value)
+        for s, array in zip((a, b, c), arrays):
+            self.assertIs(s.get_value(borrow=True, return_internal_type=True), array)
         f(*good)
-        for s, array in zip((a, b, c), states):
-            if s.get_value(borrow=True, return_internal_type=True) is array:
-                np.testing.assert_array_equal(np.asarray(array), s.get_value())
+        np.testing.assert_array_equal(c.get_value(), [[3, 3]] * 4)
         # A step of training copies no state.
         g = theano.function([x], updates=[(a, a - x), (b, b * x)], mode=MODE)
         self.assertEqual(g.maker.exposed_inputs(g.maker.guarded_inputs(), g.fn.nodes), [])

@@ -38,7 +38,12 @@ from theano_ng.tensor.indexing.advanced import (
     gradient_by_value,
     zeros_for_gradient,
 )
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value, tensor_or_other
+from theano_ng.tensor.constant import (
+    NotScalarConstantError,
+    as_tensor_variable,
+    get_scalar_constant_value,
+    tensor_or_other,
+)
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
 from theano_ng.tensor.indexing.lists import (
