@@ -15,6 +15,12 @@ from theano_ng.gof.cells cimport Py_None, cell_of, decref, empty, give, incref, 
 
 cnp.import_array()
 
+cdef extern from "<dlfcn.h>":
+    ctypedef struct Dl_info:
+        const char *dli_sname
+        void *dli_saddr
+    int dladdr(const void *address, Dl_info *found)
+
 cdef extern from "Python.h":
     void set_exception "PyErr_SetObject"(object kind, object value)
 
@@ -519,6 +525,14 @@ def dlopen_symbols(str path, names, bint partly=False):
             raise OSError("%s: no symbol %s" % (path, name))
         addresses.append(<intptr_t>address)
     return addresses
+
+
+def symbol_at(intptr_t address):
+    """The name of the symbol of a loaded library that is at an address; None where none is."""
+    cdef Dl_info found
+    if not dladdr(<const void *>address, &found) or found.dli_sname == NULL or <intptr_t>found.dli_saddr != address:
+        return None
+    return found.dli_sname.decode("utf-8", "replace")
 
 
 def capsule_address(capsule):

@@ -13,6 +13,7 @@ from theano_ng.gof import _native
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, load_kernels, rename_symbol
+from theano_ng.gof.compiler.standin import stand_in
 from theano_ng.gof.compiler.toolchain import compiler_available
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
@@ -39,7 +40,7 @@ class Kernel(NamedTuple):
         C text in front of the function.
     compile_args, libraries : tuple of str
     interpreted : callable, optional
-        Returns a `LoadedKernel` that does the same without a compiler, or None; with ``alone=True`` one that nothing compiled takes the place of.
+        Returns the `Interpretation` that does the same without a compiler, or None.
     """
 
     source: str
@@ -50,6 +51,11 @@ class Kernel(NamedTuple):
     compile_args: tuple = ()
     libraries: tuple = ()
     interpreted: object = None
+
+    def never_compiled(self):
+        """The `LoadedKernel` of a program that does the same, and in whose place no compiled kernel comes; None where there is no program."""
+        interpretation = self.interpreted and self.interpreted()
+        return interpretation and stand_in(interpretation).loaded
 
 
 class ForeignKernel:
@@ -105,7 +111,7 @@ def obtain_kernels(kernels):
 
 def _obtain(kernels):
     if not compiler_available():
-        loaded = [kernel.interpreted and kernel.interpreted() for kernel in kernels]
+        loaded = [kernel.never_compiled() for kernel in kernels]
     elif config.tiered == "off" or not background.AVAILABLE:
         loaded = [None] * len(kernels)
     else:

@@ -154,8 +154,7 @@ def _interpreter(node, cells):
     code = native_code_of(node)
     if code is None or not code.kernels:
         return None
-    # Not the programs that other functions run, which change over.
-    loaded = [kernel.interpreted and kernel.interpreted(alone=True) for kernel in code.kernels]
+    loaded = [kernel.never_compiled() for kernel in code.kernels]
     inputs, outputs = [[cells[v] for v in variables] for variables in (node.inputs, node.outputs)]
     return make_native_thunk(node, code, inputs, outputs, loaded) if all(loaded) else None
 

@@ -1,8 +1,8 @@
 """Kernels that are compiled while functions run already, on an interpreter.
 
 `Background.want` has a process of its own started for them (`compile_later`), which ends its work even if this one ends first. A thread waits for what
-it publishes in the cache, and puts the address of each kernel into the first word of the programs that stand in for it; the interpreter
-looks there when it is called. That word is all that changes.
+it publishes in the cache, and installs each kernel in the programs that stand in for it (`StandIn.install`): its address becomes their first word, where
+the interpreter looks when it is called. That word is all that changes.
 """
 
 import _thread
@@ -13,9 +13,9 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
-from theano_ng.gof import _native
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, get_kernel_cache, unit_command, unit_source, units
+from theano_ng.gof.compiler.standin import WrongKernel, stand_in
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, spawn_environment, warn_once
 from theano_ng.gof.later import later
 
@@ -143,12 +143,12 @@ class Background:
 
     Attributes
     ----------
-    programs : dict
-        Key of a kernel -> addresses of the programs that stand in for it.
+    stand_ins : dict
+        Key of a kernel -> the set of `StandIn` s whose place it is to take.
     """
 
     def __init__(self):
-        self.programs = {}
+        self.stand_ins = {}
         self._queue = []  # jobs that have not been started yet
         self._jobs = []
         self._watched = False
@@ -160,12 +160,12 @@ class Background:
         Parameters
         ----------
         kernels : dict
-            Key -> (Kernel, address of a program).
+            Key -> (Kernel, StandIn).
         """
         with self._changed:
-            todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.programs}
-            for key, (_, program) in kernels.items():
-                self.programs.setdefault(key, set()).add(program)
+            todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.stand_ins}
+            for key, (_, standing_in) in kernels.items():
+                self.stand_ins.setdefault(key, set()).add(standing_in)
             for group in units(todo):
                 job = Job(get_kernel_cache(), group)
                 if not self._swap_if_there(job):
@@ -286,16 +286,22 @@ class Background:
     def _swap(self, job):
         """Put the kernels that are in the cache in the place of programs. Returns whether all are."""
         for key in job.kernels:
-            programs = self.programs.get(key)
-            address = job.cache.address(key) if programs else 0
+            address = job.cache.address(key) if key in self.stand_ins else 0
             if address:
-                for program in self.programs.pop(key):
-                    _native.store_word(program, address)
-        return not any(key in self.programs for key in job.kernels)
+                for standing_in in self.stand_ins.pop(key):
+                    self._install(standing_in, address)
+        return not any(key in self.stand_ins for key in job.kernels)
+
+    @staticmethod
+    def _install(standing_in, address):
+        try:
+            standing_in.install(address)
+        except WrongKernel as error:
+            warn_once(("wrong kernel", standing_in.digest), str(error))
 
     def _give_up(self, job, reason):
         for key in job.kernels:
-            self.programs.pop(key, None)
+            self.stand_ins.pop(key, None)
         warn_once(
             ("background", str(reason)),
             "%d kernels could not be compiled, and functions go on without them, interpreted: %s"
@@ -336,10 +342,12 @@ def obtain(kernels):
     for kernel in kernels:
         key = cache.key(kernel)
         address = 0 if config.tiered == "on" and kernel.interpreted else cache.address(key)
-        loaded = LoadedKernel(address) if address else kernel.interpreted and kernel.interpreted()
-        if loaded and loaded.program:
-            wanted[key] = (kernel, loaded.program)
-        found.append(loaded or None)
+        interpretation = None if address else kernel.interpreted and kernel.interpreted()
+        if interpretation:
+            wanted[key] = (kernel, stand_in(interpretation, key))
+            found.append(wanted[key][1].loaded)
+        else:
+            found.append(LoadedKernel(address) if address else None)
     if wanted:
         _background.want(wanted)
     return found

@@ -186,7 +186,7 @@ class KernelCache:
             if unit != unit_name(content) or time.time() - modified > config.cmodule.age_thresh_use:
                 return False
         try:
-            addresses = dlopen_symbols(path, ["k" + key for key in keys])
+            addresses = dlopen_symbols(path, map(symbol_of, keys))
         except OSError:
             return False
         self._addresses.update(zip(keys, addresses))
@@ -272,7 +272,7 @@ class KernelCache:
                 # The compiler was content, the dynamic linker is not (a missing library): say what it says.
                 os.replace(os.path.join(self.directory, unit), output)
                 try:
-                    dlopen_symbols(output, ["k" + key for key in group])
+                    dlopen_symbols(output, map(symbol_of, group))
                 except OSError as error:
                     raise CompileError(
                         unit_command(first, toolchain, stem + suffix, output), 0, str(error), source
@@ -320,6 +320,11 @@ def units(kernels):
     return list(groups.values())
 
 
+def symbol_of(key):
+    """The name of a kernel's function: it says which kernel that is."""
+    return "k" + key
+
+
 def linked_unit(path):
     """The name of the unit that a kernel's link (or text file) names, or None when there is none."""
     try:
@@ -364,7 +369,7 @@ def unit_source(group, toolchain):
     parts.append(toolchain.vector_declarations())
     parts.extend(dict.fromkeys(kernel.support for kernel in group.values() if kernel.support))
     for key, kernel in group.items():
-        text = rename_symbol(kernel.source, kernel.symbol, "k" + key)
+        text = rename_symbol(kernel.source, kernel.symbol, symbol_of(key))
         parts.append('extern "C" {\n%s\n}' % text if cplusplus else text)
     return "\n".join(parts) + "\n"
 

@@ -4,11 +4,12 @@ The interpreter is a kernel like those that are compiled (`elemwise.kernel`), so
 calls. It computes what they compute, in the same order: one instruction after the other, each for a block of elements.
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from theano_ng.gof.native import LoadedKernel
+from theano_ng.gof.compiler.standin import Interpretation
 from theano_ng.tensor.elemwise.chains import READ_ONCE
 from theano_ng.tensor.elemwise.primitives import conversion, library
 from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, contract, renamed, single
@@ -112,11 +113,22 @@ def _registers(writer, place, kept):
     return registers, count
 
 
-_kept = {}  # program -> the arrays that it lies in, for good, as compiled kernels do
+def _or_none(write):
+    """Decorator: a program is written once for equal arguments; None where there are no instructions for it."""
+
+    @functools.cache
+    def written(*arguments):
+        try:
+            return write(*arguments)
+        except Unsupported:
+            return None
+
+    return written
 
 
-def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
-    """Return the interpreter and a program for it in place of a compiled kernel.
+@_or_none
+def interpreted(op, dtypes, outs, classes, divisors, summed=None):
+    """Return a program for the interpreter that does the work of an elementwise kernel.
 
     Parameters
     ----------
@@ -125,26 +137,17 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None, alone=False):
         Of inputs and outputs.
     classes : tuple of int
         From `elemwise.kernel.operand_classes`.
-    divisors : tuple
-        The numbers of inputs that are integer divisors and may have to be looked at before anything is overwritten, then what else decides which
-        kernel takes the program's place.
+    divisors : tuple of int
+        The inputs that are integer divisors and may have to be looked at before anything is overwritten.
     summed : str, optional
         As of `elemwise.kernel.elemwise_kernel`.
-    alone : bool
-        A program for the caller alone: no compiled kernel takes its place.
 
     Returns
     -------
-    LoadedKernel or None
+    Interpretation or None
         None when there are no instructions for the op.
     """
-    key = (op, dtypes, outs, classes, divisors, summed, alone)
-    if key not in _kept:
-        try:
-            _kept[key] = _assemble(op, list(dtypes), list(outs), classes, divisors[0], summed)
-        except Unsupported:
-            _kept[key] = None
-    return _kept[key] and _kept[key][0]
+    return _assemble(op, list(dtypes), list(outs), classes, divisors, summed)
 
 
 class InterpretedLoop(NamedTuple):
@@ -194,35 +197,23 @@ def _assemble(op, dtypes, outs, classes, divisors, summed):
     place, _ = _finish(writer, outputs, outs, len(dtypes), fixed)
     kinds = [*classes, *[_ELEMENTS] * len(outs)]
     look = [len(divisors), *divisors]
-    program = _program(
+    return _program(
         summed or "", writer, place, [*dtypes, *outs], kinds, len(outs), look, (alternates or [-1])[0], other
     )
-    return (*program, other)
 
 
-def interpreted_loop(loop, alone=False):
-    """Return the interpreter and a program for it in place of the compiled kernel of a loop.
+@_or_none
+def interpreted_loop(loop):
+    """Return a program for the interpreter that does the work of the kernel of a loop.
 
     Parameters
     ----------
     loop : InterpretedLoop
-    alone : bool
-        As of `interpreted`.
 
     Returns
     -------
-    LoadedKernel or None
+    Interpretation or None
     """
-    key = (loop, alone)
-    if key not in _kept:
-        try:
-            _kept[key] = _assemble_loop(loop)
-        except Unsupported:
-            _kept[key] = None
-    return _kept[key] and _kept[key][0]
-
-
-def _assemble_loop(loop):
     nin, outs = len(loop.dtypes), loop.dtypes_of_outputs
     writer = Writer([*loop.dtypes, *outs])
     values = [writer.operand(k) for k in range(nin)]
@@ -263,8 +254,12 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
         The last table; of loops the value that ends it, if there is one.
     alternate : int
         An input that may be one value; -1: none.
-    other : tuple, optional
+    other : Interpretation, optional
         The program for when it is.
+
+    Returns
+    -------
+    Interpretation
     """
     instructions = library().instructions
     nop, n_constants = len(dtypes), len(writer.constants)
@@ -305,7 +300,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
         blocks.append(_aligned(np.frombuffer(data, dtype=dtype), block))
     repeated = sum(n for n, kind in zip(items, kinds) if kind & _ONE_VALUE)
     head = [0, block, nop - n_outputs, n_outputs, n_constants, count, item, repeated, len(steps)]
-    head += [alternate, other[0].program if other else 0]
+    head += [alternate, other.words.ctypes.data if other else 0]
     tables = [
         [word for step in steps for word in step],
         items,
@@ -318,7 +313,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
         head.append(at)
         at += len(table)
     words = np.array([word for table in (head, *tables) for word in table], dtype=np.int64)
-    return LoadedKernel(library().kernels[kernel], words.ctypes.data), words, blocks
+    return Interpretation(library().kernels[kernel], words, (blocks, other))
 
 
 def _aligned(value, length):

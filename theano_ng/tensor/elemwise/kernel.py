@@ -235,8 +235,8 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
         lines.append("    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, len(ctypes)))
     lines.append("}")
     dtypes = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
-    divided = (tuple(divisors.inputs) if looks_first else (), tuple(divisors.inputs), divisors.computed)
-    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), divided, summed)
+    looked_at = tuple(divisors.inputs) if looks_first else ()
+    without_compiler = functools.partial(interpreted, op, *dtypes, tuple(classes[:nin]), looked_at, summed)
     return Kernel(source="\n".join(lines) + "\n", interpreted=without_compiler, **environment), needs_python
 
 

@@ -134,7 +134,7 @@ def run(node, values, loaded=None):
 
 def interpretation(node):
     (kernel,) = node.op.native_code(node).kernels
-    return kernel.interpreted()
+    return kernel.never_compiled()
 
 
 class TestPrograms(unittest.TestCase):
