@@ -12,7 +12,7 @@ from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, lo
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
-from theano_ng.tensor.opt.common import answer
+from theano_ng.tensor.opt.common import answer, inputs_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
@@ -431,18 +431,34 @@ add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
 
 
 def check_for_x_over_absX(numerators, denominators):
-    """Turn ``x / abs(x)`` into ``sign(x)``; a simplifier of `local_mul_canonizer`."""
-    for den in list(denominators):
-        inputs = common.inputs_of(den, T.abs_)
-        if inputs is not None and any(inputs[0] is n for n in numerators):
-            x = inputs[0]
-            if x.type.dtype.startswith("complex"):
-                # There sign(x) is that of the real part.
-                continue
-            denominators = [d for d in denominators if d is not den]
-            i = next(i for i, n in enumerate(numerators) if n is x)
-            numerators = list(numerators[:i]) + list(numerators[i + 1 :]) + [T.sgn(x)]
-    return numerators, denominators
+    """Turn ``x / abs(x)`` into ``sign(x)``; a simplifier of `local_mul_canonizer`.
+
+    Each ``abs(x)`` of the denominator takes one ``x`` of the numerator with it: ``x / (abs(x) * abs(x))`` is ``sign(x) / abs(x)``.
+    """
+    left = Counter(map(id, numerators))
+    taken, signs, divisors = Counter(), [], []
+    for d in denominators:
+        x = _inside_abs(d)
+        if x is not None and taken[id(x)] < left[id(x)]:
+            taken[id(x)] += 1
+            signs.append(T.sgn(x))
+        else:
+            divisors.append(d)
+    if not signs:
+        return numerators, denominators
+    kept = []
+    for n in numerators:
+        if taken[id(n)]:
+            taken[id(n)] -= 1
+        else:
+            kept.append(n)
+    return kept + signs, divisors
+
+
+def _inside_abs(v):
+    """x where `v` is ``abs(x)`` of a float; the sign of a complex x is that of its real part, and abs of the lowest integer is negative."""
+    inputs = inputs_of(v, T.abs_)
+    return inputs[0] if inputs is not None and inputs[0].dtype[0] == "f" else None
 
 
 local_mul_canonizer.add_simplifier(check_for_x_over_absX, "X_over_absX")

@@ -67,6 +67,30 @@ class TestCanonizer(RewriteCase):
         ]:
             self.check(out, expected)
 
+    def test_each_absolute_value_takes_one_factor(self):
+        x, y, i = T.dvector("x"), T.dvector("y"), T.bvector("i")
+        values = {"x": [2.0, -3.0, 0.5], "y": [-0.3, 4.0, -2.0], "i": [-128, -3, 7]}
+        for out, expected in [
+            (x / (abs(x) * abs(x)), "true_div(sgn(x), abs_(x))"),
+            (x * x / abs(x), "mul(x, sgn(x))"),
+            (x * x / (abs(x) * abs(x)), "sqr(sgn(x))"),
+            (x / (abs(x) * abs(x) * abs(x)), None),
+            (x * y / (abs(y) * abs(x) * abs(y)), None),
+            (x / abs(x) / abs(x) / abs(y) * y * x, None),
+            (i / abs(i), None),
+        ]:
+            self.check(out, expected, values)
+
+    def test_second_derivatives_of_log_abs_det(self):
+        A, W = T.dmatrix("A"), T.dmatrix("W")
+        gradient = theano_ng.grad(T.log(abs(T.nlinalg.det(A))), A)
+        second = theano_ng.grad((gradient * W).sum(), A)
+        given = np.array([[0.71, -1.36], [1.0, 1.74]]), np.cos(np.arange(1.0, 5)).reshape(2, 2)
+        inverse = np.linalg.inv(given[0])
+        # The gradient of log(abs(det(A))) is inv(A).T, and trace(inv(A) W) changes by -trace(inv(A) dA inv(A) W).
+        expected = -inverse.dot(given[1]).dot(inverse).T
+        np.testing.assert_allclose(theano_ng.function([A, W], second)(*given), expected, rtol=1e-10)
+
     def test_sums(self):
         x, y, z = T.dvectors("x", "y", "z")
         for out, expected in [
