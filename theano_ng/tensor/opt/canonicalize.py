@@ -86,13 +86,16 @@ class Canonizer(LocalOptimizer):
         """
         return self._walk(input, ())
 
-    def _walk(self, input, closed, shared=None):
-        """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there."""
+    def _walk(self, input, closed, shared=None, kept=None):
+        """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there.
+
+        With a set `kept`, the operands of what is opened and used by others too go there.
+        """
         num, denum = [], []
         dtype = input.type.dtype
-        stack = [(input, False, None)]
+        stack = [(input, False, False)]
         while stack:
-            v, inverted, _ = stack.pop()
+            v, inverted, stays = stack.pop()
             node, kind = self._part(v, dtype)
             if node is not None and v is not input:
                 if v in closed:
@@ -100,10 +103,14 @@ class Canonizer(LocalOptimizer):
                 elif shared is not None and _is_shared(v, node):
                     shared.append(v)
                     node = None
-            if node is None:
-                (denum if inverted else num).append(v)
-            else:
-                self._push_operands(stack, node, kind, inverted, None)
+                elif kept is not None:
+                    stays = stays or _is_shared(v, node)
+            if node is not None:
+                self._push_operands(stack, node, kind, inverted, stays)
+                continue
+            (denum if inverted else num).append(v)
+            if stays:
+                kept.add(v)
         return num, denum
 
     def _part(self, v, dtype):
@@ -129,7 +136,7 @@ class Canonizer(LocalOptimizer):
         else:
             stack.append((inputs[0], not inverted, part))
 
-    def operands_of(self, expression):
+    def operands_of(self, expression, kept=None):
         """`get_num_denum` of an expression in a graph, in which parts that others use too stay whole where opening them gains nothing.
 
         They are computed anyway. One is opened where a factor of it cancels, and where it has but one factor beside constants: with
@@ -138,13 +145,15 @@ class Canonizer(LocalOptimizer):
             s / x  -> ([x, y], [x])
             s * z  -> ([s, z], [])
             t * 3  -> ([2, x, 3], [])
+
+        With a set `kept`, the operands of parts that are opened and stay in the graph all the same go there.
         """
         shared = []
         num, denum = self._walk(expression, (), shared)
         if not shared:
             return num, denum
         whole = self._better_whole(expression)
-        return (num, denum) if whole.issuperset(shared) else self._walk(expression, whole)
+        return (num, denum) if whole.issuperset(shared) else self._walk(expression, whole, kept=kept)
 
     def _better_whole(self, expression):
         """The parts of an expression that others use too and that gain nothing by being opened."""
@@ -546,6 +555,10 @@ class _LongProduct:
         """Once less among the factors (`side` 0) or divisors (1)."""
         self._count[side][id(v)] -= 1
 
+    def put_back(self, v, side):
+        """Once more among the factors or divisors, where it was."""
+        self._count[side][id(v)] += 1
+
     def next_likely(self, side, pairs, last=None):
         """The first after `last` that is a number or may cancel in a sum of the terms `pairs`; each is tried once. None: there is no more."""
         count, place = self._count[side], self._place[side]
@@ -568,7 +581,7 @@ def _tries(product, side, factors, pairs):
         yield last
 
 
-def attempt_distribution(factor, num, denum, out_type, product=None):
+def attempt_distribution(factor, num, denum, out_type, product=None, stays=False):
     """Try to bring each of `num` and `denum` into the terms of the sum `factor`.
 
     Parameters
@@ -580,6 +593,9 @@ def attempt_distribution(factor, num, denum, out_type, product=None):
         Type of the product.
     product : _LongProduct, optional
         Of `num` and `denum`, where that is known to be long.
+    stays : bool
+        Whether the sum is computed in any case, for others. Then another in its place is worth it only where no term of it is to be
+        computed: ``(1 - 1 / s) * s`` is ``s - 1``.
 
     Returns
     -------
@@ -591,28 +607,41 @@ def attempt_distribution(factor, num, denum, out_type, product=None):
         return False, factor, num, denum
     pos_pairs = [local_mul_canonizer.operands_of(t) for t in pos_terms]
     neg_pairs = [local_mul_canonizer.operands_of(t) for t in neg_terms]
-    change = False
-    num, denum = list(num), list(denum)
+    left = list(num), list(denum)
     terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
     if product is None and (len(num) + len(denum)) * terms > _FULL_SEARCH:
         product = _LongProduct(num, denum)
-    for side, factors in enumerate((num, denum)):
+    minscore = 0 if stays else _cost_of_what_stays(pos_terms + neg_terms, pos_pairs + neg_pairs)
+    taken = []
+    for side, factors in enumerate(left):
         for v in _tries(product, side, factors, lambda: pos_pairs + neg_pairs):
             pair = ([], [v]) if side else ([v], [])
-            success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, *pair, out_type)
+            success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, *pair, out_type, minscore)
             if success:
-                change = True
+                minscore = 0
+                taken.append((v, side))
                 factors.remove(v)
                 if product is not None:
                     product.remove(v, side)
-    if not change:
+    if stays and any(len(n) > 1 or d for n, d in pos_pairs + neg_pairs):
+        for v, side in taken:
+            if product is not None:
+                product.put_back(v, side)
+        taken = []
+    if not taken:
         return False, factor, num, denum
     dtype = out_type.dtype
 
     def merge(pairs):
         return [local_mul_canonizer.merge_num_denum(n, d, dtype) for n, d in pairs]
 
-    return True, local_add_canonizer.merge_num_denum(merge(pos_pairs), merge(neg_pairs), dtype), num, denum
+    return True, local_add_canonizer.merge_num_denum(merge(pos_pairs), merge(neg_pairs), dtype), *left
+
+
+def _cost_of_what_stays(terms, pairs):
+    """The cost of the terms that others use too, in multiplications: the first change of the sum does not save it."""
+    costs = [len(n) + DIV_COST * len(d) - 1 for t, (n, d) in zip(terms, pairs) if len(getattr(t, "clients", ())) > 1]
+    return sum(cost for cost in costs if cost > 0)
 
 
 @register_canonicalize
@@ -628,9 +657,13 @@ def local_greedy_distributor(node):
     if len(out.clients) == 1 and local_mul_canonizer._client_takes_part(out):
         # The larger product has all factors of this one; a long chain of products is looked at once, not from each of its nodes.
         return False
-    num, denum = local_mul_canonizer.operands_of(out)
+    kept = set()
+    num, denum = local_mul_canonizer.operands_of(out, kept)
     if len(num) == 1 and not denum:
         return False
+
+    def stays(v):
+        return len(v.clients) > 1 or v in kept
 
     def is_sum(v):
         if v.owner is None or v.owner.op not in _SUMS or v.dtype != out.dtype:
@@ -638,7 +671,7 @@ def local_greedy_distributor(node):
             return False
         # A sum that is needed elsewhere too is computed anyway; only a division that cancels is worth a second one:
         # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 where the first factor rounds to 0.
-        return len(v.clients) <= 1 or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
+        return not stays(v) or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
     sums = sum(is_sum(v) for v in num + denum)
     if not sums:
@@ -657,7 +690,9 @@ def local_greedy_distributor(node):
             if product is not None:
                 product.remove(candidate)
             if is_sum(candidate):
-                changed, candidate, num, denum = attempt_distribution(candidate, num, denum, out.type, product)
+                changed, candidate, num, denum = attempt_distribution(
+                    candidate, num, denum, out.type, product, stays(candidate)
+                )
                 change |= changed
             new.append(candidate)
         return change, new, num, denum
