@@ -366,15 +366,16 @@ def sums_of_powers(steps):
 # -- iterations written out ----------------------------------------------------------------------------------------------------------------
 
 
-def _iterated(name, step, start=None):
-    """Register the iteration ``h = step(h, a)``, which begins at a vector x, or at ``start(x)``."""
+def _iterated(name, step):
+    """Register the iteration ``h = step(h)``, or ``h = step(h, a)`` with a vector a, which begins at a vector x."""
+    others = step.__code__.co_argcount - 1
 
     def make(steps):
-        x, a = T.dvector("x"), T.dvector("a")
-        h = x if start is None else start(x)
+        inputs = T.dvectors("x", "a")[: 1 + others]
+        h, *a = inputs
         for _ in range(steps):
-            h = step(h, a)
-        return [x, a], [], h.sum()
+            h = step(h, *a)
+        return inputs, [], h.sum()
 
     make.__name__ = make.__qualname__ = name
     return family(make)
@@ -385,17 +386,17 @@ _iterated("newton_square_root", lambda h, a: h - (h**2 - a) / (2 * h))
 _iterated("heron", lambda h, a: 0.5 * (h + a / h))
 _iterated("newton_reciprocal", lambda h, a: h * (2 - a * h))
 _iterated("halley", lambda h, a: h * (h**3 + 2 * a) / (2 * h**3 + a))
-_iterated("share_and_complement", lambda h, a: 1 / (1 + h) * (1 - 1 / (1 + h)) + a)
+_iterated("share_and_complement", lambda h: 1 / (1 + h) * (1 - 1 / (1 + h)))
 _iterated("cross_entropy_by_hand", lambda h, a: -(h * T.log(a) + (1 - h) * T.log(1 - a)))
 _iterated("cross_entropies_chained", lambda h, a: T.nnet.binary_crossentropy(T.nnet.sigmoid(h), T.nnet.sigmoid(a)))
 _iterated("abs_quotient_sign", lambda h, a: abs(h) / abs(a) * T.sgn(h))
 _iterated("abs_share", lambda h, a: abs(h) / (abs(h) + abs(a)))
-_iterated("times_own_sum", lambda h, a: h * h.sum() * a)
-_iterated("tanh_by_hand", lambda h, a: (T.exp(h) - T.exp(-h)) / (T.exp(h) + T.exp(-h)) * a)
-_iterated("x_log_x", lambda h, a: -(h * T.log(h)) + a)
-_iterated("softmax_by_hand", lambda h, a: T.exp(h * a) / T.exp(h * a).sum())
+_iterated("times_own_sum", lambda h: h * h.sum())
+_iterated("tanh_by_hand", lambda h: (T.exp(h) - T.exp(-h)) / (T.exp(h) + T.exp(-h)))
+_iterated("x_log_x", lambda h: -(h * T.log(h)))
+_iterated("softmax_by_hand", lambda h: T.exp(h) / T.exp(h).sum())
 _iterated("softmax_by_hand_stable", lambda h, a: T.exp(a * h - (a * h).max()) / T.exp(a * h - (a * h).max()).sum())
-_iterated("softsign", lambda h, a: a * h / (1 + abs(h)))
+_iterated("softsign", lambda h: h / (1 + abs(h)))
 _iterated("logistic_by_hand", lambda h, a: 1 / (1 + T.exp(-h * a)))
 _iterated("logistic_map", lambda h, a: a * h * (1 - h))
 _iterated("logsumexp_by_hand", lambda h, a: h + T.log(T.sum(T.exp(h - a))))

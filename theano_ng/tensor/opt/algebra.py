@@ -106,17 +106,24 @@ def local_abs_lift(node):
 
     abs(x * y)  ->  abs(x) * abs(y)          [canonicalize, fast_run]
     abs(x / y)  ->  abs(x) / abs(y)
+    abs(x * abs(y))  ->  abs(x) * abs(y)
 
-    Needed for `check_for_x_over_absX`.
+    Needed for `check_for_x_over_absX`. A product that others use too stays whole: it is computed anyway, and in a long chain of such
+    products each absolute value would be that of all factors.
     """
-    inner = node.inputs[0].owner
-    if inner is None or not all(_sign_is_exact(i) for i in inner.inputs):
+    (v,) = node.inputs
+    inner = v.owner
+    if inner is None or inner.op != T.mul and inner.op != T.true_div or not _is_only_for(node, v):
         return False
-    if inner.op == T.mul:
-        return answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
-    if inner.op == T.true_div:
-        return answer(T.true_div(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
-    return False
+    if not all(_sign_is_exact(i) for i in inner.inputs):
+        return False
+    parts = [i if inputs_of(i, T.abs_) is not None else T.abs_(i) for i in inner.inputs]
+    return answer(inner.op(*parts), node.outputs[0])
+
+
+def _is_only_for(node, v):
+    """Whether no other node uses `v`, and it is no output."""
+    return all(client is node for client, _ in v.clients)
 
 
 @register_specialize
@@ -126,24 +133,24 @@ def local_abs_merge(node):
 
     abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
     abs(x) / abs(y)  ->  abs(x / y)
+
+    Absolute values that others use too are computed anyway, and stay.
     """
-    if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2 or not all(
-        _sign_is_exact(i) for i in node.inputs
-    ):
+    merged, others = [], []
+    for i in node.inputs:
+        found = inputs_of(i, T.abs_)
+        (others if found is None else merged).append(i)
+        if found is not None and not _is_only_for(node, i):
+            return False
+    if len(merged) < 2 or not all(_sign_is_exact(i) for i in node.inputs) or not all(map(_is_positive_number, others)):
         return False
-    if node.op == T.mul:
-        inner = []
-        for i in node.inputs:
-            found = inputs_of(i, T.abs_)
-            if found is not None:
-                inner.append(found[0])
-                continue
-            value = constant_value(i)
-            if value is None or value < 0:
-                return False
-            inner.append(i)
-        return answer(T.abs_(T.mul(*inner)), node.outputs[0])
-    return answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
+    inner = [i if i in others else i.owner.inputs[0] for i in node.inputs]
+    return answer(T.abs_(node.op(*inner)), node.outputs[0])
+
+
+def _is_positive_number(v):
+    value = constant_value(v)
+    return value is not None and value.dtype.kind != "c" and bool(value > 0)
 
 
 # -- negation ------------------------------------------------------------------------------------------------------------
@@ -257,6 +264,7 @@ local_mul_to_sqr = register_specialize(
 
 
 @register_specialize
+@ignores_nonfinite
 @local_optimizer([T.mul])
 def local_mul_specialize(node):
     """Remove ones and signs from a product.
@@ -265,40 +273,39 @@ def local_mul_specialize(node):
     x * -1  ->  -x
     -x * y  ->  -(x * y)
     x * 0  ->  zeros_like(x)
+
+    A negated factor that others use too is computed anyway: the product would need a negation of its own, so it stays.
     """
     out = node.outputs[0]
-    neg = False
-    new_inputs = []
-    nb_neg_node = nb_constant = 0
-    for i in node.inputs:
-        negated = inputs_of(i, T.neg)
-        if negated is not None and (i.dtype == out.dtype or _sign_is_exact(i)):
-            i = negated[0]
-            neg ^= True
-            nb_neg_node += 1
-        value = constant_value(i)
-        if value is not None:
-            nb_constant += 1
-        if value is not None and value == 1:
-            continue
+    values = [constant_value(i) for i in node.inputs]
+    if any(value is not None and value == 0 for value in values):
+        return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
+    factors, odd = [], False
+    for i, value in zip(node.inputs, values):
         if value is not None and value == -1 and i.dtype[0] in "ifc":
-            neg ^= True
-        elif value is not None and value == 0:
-            return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
-        else:
-            new_inputs.append(i)
-    if len(new_inputs) == len(node.inputs) and nb_neg_node == 0:
+            odd = not odd
+        elif value is None or value != 1:
+            factors.append(i)
+    negated = [k for k, f in enumerate(factors) if _is_negation(f) and (f.dtype == out.dtype or _sign_is_exact(f))]
+    odd ^= len(negated) % 2 == 1
+    shared = [k for k in negated if not _is_only_for(node, factors[k])]
+    if odd and shared:
+        negated.remove(shared[0])
+        odd = False
+    if len(factors) == len(node.inputs) and not negated or odd and out.dtype[0] not in "ifc":
         return False
-    if neg and out.dtype[0] not in "ifc":
-        return False
-    if not new_inputs:
-        return answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
-    if neg and len(new_inputs) > 1 and nb_neg_node + nb_constant == 0:
-        return False
-    rval = new_inputs[0] if len(new_inputs) == 1 else in_dtype(T.mul, new_inputs, out.dtype)
-    if neg:
-        rval = in_dtype(T.neg, [rval], out.dtype)
-    return answer(_filled(rval, node), out)
+    for k in negated:
+        factors[k] = factors[k].owner.inputs[0]
+    if not factors:
+        return answer(_filled(T.as_tensor_variable(np.asarray(-1 if odd else 1, dtype=out.dtype)), node), out)
+    new = factors[0] if len(factors) == 1 else in_dtype(T.mul, factors, out.dtype)
+    if odd:
+        new = in_dtype(T.neg, [new], out.dtype)
+    return answer(_filled(new, node), out)
+
+
+def _is_negation(v):
+    return inputs_of(v, T.neg) is not None
 
 
 @register_specialize

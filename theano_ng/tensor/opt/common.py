@@ -223,6 +223,19 @@ def op_of(v):
     return None if v.owner is None else v.owner.op
 
 
+def already_there(v):
+    """The variable of a graph that computes the same as `v`, which was just made from a variable of it; `v` itself where there is none.
+
+    A rule that moves a node down a chain of variables, each of which has such a node, otherwise makes a copy of it at each level, and each copy
+    moves on.
+    """
+    node = v.owner
+    for client, _ in getattr(node.inputs[0], "clients", ()):
+        if client != "output" and client.op == node.op and client.inputs == node.inputs:
+            return client.outputs[v.index]
+    return v
+
+
 def is_an_upcast(type1, type2):
     """Whether going from dtype `type1` to dtype `type2` loses nothing.
 

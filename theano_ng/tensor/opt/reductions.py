@@ -7,7 +7,7 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled, with_type
+from theano_ng.tensor.opt.common import already_there, constant_value, inputs_of, shuffled, with_type
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 from theano_ng.tensor.opt.shape import lengths
 
@@ -94,7 +94,7 @@ def local_sum_prod_mul_by_scalar(node):
         # The reduction stays in the dtype of the product.
         inner = T.cast(inner, x.dtype)
     copy_stack_trace(x, inner)
-    reduced = node.op(inner)
+    reduced = already_there(node.op(inner))
     copy_stack_trace(out, reduced)
     if isinstance(node.op, Sum):
         if scalars is None:

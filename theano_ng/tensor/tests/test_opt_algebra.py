@@ -9,7 +9,7 @@ import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
 from theano_ng.tensor.opt import is_an_upcast, is_inverse_pair
-from theano_ng.tensor.tests.rewriting import RewriteCase
+from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 
 class TestFunctions(RewriteCase):
@@ -42,6 +42,43 @@ class TestFunctions(RewriteCase):
         ]:
             self.check(out, expected, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
+        # The same negation or absolute value as several factors, and signs that are not those of real numbers.
+        z = T.zvector("z")
+        negative, size = -x, abs(x)
+        for out in (
+            negative * negative,
+            negative * negative * negative,
+            negative * negative * y * -1,
+            size * size,
+            size * size * abs(y),
+            size / abs(size * y),
+            abs(negative * negative * y),
+            abs(z) * abs(2 * z) * T.constant(np.complex128(1 - 2j)),
+            abs(x) * abs(y) * T.constant(-0.0),
+            abs(x) * abs(y) * T.constant(-2.0),
+        ):
+            self.check(out, None, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4], "z": [1 - 1j, 2, -3j]})
+
+    def test_signs_used_elsewhere(self):
+        x, y = T.dvectors("x", "y")
+        negative, size = -x, abs(x)
+        for shared, out, expected in [
+            (negative, negative * y, "*1 -> neg(x), mul(*1, y)"),
+            (negative, negative * y * -1, "neg(x), mul(x, y)"),
+            (negative, negative * -y, "neg(x), mul(x, y)"),
+            (size, size * abs(y), "*1 -> abs_(x), mul(*1, abs_(y))"),
+            (x * y, abs(x * y), "*1 -> mul(x, y), abs_(*1)"),
+        ]:
+            f = theano_ng.function([x, y], [shared, out], mode=Mode("py", self.query))
+            self.assertEqual(shown(f.maker.fgraph), expected)
+            for got, want in zip(
+                f([1.0, -2.0], [3.0, 4.0]),
+                theano_ng.function([x, y], [shared, out], mode="FAST_COMPILE")([1.0, -2.0], [3.0, 4.0]),
+            ):
+                np.testing.assert_array_equal(got, want)
+
+    def test_signs_of_integers(self):
+        x = T.dvector("x")
         b, c, u, l = T.bvector("b"), T.bvector("c"), T.vector("u", dtype="uint8"), T.lvector("l")
         wide = {
             "b": [100, -128, 7],
