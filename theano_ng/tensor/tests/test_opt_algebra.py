@@ -43,7 +43,7 @@ class TestFunctions(RewriteCase):
             self.check(out, expected, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
         # The same negation or absolute value as several factors, and signs that are not those of real numbers.
-        z = T.zvector("z")
+        z, w = T.zvector("z"), T.zvector("w")
         negative, size = -x, abs(x)
         for out in (
             negative * negative,
@@ -53,11 +53,11 @@ class TestFunctions(RewriteCase):
             size * size * abs(y),
             size / abs(size * y),
             abs(negative * negative * y),
-            abs(z) * abs(2 * z) * T.constant(np.complex128(1 - 2j)),
+            abs(z) * abs(w) * T.constant(np.complex128(1 - 2j)),
             abs(x) * abs(y) * T.constant(-0.0),
             abs(x) * abs(y) * T.constant(-2.0),
         ):
-            self.check(out, None, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4], "z": [1 - 1j, 2, -3j]})
+            self.check(out, None, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4], "z": [1 - 1j, 2, -3j], "w": [2j, 1, 1 + 1j]})
 
     def test_signs_used_elsewhere(self):
         x, y = T.dvectors("x", "y")
