@@ -3,8 +3,11 @@
 `compile.function_module.Function` is the class that users see; this base holds what happens at each call.
 """
 import copy
+import os
 import time
 
+from cpython.exc cimport PyErr_CheckSignals
+from libc.string cimport memcpy
 cimport numpy as cnp
 
 from theano_ng.compile._scalars cimport REAL, Number, as_array, fits_exactly, isfinite, read
@@ -17,9 +20,24 @@ cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *args, Py_ssize_t i) nogil
     unsigned long PyThread_get_thread_ident() nogil
 
+cdef extern from "pythread.h":
+    enum:
+        WAIT_LOCK
+        NOWAIT_LOCK
+        PY_LOCK_INTR
+
+    PyThread_type_lock PyThread_allocate_lock()
+    void PyThread_free_lock(PyThread_type_lock lock)
+    int PyThread_acquire_lock(PyThread_type_lock lock, int wait)
+    int PyThread_acquire_lock_timed(PyThread_type_lock lock, long long microseconds, int interruptible) nogil
+    void PyThread_release_lock(PyThread_type_lock lock)
+
 cdef extern from "numpy/arrayobject.h":
     int PyArray_CheckExact(object value)
     int PyArray_ISBEHAVED_RO(cnp.ndarray array)
+    int PyArray_ISONESEGMENT(cnp.ndarray array)
+    int PyDataType_REFCHK(cnp.dtype dtype)
+    object PyArray_NewCopy(cnp.ndarray array, cnp.NPY_ORDER order)
 
 # what becomes of an input's cell after a call
 cdef enum:
@@ -35,49 +53,116 @@ cdef enum:
 
 _waiting = {}       # thread -> the gate that it waits at
 
+# A child of `fork` has one thread, that which forked: `survivor`. Gates remember how many forks there had been.
+cdef unsigned long forks = 0
+cdef unsigned long survivor = 0
+
+
+def after_fork():
+    """In a child: other threads, which may be inside functions or wait for them, are not there."""
+    global forks, survivor
+    forks += 1
+    survivor = PyThread_get_thread_ident()
+    _waiting.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=after_fork)
+
 
 cdef class CallGate:
     """See _function.pxd. C code may release the GIL while it runs: a second thread then waits here until the first one has its results.
 
-    Uncontended, entering and leaving are a few machine instructions; the lock is made when two threads first meet.
+    Uncontended, entering and leaving are a few machine instructions. No Python code runs in here, so that no signal handler can raise between
+    two of them, and leaving takes no memory.
     """
 
-    cdef int enter(self, function) except -1:
+    cdef int enter(self, FunctionBase function) except -1:
         cdef unsigned long me = PyThread_get_thread_ident()
         if self.busy:
             return self.wait(function, me)
-        self.busy = True
-        self.owner = me
+        self.take(function, me)
         return 0
 
-    cdef int wait(self, function, unsigned long me) except -1:
+    cdef void take(self, FunctionBase function, unsigned long me) noexcept:
+        self.busy = True
+        self.owner = me
+        self.inside = <PyObject *>function
+        self.forks = forks
+
+    cdef int wait(self, FunctionBase function, unsigned long me) except -1:
         """Come in when the thread inside has left."""
+        cdef Waiter mine
+        cdef int status
+        if self.forks != forks:
+            self.forget_other_threads()
+            if not self.busy:
+                self.take(function, me)
+                return 0
         if self.owner == me:
             raise RuntimeError(
                 "%s was called while it is running: an Op in its graph calls it. Its memory holds one call at a time; let the Op "
                 "call a copy (function.copy())." % (function,))
-        if self.condition is None:
-            from threading import Condition
-
-            self.condition = Condition()
-        with self.condition:
-            self.waiting += 1
+        mine.offered, mine.next = False, NULL
+        mine.lock = PyThread_allocate_lock()
+        if mine.lock == NULL:
+            raise MemoryError()
+        PyThread_acquire_lock(mine.lock, WAIT_LOCK)
+        self.queue(&mine)
+        try:
             _waiting[me] = self
-            try:
-                while self.busy:
-                    if self.waits_for(me):
-                        raise RuntimeError(
-                            "%s cannot be called here: the thread that runs it waits for a function that this thread runs, so both "
-                            "would wait for ever. Ops in these functions call each other's functions; let them call copies "
-                            "(function.copy())." % (function,))
-                    self.condition.wait()
-                # no Python code runs between the test and this: nobody else can come in
-                self.busy = True
-                self.owner = me
-            finally:
-                self.waiting -= 1
-                del _waiting[me]
+            while self.busy:
+                if self.waits_for(me):
+                    raise RuntimeError(
+                        "%s cannot be called here: the thread that runs it waits for a function that this thread runs, so both "
+                        "would wait for ever. Ops in these functions call each other's functions; let them call copies "
+                        "(function.copy())." % (function,))
+                with nogil:
+                    status = PyThread_acquire_lock_timed(mine.lock, -1, 1)
+                if status == PY_LOCK_INTR:
+                    PyErr_CheckSignals()
+                    if self.forks != forks:     # by a handler of signals
+                        self.forget_other_threads()
+                else:
+                    mine.offered = False
+            self.take(function, me)
+        finally:
+            self.unqueue(&mine)
+            _waiting.pop(me, None)
+            PyThread_acquire_lock(mine.lock, NOWAIT_LOCK)
+            PyThread_release_lock(mine.lock)
+            PyThread_free_lock(mine.lock)
+            if not self.busy and self.first != NULL:    # who was offered the turn, and fails, passes it on
+                self.offer()
         return 0
+
+    cdef void queue(self, Waiter *waiter) noexcept:
+        cdef Waiter **place = &self.first
+        while place[0] != NULL:
+            place = &place[0].next
+        place[0] = waiter
+
+    cdef void unqueue(self, Waiter *waiter) noexcept:
+        cdef Waiter **place = &self.first
+        while place[0] != NULL and place[0] != waiter:
+            place = &place[0].next
+        if place[0] != NULL:
+            place[0] = waiter.next
+
+    cdef void offer(self) noexcept:
+        """Wake the thread that has waited longest."""
+        if self.forks != forks:
+            self.first = NULL       # all others were threads of the parent
+        elif not self.first.offered:
+            self.first.offered = True
+            PyThread_release_lock(self.first.lock)
+
+    cdef void forget_other_threads(self) noexcept:
+        """In a child of `fork`: end the call of a thread that is not there. State of which there is a copy is as it was before that call."""
+        self.first = NULL
+        self.forks = forks
+        if self.owner != survivor:
+            (<FunctionBase>self.inside).finish(True)
 
     cdef bint waits_for(self, unsigned long me) except -1:
         """Whether the thread inside waits, if through others, for one that `me` is in. The last of a circle to arrive sees it."""
@@ -88,19 +173,17 @@ cdef class CallGate:
             left -= 1
         return gate is not None and gate.busy and gate.owner == me
 
-    cdef int leave(self) except -1:
+    cdef void leave(self) noexcept:
         self.busy = False
-        if self.waiting:
-            with self.condition:
-                self.condition.notify()
-        return 0
+        if self.first != NULL:
+            self.offer()
 
 
 ctypedef int (*quiet_fn)(CLazyLinker vm, list subset) noexcept
 
 
 cdef int run_raising(CLazyLinker vm, list subset) except -1:
-    return vm.run(subset)
+    return vm.compute(subset)
 
 
 # 0, or -1 with an exception set. Seen from its caller it raises nothing: a `try` around it would save and restore the current exception in
@@ -163,7 +246,58 @@ def set_device_array(cls):
 
 cdef object backup_of(value):
     """What brings a value back after it was changed in place: its state, or a copy."""
+    if PyArray_CheckExact(value):
+        return PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_KEEPORDER)
+    if type(value) is list:
+        return copy_list(value, True)
     return value.get_state() if is_generator(value) else copy.deepcopy(value)
+
+
+cdef void copy_elements(int ndim, const cnp.npy_intp *dims, char *to, const cnp.npy_intp *to_strides, const char *source,
+                        const cnp.npy_intp *strides, size_t size) noexcept nogil:
+    cdef cnp.npy_intp i
+    if ndim == 0:
+        memcpy(to, source, size)
+        return
+    for i in range(dims[0]):
+        copy_elements(ndim - 1, dims + 1, to + i * to_strides[0], to_strides + 1, source + i * strides[0], strides + 1, size)
+
+
+cdef bint write_back(cnp.ndarray value, cnp.ndarray backup) noexcept:
+    """Give an array the elements of its copy; False where Python objects are among them. Takes no memory."""
+    if PyDataType_REFCHK(value.descr):
+        return False
+    if cnp.PyArray_IS_C_CONTIGUOUS(value) and cnp.PyArray_IS_C_CONTIGUOUS(backup):
+        memcpy(cnp.PyArray_DATA(value), cnp.PyArray_DATA(backup), cnp.PyArray_NBYTES(value))
+    else:
+        copy_elements(cnp.PyArray_NDIM(value), cnp.PyArray_DIMS(value), cnp.PyArray_BYTES(value), cnp.PyArray_STRIDES(value),
+                      cnp.PyArray_BYTES(backup), cnp.PyArray_STRIDES(backup), cnp.PyArray_ITEMSIZE(value))
+    return True
+
+
+cdef void bring_back(list cell, value, backup) noexcept:
+    """Let a cell hold what it held before its value was changed.
+
+    Others may hold the value (borrow=True), so it stays the same object. Where that fails, as changing other objects than arrays may take memory,
+    the cell gets the copy.
+    """
+    try:
+        if cnp.PyArray_Check(value):
+            # A read-only one has not been changed.
+            if cnp.PyArray_ISWRITEABLE(<cnp.ndarray>value) and not write_back(value, backup):
+                value[...] = backup
+        elif type(value) is DeviceArray:
+            value[...] = backup
+        elif type(value) is list:
+            (<list>value)[:] = backup
+        elif is_generator(value):
+            value.set_state(backup)
+        else:
+            value = backup
+    except BaseException:
+        if not is_generator(value):
+            value = backup
+    cell[0] = value
 
 
 cdef list copy_list(list value, bint deep):
@@ -200,8 +334,9 @@ cdef class FunctionBase:
     def fn(self, value):
         self._fn = value
         self.vm = value if isinstance(value, CLazyLinker) else None
+        self.updates_are_ours = self.vm is None and bool(getattr(value, "need_update_inputs", True))
 
-    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned, guarded=(), exposed=(),
+    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, list updates, guarded=(), at_stake=((), (), ()),
               bint always=False):
         """Prepare the tables of the hot path.
 
@@ -216,25 +351,28 @@ cdef class FunctionBase:
         pairs : list of (int, int, int)
             Inputs (one changed in place, another one, which of them is to be copied when they share memory).
         clear_output : list of bool
-            For each returned output, whether its cell is emptied after a call.
-        n_returned : int
-            How many outputs callers get; the others are updates.
+            For each returned output, whether its cell is emptied after a call. The other outputs are updates.
+        updates : list of (int, int, bool)
+            (input, output, whether that output's cell is emptied), for runners that leave the updates to us.
         guarded : list of int
-            Inputs that hold state which the graph changes in place before a node that could fail.
-        exposed : list of int
-            Those of them after whose change a node can fail because of values, also for shapes that went well before.
+            Inputs that hold state which the graph changes in place.
+        at_stake : Exposure
+            Those of them that are lost when a node fails, by what it can fail for.
         always : bool
             Whether all guarded inputs are copied in every call, whatever their size: something else than nodes can fail.
         """
-        cdef int i
+        cdef int i, n_returned = len(clear_output)
         self.n_in = len(self.input_storage)
         self.n_returned = n_returned
         self.in_cells = [container.storage for container in self.input_storage]
         self.out_cells = [container.storage for container in self.output_storage]
         self.types = [container.type for container in self.input_storage]
         self.defaults_ = defaults
+        self.copied_defaults = [i for i in range(self.n_in) if defaults[i][1]] or None
+        self.updates = [(self.in_cells[i], self.out_cells[k], release) for i, k, release in updates]
+        self.fresh = [None] * len(updates)
         self.guarded = [self.in_cells[i] for i in guarded] or None
-        self.exposed = [self.in_cells[i] for i in exposed] or None
+        self.new_shapes, self.exposed, self.exposed_if_small = [[self.in_cells[i] for i in which] or None for which in at_stake]
         self.always_guard = always
         self.proven_shapes = set()
         self.last_shapes = -1
@@ -278,9 +416,12 @@ cdef class FunctionBase:
     cdef object plain_call(self, tuple args, dict kwargs):
         cdef int i
         cdef list subset = None
+        cdef object result = None
         cdef bint failed = True
         self.gate.enter(self)
         try:
+            if self.copied_defaults is not None:
+                self.copy_defaults()
             if len(args) == self.n_positional and not kwargs:
                 for i in range(self.n_positional):
                     self.set_input(i, <object>PyTuple_GET_ITEM(<PyObject *>args, i))
@@ -289,16 +430,15 @@ cdef class FunctionBase:
             if self.n_pairs:
                 self.break_aliases()
             if self.guarded is not None:
-                self.guard()
+                self.guard(subset)
+            if not self.unpack_single or self.n_returned != 1 or subset is not None or self.output_keys is not None:
+                result = self.room_for_results(subset)
             self.run(subset)
-            result = self.results(subset)
+            # From here on nothing takes memory, and nothing fails.
             failed = False
-            return result
+            return self.commit(result, subset)
         finally:
-            if self.backups is not None:
-                self.end_guard(failed)
-            self.restore_inputs(failed)
-            self.gate.leave()
+            self.finish(failed)
 
     cdef object profiled_call(self, tuple args, dict kwargs):
         from theano_ng.compile import profiling
@@ -379,16 +519,32 @@ cdef class FunctionBase:
             cell[0] = copy.deepcopy(cell[0])
         return 0
 
-    cdef int guard(self) except -1:
-        """Copy the state that the graph changes in place, unless arguments of these shapes went well before.
+    cdef int guard(self, list subset) except -1:
+        """Copy the state that the graph changes in place, as far as something can fail after that.
 
-        A node can fail when others have made their updates in place already. What can go wrong there is the shapes (out-of-range
-        indices and the like are found earlier, as the updates come last), so the copies are needed once for each set of shapes. Where an
-        update can fail on values after another one has been made, small states are copied in every call; large ones would make it slow.
+        A node can fail when others have made their updates in place already. The shapes of arguments are a reason that is gone when arguments
+        of these shapes went well before. The other reasons are known for each node (see `functions.exposure`); there it is taken for granted
+        that arguments are contiguous, and that all outputs are computed.
         """
+        self.shapes = -1
+        if self.always_guard or self.profile is not None or self.vm is None:
+            return self.keep(self.guarded, True)
+        if self.new_shapes is None:
+            return 0
+        if subset is not None or not self.knows_shapes():
+            return self.keep(self.new_shapes, True)
+        if self.exposed is not None:
+            self.keep(self.exposed, True)
+        if self.exposed_if_small is not None:
+            self.keep(self.exposed_if_small, False)
+        return 0
+
+    cdef bint knows_shapes(self) except -1:
+        """Whether a call with arguments of these shapes went well before, and all are contiguous."""
         cdef unsigned long key = 0
         cdef cnp.ndarray array
         cdef PyObject *value
+        cdef bint contiguous = True
         cdef int i, d
         for i in range(self.n_in):
             value = peek(self.cells[i])
@@ -397,73 +553,70 @@ cdef class FunctionBase:
                 key = key * 31 + cnp.PyArray_NDIM(array)
                 for d in range(cnp.PyArray_NDIM(array)):
                     key = (key ^ <unsigned long>cnp.PyArray_DIM(array, d)) * 1000003
+                contiguous = contiguous and PyArray_ISONESEGMENT(array) and PyArray_ISBEHAVED_RO(array)
             elif type(<object>value) is DeviceArray:
                 key = key * 31 + <unsigned long>hash((<object>value).shape)
             else:
                 key = key * 31 + 17
         self.shapes = <long>(key >> 1)
-        if not self.always_guard and self.shapes == self.last_shapes:
-            return self.guard_exposed()
-        if not self.always_guard and self.shapes in self.proven_shapes:
+        if not contiguous:
+            return False
+        if self.shapes != self.last_shapes:
+            if self.shapes not in self.proven_shapes:
+                return False
             self.last_shapes = self.shapes
-            return self.guard_exposed()
-        self.backups = [(cell, cell[0], backup_of(cell[0])) for cell in self.guarded]
-        return 0
+        return True
 
-    cdef int guard_exposed(self) except -1:
-        """Copy the exposed states, when they are small; of large lists, the lists without the arrays in them."""
+    cdef int keep(self, list cells, bint whatever_size) except -1:
+        """Copy the values of cells; only if they are small together, or else of lists the lists without the arrays in them."""
         cdef cnp.npy_intp size = 0
         cdef object value
-        cdef bint lists = False
-        if self.exposed is None:
-            return 0
-        for cell in self.exposed:
+        cdef bint shallow = False
+        if not whatever_size:
+            for cell in cells:
+                value = (<list>cell)[0]
+                if type(value) is list:
+                    size += bytes_in_list(value)
+                elif PyArray_CheckExact(value):
+                    size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
+                elif type(value) is DeviceArray:
+                    size += value.nbytes
+                elif not is_generator(value):
+                    size += EXPOSED_LIMIT + 1
+            shallow = size > EXPOSED_LIMIT
+        cdef list kept = []
+        for cell in cells:
             value = (<list>cell)[0]
-            if type(value) is list:
-                lists = True
-                size += bytes_in_list(value)
-            elif PyArray_CheckExact(value):
-                size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
-            elif type(value) is DeviceArray:
-                size += value.nbytes
-            elif not is_generator(value):
-                return 0
-        if size <= EXPOSED_LIMIT:
-            self.backups = [
-                (cell, cell[0], copy_list(cell[0], True) if type(cell[0]) is list
-                 else cell[0].copy() if PyArray_CheckExact(cell[0]) else backup_of(cell[0]))
-                for cell in self.exposed
-            ]
-        elif lists:
-            self.backups = [(cell, cell[0], copy_list(cell[0], False)) for cell in self.exposed if type(cell[0]) is list]
+            if not shallow:
+                kept.append((cell, value, backup_of(value)))
+            elif type(value) is list:
+                kept.append((cell, value, copy_list(value, False)))
+            elif is_generator(value):
+                kept.append((cell, value, backup_of(value)))
+        if self.backups is not None:
+            kept += self.backups
+        self.backups = kept
         return 0
 
-    cdef int end_guard(self, bint failed) except -1:
-        backups, self.backups = self.backups, None
-        if not failed:
+    cdef void end_guard(self, bint failed) noexcept:
+        """After a call: bring state back, or remember that these shapes go well."""
+        cdef list backups = self.backups
+        cdef tuple kept
+        self.backups = None
+        if failed:
+            for kept in backups:
+                bring_back(<list>kept[0], kept[1], kept[2])
+        elif self.shapes >= 0:
+            self.note_shapes()
+
+    cdef void note_shapes(self) noexcept:
+        try:
             if len(self.proven_shapes) >= 1000:
                 self.proven_shapes.clear()
             self.proven_shapes.add(self.shapes)
             self.last_shapes = self.shapes
-            return 0
-        for cell, value, backup in backups:
-            if cnp.PyArray_Check(value):
-                # Others may hold this array (borrow=True), so it stays the value. A read-only one has not been changed.
-                if value.flags.writeable:
-                    value[...] = backup
-                cell[0] = value
-            elif type(value) is DeviceArray:
-                value[...] = backup
-                cell[0] = value
-            elif type(value) is list:
-                value[:] = backup
-                cell[0] = value
-            elif is_generator(value):
-                value.set_state(backup)
-                cell[0] = value
-            else:
-                cell[0] = backup
-        return 0
+        except MemoryError:
+            pass        # the next call copies once more
 
     cdef int run(self, list subset) except -1:
         cdef CLazyLinker vm = self.vm
@@ -475,7 +628,7 @@ cdef class FunctionBase:
             start = time.perf_counter()
         try:
             if vm is not None:
-                vm.run(subset if subset is None or vm.allow_partial_eval else None)
+                vm.compute(subset if subset is None or vm.allow_partial_eval else None)
             elif subset is not None and getattr(self._fn, "allow_partial_eval", False):
                 self._fn(output_subset=subset)
             else:
@@ -498,55 +651,89 @@ cdef class FunctionBase:
             self._explain_failure()
             raise
 
-    cdef object results(self, list subset):
+    cdef object room_for_results(self, list subset):
+        """What callers get, before anything is computed: filling it takes no memory."""
+        if self.return_none:
+            return None
+        if self.output_keys is not None:
+            return dict.fromkeys(self.output_keys if subset is None else [self.output_keys[i] for i in subset])
+        return [None] * (self.n_returned if subset is None else len(subset))
+
+    cdef object commit(self, result, list subset):
+        """The results; and the updates become the state. Nothing in here can fail."""
         cdef int i
-        cdef PyObject *cell
-        cdef object value
-        cdef list values
-        if self.vm is None and getattr(self._fn, "need_update_inputs", True):
-            # Before the updates: an output may be the old value of what is updated.
-            values = [(<list>cell_)[0] for cell_ in self.out_cells]
-            self._apply_updates(values)
-            values = values[:self.n_returned]
-        elif self.n_returned == 1 and self.unpack_single and subset is None and self.output_keys is None:
-            cell = self.cells[self.n_in]
-            value = <object>peek(cell)
-            if self.clear_output[0]:
-                empty(cell)
-            return value
+        cdef Py_ssize_t k = 0
+        if result is None:
+            if not self.return_none:
+                result = <object>peek(self.cells[self.n_in])
+        elif self.output_keys is not None:
+            for i in range(self.n_returned):
+                if self.output_keys[i] in <dict>result:
+                    (<dict>result)[self.output_keys[i]] = <object>peek(self.cells[self.n_in + i])
+        elif subset is not None:
+            for k in range(len(subset)):
+                (<list>result)[k] = <object>peek(self.cells[self.n_in + <int>subset[k]])
         else:
-            values = [<object>peek(self.cells[self.n_in + i]) for i in range(self.n_returned)]
+            for i in range(self.n_returned):
+                (<list>result)[i] = <object>peek(self.cells[self.n_in + i])
+        if self.vm is not None:
+            self.vm.apply_updates()
+        elif self.updates_are_ours:
+            self.apply_updates()
         for i in range(self.n_returned):
             if self.clear_output[i]:
                 empty(self.cells[self.n_in + i])
-        if self.return_none:
-            return None
-        if subset is not None:
-            if self.output_keys is not None:
-                return {self.output_keys[i]: values[i] for i in subset}
-            return [values[i] for i in subset]
-        if self.output_keys is not None:
-            return dict(zip(self.output_keys, values))
-        if self.unpack_single and self.n_returned == 1:
-            return values[0]
-        return values
+        return result
 
-    cdef int restore_inputs(self, bint failed) except -1:
-        """After a call: forget arguments, bring defaults back; after a failed one, bring state back."""
+    cdef void apply_updates(self) noexcept:
+        """Give the inputs their new values: all are read before one is written, as an update may be another input's value."""
+        cdef Py_ssize_t k
+        cdef tuple update
+        for k in range(len(self.updates)):
+            self.fresh[k] = (<list>(<tuple>self.updates[k])[1])[0]
+        for k in range(len(self.updates)):
+            update = <tuple>self.updates[k]
+            if update[2] is True:
+                (<list>update[1])[0] = None
+            (<list>update[0])[0] = self.fresh[k]
+            self.fresh[k] = None
+
+    cdef int copy_defaults(self) except -1:
+        """Copies of the defaults that the graph may overwrite, for the next call."""
+        cdef list copies = []
+        for i in self.copied_defaults:
+            copies.append(copy.copy((<tuple>self.defaults_[i])[0]))
+        self.next_defaults = copies
+        return 0
+
+    cdef void finish(self, bint failed) noexcept:
+        """After a call, however it ended: state, inputs, and the gate. Takes no memory."""
+        if self.backups is not None:
+            self.end_guard(failed)
+        self.restore_inputs(failed)
+        self.gate.leave()
+
+    cdef void restore_inputs(self, bint failed) noexcept:
+        """Forget arguments, and bring defaults back; after a call that failed, state that the caller gave another value, too."""
         cdef int i
+        cdef Py_ssize_t k = 0
         cdef char role
+        cdef tuple default
+        cdef list saved = self.saved, copies = self.next_defaults
         for i in range(self.n_in):
             role = self.quick[i].role
             if role == EMPTIED:
                 empty(self.cells[i])
             elif role == REFED:
-                value, copied = self.defaults_[i]
-                if copied:
-                    value = copy.copy(value)
-                put(self.cells[i], <PyObject *>value)
-        if self.saved is not None:
-            saved, self.saved = self.saved, None
+                default = <tuple>self.defaults_[i]
+                if default[1] is not True:
+                    put(self.cells[i], PyTuple_GET_ITEM(<PyObject *>default, 0))
+                elif copies is not None:    # None: the call failed before the default was in use
+                    put(self.cells[i], <PyObject *>copies[k])
+                    k += 1
+        self.next_defaults = None
+        if saved is not None:
+            self.saved = None
             if failed:
-                for cell, old in reversed(saved):
-                    cell[0] = old
-        return 0
+                for k in range(len(saved) - 1, -1, -1):
+                    (<list>(<tuple>saved[k])[0])[0] = (<tuple>saved[k])[1]

@@ -76,8 +76,9 @@ cdef class CLazyLinker:
     cdef list ask_lazy(self, int i)
 
     cdef int run(self, list subset) except -1
+    cdef int compute(self, list subset) except -1
     cdef int run_all(self) except -1
     cdef int run_needed(self, list subset) except -1
     cdef int run_timed(self, int i) except -1
-    cdef int apply_updates(self) except -1
+    cdef void apply_updates(self) noexcept
     cdef int ask_branch(self, int i, int top) except -2

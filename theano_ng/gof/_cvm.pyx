@@ -369,6 +369,12 @@ cdef class CLazyLinker:
         set_thunk(step, thunk)
 
     cdef int run(self, list subset) except -1:
+        self.compute(subset)
+        self.apply_updates()
+        return 0
+
+    cdef int compute(self, list subset) except -1:
+        """Run without the updates. These are made by `apply_updates`, when nothing can fail any more."""
         cdef int i
         self.position_of_error = -1
         for i in range(self.n_clear):
@@ -377,8 +383,6 @@ cdef class CLazyLinker:
             self.run_needed(subset)
         else:
             self.run_all()
-        if self.n_updates:
-            self.apply_updates()
         return 0
 
     cdef int run_all(self) except -1:
@@ -559,7 +563,7 @@ cdef class CLazyLinker:
                     empty(self.cells[r])
         return 0
 
-    cdef int apply_updates(self) except -1:
+    cdef void apply_updates(self) noexcept:
         """Move the new values into the inputs' cells. All are read before one is written: an update may be another input's value."""
         cdef int i
         cdef Update *update
@@ -572,7 +576,6 @@ cdef class CLazyLinker:
                 empty(update.source)
         for i in range(self.n_updates):
             give(self.update[i].destination, self.fresh[i])
-        return 0
 
     def __call__(self, output_subset=None, Py_ssize_t n_calls=1):
         """Run; values are taken from and left in the cells.

@@ -29,10 +29,8 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
 from theano_ng.gof.compiler import gxx
 from theano_ng.gof.destroy.handler import DestroyHandler
-from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.own import is_own
 from theano_ng.gof.program import updates_of
 from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
@@ -473,63 +471,19 @@ class FunctionMaker:
             return destroyed_roots(self.fgraph)
         return ()
 
-    def guarded_inputs(self, calls_back=False):
-        """Positions of the inputs that hold state, are changed in place, and could be when something fails after that.
-
-        Parameters
-        ----------
-        calls_back : bool
-            Whether functions are called between the nodes, and after the last one, which may raise.
+    def overwritten_states(self):
+        """Positions of the inputs that hold state and are changed in place.
 
         Returns
         -------
         list of int
         """
-        if (
-            not calls_back
-            and len(self.fgraph.apply_nodes) < 2
-            and all(is_own(type(node.op)) for node in self.fgraph.apply_nodes)
-        ):
-            return []
         destroyed = self._destroyed_inputs()
         return [
             i
             for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
             if variable in destroyed and (spec.update is not None or spec.implicit)
         ]
-
-    def exposed_inputs(self, guarded, order):
-        """Of the guarded inputs, those that are overwritten before or by a node that can fail because of values.
-
-        Parameters
-        ----------
-        guarded : list of int
-            From `guarded_inputs`.
-        order : iterable of Apply
-            The nodes as they run.
-
-        Returns
-        -------
-        list of int
-        """
-        states = {self.fgraph.inputs[i]: i for i in guarded}
-        in_memory = {
-            variable: {i} for variable, i in states.items()
-        }  # variable -> the states in whose memory it may be
-        overwritten, exposed = set(), set()
-        for node in order:
-            destroyed = getattr(node.op, "destroy_map", None) or {}
-            changed = set().union(*(in_memory.get(node.inputs[k], ()) for places in destroyed.values() for k in places))
-            if (overwritten or changed) and fails_on_values(node):
-                # The package's own Ops check their arguments before they change anything.
-                exposed |= overwritten if is_own(type(node.op)) else overwritten | changed
-            overwritten |= changed
-            for table in (getattr(node.op, "view_map", None) or {}, destroyed):
-                for output, places in table.items():
-                    shared = set().union(*(in_memory.get(node.inputs[k], ()) for k in places))
-                    if shared:
-                        in_memory.setdefault(node.outputs[output], set()).update(shared)
-        return sorted(exposed)
 
     def alias_pairs(self):
         """The pairs of inputs of which one is changed in place and must not share memory with the other.

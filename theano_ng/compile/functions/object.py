@@ -5,6 +5,7 @@ import os
 
 from theano_ng.compile._function import FunctionBase
 from theano_ng.compile.functions.copying import copy_function
+from theano_ng.compile.functions.exposure import Exposure, exposure
 from theano_ng.compile.functions.inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
@@ -113,15 +114,12 @@ class Function(Drawable, FunctionBase):
         updates = self.maker.updates
         n_returned = len(self.output_storage) - len(updates)
         variables = self.maker.fgraph.outputs
-        # (input, output, whether that cell is emptied) for runners that leave the updates to us
+        # (input, output, whether that cell is emptied)
         numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
         self._updates = [
             (numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)
         ]
-        calls_back = getattr(self.maker.linker, "calls_back", False)
-        guarded = self.maker.guarded_inputs(calls_back)
-        order = getattr(self.fn, "nodes", None) or self.maker.fgraph.toposort()
-        exposed = self.maker.exposed_inputs(guarded, order) if guarded else []
+        states = self.maker.overwritten_states()
         self.setup(
             roles,
             quick,
@@ -131,18 +129,18 @@ class Function(Drawable, FunctionBase):
                 not spec.borrow and variable.owner is not None
                 for spec, variable in zip(self.outputs[:n_returned], variables)
             ],
-            n_returned,
-            guarded,
-            exposed,
-            calls_back,
+            self._updates,
+            states,
+            self._exposure(states),
+            getattr(self.maker.linker, "calls_back", False),
         )
 
-    def _apply_updates(self, values):
-        """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""
-        for i, k, clear in self._updates:
-            self.input_storage[i].storage[0] = values[k]
-            if clear:
-                self.output_storage[k].storage[0] = None
+    def _exposure(self, states):
+        """What is lost of state when a node fails; of machines in Python and other runners nothing is known, all state is kept for them."""
+        fn = self.fn
+        if not states or not hasattr(fn, "thunks"):
+            return Exposure([], [], [])
+        return exposure(self.maker.fgraph, states, fn.nodes, fn.thunks, getattr(fn, "lazy", False))
 
     # Access to inputs
 

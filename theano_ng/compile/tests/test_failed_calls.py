@@ -6,6 +6,7 @@ import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as T
+from theano_ng.compile.functions.exposure import exposure
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.link import PerformLinker, WrapLinker
 from theano_ng.gof.op import Op
@@ -60,7 +61,9 @@ class TestState(unittest.TestCase):
         if hasattr(f.fn, "nodes"):  # DebugMode keeps state by copies
             # what can fail on values comes first among the updates in place
             self.assertIsInstance(f.fn.nodes[-1].op, Elemwise)
-            self.assertEqual(len(f.maker.exposed_inputs(f.maker.guarded_inputs(), f.fn.nodes)), 2)
+            states = f.maker.overwritten_states()
+            found = exposure(f.maker.fgraph, states, f.fn.nodes, f.fn.thunks)
+            self.assertEqual((len(states), len(found.if_small), found.always), (3, 2, []))
 
     def test_large_states(self):
         """They are not copied; where only one update can fail nothing is lost either."""
@@ -68,7 +71,9 @@ class TestState(unittest.TestCase):
         i, x = T.lvector("i"), T.dscalar("x")
         f = self.check([i, x], [(b, b + x), (a, T.inc_subtensor(a[i], x))], ([0], 1.0), [([200000], 1.0)], IndexError)
         if hasattr(f.fn, "nodes"):
-            self.assertEqual(f.maker.exposed_inputs(f.maker.guarded_inputs(), f.fn.nodes), [])
+            states = f.maker.overwritten_states()
+            found = exposure(f.maker.fgraph, states, f.fn.nodes, f.fn.thunks)
+            self.assertEqual((len(states), found.if_small, found.always), (2, [], []))
 
     def test_ops_of_users(self):
         """One that is half done when it fails."""

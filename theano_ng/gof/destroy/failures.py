@@ -1,4 +1,4 @@
-"""Which nodes of a graph can fail because of the values they get, whatever the shapes."""
+"""Which nodes of a graph can fail although others of the same shapes went well: because of values, or for want of memory."""
 
 from theano_ng.gof.own import is_own
 
@@ -21,3 +21,28 @@ def fails_on_values(node):
     if not is_own(cls) and "fails_on_values" not in vars(cls):
         return True
     return node.op.fails_on_values(node)
+
+
+def takes_memory(node):
+    """Whether computing a node takes memory, where the arguments of the function are contiguous.
+
+    The Op says so by its method of this name, as for `fails_on_values`. An Op that overwrites its input takes none where it copies no other input.
+
+    Parameters
+    ----------
+    node : Apply
+
+    Returns
+    -------
+    bool
+        True also when nothing is known about the Op.
+    """
+    cls = type(node.op)
+    if not is_own(cls) and "takes_memory" not in vars(cls):
+        return True
+    return node.op.takes_memory(node)
+
+
+def may_fail(node):
+    """Whether a node can fail when it is computed once more for the same shapes."""
+    return fails_on_values(node) or takes_memory(node)

@@ -5,14 +5,14 @@ those readers first, which is a waste where the reader only serves a branch of a
 function's state comes last of all, so that a call that fails leaves it alone.
 """
 
-from theano_ng.gof.destroy.failures import fails_on_values
+from theano_ng.gof.destroy.failures import may_fail
 
 
 def overwrite_last(order, orderings, inputs):
     """An order in which nodes overwrite certain inputs only after all other nodes have run.
 
     A call that fails leaves its state as it was when it fails before the first update is made in place. So of these nodes, those that
-    can fail on values come first, with what they need.
+    can fail come first, with what they need.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ def overwrite_last(order, orderings, inputs):
     -------
     list of Apply
     """
-    late = _overwriting(order, orderings, inputs)
+    late = overwriting(order, orderings, inputs)
     if not late:
         return order
     first = set()
     for node in reversed(order):
-        if node in late and (node in first or fails_on_values(node)):
+        if node in late and (node in first or may_fail(node)):
             first.add(node)
             first.update(r.owner for r in node.inputs if r.owner in late)
             first.update(other for other in orderings.get(node, ()) if other in late)
@@ -43,7 +43,7 @@ def overwrite_last(order, orderings, inputs):
     )
 
 
-def _overwriting(order, orderings, inputs):
+def overwriting(order, orderings, inputs):
     """The nodes that overwrite what is in the memory of `inputs`, and those that have to come after them."""
     in_state, late = set(inputs), set()
     for node in order:
@@ -80,7 +80,7 @@ def needed_before_overwriting(order, thunks, prerequisites, updated_vars):
     -------
     list of Variable
     """
-    late = _overwriting(order, prerequisites, updated_vars)
+    late = overwriting(order, prerequisites, updated_vars)
     if not late:
         return []
     place = {node: i for i, node in enumerate(order)}

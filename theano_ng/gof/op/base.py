@@ -117,6 +117,13 @@ class PureOp:
         """
         return True
 
+    def takes_memory(self, node):
+        """Whether computing a node takes memory, where the arguments of the function are contiguous; it can fail for want of it then.
+
+        True when nothing is known. Used as `fails_on_values` is, for the native code of the package's Ops.
+        """
+        return True
+
     # `grad(inputs, output_grads)` is not defined here: its absence tells `gradient.grad` that the Op has none.
 
     def L_op(self, inputs, outputs, output_grads):

@@ -11,6 +11,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.compile.debugmode import DebugMode
+from theano_ng.compile.functions.exposure import exposure
 from theano_ng.compile.monitormode import MonitorMode
 from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.configdefaults import config
@@ -168,7 +169,8 @@ class TestTransfers(Test):
         np.testing.assert_array_equal(c.get_value(), [[3, 3]] * 4)
         # A step of training copies no state.
         g = theano.function([x], updates=[(a, a - x), (b, b * x)], mode=MODE)
-        self.assertEqual(g.maker.exposed_inputs(g.maker.guarded_inputs(), g.fn.nodes), [])
+        found = exposure(g.maker.fgraph, g.maker.overwritten_states(), g.fn.nodes, g.fn.thunks)
+        self.assertEqual((found.if_small, found.always), ([], []))
 
     def test_stack_traces(self):
         """Errors tell where the user made what a rule has moved; transfers too."""

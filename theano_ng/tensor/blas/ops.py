@@ -13,10 +13,12 @@ from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.own import is_own
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
+from theano_ng.tensor.elemwise import DimShuffle
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.linalg.products import dot, outer
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -165,9 +167,24 @@ class InplaceBlasOp(BlasOp):
     def native_code(self, node):
         return NativeCode("theano_ng.tensor.native.blas:" + self.function, in_place=bool(self.is_inplace()))
 
+    def takes_memory(self, node):
+        return not self.is_inplace() or not all(map(_is_contiguous, node.inputs))
+
     def target(self, value):
         """What perform works on: the input itself, or a copy."""
         return value if self.is_inplace() else value.copy()
+
+
+def _is_contiguous(r):
+    """Whether the value of a variable is contiguous, in C or in Fortran order, where the arguments of the function are."""
+    while r.owner is not None:
+        op = r.owner.op
+        if not getattr(op, "view_map", None):
+            return is_own(type(op))
+        if not isinstance(op, DimShuffle):
+            return False
+        r = r.owner.inputs[0]
+    return True
 
 
 def _scaled(scale, value):

@@ -308,6 +308,9 @@ class Elemwise(NativeOp, OpenMPOp):
     def fails_on_values(self, node):
         return not is_own(type(self.scalar_op)) or bool(integer_divisors(node))
 
+    def takes_memory(self, node):
+        return len(self.inplace_pattern) < len(node.outputs)
+
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         self.name = name
         self.scalar_op = scalar_op

@@ -423,6 +423,9 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
         # An index that is out of bounds; constant ones are as good as shapes.
         return not all(isinstance(index, Constant) for index in node.inputs[2:])
 
+    def takes_memory(self, node):
+        return not self.inplace or node.inputs[0].type.dtype != node.inputs[1].type.dtype
+
     def __init__(self, idx_list, inplace=False, set_instead_of_inc=False, destroyhandler_tolerate_aliased=None):
         super().__init__(idx_list)
         self.inplace = inplace

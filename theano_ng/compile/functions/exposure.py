@@ -1,0 +1,92 @@
+"""State that a function overwrites in place, and what is lost of it when a node fails.
+
+A function copies state before a call as far as this is needed for a call that fails to leave all state as it was. What overwrites state runs last
+(`gof.destroy.inplace_order`), so most functions need no copies.
+"""
+
+from typing import NamedTuple
+
+from theano_ng.gof._native import LazyBranch, NativeThunk
+from theano_ng.gof.destroy.failures import may_fail
+from theano_ng.gof.destroy.inplace_order import overwriting
+from theano_ng.gof.own import is_own
+
+
+class Exposure(NamedTuple):
+    """Positions of inputs that hold state, each in ascending order.
+
+    Attributes
+    ----------
+    new_shapes : list of int
+        Overwritten before a node, of any kind.
+    always : list of int
+        Overwritten before, or by, a node that runs code of others, or Python code, in which signals may raise: an Op of a user, a loop,
+        `perform`. It can fail when it has changed a part.
+    if_small : list of int
+        Overwritten before a native node of the package that can fail on values, or that takes memory. Such a node checks, and takes memory,
+        before it changes anything.
+    """
+
+    new_shapes: list
+    always: list
+    if_small: list
+
+
+def exposure(fgraph, states, order, thunks, any_order=False):
+    """What is lost of state when nodes fail.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    states : list of int
+        Positions of the inputs that hold state and are overwritten.
+    order : sequence of Apply
+        The nodes as they run.
+    thunks : sequence of callable
+        What computes them.
+    any_order : bool
+        Whether the nodes that overwrite state, and those behind them, may run in another order.
+
+    Returns
+    -------
+    Exposure
+    """
+    found = Exposure(set(), set(), set())
+    if states:
+        inputs = [fgraph.inputs[i] for i in states]
+        late = overwriting(order, fgraph.orderings(), inputs)
+        changes = _changes(order, dict(zip(inputs, states)))
+        everything = set().union(*changes.values())
+        before = set()
+        for node, thunk in zip(order, thunks):
+            if node not in late:
+                continue
+            changed = changes[node]
+            atomic = is_own(type(node.op)) and isinstance(thunk, (NativeThunk, LazyBranch))
+            lost = (everything - changed if any_order else before) | (set() if atomic else changed)
+            found.new_shapes.update(lost)
+            if not atomic:
+                found.always.update(lost)
+            elif may_fail(node):
+                found.if_small.update(lost)
+            before |= changed
+    return Exposure(sorted(found.new_shapes), sorted(found.always), sorted(found.if_small - found.always))
+
+
+def _changes(order, states):
+    """For each node the states that it overwrites; `states` says which number the state has that is in the memory of an input."""
+    in_memory = {variable: {i} for variable, i in states.items()}
+    changes = {}
+    for node in order:
+        destroyed = getattr(node.op, "destroy_map", None) or {}
+        changes[node] = _in_memory_of(node, [k for places in destroyed.values() for k in places], in_memory)
+        for table in (getattr(node.op, "view_map", None) or {}, destroyed):
+            for output, places in table.items():
+                shared = _in_memory_of(node, places, in_memory)
+                if shared:
+                    in_memory.setdefault(node.outputs[output], set()).update(shared)
+    return changes
+
+
+def _in_memory_of(node, places, in_memory):
+    return set().union(*(in_memory.get(node.inputs[k], ()) for k in places))

@@ -1,0 +1,278 @@
+"""Memory runs out everywhere, in turn: ``python -m theano_ng.tests.allocation_faults``, or ``make faults``.
+
+Each kind of work (`allocation_kinds`) is done once for each of its allocations, which fails: that one alone, and then that one and all behind
+it, as where memory is really at its limit. Whatever happens, shared variables are as they were or as a complete call leaves them, the same work
+then gives what it gives otherwise, and nothing stays behind. All allocations count: those of Python, of NumPy, and of C code (`c_code/failing_malloc.c`).
+"""
+
+import argparse
+import collections
+import contextlib
+import gc
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+EVERY = 1 << 60
+ALONE, ALL_BEHIND = "alone", "with all behind it"
+
+
+def build(folder):
+    """Compile the C code of this test.
+
+    Returns
+    -------
+    (str, str)
+        The library to be preloaded, and the directory of the module.
+
+    Raises
+    ------
+    OSError, subprocess.CalledProcessError
+        Where there is no compiler, or no C library that lets its allocator be replaced.
+    """
+    made = []
+    for name, flags in (("failing_malloc", []), ("allocation_faults", ["-I" + sysconfig.get_path("include")])):
+        made.append(os.path.join(folder, name + ".so"))
+        source = os.path.join(HERE, "c_code", name + ".c")
+        subprocess.run(
+            [os.environ.get("CC", "gcc"), "-O1", "-shared", "-fPIC", *flags, "-o", made[-1], source],
+            check=True,
+            stderr=subprocess.DEVNULL,
+        )
+    return made[0], folder
+
+
+# ---------------------------------------------------------------- in the process whose allocations fail
+
+
+def same(a, b):
+    """Whether two results are equal to the last bit: arrays, and lists, tuples and dicts of them."""
+    import numpy as np
+
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)):
+        return isinstance(b, (list, tuple)) and len(a) == len(b) and all(map(same, a, b))
+    if hasattr(a, "get_state"):
+        return same(list(a.get_state()), list(b.get_state()))
+    if hasattr(a, "toarray"):
+        a, b = a.toarray(), b.toarray()
+    return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=not isinstance(a, str))
+
+
+class Worker:
+    """Does the work of one kind, and compares."""
+
+    def __init__(self, name):
+        import allocation_faults
+
+        from theano_ng.gof.compiler.background import wait_for_kernels
+        from theano_ng.tests.allocation_kinds import KINDS
+
+        self.faults, self.case = allocation_faults, KINDS[name]()
+        for _ in range(3):
+            self.case.do()
+            wait_for_kernels(60)
+        self.initial = self.state()
+        self.reset()
+        self.result = self.case.do()
+        self.final = self.state()
+        # more than one, as memory is kept for the next one
+        for _ in range(3):
+            self.reset()
+            self.allocations = self.faults.call(self.case.do, EVERY, EVERY)[0]
+
+    def state(self):
+        return [variable.get_value() for variable in self.case.shared]
+
+    def reset(self):
+        for variable, value in zip(self.case.shared, self.initial):
+            variable.set_value(value)
+
+    def position(self, n, mode):
+        """One failing call; what came of it, as a word, and what is wrong, or None."""
+        self.reset()
+        _, result, failure = self.faults.call(self.case.do, n, n if mode == ALONE else EVERY)
+        outcome = "done" if failure is None else type(failure).__name__
+        failure = None
+        wrong = self.wrong_after(outcome, result)
+        if wrong is None:
+            self.reset()
+            try:
+                again = self.case.do()
+            except Exception as error:
+                return outcome, "the next call raises %s" % str(error).split("\n")[0]
+            if not (same(again, self.result) and same(self.state(), self.final)):
+                wrong = "the next call gives something else"
+        return outcome, wrong
+
+    def wrong_after(self, outcome, result):
+        state = self.state()
+        if outcome == "done":
+            if not same(result, self.result):
+                return "another result"
+            return None if same(state, self.final) else "an update is lost"
+        if not same(state, self.initial):
+            return "all updates are made" if same(state, self.final) else "state is torn"
+        return None
+
+    def blocks(self):
+        """How many blocks of memory there are, and what compiled functions have."""
+        from theano_ng.gof._native import live_objects
+
+        self.reset()
+        self.case.do()
+        for _ in range(3):
+            gc.collect()
+        return self.faults.alive(), live_objects()
+
+
+def work(name, mode, begin, step, end, report):
+    """Try positions, and write a line of JSON about each to a file descriptor."""
+    worker = Worker(name)
+
+    def tell(*record):
+        os.write(report, (json.dumps(record) + "\n").encode())
+
+    tell("allocations", worker.allocations, sys.version)
+    positions = range(begin, min(end, worker.allocations + 1), step)
+    middle, before = len(positions) // 2, worker.blocks()
+    for k, n in enumerate(positions):
+        if k == middle:
+            before = worker.blocks()  # what is kept after the first failures is kept once
+        tell("at", n)
+        tell("outcome", n, *worker.position(n, mode))
+    after = worker.blocks()
+    tell("growth", after[0] - before[0], len(positions) - middle, after[1] != before[1] and [before[1], after[1]])
+
+
+# ---------------------------------------------------------------- in the process that watches
+
+
+class Count:
+    """What came of one kind in one mode."""
+
+    def __init__(self):
+        self.allocations = self.positions = self.growth = self.grown_over = 0
+        self.outcomes, self.wrong, self.crashes = collections.Counter(), [], []
+
+    def take(self, record):
+        word, *rest = record
+        if word == "allocations":
+            self.allocations = rest[0]
+        elif word == "outcome":
+            n, outcome, wrong = rest
+            self.positions += 1
+            self.outcomes[outcome] += 1
+            if wrong:
+                self.wrong.append((n, outcome, wrong))
+        elif word == "growth":
+            self.growth, self.grown_over, leaked = rest
+            if leaked:
+                self.wrong.append((0, "", "compiled objects are left: %s" % leaked))
+
+
+def sweep(name, mode, paths, step=1, begin=1, end=EVERY, deadline=None):
+    """All positions of a kind, in processes that may die.
+
+    Parameters
+    ----------
+    name : str
+    mode : str
+        `ALONE` or `ALL_BEHIND`.
+    paths : (str, str)
+        From `build`.
+    step, begin, end : int
+        Which positions.
+    deadline : float, optional
+        By `time.monotonic`: no process is waited for longer.
+
+    Returns
+    -------
+    Count
+    """
+    count = Count()
+    while begin < end:
+        at = None
+        with tempfile.TemporaryFile() as said:
+            reader, writer = os.pipe()
+            process = subprocess.Popen(
+                [sys.executable, "-X", "faulthandler", "-m", "theano_ng.tests.allocation_faults", "--work", name, mode]
+                + [str(begin), str(step), str(end), str(writer), paths[1]],
+                env=dict(os.environ, LD_PRELOAD=paths[0], PYTHONMALLOC="malloc"),
+                pass_fds=[writer],
+                stderr=said,
+            )
+            os.close(writer)
+            with os.fdopen(reader) as lines:
+                for line in lines:
+                    record = json.loads(line)
+                    if record[0] == "at":
+                        at = record[1]
+                    count.take(record)
+                    if deadline is not None and time.monotonic() > deadline:
+                        process.terminate()
+                        break
+            status = process.wait()
+            said.seek(0)
+            text = said.read().decode(errors="replace")
+        if status == 0 or deadline is not None and time.monotonic() > deadline:
+            break
+        if at is None:
+            raise RuntimeError("%s cannot be done at all:\n%s" % (name, text[-3000:]))
+        count.crashes.append((at, status, text[-3000:]))
+        count.positions += 1
+        count.outcomes["dead"] += 1
+        begin = at + step
+    return count
+
+
+HEAD = ("kind", "fails", "allocations", "positions", "MemoryError", "done", "other", "wrong", "dead", "blocks / failure")
+
+
+def row(name, mode, count):
+    """The line of a table."""
+    others = count.positions - count.outcomes["MemoryError"] - count.outcomes["done"] - count.outcomes["dead"]
+    growth = "%.3f" % (count.growth / count.grown_over) if count.grown_over else "-"
+    return (name, mode, count.allocations, count.positions, count.outcomes["MemoryError"], count.outcomes["done"], others,
+            len(count.wrong), len(count.crashes), growth)  # fmt: skip
+
+
+def main(arguments=None):
+    """The command."""
+    from theano_ng.tests.allocation_kinds import KINDS
+
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("kinds", nargs="*", help="default: all")
+    parser.add_argument("--positions", type=int, help="try this many of the allocations of each kind; default: all")
+    parser.add_argument("--table", help="write the counts to this file, as a table of reStructuredText")
+    options = parser.parse_args(arguments)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
+        paths = build(folder)
+        for name in options.kinds or KINDS:
+            for mode in (ALONE, ALL_BEHIND):
+                count = sweep(name, mode, paths)
+                rows.append(row(name, mode, count))
+                print(*rows[-1], {k: v for k, v in count.outcomes.items() if k not in ("MemoryError", "done")}, sep="  ")
+                for wrong in count.wrong[:5]:
+                    print("   ", wrong)
+                for at, status, text in count.crashes[:3]:
+                    print("    %d: status %d\n%s" % (at, status, text))
+                sys.stdout.flush()
+    return 1 if any(r[7] or r[8] for r in rows) else 0
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--work"]:
+        del os.environ["LD_PRELOAD"], os.environ["PYTHONMALLOC"]  # of compilers that are started
+        name, mode, begin, step, end, report, folder = sys.argv[2:]
+        sys.path.insert(0, folder)
+        work(name, mode, int(begin), int(step), int(end), int(report))
+    else:
+        sys.exit(main())

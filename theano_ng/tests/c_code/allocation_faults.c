@@ -1,0 +1,47 @@
+/* Calls of Python functions during which allocations fail: the module that steers failing_malloc.c, which has been preloaded. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+extern void failing_malloc_arm(long from, long to);
+extern long failing_malloc_disarm(void);
+extern long failing_malloc_alive(void);
+
+/* call(function, from, to): call a function without arguments while its allocations number `from` to `to` fail.
+ *
+ * Returns how many allocations there were, what it returned or None, and what it raised or None.
+ */
+static PyObject *call(PyObject *self, PyObject *args)
+{
+    PyObject *function, *kind, *failure, *trace;
+    long from, to;
+    if (!PyArg_ParseTuple(args, "Oll", &function, &from, &to))
+        return NULL;
+    failing_malloc_arm(from, to);
+    PyObject *result = PyObject_CallNoArgs(function);
+    long asked = failing_malloc_disarm();
+    PyErr_Fetch(&kind, &failure, &trace);
+    if (kind != NULL) {
+        PyErr_NormalizeException(&kind, &failure, &trace);
+        Py_XDECREF(trace);
+        Py_DECREF(kind);
+    }
+    return Py_BuildValue("lNN", asked, result != NULL ? result : Py_NewRef(Py_None), failure != NULL ? failure : Py_NewRef(Py_None));
+}
+
+static PyObject *alive(PyObject *self, PyObject *unused)
+{
+    return PyLong_FromLong(failing_malloc_alive());
+}
+
+static PyMethodDef methods[] = {
+    {"call", call, METH_VARARGS, "call(function, from, to) -> (allocations, result, failure)"},
+    {"alive", alive, METH_NOARGS, "alive() -> blocks of memory of the process"},
+    {NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "allocation_faults", NULL, -1, methods};
+
+PyMODINIT_FUNC PyInit_allocation_faults(void)
+{
+    return PyModule_Create(&module);
+}

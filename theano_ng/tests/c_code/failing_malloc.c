@@ -1,0 +1,103 @@
+/* Allocations that fail on request, for a process that is started with LD_PRELOAD=failing_malloc.so and PYTHONMALLOC=malloc: those of Python,
+ * of NumPy and of compiled code alike.
+ *
+ * Only the thread that calls failing_malloc_arm is meant, until it calls failing_malloc_disarm. The allocators are those of the C library:
+ * what they give can be freed and resized by it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *memory, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+extern void __libc_free(void *memory);
+
+static _Thread_local long asked, first, last; /* asked < 0: not armed */
+static _Thread_local int armed;
+static atomic_long alive;
+
+/* Let the allocations number first to last of this thread fail, counted from 1. */
+void failing_malloc_arm(long from, long to)
+{
+    asked = 0;
+    first = from;
+    last = to;
+    armed = 1;
+}
+
+/* How many allocations there were. */
+long failing_malloc_disarm(void)
+{
+    armed = 0;
+    return asked;
+}
+
+/* How many blocks the process has. */
+long failing_malloc_alive(void)
+{
+    return alive;
+}
+
+static int fails(void)
+{
+    if (!armed)
+        return 0;
+    ++asked;
+    if (asked < first || asked > last)
+        return 0;
+    errno = ENOMEM;
+    return 1;
+}
+
+static void *counted(void *memory)
+{
+    if (memory != NULL)
+        ++alive;
+    return memory;
+}
+
+void *malloc(size_t size)
+{
+    return fails() ? NULL : counted(__libc_malloc(size));
+}
+
+void *calloc(size_t count, size_t size)
+{
+    return fails() ? NULL : counted(__libc_calloc(count, size));
+}
+
+void *realloc(void *memory, size_t size)
+{
+    if (memory == NULL)
+        return malloc(size);
+    return fails() ? NULL : __libc_realloc(memory, size);
+}
+
+void *memalign(size_t alignment, size_t size)
+{
+    return fails() ? NULL : counted(__libc_memalign(alignment, size));
+}
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+    return memalign(alignment, size);
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t size)
+{
+    void *found = memalign(alignment, size);
+    if (found == NULL)
+        return ENOMEM;
+    *memory = found;
+    return 0;
+}
+
+void free(void *memory)
+{
+    if (memory != NULL)
+        --alive;
+    __libc_free(memory);
+}
