@@ -4,7 +4,7 @@ from theano_ng import scalar
 from theano_ng.compile.ops import OutputGuard, ViewOp
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_useless
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.sort import TopKOp
@@ -72,11 +72,15 @@ def local_useless_composite(node):
     return dict(zip([node.outputs[i] for i in used], new))
 
 
+@register_useless("fast_compile")
+@register_canonicalize("fast_compile")
 @local_optimizer([TopKOp])
 def local_useless_topk(node):
-    """Only the output that is used.
+    """The values or the indices are not computed if nobody uses them.
 
-    topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)
+    topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)          [canonicalize, fast_run, fast_compile]
+
+    The rule runs in the phase `useless` and again in `canonicalize`: only the canonical form of a gradient may do without the values.
     """
     op = node.op
     if not (op.return_values and op.return_indices):

@@ -12,7 +12,8 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.basic import Join, Split
 from theano_ng.tensor.shaping.joining import Tile
-from theano_ng.tensor.opt import MakeVectorPrinter, local_useless_topk
+from theano_ng.tensor.opt import MakeVectorPrinter
+from theano_ng.tensor.sort import TopKOp
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
@@ -120,12 +121,23 @@ class TestTrivial(RewriteCase):
         f = theano_ng.function([x, y], [third, first], mode=Mode("py", QUERY))
         self.assertEqual(len(f.maker.fgraph.outputs[0].owner.outputs), 2)
         self.assertEqual([r.tolist() for r in f([1, 2], [3, 4])], [[-2, -2], [4, 6]])
-        values, indices = T.topk_and_argtopk(x, 2)
-        for out, flags in ((values, (True, False)), (indices, (False, True))):
-            fgraph = theano_ng.gof.FunctionGraph([x], [out])
-            new = local_useless_topk.transform(fgraph.outputs[0].owner)
-            (node,) = {v.owner for v in new.values()}
-            self.assertEqual((node.op.return_values, node.op.return_indices), flags)
+
+    def test_unused_outputs_of_topk(self):
+        x = T.dvector("x")
+        values, indices = T.topk_and_argtopk(x, 2, idx_dtype="int32")
+        gradient = theano_ng.grad(values.sum(), x)
+        given = np.array([1.0, 4.0, 3.0])
+        for out, flags, expected in (
+            (values, (True, False), [4, 3]),
+            (indices, (False, True), [1, 2]),
+            (gradient, (False, True), [0, 1, 1]),
+        ):
+            for mode in ("FAST_COMPILE", "FAST_RUN", Mode("py", Query(["useless", "canonicalize", "fast_compile"]))):
+                f = theano_ng.function([x], out, mode=mode)
+                (op,) = [n.op for n in f.maker.fgraph.apply_nodes if isinstance(n.op, TopKOp)]
+                self.assertEqual((op.return_values, op.return_indices), flags)
+                self.assertEqual(f(given).tolist(), expected)
+        self.assertEqual(theano_ng.function([x], indices)(given).dtype, "int32")
 
 
 if __name__ == "__main__":
