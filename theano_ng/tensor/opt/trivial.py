@@ -73,14 +73,14 @@ def local_useless_composite(node):
 
 
 @register_useless("fast_compile")
-@register_canonicalize("fast_compile")
+@register_specialize
 @local_optimizer([TopKOp])
 def local_useless_topk(node):
     """The values or the indices are not computed if nobody uses them.
 
-    topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)          [canonicalize, fast_run, fast_compile]
+    topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)          [specialize, fast_run, fast_compile]
 
-    The rule runs in the phase `useless` and again in `canonicalize`: only the canonical form of a gradient may do without the values.
+    The rule runs in the phase `useless` and again in `specialize`: a gradient may do without the values in its canonical form only.
     """
     op = node.op
     if not (op.return_values and op.return_indices):

@@ -125,18 +125,19 @@ class TestTrivial(RewriteCase):
     def test_unused_outputs_of_topk(self):
         x = T.dvector("x")
         values, indices = T.topk_and_argtopk(x, 2, idx_dtype="int32")
-        gradient = theano_ng.grad(values.sum(), x)
         given = np.array([1.0, 4.0, 3.0])
-        for out, flags, expected in (
-            (values, (True, False), [4, 3]),
-            (indices, (False, True), [1, 2]),
-            (gradient, (False, True), [0, 1, 1]),
-        ):
-            for mode in ("FAST_COMPILE", "FAST_RUN", Mode("py", Query(["useless", "canonicalize", "fast_compile"]))):
+        useless = Mode("py", Query(["useless", "fast_compile"]))
+
+        def check(out, modes, flags, expected):
+            for mode in modes:
                 f = theano_ng.function([x], out, mode=mode)
                 (op,) = [n.op for n in f.maker.fgraph.apply_nodes if isinstance(n.op, TopKOp)]
-                self.assertEqual((op.return_values, op.return_indices), flags)
+                self.assertEqual((op.return_values, op.return_indices), flags, mode)
                 self.assertEqual(f(given).tolist(), expected)
+
+        check(values, ("FAST_COMPILE", "FAST_RUN", useless), (True, False), [4, 3])
+        check(indices, ("FAST_COMPILE", "FAST_RUN", useless), (False, True), [1, 2])
+        check(theano_ng.grad(values.sum(), x), ("FAST_RUN",), (False, True), [0, 1, 1])
         self.assertEqual(theano_ng.function([x], indices)(given).dtype, "int32")
 
 
