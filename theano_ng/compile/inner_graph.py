@@ -54,6 +54,8 @@ class InnerGraph:
     ----------
     inputs : list of Variable
         Those for the given inputs, then one for each of `shared`.
+    given : list of Variable
+        The variables for which `inputs` stand. After a copy or a pickle these are the inputs themselves.
     outputs : list of Variable
     shared : list of SharedVariable
         The shared variables that the given outputs depend on. They are inputs here; whoever calls passes their values.
@@ -92,10 +94,10 @@ class InnerGraph:
                     "The outputs depend on %s, which is neither an input, nor a constant or shared variable" % variable,
                     variable=variable,
                 )
-        outer = list(inputs) + self.shared
-        self.inputs = [v.type(v.name) for v in outer]
+        self.given = list(inputs) + self.shared
+        self.inputs = [v.type(v.name) for v in self.given]
         self.outputs = rebuild_collect_shared(
-            list(outputs), [], replace=list(zip(outer, self.inputs)), copy_inputs_over=True
+            list(outputs), [], replace=list(zip(self.given, self.inputs)), copy_inputs_over=True
         )[1]
         self.arguments = arguments
         self._start()
@@ -145,6 +147,7 @@ class InnerGraph:
         """
         graph = cls.__new__(cls)
         graph.inputs, graph.outputs, graph.shared, graph.arguments = inputs, outputs, shared, arguments
+        graph.given = inputs
         graph._start()
         return graph
 
@@ -168,6 +171,7 @@ class InnerGraph:
     def __setstate__(self, state):
         version, text = state.pop("described", (None, None))
         self.__dict__.update(state)
+        self.given = self.inputs
         self._start()
         if version is not None and version == package_fingerprint():
             self._text = text

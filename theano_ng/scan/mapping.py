@@ -2,6 +2,7 @@
 
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.compile.inner_graph import substitute
+from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.traversal import inputs as leaves_of, postorder
 from theano_ng.scan.op import Scan
@@ -18,8 +19,9 @@ def map_variables(replacer, graphs, additional_inputs=[]):
     replacer : callable
         Takes a variable and returns what stands for it; the variable itself if it stays. It is asked for inputs and results alike, operands
         first: where something before a variable was replaced, it gets the copy of the variable, which has its name and tag. It is asked for
-        the variables inside loops and Ops made of graphs too, except for their inputs; what it returns there may depend on variables
-        outside, which become further inputs of the Op.
+        the variables inside loops and Ops made of graphs too, except for their inputs. What it returns there may depend on variables
+        outside, which become further inputs of the Op, and on the variables that an :class:`OpFromGraph` was made of, which stand for its
+        inputs.
     graphs : iterable of Variable
     additional_inputs : iterable of Variable
         Inputs that only the replacements depend on. Nothing needs to be told: they are found.
@@ -31,7 +33,8 @@ def map_variables(replacer, graphs, additional_inputs=[]):
     Raises
     ------
     NotImplementedError
-        When an Op made of a graph that has derivatives of its own would get further inputs.
+        When an Op made of a graph that has derivatives of its own would get further inputs, or when a loop would get a shared variable that
+        has an `update`.
 
     Examples
     --------
@@ -69,15 +72,28 @@ def _mapped_node(replacer, node, inputs):
         inside = _mapped(replacer, op.inner_graph.outputs, known)
         if any(new is not old for new, old in zip(inside, op.inner_graph.outputs)):
             own = set(op.inner_graph.inputs)
+            inside = substitute(inside, dict(zip(op.inner_graph.given, op.inner_graph.inputs)))
             outside = [v for v in leaves_of(inside, own) if v not in own and not isinstance(v, Constant)]
             copies = {v: safe_new(v, "_copy") for v in outside}
             inside = substitute(inside, {**{v: v for v in own}, **copies})
             arguments = list(op.inner_graph.inputs) + list(copies.values())
+            if isinstance(op, Scan):
+                _check_updates(op, outside)
             op = (_other_loop if isinstance(op, Scan) else _other_graph)(op, arguments, inside)
             return op.make_node(*inputs, *outside)
     if all(new is old for new, old in zip(inputs, node.inputs)):
         return node
     return node.clone_with_new_inputs(inputs)
+
+
+def _check_updates(op, variables):
+    """Refuse shared variables that ask for a new value: a loop would have to compute it at each step."""
+    for v in variables:
+        if isinstance(v, SharedVariable) and getattr(v, "update", None) is not None:
+            raise NotImplementedError(
+                "Replacement introduces shared variable %s which has an update associated with it into the inner graph of %s. "
+                "This is not currently supported." % (v, op)
+            )
 
 
 def _other_loop(op, inputs, outputs):

@@ -191,6 +191,34 @@ class TestMapVariables(unittest.TestCase):
         with self.assertRaisesRegex(NotImplementedError, "has derivatives of its own for 2 inputs"):
             scan_utils.map_variables(self.replacer({"ab": q}), [custom(a, b)])
 
+    def test_replacements_of_the_variables_that_an_op_was_made_of(self):
+        x, y, u, v, gain = T.dvector("x"), T.dvector("y"), T.dvector("u"), T.dvector("v"), theano.shared(2.0, "gain")
+        product = x * y * gain
+        product.tag.key = "product"
+        op = theano.OpFromGraph([x, y], [T.sin(product)])
+        found = scan_utils.map_variables(self.replacer({"product": a * gain * (x - y)}), [op(u, v), op(y, x)])
+        one, two = theano.function([u, v, x, y, a], found, mode=MODE)([1, 2], [3, 5], [7, 9], [8, 6], 0.5)
+        np.testing.assert_allclose(one, np.sin([-2, -3]))
+        np.testing.assert_allclose(two, np.sin([1, -3]))
+        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])  # gain is the same input inside
+
+    def test_shared_variables_with_updates_do_not_enter_loops(self):
+        count = theano.shared(0, "count")
+        count.update = count + 1
+
+        def step(row):
+            product = row * 2
+            product.tag.key = "product"
+            return product
+
+        rows, _ = scan(step, T.dvector("v"))
+        with self.assertRaisesRegex(
+            NotImplementedError, "shared variable count which has an update associated with it"
+        ):
+            scan_utils.map_variables(self.replacer({"product": a * count}), [rows])
+        del count.update
+        scan_utils.map_variables(self.replacer({"product": a * count}), [rows])
+
 
 if __name__ == "__main__":
     unittest.main()
