@@ -8,6 +8,7 @@ from theano_ng.gof.derivative import is_absent
 from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.traversal import ancestors, connection_masks
 from theano_ng.scan.backward import Backward, fitting, is_continuous, set_bits
+from theano_ng.scan.utils import values_afterwards
 from theano_ng.tensor.basic import minimum
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.elemwise.functions import add, cast
@@ -216,10 +217,12 @@ class Derivatives:
 
     # -- derivatives
 
+    @values_afterwards
     def L_op(self, inputs, outputs, output_grads):
         """The gradients of the outer inputs, by a loop that runs backwards."""
         return Backward(self, inputs, outputs, output_grads).terms()
 
+    @values_afterwards
     def R_op(self, inputs, eval_points):
         """The directional derivatives of the outer outputs, by a loop that computes both: values and derivatives."""
         n = self.n_results_before

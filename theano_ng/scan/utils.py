@@ -3,10 +3,13 @@
 The other names of the classic module `scan_utils` are found here too.
 """
 
+import functools
+
 from theano_ng.compile.pfunc import check_update, iter_over_pairs
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.op import get_test_value
+from theano_ng.gof.op import compute_test_value, get_test_value
+from theano_ng.gof.traversal import io_toposort
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.updates import OrderedUpdates
@@ -90,6 +93,23 @@ def copy_test_value(source, target, part=lambda value: value):
     except AttributeError:
         return  # whoever needs it is told then
     target.tag.test_value = part(value)
+
+
+def values_afterwards(derivative):
+    """A decorator of `L_op` and `R_op` of loops, which make variables inside that have no test values: those outside get theirs at the end."""
+
+    @functools.wraps(derivative)
+    def method(self, *given):
+        with config.change_flags(compute_test_value="off"):
+            terms = derivative(self, *given)
+        if config.compute_test_value != "off":
+            known = [v for variables in given for v in variables if v is not None]
+            for node in io_toposort(known, [term for term in terms if term is not None]):
+                if not all(hasattr(v.tag, "test_value") for v in node.outputs):
+                    compute_test_value(node)
+        return terms
+
+    return method
 
 
 def get_updates_and_outputs(ls):

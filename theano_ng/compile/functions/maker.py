@@ -442,7 +442,9 @@ class FunctionMaker:
                 profile.optimizer_profile = (optimizer, optimizer_profile)
         elif config.profile_optimizer:
             warnings.warn("config.profile_optimizer requires config.profile to be set to True as well")
-        with config.change_flags({"traceback.limit": config.traceback.compile_limit}):
+        with config.change_flags(
+            {"compute_test_value": config.compute_test_value_opt, "traceback.limit": config.traceback.compile_limit}
+        ):
             insert_deepcopy(fgraph, inputs, wrapped_outputs)
 
     def optimize_graph_with_cache(self, optimizer, inputs, outputs):

@@ -400,10 +400,7 @@ def compute_test_value(node):
         except AttributeError:
             if hasattr(ins.tag, "test_value"):
                 raise
-            missing_test_message(
-                "Cannot compute test value: input %i (%s) of Op %s missing default value. %s"
-                % (i, ins, node, get_variable_trace_string(ins))
-            )
+            _tell_missing_input(i, node)
             return
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     for i in destroyed:
@@ -429,6 +426,17 @@ def compute_test_value(node):
         raise AssertionError("%s asked for more inputs (%s), though all have been given" % (node, required))
     for output in node.outputs:
         output.tag.test_value = storage_map[output][0]
+
+
+def _tell_missing_input(i, node):
+    """Act on an input without test value as ``config.compute_test_value`` says."""
+    message = "Cannot compute test value: input %i (%s) of Op %s missing default value" % (i, node.inputs[i], node)
+    trace = get_variable_trace_string(node.inputs[i])
+    if config.compute_test_value == "raise":
+        raise ValueError("%s. %s" % (message, trace))
+    if config.compute_test_value == "warn":
+        message = "Warning, " + message
+    missing_test_message("%s. %s" % (message, trace))
 
 
 def _story_of_test_values(node, values):
@@ -480,7 +488,7 @@ def get_test_value(v):
 
 
 def missing_test_message(msg):
-    """Act on a missing test value as ``config.compute_test_value`` says: raise ValueError, warn, start the debugger, or nothing.
+    """Act on a missing test value as ``config.compute_test_value`` says: raise AttributeError, warn, start the debugger, or nothing.
 
     Parameters
     ----------
@@ -489,7 +497,7 @@ def missing_test_message(msg):
     """
     action = config.compute_test_value
     if action == "raise":
-        raise ValueError(msg)
+        raise AttributeError(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
     if action == "pdb":
@@ -551,7 +559,8 @@ def get_debug_values(*args):
         try:
             values.append(get_test_value(arg))
         except AttributeError:
-            missing_test_message("Argument %i (%s) has no test value" % (i, arg))
+            name = "" if getattr(arg, "name", None) is None else "(%r)" % arg.name
+            missing_test_message("Argument %i%s has no test value" % (i, name))
             return []
     return [tuple(values)]
 

@@ -1,6 +1,7 @@
 """Derivatives of loops, their connection patterns and shapes, against finite differences, loops in NumPy, and each other."""
 
 import unittest
+import warnings
 
 import numpy as np
 
@@ -159,6 +160,32 @@ class RandomLoops(unittest.TestCase):
                 results = f(*arguments)
                 for out, shape in zip(results, results[len(outputs) :]):
                     self.assertEqual(out.shape, tuple(shape))
+
+    def test_test_values(self):
+        """Derivatives of loops, of gradients of loops, and of loops in loops have test values, though the variables inside have none."""
+        for policy in ("raise", "warn", "ignore"):
+            rng = np.random.RandomState(80)
+            cost, arguments = random_loop(rng)
+            with theano.change_flags(compute_test_value=policy), warnings.catch_warnings():
+                warnings.simplefilter("error")
+                variables = [T.as_tensor_variable(a).type() for a in arguments]
+                for v, a in zip(variables, arguments):
+                    v.tag.test_value = a
+                seq = variables[0]
+                value = cost(*variables)
+                gradients = T.grad(value, variables, disconnected_inputs="ignore")
+                derived = [
+                    T.grad((gradients[0] ** 2).sum(), seq),
+                    T.Rop(value, seq, seq),
+                    T.Rop(gradients[1], seq, seq),
+                    scan(lambda row: T.grad(scan(lambda s: s * row, outputs_info=row, n_steps=2)[0].sum(), row), seq)[
+                        0
+                    ],
+                ]
+                results = gradients + derived
+            values = theano.function(variables, results, mode=FAST, on_unused_input="ignore")(*arguments)
+            for result, expected in zip(results, values):
+                np.testing.assert_allclose(result.tag.test_value, expected, rtol=1e-10)
 
 
 class Sums(unittest.TestCase):
