@@ -309,11 +309,15 @@ def _at_least_floatx(dtype, *parameters):
     return dtype
 
 
-def _refuse(method, kwargs):
-    """Arguments that no method knows; `use_cuda` is one of versions that asked for the device here."""
-    kwargs.pop("use_cuda", None)
-    if kwargs:
-        raise TypeError("%s() got unexpected keyword arguments %s" % (method, list(kwargs)))
+def _placement(method, kwargs):
+    """The keywords that say where states are, for `shared`; TypeError for keywords that no method knows.
+
+    `use_cuda` is one of versions that asked for the device here.
+    """
+    unknown = {name: value for name, value in kwargs.items() if name not in ("target", "use_cuda")}
+    if unknown:
+        raise TypeError("%s() got unexpected keyword arguments %s" % (method, unknown.keys()))
+    return {"target": kwargs["target"]} if "target" in kwargs else {}
 
 
 class MRG_RandomStreams:
@@ -338,7 +342,8 @@ class MRG_RandomStreams:
     Notes
     -----
     A method draws from streams of its own, 2**72 steps apart; those of the next draw begin 2**134 steps behind. ``nstreams`` is how many there
-    are, `guess_n_streams` by default; it decides which numbers are drawn. ``ndim`` is the length of a symbolic `size`.
+    are, `guess_n_streams` by default; it decides which numbers are drawn. ``ndim`` is the length of a symbolic `size`. Each method takes
+    ``target`` besides, the keyword of `theano_ng.shared`: where the states are, 'cpu' or the name of a context.
     """
 
     def __init__(self, seed=12345, use_cuda=None):
@@ -459,7 +464,7 @@ class MRG_RandomStreams:
         -------
         TensorVariable
         """
-        _refuse("uniform", kwargs)
+        placement = _placement("uniform", kwargs)
         low, high = as_tensor_variable(low), as_tensor_variable(high)
         dtype = _at_least_floatx(dtype, low, high)
         low, high = undefined_grad(cast(low, dtype)), undefined_grad(cast(high, dtype))
@@ -469,7 +474,7 @@ class MRG_RandomStreams:
             nstreams = self.n_streams(size)
         before = self.rstate
         try:
-            rstate = shared(self.get_substream_rstates(nstreams, dtype))
+            rstate = shared(self.get_substream_rstates(nstreams, dtype), **placement)
             new_rstate, u = mrg_uniform.new(rstate, ndim, dtype, size)
             sample = u * (high - low) + low
             if u.type.broadcastable != sample.type.broadcastable:
@@ -511,8 +516,7 @@ class MRG_RandomStreams:
             else join(0, as_tensor_variable(np.array([n], "int64")), cast(size, "int64"))
         )
         if n == 0:
-            _refuse("binomial", kwargs)
-            return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams), -1.0), dtype)
+            return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams, **kwargs), -1.0), dtype)
         u = self.uniform(size=trials, ndim=None if ndim is None else ndim + 1, nstreams=nstreams, **kwargs)
         return cast(lt(u, p).sum(0, dtype="int64"), dtype)
 

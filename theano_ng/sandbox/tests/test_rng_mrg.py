@@ -521,6 +521,33 @@ class TestStreams(unittest.TestCase):
         with self.assertWarnsRegex(UserWarning, "guessing 15360"):
             guess_n_streams(T.lvector(), warn=True)
 
+    def test_target(self):
+        """Every method says where its states are; `gpuarray.tests.test_random` has devices."""
+        pvals = np.full((2, 3), 1 / 3)
+        draws = (
+            lambda r, **target: r.uniform((2, 3), **target),
+            lambda r, **target: r.binomial((2, 3), **target),
+            lambda r, **target: r.binomial((2, 3), n=2, **target),
+            lambda r, **target: r.binomial((2, 3), n=0, **target),
+            lambda r, **target: r.multinomial(pvals=pvals, **target),
+            lambda r, **target: r.choice(p=pvals, replace=False, **target),
+            lambda r, **target: r.normal((2, 3), truncate=True, **target),
+            lambda r, **target: r.truncated_normal((2, 3), **target),
+        )
+
+        for draw in draws:
+            sample, expected = draw(MRG_RandomStreams(7), target="cpu"), draw(MRG_RandomStreams(7))
+            np.testing.assert_array_equal(theano.function([], sample)(), theano.function([], expected)())
+            for target in ("gpu", None):
+                r = MRG_RandomStreams(7)
+                state = r.rstate
+                with self.assertRaisesRegex(TypeError, "No suitable SharedVariable constructor"):
+                    draw(r, target=target)
+                np.testing.assert_array_equal(r.rstate, state)
+            with self.assertRaises(TypeError) as raised:
+                draw(MRG_RandomStreams(7), target="cpu", foo=3)
+            self.assertEqual(str(raised.exception), "uniform() got unexpected keyword arguments dict_keys(['foo'])")
+
     def test_refused(self):
         r, pvals = MRG_RandomStreams(), np.array([[0.5, 0.5]])
         state = r.rstate
