@@ -1,5 +1,7 @@
 """Differentiation of expressions: `grad`, `Lop`, `Rop`, `jacobian`, `hessian`, and what Ops need to say that a derivative does not exist."""
 
+from collections.abc import Iterator
+
 from theano_ng import gof
 from theano_ng.compile.ops import ViewOp
 from theano_ng.configdefaults import config
@@ -72,6 +74,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
         )
     using_list, using_tuple = isinstance(wrt, list), isinstance(wrt, tuple)
     wrt = as_list(wrt)
+    consider_constant = _read_more_than_once(consider_constant)
     if expression.type.ndim == 0:
         return format_as(
             using_list,
@@ -96,6 +99,11 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     return format_as(using_list, using_tuple, jacobs)
 
 
+def _read_more_than_once(variables):
+    """An iterator as a list, for several calls of `grad`; anything else as it is."""
+    return list(variables) if isinstance(variables, Iterator) else variables
+
+
 def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
     """The Hessians of a scalar with respect to one or several vectors.
 
@@ -116,6 +124,7 @@ def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
     if not isinstance(cost, Variable) or cost.type.ndim != 0:
         raise TypeError("hessian expects a 0 dimensional Variable as `cost`, got %s" % (cost,))
     using_list, using_tuple = isinstance(wrt, list), isinstance(wrt, tuple)
+    consider_constant = _read_more_than_once(consider_constant)
     hessians = []
     for r in as_list(wrt):
         if not isinstance(r, Variable) or r.type.ndim != 1:

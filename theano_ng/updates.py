@@ -36,8 +36,8 @@ class OrderedUpdates(OrderedDict):
 
         Parameters
         ----------
-        other : dict, optional
-            With a deterministic order.
+        other : dict or iterable of pairs, optional
+            Iterators too.
 
         Raises
         ------
@@ -46,11 +46,12 @@ class OrderedUpdates(OrderedDict):
         """
         if other is None:
             return
-        for variable, value in dict(other).items():
+        other = dict(other)  # an iterator can be read only once
+        for variable, value in other.items():
             # Symbolic values cannot be compared by ==.
             if variable in self and self[variable] is not value:
                 raise KeyError("Collision", variable)
-        for variable, value in dict(other).items():
+        for variable, value in other.items():
             self[variable] = value
 
     def __add__(self, other):
@@ -64,3 +65,10 @@ class OrderedUpdates(OrderedDict):
         joined.update(other)
         joined.update(self)
         return joined
+
+    # Those of OrderedDict do not notice that two dicts disagree.
+    __or__, __ror__ = __add__, __radd__
+
+    def __ior__(self, other):
+        self.update(other)
+        return self

@@ -25,6 +25,7 @@ def substitute(outputs, replacements):
     -------
     list of Variable
     """
+    outputs = list(outputs)
     memo = clone_get_equiv(list(replacements), outputs, copy_inputs=False, copy_orphans=False, memo=dict(replacements))
     return [memo[o] for o in outputs]
 

@@ -13,9 +13,10 @@ from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
-    """The pairs of a dictionary or of a list of pairs; ValueError for a list of something else."""
+    """The pairs of a dictionary or of an iterable of pairs; ValueError for an iterable of something else."""
     if isinstance(pairs, dict):
         return pairs.items()
+    pairs = list(pairs)  # an iterator can be read only once
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise ValueError("expected a dictionary or a list of pairs, but the list has the element %s" % (pair,))
@@ -184,12 +185,10 @@ def rebuild_collect_shared(
     TypeError, ValueError
         For bad replacements, updates or outputs.
     """
-    if isinstance(outputs, tuple):
-        outputs = list(outputs)
     rebuild = _Rebuild(copy_inputs_over, rebuild_strict, no_default_updates)
     if not isinstance(no_default_updates, (bool, list, tuple)):
         raise TypeError("no_default_updates should be either a bool or a list, not %r" % (no_default_updates,))
-    inputs = [] if inputs is None else inputs
+    inputs = [] if inputs is None else list(inputs)
     input_variables = []
     for given in inputs:
         variable = given.variable if isinstance(given, In) else given
@@ -258,7 +257,7 @@ def _clone_outputs(rebuild, outputs):
         return []
     if isinstance(outputs, dict):
         return {key: _clone_output(rebuild, output) for key, output in outputs.items()}
-    if isinstance(outputs, list):
+    if isinstance(outputs, (list, tuple)):
         return [_clone_output(rebuild, output) for output in outputs]
     return _clone_output(rebuild, outputs)
 
@@ -353,7 +352,7 @@ def pfunc(
 ):
     """What `function` does once its arguments have their final form; see there for the parameters."""
     updates = [] if updates is None else updates
-    givens = [] if givens is None else givens
+    givens = [] if givens is None else list(iter_over_pairs(givens))
     if profile is None:
         profile = config.profile
     if profile is True or isinstance(profile, str):

@@ -349,7 +349,7 @@ class ReplaceValidate(History, Validator):
         Parameters
         ----------
         fgraph : FunctionGraph
-        replacements : list of (Variable, Variable)
+        replacements : iterable of (Variable, Variable)
         reason : object
             Who asks, for messages.
         verbose : bool, optional
@@ -363,6 +363,7 @@ class ReplaceValidate(History, Validator):
         chk = fgraph.checkpoint()
         if verbose is None:
             verbose = config.optimizer_verbose
+        replacements = list(replacements)
         complete_stack_traces(fgraph, replacements, reason)
         try:
             for r, new_r in replacements:
@@ -395,6 +396,7 @@ class ReplaceValidate(History, Validator):
         ------
         ReplacementDidntRemovedError
         """
+        replacements, remove = list(replacements), list(remove)
         chk = self.replace_all_validate(fgraph, replacements, reason=reason)
         for rm in remove:
             if rm in fgraph.apply_nodes or rm in fgraph.variables:

@@ -404,6 +404,7 @@ def uniq(seq):
 
     Elements are compared with ``==`` and need not be hashable.
     """
+    seq = list(seq)
     try:
         return list(dict.fromkeys(seq))
     except TypeError:
@@ -416,6 +417,7 @@ def uniq(seq):
 
 def difference(seq1, seq2):
     """All elements of `seq1` which are not in `seq2`, in order."""
+    seq1, seq2 = list(seq1), list(seq2)
     try:
         excluded = set(seq2)
         return [x for x in seq1 if x not in excluded]

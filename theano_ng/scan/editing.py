@@ -154,6 +154,7 @@ def reconstruct_graph(inputs, outputs, tag=None):
     tuple (list of Variable, list of Variable)
         Inputs and outputs of the copy.
     """
+    inputs = list(inputs)
     new = [safe_new(v, tag or "") for v in inputs]
     return new, substitute(outputs, dict(zip(inputs, new)))
 

@@ -49,6 +49,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
 
     def __init__(self, fn, tracks=None, requirements=()):
         self.fn = fn
+        tracks = None if tracks is None else list(tracks)
         self._tracks = tracks
         # A tuple compares by identity first: a dict would call __hash__ and __eq__ of the op each time.
         self._ops = tuple([t for t in tracks or () if not isinstance(t, type)])
@@ -89,7 +90,7 @@ def local_optimizer(tracks, inplace=False, requirements=()):
 
     Parameters
     ----------
-    tracks : sequence or None
+    tracks : iterable or None
         Op classes and op instances to which the rule applies: ``f`` is called with their nodes only, whoever calls `transform`. None:
         called for every node, which is slow.
     inplace : bool
@@ -100,13 +101,12 @@ def local_optimizer(tracks, inplace=False, requirements=()):
     Raises
     ------
     ValueError
-        When `tracks` is an empty sequence, or holds something that is neither an op nor an op class.
+        When `tracks` is empty, or holds something that is neither an op nor an op class.
     """
     if tracks is not None:
-        if len(tracks) == 0:
-            raise ValueError(
-                "Use None instead of an empty list to apply to all nodes.", getattr(tracks, "__module__", None), tracks
-            )
+        tracks = list(tracks)
+        if not tracks:
+            raise ValueError("Use None instead of an empty list to apply to all nodes.", None, tracks)
         for t in tracks:
             if not isinstance(t, op_module.PureOp) and not (isinstance(t, type) and issubclass(t, op_module.PureOp)):
                 raise ValueError("Tracks are op classes or instances", t)

@@ -4,7 +4,6 @@ import numpy as np
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 from theano_ng.scalar.basic import add, get_scalar_type, mul, sub, true_div, upcast
 from theano_ng.scalar.composite import Composite
@@ -111,7 +110,7 @@ def _prepare_batch_normalization_axes(axes, ndim):
         axes = (0,)
     elif isinstance(axes, str) and axes == "spatial":
         axes = (0,) + tuple(range(2, ndim))
-    elif not isinstance(axes, (tuple, list, np.ndarray)) or not all(isinstance(a, integer_types) for a in axes):
+    elif not isinstance(axes, (tuple, list, np.ndarray)) or not all(isinstance(a, (int, np.integer)) for a in axes):
         raise ValueError("invalid axes: %s" % (axes,))
     axes = tuple(sorted({int(a) for a in axes}))
     if len(axes) == 0:
@@ -225,7 +224,7 @@ def batch_normalization_train(
         running_average_factor,
         *[layout.full(value) for value in running],
     )
-    return [out] + [layout.back(value) for value in statistics]
+    return (out, *[layout.back(value) for value in statistics])
 
 
 def batch_normalization_test(inputs, gamma, beta, mean, var, axes="per-activation", epsilon=1e-4):

@@ -239,7 +239,7 @@ class TestTrain(unittest.TestCase):
                 g, b, m, v = stats
                 outputs = batch_normalization_train(x, g, b, axes, 1e-3, 0.3, m, v)
                 test = batch_normalization_test(x, g, b, m, v, axes, 1e-3)
-                f = theano.function([x, *stats], outputs + [test])
+                f = theano.function([x, *stats], [*outputs, test])
                 X, values = rng.randn(*shape) + 2, [rng.uniform(0.5, 2, small) for _ in stats]
                 full = [value.reshape([1 if i in numbers else n for i, n in enumerate(shape)]) for value in values]
                 out, mean, invstd, var = normalized(X, full[0], full[1], numbers, 1e-3)
@@ -304,7 +304,7 @@ class TestTrain(unittest.TestCase):
             (("int8", "int8"), "float64"),
         ):
             x, g = T.TensorType(dtypes[0], (False,) * 2)(), T.TensorType(dtypes[1], (False,))()
-            for v in batch_normalization_train(x, g, g) + [batch_normalization_test(x, g, g, g, g)]:
+            for v in (*batch_normalization_train(x, g, g), batch_normalization_test(x, g, g, g, g)):
                 self.assertEqual(v.dtype, expected)
 
     def test_one_statistic_for_all(self):
