@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-from theano_ng.moved import missing, no_attribute
+from theano_ng.moved import PROBED, missing, no_attribute
 
 # What the classic modules imported for themselves, and Ops of others took from there: `from theano.tensor.basic import Apply, grad_undefined`.
 CLASSIC_IMPORTS = {
@@ -53,7 +53,8 @@ def lazy_names(module, homes, modules=""):
     inner = module.partition(".")[2]
 
     def is_there(name):
-        return missing("%s.%s" % (inner, name) if inner else name) is None
+        path = "%s.%s" % (inner, name) if inner else name
+        return path in PROBED or missing(path) is None
 
     home_of = {}
     for home, names in homes.items():

@@ -130,6 +130,9 @@ MISSING = {
 }
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 
+PROBED = frozenset({"gpuarray.ctc", "gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
+"""Modules of `MISSING` that are there for programs that ask them whether they can be used, and have nothing else."""
+
 
 @functools.cache
 def _chapters():
@@ -229,6 +232,50 @@ def former_modules(package):
         raise no_attribute(package, name)
 
     return __getattr__
+
+
+def only_probes(module):
+    """``__path__`` and ``__getattr__`` of a module in `PROBED`.
+
+    With a path it is a package: a name that it lacks is then looked for by `MovedModules`, and ``from module import name`` says why it is
+    not there.
+
+    Parameters
+    ----------
+    module : str
+        ``__name__`` of the module.
+    """
+    return [], functools.partial(_raise_no_attribute, module)
+
+
+def _raise_no_attribute(module, name):
+    raise no_attribute(module, name)
+
+
+def unavailable(name, module):
+    """The function that programs call to know whether a module in `PROBED` can be used.
+
+    Parameters
+    ----------
+    name : str
+    module : str
+        ``__name__`` of the module.
+
+    Returns
+    -------
+    callable
+        Takes the name of a context, or nothing, and returns False. Its attribute `msg` says why, and `avail` is False.
+    """
+
+    def probe(context_name=None):
+        """False: what the module is about is not in this version; the attribute `msg` says so."""
+        return False
+
+    probe.__name__ = probe.__qualname__ = name
+    probe.__module__ = module
+    probe.msg = missing(module.partition(".")[2])
+    probe.avail = False
+    return probe
 
 
 def no_attribute(module, name):

@@ -104,7 +104,7 @@ def _check_replacement(old, new, rebuild_strict):
         new = shared(new)
     if rebuild_strict:
         try:
-            new = old.type.filter_variable(new, allow_convert=False)
+            new = old.type.filter_variable(new)
         except TypeError as failure:
             raise TypeError(
                 "givens: %s has type %s and cannot stand for %s of type %s; cast or reshape it, or pass rebuild_strict=False"
@@ -166,7 +166,7 @@ def rebuild_collect_shared(
     updates : dict or list of pairs, optional
         (shared variable, expression).
     rebuild_strict : bool
-        True: a replacement must have the type of what it replaces.
+        True: a replacement must have the type of what it replaces, or one whose values are all of that type, as a row is a matrix.
     copy_inputs_over : bool
         True keeps the very input variables; False makes new ones.
     no_default_updates : bool or list of Variable

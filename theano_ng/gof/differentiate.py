@@ -209,7 +209,7 @@ def grad(
     grad_dict = {} if cost is None else {cost: _float_ones_like(cost)}
     outputs = list(grad_dict) + list(known_grads or ())
     for var, g_var in (known_grads or {}).items():
-        _check_known_gradient(g_var)
+        _check_known_gradient(var, g_var)
         # The gradient of an integer variable may differ from zero here: the Op that computes it does not propagate it further.
         grad_dict[var] = g_var
 
@@ -253,7 +253,7 @@ def _check_cost(cost, known_grads):
         )
 
 
-def _check_known_gradient(gradient):
+def _check_known_gradient(variable, gradient):
     if not hasattr(gradient, "type"):
         raise TypeError(
             "output grads must be variables. Ambiguous whether %s should be made into tensor or sparse variable"
@@ -263,6 +263,11 @@ def _check_known_gradient(gradient):
         raise TypeError(
             "Gradients must always be NullType, DisconnectedType, or continuous, but grad was given a known_grad of type %s"
             % gradient.type
+        )
+    if getattr(gradient.type, "ndim", 0) > getattr(variable.type, "ndim", 0):
+        raise ValueError(
+            "known_grads has a gradient of %d dimensions, %s, for %s, which has %d: a gradient has the shape of its variable"
+            % (gradient.type.ndim, gradient, variable, variable.type.ndim)
         )
 
 

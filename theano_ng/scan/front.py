@@ -368,7 +368,9 @@ class _Step:
             ]
             if missing:
                 raise _missing_input(missing[0], ancestors(outputs + list(pending.values()), blockers))
-        given = [v for v in dict.fromkeys(others) if v in reached and not isinstance(v, (Constant, SharedVariable))]
+        # Those that the step does not use as well: the loop depends on them, for `function` and its check of unused inputs, until a rule
+        # takes them out.
+        given = [v for v in dict.fromkeys(others) if not isinstance(v, (Constant, SharedVariable))]
         shared = [v for v in captured if isinstance(v, SharedVariable)]
         explicit = set(given)
         free = [v for v in captured if not isinstance(v, SharedVariable) and v not in explicit]

@@ -1,0 +1,10 @@
+"""Whether warp-ctc can be used on a GPU: no. Programs ask, and compute without it; any other name of the module cannot be imported."""
+
+from theano_ng.moved import only_probes, unavailable
+
+__all__ = ["ctc_available", "ctc_present"]
+
+__path__, __getattr__ = only_probes(__name__)
+
+ctc_present = unavailable("ctc_present", __name__)
+ctc_available = unavailable("ctc_available", __name__)

@@ -1,0 +1,9 @@
+"""Whether Fourier transforms can be computed on a GPU: no. Programs ask; any other name of the module cannot be imported."""
+
+from theano_ng.moved import only_probes
+
+__all__ = ["pycuda_available", "pygpu_available", "skcuda_available"]
+
+__path__, __getattr__ = only_probes(__name__)
+
+pygpu_available = skcuda_available = pycuda_available = False

@@ -1,0 +1,9 @@
+"""Whether linear systems can be solved on a GPU: no. Programs ask; any other name of the module cannot be imported."""
+
+from theano_ng.moved import only_probes
+
+__all__ = ["cublas_available", "cusolver_available", "pygpu_available"]
+
+__path__, __getattr__ = only_probes(__name__)
+
+pygpu_available = cusolver_available = cublas_available = False
