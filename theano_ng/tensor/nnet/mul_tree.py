@@ -6,12 +6,12 @@ A tree is a pair ``[negative, content]``: `content` is a Variable (a leaf), a li
 
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.sigmoids import sigmoid
-from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.opt.common import constant_value, in_dtype
 
 
 def is_neg(var):
-    """x when `var` is -x, also written as a product with -1; else None."""
-    if var.owner is None:
+    """x when `var` is -x, also written as a product with -1; else None, and of integers, whose opposites may wrap around."""
+    if var.owner is None or var.dtype[0] not in "fc":
         return None
     if var.owner.op == T.neg:
         return var.owner.inputs[0]
@@ -20,7 +20,8 @@ def is_neg(var):
             value = constant_value(factor)
             if value is not None and value == -1:
                 rest = var.owner.inputs[:i] + var.owner.inputs[i + 1 :]
-                return rest[0] if len(rest) == 1 else T.mul(*rest)
+                x = rest[0] if len(rest) == 1 else in_dtype(T.mul, rest, var.dtype)
+                return x if x.dtype[0] in "fc" else T.cast(x, var.dtype)
     return None
 
 
@@ -38,7 +39,12 @@ def is_mul(var):
     return var.owner.inputs if var.owner is not None and var.owner.op == T.mul else None
 
 
-def partition_num_or_denom(r, f):
+def factors_in_dtype(v, dtype):
+    """The factors of a product in a dtype, [v] of anything else: a product in a narrower dtype is rounded, or wraps around, before it is used."""
+    return is_mul(v) or [v] if v.dtype == dtype else [v]
+
+
+def partition_num_or_denom(r, f, dtype=None):
     """The factors of a product for which a function has an answer, and the others.
 
     Parameters
@@ -46,6 +52,8 @@ def partition_num_or_denom(r, f):
     r : Variable
     f : callable
         ``f(factor)`` gives None or a pair (negative, answer).
+    dtype : str, optional
+        Of the products that are opened; default: that of `r`.
 
     Returns
     -------
@@ -55,7 +63,7 @@ def partition_num_or_denom(r, f):
         Whether the answers changed the sign.
     """
     answers, rest, negative = [], [], False
-    for factor in is_mul(r) or [r]:
+    for factor in factors_in_dtype(r, dtype or r.dtype):
         found = f(factor)
         if found is None:
             rest.append(factor)
@@ -76,7 +84,7 @@ def parse_mul_tree(root, most=None):
         -x            ->  [True, x]
         (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
 
-    With `most`, products that are used elsewhere too are leaves once there are as many factors as that: in a chain of products each of which
+    Products in another dtype than that of the root are leaves. With `most`, products that are used elsewhere too are leaves once there are as many factors as that: in a chain of products each of which
     is used elsewhere, the tree of each has all before it.
     """
     tree = [False, None]
@@ -88,7 +96,7 @@ def parse_mul_tree(root, most=None):
         if most is not None and count + len(todo) > most and var is not root and len(getattr(var, "clients", ())) > 1:
             node[1] = var
             continue
-        factors = is_mul(var)
+        factors = is_mul(var) if var.dtype == root.dtype else None
         if factors is not None:
             node[1] = [[False, None] for _ in factors]
             todo.extend(zip(factors, node[1]))
@@ -133,8 +141,14 @@ def simplify_mul(tree):
     return done.get(id(tree), tree)
 
 
-def compute_mul(tree):
+def compute_mul(tree, dtype=None):
     """The Variable that a tree stands for; inverse of `parse_mul_tree`.
+
+    Parameters
+    ----------
+    tree : list
+    dtype : str, optional
+        In which products are computed where their factors alone would give a narrower one.
 
     Raises
     ------
@@ -150,7 +164,7 @@ def compute_mul(tree):
         return -content if node[0] else content
 
     for node in _children_first(tree):
-        done[id(node)] = T.mul(*[value(child) for child in node[1]])
+        done[id(node)] = in_dtype(T.mul, [value(child) for child in node[1]], dtype)
     return value(tree)
 
 

@@ -5,8 +5,8 @@ from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (
     compute_mul,
+    factors_in_dtype,
     is_exp,
-    is_mul,
     is_neg,
     parse_mul_tree,
     partition_num_or_denom,
@@ -14,7 +14,7 @@ from theano_ng.tensor.nnet.mul_tree import (
     simplify_mul,
 )
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.opt.log_domain import loses_less
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
@@ -33,7 +33,7 @@ def _is_1(expr):
 
 
 (x,) = names("x")
-real_x = such(x, _is_real)
+real_x, float_x = such(x, _is_real), such(x, lambda v: v.dtype[0] == "f")
 exp, log, log1p, sigm, soft_plus = terms(T.exp, T.log, T.log1p, sigmoid, softplus)
 hard, ultra_fast = terms(hard_sigmoid, ultra_fast_sigmoid)
 
@@ -68,6 +68,14 @@ def is_1pexp(t, only_process_constants=True):
     return negative ^ found[0], found[1]
 
 
+def _opposite(x, dtype):
+    """-x, or y where x is -y; of an integer as a float of a dtype, because the opposite of -128, or of an unsigned number, wraps around."""
+    minus = is_neg(x)
+    if minus is not None:
+        return minus
+    return -x if x.dtype[0] == "f" else -T.cast(x, dtype)
+
+
 def _finish(node, result):
     """[result] when it can stand for the node's output."""
     if result.type.dtype != node.outputs[0].type.dtype:
@@ -89,7 +97,7 @@ def _softplus_rule(name, pattern, new):
 
 
 log1msigm_to_softplus = _softplus_rule("log1msigm_to_softplus", log(1 - sigm(x)), -soft_plus(x))
-logsigm_to_softplus = _softplus_rule("logsigm_to_softplus", log(sigm(x)), -soft_plus(-x))
+logsigm_to_softplus = _softplus_rule("logsigm_to_softplus", log(sigm(float_x)), -soft_plus(-float_x))
 log1p_neg_sigmoid = _softplus_rule("log1p_neg_sigmoid", log1p(-sigm(x)), -soft_plus(x))
 # what canonicalization makes of a change of sign
 log1p_minus_one_sigmoid = _softplus_rule("log1p_minus_one_sigmoid", log1p(-1 * sigm(x)), -soft_plus(x))
@@ -114,9 +122,10 @@ def local_exp_over_1_plus_exp(node):
     Other factors of numerator and denominator stay.
     """
     numerator, denominator = node.inputs
-    factors = list(is_mul(numerator) or [numerator])
+    dtype = node.outputs[0].dtype
+    factors = list(factors_in_dtype(numerator, dtype))
     arguments, divisors, negative = partition_num_or_denom(
-        denominator, lambda f: is_1pexp(f, only_process_constants=False)
+        denominator, lambda f: is_1pexp(f, only_process_constants=False), dtype
     )
     if not arguments:
         return None
@@ -130,12 +139,11 @@ def local_exp_over_1_plus_exp(node):
                 sigmoids.append(sigmoid(argument))
                 break
         else:
-            minus = is_neg(argument)
-            sigmoids.append(sigmoid(-argument if minus is None else minus))
+            sigmoids.append(sigmoid(_opposite(argument, denominator.dtype)))
     factors = [f for f in factors if not _is_1(f)] + sigmoids
-    result = factors[0] if len(factors) == 1 else T.mul(*factors)
+    result = factors[0] if len(factors) == 1 else in_dtype(T.mul, factors, dtype)
     if divisors:
-        result = result / (divisors[0] if len(divisors) == 1 else T.mul(*divisors))
+        result = result / (divisors[0] if len(divisors) == 1 else in_dtype(T.mul, divisors, dtype))
     if negative:
         result = -result
     if result.type.broadcastable != node.outputs[0].type.broadcastable:
@@ -176,8 +184,7 @@ def local_inv_1_plus_exp(node):
     found = is_1pexp(node.inputs[0], only_process_constants=False)
     if found is None or found[0]:
         return None
-    minus = is_neg(found[1])
-    return _finish(node, sigmoid(-found[1] if minus is None else minus))
+    return _finish(node, sigmoid(_opposite(found[1], node.outputs[0].dtype)))
 
 
 @register_stabilize
@@ -196,7 +203,7 @@ def local_sigm_times_exp(node):
     tree = parse_mul_tree(node.outputs[0], most=MAX_SHARED)
     if not perform_sigm_times_exp(tree):
         return None
-    return _finish(node, compute_mul(simplify_mul(tree)))
+    return _finish(node, compute_mul(simplify_mul(tree), node.outputs[0].dtype))
 
 
 # Not registered, because it hides log(1 - sigmoid(x)).

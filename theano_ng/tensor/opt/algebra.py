@@ -8,16 +8,18 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
     MAX_SHARED,
     answer,
     constant_value,
     fill_like_inputs,
+    in_dtype,
     inputs_of,
     is_an_upcast,
+    is_constant,
     is_inverse_pair,
     op_of,
+    overflowed,
 )
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -32,7 +34,7 @@ from theano_ng.tensor.reductions.careduce import Sum
 
 x, y = names("x", "y")
 integer = such("i", lambda v: v.dtype in T.integer_dtypes)
-inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
+sqr, zeros_like = terms(T.sqr, T.zeros_like)
 
 
 # -- functions and their inverses ----------------------------------------------------------------------------------------
@@ -176,7 +178,9 @@ def local_neg_div_neg(node):
         return answer(T.true_div(negated[0], denom), node.outputs[0])
     value = constant_value(num) if all(num.broadcastable) else None
     if value is not None and len(frac.clients) == 1 and value.dtype.kind in "ifc":
-        return answer(T.true_div(np.asarray(-value).reshape((1,) * num.ndim), denom), node.outputs[0])
+        # The lowest integer has no opposite of its own dtype.
+        opposite = -value.astype(frac.dtype)
+        return answer(T.true_div(opposite.reshape((1,) * num.ndim), denom), node.outputs[0])
     return False
 
 
@@ -247,7 +251,7 @@ def local_add_specialize(node):
     elif len(new_inputs) == 1:
         new = new_inputs[0]
     else:
-        new = T.add(*new_inputs)
+        new = in_dtype(T.add, new_inputs, out.dtype)
     return answer(_filled(new, node), out)
 
 
@@ -335,17 +339,42 @@ def local_mul_of_constants(node):
         (x,) = [v for v, number in zip(factors, inside) if number is None]
         (c,), (d,) = ([v for v in numbers if v is not None] for numbers in (values, inside))
         with np.errstate(all="ignore"):
-            product = T.as_tensor_variable(np.asarray(np.multiply(np.asarray(c, out.dtype), np.asarray(d, out.dtype))))
+            product = np.multiply(np.asarray(c, out.dtype), np.asarray(d, out.dtype), dtype=out.dtype)
+        if overflowed([product], [c, d], products=True):
+            return False
+        product = T.as_tensor_variable(np.asarray(product))
         rest = [v for v, number in zip(node.inputs, values) if v is not inner and number is None]
         return answer(_filled(in_dtype(T.mul, [product, x, *rest], out.dtype), node), out)
     return False
 
 
-local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
+@register_specialize
+@local_optimizer([T.true_div])
+def local_div_to_inv(node):
+    """A quotient of one.
 
-local_sub_of_negatives = register_uncanonicalize(
-    rule("local_sub_of_negatives", "Changes of sign of both sides of a difference.", (-x - -y, y - x))
-)
+    1 / x  ->  inv(x)          [specialize, fast_run]
+    1 / i  ->  inv(cast(i, 'float64'))
+    """
+    one, x = node.inputs
+    out = node.outputs[0]
+    if not is_constant(one, 1):
+        return False
+    return answer(T.inv(x if x.dtype == out.dtype else T.cast(x, out.dtype)), out)
+
+
+@register_uncanonicalize
+@local_optimizer([T.sub])
+def local_sub_of_negatives(node):
+    """Changes of sign of both sides of a difference.
+
+    -x - -y  ->  y - x          [uncanonicalize, fast_run]
+    """
+    if not all(_is_negation(i) and (i.dtype == node.outputs[0].dtype or _sign_is_exact(i)) for i in node.inputs):
+        return False
+    x, y = [i.owner.inputs[0] for i in node.inputs]
+    return answer(T.sub(y, x), node.outputs[0])
+
 
 local_pow_canonicalize = register_canonicalize(
     rule("local_pow_canonicalize", "Powers with exponent zero and one.", (x**0, 1), (x**1, x))

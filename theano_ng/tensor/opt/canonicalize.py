@@ -12,7 +12,7 @@ from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, lo
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
-from theano_ng.tensor.opt.common import answer, inputs_of
+from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
@@ -286,6 +286,8 @@ class Canonizer(LocalOptimizer):
             [2, 3, x], []    -> [6, x], []
             [x, y, 2], [4, z] -> [0.5, x, y], [z]
             [x, 2, y], [z, 2] -> [x, y], [z]
+
+        Constants that have no sum or product in their dtype stay as they are: ``x * 1e200 * 1e200`` of a small x is finite.
         """
         num, denum, numct, denumct = [], [], [], []
         for v in orig_num:
@@ -297,6 +299,8 @@ class Canonizer(LocalOptimizer):
         if not numct and not denumct:
             return num, denum
         ct = self.calculate(numct, denumct, aslist=True, out_type=out_type)
+        if len(numct) + len(denumct) > 1 and common.overflowed(ct, numct + denumct, self.main == T.mul):
+            return list(orig_num), list(orig_denum)
         if not ct and not num and not self.use_reciprocal:
             # The neutral element stays where it is all of the numerator.
             ct = [self.calculate(numct, denumct, aslist=False, out_type=out_type)]
@@ -370,18 +374,6 @@ def _pads_left(node):
     ndim = node.inputs[0].ndim
     order = tuple(op.new_order)
     return order[len(order) - ndim :] == tuple(range(ndim)) and all(o == "x" for o in order[: len(order) - ndim])
-
-
-def in_dtype(op, operands, dtype):
-    """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
-    operands = [T.as_tensor_variable(o) for o in operands]
-    if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
-        if dtype == "bool" or any(o.dtype != "bool" for o in operands):  # some operations refuse booleans
-            result = op(*operands)
-            if result.dtype == dtype:
-                return result
-        operands[0] = T.cast(operands[0], dtype)
-    return op(*operands)
 
 
 def _same_value(variable, value):
@@ -605,8 +597,8 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
     pos_terms, neg_terms = local_add_canonizer.operands_of(factor)
     if len(pos_terms) + len(neg_terms) == 1 and not neg_terms:
         return False, factor, num, denum
-    pos_pairs = [local_mul_canonizer.operands_of(t) for t in pos_terms]
-    neg_pairs = [local_mul_canonizer.operands_of(t) for t in neg_terms]
+    pos_pairs = [_factors_of_term(t, out_type) for t in pos_terms]
+    neg_pairs = [_factors_of_term(t, out_type) for t in neg_terms]
     left = list(num), list(denum)
     terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
     if product is None and (len(num) + len(denum)) * terms > _FULL_SEARCH:
@@ -636,6 +628,11 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
         return [local_mul_canonizer.merge_num_denum(n, d, dtype) for n, d in pairs]
 
     return True, local_add_canonizer.merge_num_denum(merge(pos_pairs), merge(neg_pairs), dtype), *left
+
+
+def _factors_of_term(term, out_type):
+    """Numerators and denominators of a term; a product in a narrower dtype, in which it is rounded or wraps around, is one factor."""
+    return local_mul_canonizer.operands_of(term) if term.dtype == out_type.dtype else ([term], [])
 
 
 def _cost_of_what_stays(terms, pairs):

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from theano_ng import scalar
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.rewriting import pattern
@@ -221,6 +222,37 @@ def inputs_of(v, op):
 def op_of(v):
     """The op that computes `v`, or None when none does."""
     return None if v.owner is None else v.owner.op
+
+
+def in_dtype(op, operands, dtype):
+    """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
+    operands = [T.as_tensor_variable(o) for o in operands]
+    if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
+        if dtype == "bool" or any(o.dtype != "bool" for o in operands):  # some operations refuse booleans
+            result = op(*operands)
+            if result.dtype == dtype:
+                return result
+        operands[0] = T.cast(operands[0], dtype)
+    return op(*operands)
+
+
+def overflowed(results, numbers, products):
+    """Whether arithmetic with the constants of an expression leaves the range of their dtype, which the expression itself need not do.
+
+    Parameters
+    ----------
+    results, numbers : sequence of array_like
+        What was computed, and from what.
+    products : bool
+        Whether it is a product or quotient, in which a zero is an underflow unless a number is zero.
+    """
+    if not all(np.all(np.isfinite(n)) for n in numbers):
+        return False
+    if not all(np.all(np.isfinite(r)) for r in results):
+        return True
+    return (
+        products and not any(np.any(np.equal(n, 0)) for n in numbers) and any(np.any(np.equal(r, 0)) for r in results)
+    )
 
 
 def already_there(v):

@@ -17,7 +17,7 @@ from theano_ng.tensor.indexing.advanced import (
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
-from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
@@ -242,7 +242,7 @@ def local_set_to_inc_subtensor(node):
         if not (taken.inputs[1] is rows or isinstance(taken.inputs[1], Constant) and taken.inputs[1].equals(rows)):
             continue
         others = terms[:k] + terms[k + 1 :]
-        more = others[0] if len(others) == 1 else T.add(*others)
+        more = others[0] if len(others) == 1 else in_dtype(T.add, others, y.dtype)
         if more.dtype != y.dtype:
             more = T.cast(more, y.dtype)
         new = type(node.op)(node.op.inplace, False)(x, more, rows)

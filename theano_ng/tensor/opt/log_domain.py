@@ -9,7 +9,7 @@ from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op, terms_of
-from theano_ng.tensor.opt.common import answer, inputs_of, op_of
+from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of, op_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
@@ -119,10 +119,11 @@ def local_share_of_sum(node):
     above, below = node.inputs
     if node.outputs[0].type.dtype not in FLOATS:
         return False
-    divisors = _factors(below)
+    dtype = node.outputs[0].type.dtype
+    divisors = _factors(below, dtype)
     if not any(_is_sum(divisor) for divisor in divisors):
         return False
-    factors = _factors(above)
+    factors = _factors(above, dtype)
     shares = []
     for divisor in [d for d in divisors if _is_sum(d)]:
         for factor in factors:
@@ -134,9 +135,9 @@ def local_share_of_sum(node):
                 break
     if not shares:
         return False
-    new = T.mul(*shares, *factors) if len(shares) + len(factors) > 1 else shares[0]
+    new = in_dtype(T.mul, shares + factors, dtype) if len(shares) + len(factors) > 1 else shares[0]
     if divisors:
-        new = new / (T.mul(*divisors) if len(divisors) > 1 else divisors[0])
+        new = new / (in_dtype(T.mul, divisors, dtype) if len(divisors) > 1 else divisors[0])
     return answer(new, node.outputs[0])
 
 
@@ -149,12 +150,12 @@ def _is_sum(v):
     return total.owner is not None and (total.owner.op == T.add or isinstance(total.owner.op, Sum))
 
 
-def _factors(v):
-    """The factors of a product, through products that are its factors and changes of sign."""
+def _factors(v, dtype):
+    """The factors of a product, through products and changes of sign in a dtype: those of integers wrap around."""
     found, todo = [], [v]
     while todo:
         v = todo.pop()
-        if v.owner is None or len(found) > MOST_NODES or v.owner.op not in (T.mul, T.neg):
+        if v.owner is None or len(found) > MOST_NODES or v.type.dtype != dtype or v.owner.op not in (T.mul, T.neg):
             found.append(v)
         else:
             todo += v.owner.inputs

@@ -7,7 +7,7 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.opt.common import already_there, constant_value, inputs_of, shuffled, with_type
+from theano_ng.tensor.opt.common import already_there, constant_value, in_dtype, inputs_of, shuffled, with_type
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 from theano_ng.tensor.opt.shape import lengths
 
@@ -70,7 +70,7 @@ def local_sum_prod_mul_by_scalar(node):
         others = [t for t in factors if not all(t.broadcastable)]
         if not scalars or not others:
             return False
-        inner = others[0] if len(others) == 1 else T.mul(*others)
+        inner = others[0] if len(others) == 1 else in_dtype(T.mul, others, x.dtype)
     else:
         negated = inputs_of(x, T.neg)
         if negated is None:

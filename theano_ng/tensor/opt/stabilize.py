@@ -13,6 +13,7 @@ from theano_ng.tensor.opt.common import (
     answer,
     constant_value,
     fill_like_inputs,
+    in_dtype,
     inputs_of,
     is_constant,
     scalarconsts_rest,
@@ -34,7 +35,6 @@ def _is_even(v):
 x, y = names("x", "y")
 float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
 real_x = such(x, lambda v: v.dtype[0] != "c")
-even = such("even", _is_even)
 eq, erf, erfc, exp, log, log1p, maximum, switch = terms(T.eq, T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum, T.switch)
 
 
@@ -59,7 +59,7 @@ def local_log1p(node):
         # The constant may be spread by fill or alloc.
         if len(values) != 1 or not rest or values[0] != 1:
             return False
-        ninp = rest[0] if len(rest) == 1 else T.add(*rest)
+        ninp = rest[0] if len(rest) == 1 else in_dtype(T.add, rest, log_arg.dtype)
         if ninp.dtype != log_arg.dtype:
             ninp = T.cast(ninp, log_arg.dtype)
         new = T.log1p(ninp)
@@ -131,18 +131,26 @@ def local_expm1(node):
     return False
 
 
-local_log_pow = register_stabilize(
-    register_specialize(
-        register_canonicalize(
-            rule(
-                "local_log_pow",
-                "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
-                (log(float_x**even), even * log(abs(float_x))),
-                (log(x**y), y * log(x)),
-            )
-        )
-    )
-)
+@register_stabilize
+@register_specialize
+@register_canonicalize
+@local_optimizer([T.log])
+def local_log_pow(node):
+    """Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.
+
+    log(x ** 2)  ->  2 * log(abs(x))          [canonicalize, stabilize, specialize, fast_run]
+    log(x ** y)  ->  y * log(x)
+
+    Of floats: powers of integers wrap around, and the logarithms of complex numbers are those of the principal branch.
+    """
+    (power,) = node.inputs
+    inputs = inputs_of(power, T.pow)
+    if inputs is None or power.dtype[0] != "f":
+        return False
+    x, y = inputs
+    if x.dtype != power.dtype:
+        x = T.cast(x, power.dtype)
+    return answer(T.mul(y, T.log(abs(x) if _is_even(y) else x)), node.outputs[0])
 
 
 @register_stabilize
@@ -198,19 +206,19 @@ def _everywhere(name, text, pattern, new):
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
 _BACK = "erf needs no detour by erfc."
-# erf takes complex numbers, erfc does not. The variants are what canonicalization leaves of a change of sign.
+# erf takes complex numbers, erfc does not, and the opposites of integers may wrap around. The variants are what canonicalization leaves of a change of sign.
 local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
 local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
 local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
 local_erf_minus_one = _everywhere("local_erf_minus_one", _FOR_LARGE, -1 + erf(real_x), -erfc(real_x))
-local_one_plus_erf = _everywhere("local_one_plus_erf", _FOR_LARGE, 1 + erf(-real_x), erfc(real_x))
-local_one_plus_erf2 = _everywhere("local_one_plus_erf2", _FOR_LARGE, 1 + erf(real_x), erfc(-real_x))
+local_one_plus_erf = _everywhere("local_one_plus_erf", _FOR_LARGE, 1 + erf(-float_x), erfc(float_x))
+local_one_plus_erf2 = _everywhere("local_one_plus_erf2", _FOR_LARGE, 1 + erf(float_x), erfc(-float_x))
 local_one_minus_erfc = _everywhere("local_one_minus_erfc", _BACK, 1 - erfc(x), erf(x))
 local_one_minus_erfc2 = _everywhere("local_one_minus_erfc2", _BACK, 1 + -erfc(x), erf(x))
 local_one_minus_erfc3 = _everywhere("local_one_minus_erfc3", _BACK, 1 + -1 * erfc(x), erf(x))
 local_one_add_neg_erfc = _everywhere("local_one_add_neg_erfc", _BACK, -erfc(x) + 1, erf(x))
-local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erfc(-x), erf(x))
-local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * x), erf(x))
+local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erfc(-float_x), erf(float_x))
+local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * float_x), erf(float_x))
 
 
 @register_stabilize
@@ -257,12 +265,13 @@ def local_grad_log_erfc_neg(node):
     inputs = None if below is None else inputs_of(below, T.erfc)
     if inputs is None:
         return False
-    factors = [f for factor in factors for f in inputs_of(factor, T.mul) or [factor]]
+    factors = [f for factor in factors for f in _factors(factor, out.dtype)]
     for i, factor in enumerate(factors):
         if _exp_of_minus_square(factor, inputs[0]):
             del factors[i]
             above = [f for f in factors if not is_constant(f, 1)] or [T.constant(np.asarray(1, out.dtype))]
-            return answer(T.true_div(above[0] if len(above) == 1 else T.mul(*above), T.erfcx(*inputs)), out)
+            product = above[0] if len(above) == 1 else in_dtype(T.mul, above, out.dtype)
+            return answer(T.true_div(product, T.erfcx(*inputs)), out)
     return False
 
 
@@ -270,6 +279,12 @@ def local_grad_log_erfc_neg(node):
 optdb.register(
     "local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile", own=True
 )
+
+
+def _factors(v, dtype):
+    """The factors of a product in a dtype; one in a narrower dtype is rounded or wraps around first."""
+    factors = inputs_of(v, T.mul) if v.dtype == dtype else None
+    return [v] if factors is None else factors
 
 
 def _exp_of_minus_square(v, x):

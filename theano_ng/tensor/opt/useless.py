@@ -7,7 +7,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, inputs_of
+from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, in_dtype, inputs_of
 from theano_ng.tensor.opt.lengths import is_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -271,18 +271,23 @@ def local_merge_switch_same_cond(node):
     cond = inputs[0].owner.inputs[0]
     if any(s.owner.inputs[0] is not cond for s in inputs):
         return False
-    new = T.switch(cond, node.op(*[s.owner.inputs[1] for s in inputs]), node.op(*[s.owner.inputs[2] for s in inputs]))
-    return answer(new, node.outputs[0])
+    branches = [node.op(*[_branch(s, k) for s in inputs]) for k in (1, 2)]
+    return answer(T.switch(cond, *branches), node.outputs[0])
+
+
+def _branch(switch, k):
+    """Input `k` of the switch that computes a variable, in the dtype of the switch."""
+    branch = switch.owner.inputs[k]
+    return branch if branch.dtype == switch.dtype else T.cast(branch, switch.dtype)
 
 
 def _sink_into_switch(node, idx):
     """The answer with the op applied to the branches of the switch that is input `idx`; False unless one of the branches is zero."""
-    switch = node.inputs[idx].owner
-    cond, left, right = switch.inputs
+    cond, left, right = node.inputs[idx].owner.inputs
     others = node.inputs
 
     def applied(branch):
-        return node.op(*(others[:idx] + [branch] + others[idx + 1 :]))
+        return in_dtype(node.op, others[:idx] + [branch] + others[idx + 1 :], node.outputs[0].dtype)
 
     zero_left, zero_right = (
         v is not None and v == 0
