@@ -343,10 +343,10 @@ class TheanoConfigParser:
         self.__dict__["_sections"] = {}
 
     def __getattr__(self, name):
+        if name.startswith("_"):  # no flag; an instance that is only being made has no `_params` yet
+            raise AttributeError("there is no flag %r" % name)
         param = self._params.get(name)
         if param is None:
-            if name.startswith("__"):
-                raise AttributeError(name)
             raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
         value = self.__dict__[name] = param.first_value()
         return value
@@ -371,6 +371,19 @@ class TheanoConfigParser:
         _refuse_immutable(param)
         self.__dict__.pop(name, None)
         param.is_default = True
+
+    # The flags are those of the process: a copy that had others would not be read by anybody. Pickles hold none of them.
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        if self._root is not config:
+            raise TypeError("only theano.config and its sections can be pickled")
+        return _section_named, (self._prefix,)
 
     def __dir__(self):
         return sorted([*self._params, *self._sections])
@@ -412,6 +425,11 @@ class TheanoRootConfig(TheanoConfigParser):
 
 
 config = TheanoRootConfig()
+
+
+def _section_named(prefix):
+    """The section of `config` whose flags have names that begin with a prefix; `config` itself for ''."""
+    return functools.reduce(getattr, prefix.split(".")[:-1], config)
 
 
 def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):

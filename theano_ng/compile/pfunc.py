@@ -104,7 +104,8 @@ def _check_replacement(old, new, rebuild_strict):
         new = shared(new)
     if rebuild_strict:
         try:
-            new = old.type.filter_variable(new)
+            with config.change_flags(compute_test_value="off"):  # a conversion is no node of the user's
+                new = old.type.filter_variable(new)
         except TypeError as failure:
             raise TypeError(
                 "givens: %s has type %s and cannot stand for %s of type %s; cast or reshape it, or pass rebuild_strict=False"

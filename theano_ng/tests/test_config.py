@@ -1,6 +1,8 @@
 """The flag system: where values come from, what is refused, how flags are changed, printed and defined by other packages."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -207,6 +209,17 @@ class Types(unittest.TestCase):
                     Exception, r"Can't change the value of this config parameter after initialization! " + name
                 ):
                     act()
+
+    def test_copies(self):
+        """A copy is the configuration of the process itself, as a pickle is that of the process that reads it."""
+        for how in (copy.copy, copy.deepcopy, lambda section: pickle.loads(pickle.dumps(section))):
+            for section in (config, config.gcc, config.dnn.conv):
+                self.assertIs(how(section), section)
+        self.assertIs(copy.deepcopy({"settings": [config]})["settings"][0], config)
+        with self.assertRaisesRegex(TypeError, "only theano.config"):
+            pickle.dumps(TheanoConfigParser())
+        with self.assertRaises(AttributeError):
+            TheanoConfigParser.__new__(TheanoConfigParser)._params
 
     def test_sections_of_another_root(self):
         root = TheanoConfigParser()

@@ -153,6 +153,12 @@ class TestGrad(unittest.TestCase):
         for got, (e, want) in zip(theano.function([a, p], grads, mode="FAST_COMPILE")([2, 3], [1.5, 2.5]), cases):
             np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=str(e))
 
+    def test_known_grads_of_other_dimensions(self):
+        v, m, s = T.dvector("v"), T.dmatrix("m"), T.dscalar("s")
+        for variable, gradient in ((v, m), (s, m), (s, v)):
+            with self.assertRaisesRegex(ValueError, "has the shape of its variable"):
+                grad(None, variable, known_grads={variable * 2: gradient})
+
     def test_known_grads_and_subgraph(self):
         x = self.x
         h = T.tanh(x)

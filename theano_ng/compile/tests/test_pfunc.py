@@ -146,6 +146,30 @@ class TestClone(unittest.TestCase):
             theano.function([narrow], theano.clone(total, replace={x: narrow}, strict=False))([1.0, 2.0]), 3.0
         )
 
+    def test_replacements_of_which_all_values_fit(self):
+        """A row is a matrix: it may be given for one, and the graph keeps its types."""
+        for wide, narrow, value in (
+            (T.dmatrix("wide"), T.drow("narrow"), np.ones((1, 3))),
+            (T.dmatrix("wide"), T.dcol("narrow"), np.ones((2, 1))),
+            (T.drow("wide"), T.TensorType("float64", (True, True))("narrow"), np.ones((1, 1))),
+            (T.dvector("wide"), T.TensorType("float64", (True,))("narrow"), np.ones(1)),
+            (T.dtensor3("wide"), T.TensorType("float64", (False, True, False))("narrow"), np.ones((2, 1, 3))),
+        ):
+            doubled = wide * 2
+            copied = theano.clone(doubled, replace={wide: narrow})
+            self.assertEqual(copied.type, doubled.type)
+            for f in (
+                theano.function([narrow], copied),
+                theano.function([narrow], doubled, givens={wide: narrow}),
+                theano.function([narrow], doubled, givens=[(wide, narrow + 0)]),
+            ):
+                np.testing.assert_array_equal(f(value), 2 * value)
+            # The reverse is none: a matrix need not be a row.
+            with self.assertRaisesRegex(TypeError, "cannot stand for narrow"):
+                theano.function([wide], narrow * 2, givens={narrow: wide})
+            with self.assertRaisesRegex(TypeError, "unbroadcast"):
+                theano.function([], [], updates=[(shared(value), theano.tensor.constant(value))])
+
     def test_replacements_read_what_they_replace(self):
         x, y = T.dscalars("x", "y")
         product = x * y

@@ -112,6 +112,25 @@ class TestPolicies(Base):
             result, *counts = self.caught(policy, lambda: theano.function([x], x)([1.0, 2.0]).tolist())
             self.assertEqual((result, counts), ([1, 2], [0, 0]))
 
+    def test_nodes_that_a_function_adds(self):
+        """`function` copies outputs and converts givens by nodes of its own: nobody asked for their test values."""
+        x, row, m = T.dvector("x"), T.drow("row"), T.dmatrix("m")
+        doubled, turned, total = x * 2, m.T, m.sum()
+        state = shared(np.ones(3))
+        for mode in ("FAST_RUN", "FAST_COMPILE", theano.compile.DebugMode(), theano.compile.MonitorMode()):
+            for name, build in {
+                "input": lambda: theano.function([x], x, mode=mode),
+                "twice": lambda: theano.function([x], [x, x, doubled, doubled], mode=mode),
+                "new value": lambda: theano.function([x], state, updates=[(state, x)], mode=mode),
+                "borrowed": lambda: theano.function([theano.In(x, borrow=True)], theano.Out(x, borrow=True), mode=mode),
+                "view": lambda: theano.function([m], turned, mode=mode),
+                "given": lambda: theano.function([row], total, givens={m: row}, mode=mode),
+            }.items():
+                with self.subTest(what=name, mode=mode):
+                    result, *counts = self.caught("raise", build)
+                    self.assertIsInstance(result, theano.compile.function_module.Function)
+                    self.assertEqual(counts, [0, 0])
+
     def test_failing(self):
         x, y = T.dmatrices("xy")
         x.tag.test_value = y.tag.test_value = np.ones((2, 3))

@@ -453,9 +453,9 @@ class TestStepFunctions(unittest.TestCase):
         np.testing.assert_allclose(run(found, values), X * 2 + X[0].sum() + (X**2).sum() + X[1].sum())
         # An expression that is given is computed once, outside.
         found, _ = scan(lambda a, w2, unused: a + w2.sum(), x, non_sequences=[W**2, v])
-        (others,) = loop_of(found).op.outer_non_seqs(loop_of(found).inputs)
-        self.assertEqual(others.owner.op, T.pow)
-        np.testing.assert_allclose(run(found, {x: X, W: X}), X + (X**2).sum())
+        others, unused = loop_of(found).op.outer_non_seqs(loop_of(found).inputs)
+        self.assertEqual((others.owner.op, unused), (T.pow, v))
+        np.testing.assert_allclose(run(found, {x: X, W: X, v: X[0]}), X + (X**2).sum())
 
     def test_non_sequences(self):
         received = []
@@ -477,6 +477,23 @@ class TestStepFunctions(unittest.TestCase):
             for variable, original in zip(received[-1], given):
                 if isinstance(original, theano.Variable):
                     self.assertIs(variable, original)
+
+    def test_what_the_step_does_not_use(self):
+        """The loop depends on it, as on other arguments: `function` takes it as an input, and the rewritten loop has it not."""
+        for loop in (
+            lambda: scan(lambda a, n: a * 2, x, non_sequences=v),
+            lambda: scan(lambda a, n: a * 2, x, non_sequences=v, strict=True),
+            lambda: scan(lambda a, n, m: a * 2, x, non_sequences=[v.sum(), v]),
+            lambda: theano.map(lambda a, n: a * 2, x, v),
+        ):
+            found, _ = loop()
+            f = theano.function([x, v], found)
+            np.testing.assert_array_equal(f(X, X[0]), 2 * X)
+            self.assertEqual(f.maker.fgraph.inputs[1].clients, [])
+            gradient = theano.grad(found.sum(), x)
+            np.testing.assert_array_equal(theano.function([x, v], gradient)(X, X[0]), np.full_like(X, 2))
+            with self.assertRaises(theano.gradient.DisconnectedInputError):
+                theano.grad(found.sum(), v)
 
     def test_strict(self):
         gain = theano.shared(2.0, "gain")
