@@ -315,8 +315,8 @@ def round(a, mode=None):
     Parameters
     ----------
     a : tensor_like
-    mode : {'half_away_from_zero', 'half_to_even'}, optional
-        Where halves go; 'half_away_from_zero' by default.
+    mode : {'half_to_even', 'half_away_from_zero'}, optional
+        Where halves go; 'half_to_even' by default, as in NumPy.
 
     Returns
     -------
@@ -327,11 +327,11 @@ def round(a, mode=None):
     ValueError
         If `mode` is another one.
     """
-    if mode is None or mode == "half_away_from_zero":
-        return round_half_away_from_zero(a)
-    if mode == "half_to_even":
+    if mode is None or mode == "half_to_even":
         return round_half_to_even(a)
-    raise ValueError("round: mode must be 'half_away_from_zero' or 'half_to_even', not %r" % (mode,))
+    if mode == "half_away_from_zero":
+        return round_half_away_from_zero(a)
+    raise ValueError("round: mode must be 'half_to_even' or 'half_away_from_zero', not %r" % (mode,))
 
 
 def iround(a, mode=None):
@@ -340,7 +340,7 @@ def iround(a, mode=None):
     Parameters
     ----------
     a : tensor_like
-    mode : {'half_away_from_zero', 'half_to_even'}, optional
+    mode : {'half_to_even', 'half_away_from_zero'}, optional
         See :func:`round`.
 
     Returns

@@ -241,6 +241,33 @@ class TestMathematics(unittest.TestCase):
             self.assertTrue(np.signbit(evaluate(T.round(v, mode="half_to_even"), v=x.astype(dtype))[2]))
         self.assertRaises(Exception, T.round, v, mode="half_up")
 
+    def test_halves_go_to_even_numbers(self):
+        """As in NumPy, in every way to compute them."""
+        x = np.concatenate([np.arange(-40, 40) / 8, [-0.0, 2.0**52 - 0.5, 1 - 2.0**-53, np.inf, np.nan]])
+        for dtype in ("float16", "float32", "float64", "int8", "uint8", "bool"):
+            v = T.vector("v", dtype=dtype)
+            with np.errstate(all="ignore"):
+                value = (x if dtype.startswith("float") else x[:80]).astype(dtype)
+            expected = np.around(value.astype((v + np.float32(0)).dtype))
+            whole = expected[np.isfinite(expected)].astype("int64")
+            modes = [None]
+            if dtype == "float64":
+                modes += ["FAST_COMPILE", theano.Mode("py", "fast_run"), theano.Mode("c", "fast_compile")]
+            for mode in modes:
+                f = theano.function([v], [T.round(v), v.round(), T.iround(v), 2 * T.round(v)], mode=mode)
+                with np.errstate(all="ignore"):
+                    function, method, integer, fused = f(value)
+                for got in (function, method, fused / 2):
+                    np.testing.assert_allclose(got, expected, rtol=0, atol=0)
+                np.testing.assert_array_equal(integer[np.isfinite(expected)], whole)
+                self.assertTrue(np.signbit(function[40 - 4]) == np.signbit(expected[40 - 4]))
+            if dtype.startswith("float"):
+                gradient = theano.grad(T.round(v).sum(), v)
+                np.testing.assert_array_equal(theano.function([v], gradient)(value), np.zeros_like(value))
+        rows, _ = theano.scan(lambda row: T.round(row), sequences=T.matrix("m", dtype="float64"))
+        (m,) = [i for i in theano.gof.graph.inputs([rows]) if i.name == "m"]
+        np.testing.assert_array_equal(theano.function([m], rows)(x.reshape(5, 17)), np.around(x.reshape(5, 17)))
+
     def test_linear_algebra(self):
         rng = np.random.RandomState(2)
         a, b = rng.randn(2, 3, 4), rng.randn(5, 6, 4, 3)

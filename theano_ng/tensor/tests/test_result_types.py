@@ -25,8 +25,9 @@ class TestFloats(unittest.TestCase):
             T.ceil: np.ceil,
             T.floor: np.floor,
             T.trunc: np.trunc,
-            T.round: lambda x: np.trunc(x + np.copysign(0.5, x)),
+            T.round: np.rint,
             T.round_half_to_even: np.rint,
+            T.round_half_away_from_zero: lambda x: np.trunc(x + np.copysign(0.5, x)),
         }
         for dtype in (*NARROW, *WIDE, *FLOATS):
             x = vector(dtype)
