@@ -442,7 +442,7 @@ def convert(x, dtype=None):
     ----------
     x : number, array or nested list
     dtype : str, optional
-        Default: the dtype of `x` if it has one, else what `autocast_int` and `autocast_float` choose.
+        Default: the dtype of `x` if it has one, else what `autocast_int` and `autocast_float` choose: int8 for True.
 
     Returns
     -------
@@ -450,9 +450,9 @@ def convert(x, dtype=None):
     """
     if dtype is not None:
         return np.asarray(x, dtype=config.floatX if dtype == "floatX" else str(dtype))
-    if isinstance(x, bool) or hasattr(x, "dtype"):
+    if hasattr(x, "dtype"):
         return np.asarray(x)
-    if isinstance(x, int):
+    if isinstance(x, int):  # bools as well: an int8 can be negated and subtracted
         return autocast_int(x)
     if isinstance(x, float):
         return autocast_float(x)

@@ -246,7 +246,8 @@ def constant(x, name=None, ndim=None, dtype=None):
     ----------
     x : number or array_like
         Copied: changing it later does not change the constant.  A Python
-        integer gets the smallest integer dtype that holds it, a Python float
+        integer gets the smallest integer dtype that holds it, as True and False
+        do (int8; those of NumPy and lists of them are bool), a Python float
         float32 if that is exact, else float64 (see ``config.cast_policy`` and
         :class:`autocast_float_as`).
     name : str, optional

@@ -101,7 +101,7 @@ class TestTypes(unittest.TestCase):
             (2**63, "uint64"),
             (0.5, "float32"),
             (0.1, "float64"),
-            (True, "bool"),
+            (True, "int8"), (np.bool_(True), "bool"),
             (np.float16(1), "float16"),
             (np.array(2, "uint8"), "uint8"),
             (1j, "complex128"),

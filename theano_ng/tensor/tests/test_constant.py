@@ -35,9 +35,19 @@ class TestWrapping(unittest.TestCase):
             (0.1, "float64"),
             (np.float64(1), "float64"),
             (np.int64(1), "int64"),
+            (True, "int8"),
+            (False, "int8"),
+            (np.bool_(True), "bool"),
+            (np.array(True), "bool"),
+            ([True, False], "bool"),
             (1j, "complex128"),
         ):
             assert constant(value).dtype == dtype, value
+            if not isinstance(value, list):
+                assert theano.scalar.constant(value).dtype == theano.scalar.as_scalar(value).dtype == dtype, value
+        assert (-constant(True)).eval() == -1
+        assert (constant(True) - constant(True)).eval() == 0
+        assert constant(True, dtype="bool").dtype == theano.shared(True).dtype == "bool"
         with theano.config.change_flags(floatX="float32"):
             assert constant(0.1).dtype == "float32"
             assert constant([]).dtype == "float32"

@@ -190,7 +190,7 @@ class TestFunctions(RewriteCase):
 class TestUseless(RewriteCase):
     def test_elemwise(self):
         x, i, j, b = T.dvector("x"), T.ivector("i"), T.ivector("j"), T.vector("b", dtype="bool")
-        true, false = T.constant(True), T.constant(False)
+        true, false = T.constant(np.array(True)), T.constant(np.array(False))
         for out, expected in [
             (T.eq(i, i), "second(i, True)"),
             (T.neq(i, i), "second(i, False)"),
