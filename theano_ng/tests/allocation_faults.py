@@ -8,6 +8,7 @@ then gives what it gives otherwise, and nothing stays behind. All allocations co
 import argparse
 import collections
 import contextlib
+import faulthandler
 import gc
 import json
 import os
@@ -19,7 +20,8 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
-ALONE, ALL_BEHIND = "alone", "with all behind it"
+ALONE, ONWARD = "alone", "onward"
+PATIENCE = 20  # seconds for one position
 
 
 def build(folder):
@@ -85,7 +87,7 @@ class Worker:
         # more than one, as memory is kept for the next one
         for _ in range(3):
             self.reset()
-            self.allocations = self.faults.call(self.case.do, EVERY, EVERY)[0]
+            self.allocations = self.faults.call(self.case.do, EVERY, False)[0]
 
     def state(self):
         return [variable.get_value() for variable in self.case.shared]
@@ -97,7 +99,7 @@ class Worker:
     def position(self, n, mode):
         """One failing call; what came of it, as a word, and what is wrong, or None."""
         self.reset()
-        _, result, failure = self.faults.call(self.case.do, n, n if mode == ALONE else EVERY)
+        _, result, failure = self.faults.call(self.case.do, n, mode == ONWARD)
         outcome = "done" if failure is None else type(failure).__name__
         failure = None
         wrong = self.wrong_after(outcome, result)
@@ -146,7 +148,9 @@ def work(name, mode, begin, step, end, report):
         if k == middle:
             before = worker.blocks()  # what is kept after the first failures is kept once
         tell("at", n)
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
         tell("outcome", n, *worker.position(n, mode))
+    faulthandler.cancel_dump_traceback_later()
     after = worker.blocks()
     tell("growth", after[0] - before[0], len(positions) - middle, after[1] != before[1] and [before[1], after[1]])
 
@@ -184,7 +188,7 @@ def sweep(name, mode, paths, step=1, begin=1, end=EVERY, deadline=None):
     ----------
     name : str
     mode : str
-        `ALONE` or `ALL_BEHIND`.
+        `ALONE` or `ONWARD`.
     paths : (str, str)
         From `build`.
     step, begin, end : int
@@ -256,7 +260,7 @@ def main(arguments=None):
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
         paths = build(folder)
         for name in options.kinds or KINDS:
-            for mode in (ALONE, ALL_BEHIND):
+            for mode in (ALONE, ONWARD):
                 count = sweep(name, mode, paths)
                 rows.append(row(name, mode, count))
                 print(*rows[-1], {k: v for k, v in count.outcomes.items() if k not in ("MemoryError", "done")}, sep="  ")

@@ -208,27 +208,33 @@ static PyDataMem_Handler fill_handler = {
 };
 static PyObject *fill_capsule;
 
-/* A new array whose data comes from the recycling handler; the contract of native_new. */
+/* How many bytes an array of numbers takes; 0: none, or too many. */
+static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
+{
+    PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
+    size_t item = dtype == NULL ? 0 : (size_t)PyDataType_ELSIZE(dtype);
+    npy_intp count = PyArray_OverflowMultiplyList((npy_intp *)dims, nd);
+    Py_XDECREF(dtype);
+    return count <= 0 || item == 0 || (size_t)count > SIZE_MAX / 2 / item ? 0 : (size_t)count * item;
+}
+
+/* A new array whose data comes from the recycling handler; the contract of native_new.
+ *
+ * The handler is named to the array itself. PyDataMem_SetHandler would set a context variable, which crashes where memory has run out (CPython
+ * 3.11, PyContextVar_Set). Where there is no memory NumPy says so, in its words. */
 static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
 {
-    PyObject *previous = PyDataMem_SetHandler(handler_capsule);
-    if (previous == NULL)
-        return NULL;
-    PyObject *array = PyArray_New(&PyArray_Type, nd, (npy_intp *)dims, type_num, NULL, NULL, 0, fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
-    PyObject *kind, *value, *trace;
-    PyErr_Fetch(&kind, &value, &trace);
-    PyObject *ours = PyDataMem_SetHandler(previous);
-    Py_XDECREF(ours);
-    Py_DECREF(previous);
-    if (ours == NULL) {
-        Py_XDECREF(array);
-        array = NULL;
-        Py_XDECREF(kind);
-        Py_XDECREF(value);
-        Py_XDECREF(trace);
+    size_t size = bytes_of(nd, dims, type_num);
+    void *data = size ? big_malloc(NULL, size) : NULL;
+    int flags = data == NULL ? (fortran ? NPY_ARRAY_F_CONTIGUOUS : 0) : fortran ? NPY_ARRAY_FARRAY : NPY_ARRAY_CARRAY;
+    PyObject *array = PyArray_New(&PyArray_Type, nd, (npy_intp *)dims, type_num, NULL, data, 0, flags, NULL);
+    if (array == NULL && data != NULL)
+        big_free(NULL, data, size);
+    else if (data != NULL) {
+        Py_INCREF(handler_capsule);
+        ((PyArrayObject_fields *)array)->mem_handler = handler_capsule;
+        PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
     }
-    else
-        PyErr_Restore(kind, value, trace);
     return array;
 }
 

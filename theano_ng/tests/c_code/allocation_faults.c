@@ -2,21 +2,22 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-extern void failing_malloc_arm(long from, long to);
+extern void failing_malloc_arm(long n, int onward);
 extern long failing_malloc_disarm(void);
 extern long failing_malloc_alive(void);
 
-/* call(function, from, to): call a function without arguments while its allocations number `from` to `to` fail.
+/* call(function, n, onward): call a function without arguments while its allocation number n fails, and those behind it if `onward` is true.
  *
  * Returns how many allocations there were, what it returned or None, and what it raised or None.
  */
 static PyObject *call(PyObject *self, PyObject *args)
 {
     PyObject *function, *kind, *failure, *trace;
-    long from, to;
-    if (!PyArg_ParseTuple(args, "Oll", &function, &from, &to))
+    long n;
+    int onward;
+    if (!PyArg_ParseTuple(args, "Olp", &function, &n, &onward))
         return NULL;
-    failing_malloc_arm(from, to);
+    failing_malloc_arm(n, onward);
     PyObject *result = PyObject_CallNoArgs(function);
     long asked = failing_malloc_disarm();
     PyErr_Fetch(&kind, &failure, &trace);
@@ -34,7 +35,7 @@ static PyObject *alive(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"call", call, METH_VARARGS, "call(function, from, to) -> (allocations, result, failure)"},
+    {"call", call, METH_VARARGS, "call(function, n, onward) -> (allocations, result, failure)"},
     {"alive", alive, METH_NOARGS, "alive() -> blocks of memory of the process"},
     {NULL},
 };

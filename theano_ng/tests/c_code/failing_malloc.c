@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -15,16 +16,18 @@ extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *memory);
 
-static _Thread_local long asked, first, last; /* asked < 0: not armed */
+static _Thread_local long asked, first, last;
 static _Thread_local int armed;
 static atomic_long alive;
 
-/* Let the allocations number first to last of this thread fail, counted from 1. */
-void failing_malloc_arm(long from, long to)
+/* Let the allocation number n of this thread fail, counted from 1; and all behind it, if they are wanted, but those of an integer or a float:
+ * without these CPython's interpreter tries for ever to enter an exception handler.
+ */
+void failing_malloc_arm(long n, int onward)
 {
     asked = 0;
-    first = from;
-    last = to;
+    first = n;
+    last = onward ? LONG_MAX : n;
     armed = 1;
 }
 
@@ -41,12 +44,12 @@ long failing_malloc_alive(void)
     return alive;
 }
 
-static int fails(void)
+static int fails(size_t size)
 {
     if (!armed)
         return 0;
     ++asked;
-    if (asked < first || asked > last)
+    if (asked < first || asked > last || (asked > first && size <= 32))
         return 0;
     errno = ENOMEM;
     return 1;
@@ -61,24 +64,24 @@ static void *counted(void *memory)
 
 void *malloc(size_t size)
 {
-    return fails() ? NULL : counted(__libc_malloc(size));
+    return fails(size) ? NULL : counted(__libc_malloc(size));
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return fails() ? NULL : counted(__libc_calloc(count, size));
+    return fails(count * size) ? NULL : counted(__libc_calloc(count, size));
 }
 
 void *realloc(void *memory, size_t size)
 {
     if (memory == NULL)
         return malloc(size);
-    return fails() ? NULL : __libc_realloc(memory, size);
+    return fails(size) ? NULL : __libc_realloc(memory, size);
 }
 
 void *memalign(size_t alignment, size_t size)
 {
-    return fails() ? NULL : counted(__libc_memalign(alignment, size));
+    return fails(size) ? NULL : counted(__libc_memalign(alignment, size));
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
