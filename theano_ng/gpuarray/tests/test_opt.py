@@ -12,6 +12,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
+from theano_ng.audit.rewrites.examples import examples
 from theano_ng.compile.mode import get_mode, optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof import optdb as databases
@@ -24,7 +25,6 @@ from theano_ng.gpuarray import opt as rules
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.tests.device import context
 from theano_ng.gpuarray.type import GpuArrayType, get_context
-from theano_ng.tests.test_rule_examples import examples
 
 # Documented facts: database, name, position, tags.
 FACTS = """

@@ -1,0 +1,48 @@
+"""The examples in the docstrings of rules: lines ``before  ->  after``, read from their text."""
+
+import re
+
+# Examples of rules whose docstring is that of their class.
+OF_INSTANCES = {
+    "local_mul_canonizer": [
+        "(x * y) / x  ->  y",
+        "x / y / x  ->  1 / y",
+        "(x / y) * (y / z)  ->  x / z",
+        "2 * x / 2  ->  x",
+    ],
+    "local_add_canonizer": ["(x + y) - x  ->  y", "(x - y) + (y - z)  ->  x - z"],
+    "remove_tensor_copy": ["tensor_copy(x)  ->  x"],
+    "local_add_mul_fusion": ["(x + y) + z  ->  add(x, y, z)", "(x * y) * z  ->  mul(x, y, z)"],
+    "composite_elemwise_fusion": [
+        "exp(x) * y  ->  Elemwise(Composite([number, other], [scalar.exp(number) * other]))(x, y)"
+    ],
+}
+
+_ARROW = re.compile(r"\S  ->(  \S|$)")
+_TAGS = re.compile(r"\s+\[([\w, ]+)\]$")
+
+
+def examples(doc):
+    """The examples in a docstring: triples (before, after, tags); tags is None where there are none."""
+    found, indent = [], None
+    for line in (doc or "").split("\n"):
+        depth = len(line) - len(line.lstrip())
+        if indent is not None and line.strip() and depth > indent:
+            found[-1] += " " + line.strip()
+        elif _ARROW.search(line):
+            found.append(line.strip())
+            indent = depth
+        else:
+            indent = None
+    result = []
+    for text in found:
+        tags = _TAGS.search(text)
+        text = _TAGS.sub("", text)
+        before, after = re.split("  -> +", text)
+        result.append((before, after, None if tags is None else tags.group(1).split(", ")))
+    return result
+
+
+def examples_of(name, rule):
+    """The examples of one rule: those of `OF_INSTANCES`, or of its docstring."""
+    return examples("\n".join(OF_INSTANCES[name]) if name in OF_INSTANCES else rule.__doc__)

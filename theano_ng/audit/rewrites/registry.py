@@ -1,0 +1,105 @@
+"""Every rule that is registered in a database, with its name, its tags and the databases that hold it."""
+
+import importlib
+from dataclasses import dataclass, field
+from typing import Any
+
+import theano_ng.ifelse
+import theano_ng.sparse.opt
+from theano_ng.compile import mode as compile_mode
+from theano_ng.gof.optdb import DB, load
+from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, NavigatorOptimizer
+from theano_ng.tensor import opt
+from theano_ng.tensor.nnet import opt_sigm
+
+
+@dataclass
+class Registered:
+    """One rule.
+
+    Attributes
+    ----------
+    name : str
+    rule : LocalOptimizer or Optimizer
+    tags : set of str
+        All tags under which it is registered, in any database.
+    databases : dict
+        Database -> its name; empty for a rule that is only documented.
+    """
+
+    name: str
+    rule: Any
+    tags: set = field(default_factory=set)
+    databases: dict = field(default_factory=dict)
+
+    @property
+    def module(self):
+        """The module that defines the rule."""
+        return getattr(getattr(self.rule, "fn", None), "__module__", None) or type(self.rule).__module__
+
+    @property
+    def on_devices(self):
+        """True for a rule about graphs with arrays on a device."""
+        return self.module.startswith("theano_ng.gpuarray.")
+
+
+def parts(optimizer):
+    """The rules that an optimizer applies; itself when it is one."""
+    if isinstance(optimizer, LocalOptGroup):
+        return [part for rule in optimizer.opts for part in parts(rule)]
+    if isinstance(optimizer, EquilibriumOptimizer):
+        return [part for rule in optimizer.get_local_optimizers() for part in parts(rule)]
+    if isinstance(optimizer, NavigatorOptimizer) and optimizer.local_opt is not None:
+        return parts(optimizer.local_opt)
+    return [optimizer]
+
+
+def name_of(rule):
+    """The name by which a rule is known."""
+    return getattr(rule, "__name__", None) or getattr(rule, "name", None) or type(rule).__name__
+
+
+def _collect(db, db_name, found, devices):
+    """Add what a database contains, and what that consists of, to the dict `found`: rule -> `Registered`."""
+    db.__db__  # made of what was registered so far
+    for obj in sorted(db._order, key=db._order.__getitem__):
+        tags = db._tags_of(obj)
+        if "gpuarray" in tags and not devices:
+            continue
+        if isinstance(obj, DB):
+            _collect(obj, obj.name or type(obj).__name__, found, devices)
+            continue
+        for rule in parts(obj):
+            one = found.setdefault(rule, Registered(name_of(rule), rule))
+            one.tags.update(tag for tag in tags if tag != type(obj).__name__)
+            one.databases.setdefault(db, db_name)
+
+
+def _is_own(one):
+    """Whether a rule is none that a test has registered in this process."""
+    return one.module.startswith("theano_ng.") and ".tests" not in one.module
+
+
+def registered(devices=False):
+    """All rules of this package: those in the databases, and those that are only known by a documented name.
+
+    Parameters
+    ----------
+    devices : bool
+        Whether to load, and include, the rules about arrays on devices.
+
+    Returns
+    -------
+    list of Registered
+        In the order of their databases.
+    """
+    load()
+    if devices:
+        importlib.import_module("theano_ng.gpuarray.opt.databases").load()
+    found = {}
+    _collect(compile_mode.optdb, "optdb", found, devices)
+    for module in (opt, opt_sigm, theano_ng.ifelse, theano_ng.sparse.opt):
+        for name, value in vars(module).items():
+            if isinstance(value, LocalOptimizer) and value not in found:
+                found[value] = Registered(name, value)
+    return [one for one in found.values() if _is_own(one) and (devices or not one.on_devices)]
