@@ -7,7 +7,7 @@ from typing import Any
 import theano_ng.ifelse
 import theano_ng.sparse.opt
 from theano_ng.compile import mode as compile_mode
-from theano_ng.gof.optdb import DB, load
+from theano_ng.gof.optdb import DB, EquilibriumDB, load
 from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, NavigatorOptimizer
 from theano_ng.tensor import opt
 from theano_ng.tensor.nnet import opt_sigm
@@ -93,9 +93,9 @@ def registered(devices=False):
     list of Registered
         In the order of their databases.
     """
-    load()
     if devices:
-        importlib.import_module("theano_ng.gpuarray.opt.databases").load()
+        importlib.import_module("theano_ng.gpuarray")  # adds its rules to what is loaded
+    load()
     found = {}
     _collect(compile_mode.optdb, "optdb", found, devices)
     for module in (opt, opt_sigm, theano_ng.ifelse, theano_ng.sparse.opt):
@@ -103,3 +103,36 @@ def registered(devices=False):
             if isinstance(value, LocalOptimizer) and value not in found:
                 found[value] = Registered(name, value)
     return [one for one in found.values() if _is_own(one) and (devices or not one.on_devices)]
+
+
+def partners(one):
+    """The rules that are applied together with a rule until none applies: those of its databases that look for an equilibrium.
+
+    Parameters
+    ----------
+    one : Registered
+
+    Returns
+    -------
+    list of list of LocalOptimizer
+        One list for each such database; `one` is in all of them.
+    """
+    found = []
+    for db in one.databases:
+        if isinstance(db, EquilibriumDB):
+            rules = [rule for rule in db._order if isinstance(rule, LocalOptimizer)]
+            found.append(rules)
+    return found
+
+
+def rule_named(name):
+    """The rule of a name.
+
+    Raises
+    ------
+    KeyError
+    """
+    for one in registered():
+        if one.name == name:
+            return one.rule
+    raise KeyError("no rule is registered under the name %r" % name)

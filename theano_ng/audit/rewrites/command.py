@@ -1,0 +1,132 @@
+"""The command line: ``python -m theano_ng.audit.rewrites [RULE ...]``."""
+
+import argparse
+import importlib
+import json
+import sys
+import time
+
+from theano_ng.audit.rewrites import page
+from theano_ng.audit.rewrites.oracle import FULL, QUICK, judge
+from theano_ng.audit.rewrites.registry import Registered, name_of, registered
+from theano_ng.commands import command
+from theano_ng.gof.rewriting import LocalOptimizer, Optimizer
+
+EFFORTS = {"quick": QUICK, "full": FULL}
+
+
+class UsageError(Exception):
+    """The command line is not understood."""
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m theano_ng.audit.rewrites",
+        description="Compare what rewriting rules replace with what they put there, on many graphs and values.",
+        epilog="exit status: 0 nothing found, 1 something found, 2 the command line is not understood",
+    )
+    parser.add_argument(
+        "rules", nargs="*", metavar="RULE", help="a registered name, package.module:RULE, or a module for all its rules (all)"
+    )
+    parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after so many CPU seconds")
+    parser.add_argument("--effort", choices=sorted(EFFORTS), default="full", help="how many graphs (full)")
+    parser.add_argument("--devices", action="store_true", help="rules about arrays on devices, too")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (0)")
+    parser.add_argument("--json", metavar="FILE", help="write the verdicts as JSON; - for the standard output")
+    parser.add_argument("--page", metavar="FILE", help="write the page of the manual")
+    parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
+    return parser
+
+
+def rules_of(target):
+    """The rules that an argument names.
+
+    Parameters
+    ----------
+    target : str
+
+    Returns
+    -------
+    list of Registered
+
+    Raises
+    ------
+    UsageError
+    """
+    known = [one for one in registered() if one.name == target]
+    if known:
+        return known
+    module, _, name = target.partition(":")
+    try:
+        found = importlib.import_module(module)
+    except ImportError as failure:
+        raise UsageError("%s is no registered rule, and no module: %s" % (target, failure)) from failure
+    if name:
+        rule = getattr(found, name, None)
+        if not isinstance(rule, (LocalOptimizer, Optimizer)):
+            raise UsageError("%s has no rule %s" % (module, name))
+        return [Registered(name, rule)]
+    rules = [value for value in vars(found).values() if isinstance(value, (LocalOptimizer, Optimizer))]
+    if not rules:
+        raise UsageError("%s has no rules" % module)
+    return [Registered(name_of(rule), rule) for rule in rules]
+
+
+def _judged(rules, arguments, done):
+    """Verdicts, and the names of the rules for which no time was left."""
+    start, verdicts, left = time.process_time(), [], []
+    for one in rules:
+        if arguments.seconds is not None and time.process_time() - start > arguments.seconds:
+            left.append(one.name)
+            continue
+        verdicts.append(judge(one, EFFORTS[arguments.effort], arguments.seed))
+        done(verdicts[-1])
+    return verdicts, left
+
+
+@command
+def main(argv=None):
+    """Run the command line program.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status.
+    """
+    try:
+        arguments = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse has printed why
+        return stop.code or 0
+    try:
+        rules = [one for target in arguments.rules for one in rules_of(target)] or registered(arguments.devices)
+    except UsageError as failure:
+        sys.stderr.write("theano_ng.audit.rewrites: %s\n" % failure)
+        return 2
+
+    def done(verdict):
+        if arguments.json != "-" and (verdict.findings or not arguments.quiet):
+            print(page.text_of(verdict), flush=True)
+
+    verdicts, left = _judged(rules, arguments, done)
+    if arguments.json:
+        _write(arguments.json, json.dumps(page.to_json(verdicts, arguments.seed), indent=1) + "\n")
+    if arguments.page:
+        _write(arguments.page, page.page(verdicts))
+    if arguments.json != "-":
+        print(page.summary(verdicts))
+        if left:
+            print("no time was left for %d rules: %s" % (len(left), ", ".join(left)))
+    return 1 if any(verdict.findings for verdict in verdicts) else 0
+
+
+def _write(path, text):
+    if path == "-":
+        sys.stdout.write(text)
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)

@@ -1,0 +1,230 @@
+"""The values of a graph before and after a rule, compared element by element: differences, each of a kind."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from theano_ng.audit.rewrites import reference
+
+#: Kind of difference -> its meaning.
+KINDS = {
+    "type": "the dtype or the rank of a value changed, or what kind of value it is",
+    "shape": "the shape of a value changed",
+    "value": "integers, booleans or objects differ",
+    "rounding": "a float is further from the true value than the roundings of the graph before may have led",
+    "cancellation": "the same, yet only by roundings of the largest value on the way: terms are added in another order",
+    "nan": "a number where the graph before gives or meets NaN, and nothing else is true",
+    "new nan": "NaN where the graph before gives a number",
+    "infinity": "an infinity before or after the rule, and something else there in the other graph",
+    "sign of infinity": "the other infinity, by the sign of a zero below a fraction",
+    "range": "the same where a value on the way is too large or too small for its dtype in one of both graphs",
+    "sign of zero": "-0.0 for 0.0, or the reverse",
+    "lost error": "the graph before raises an error, as by lengths that do not fit, and the graph after does not",
+    "new error": "the graph after raises an error, and the graph before does not",
+    "endless": "the rule applies to its own result again and again, or it and rules of its database undo each other",
+    "broadcast": "the type of an output changed",
+    "trace": "what the rule made has lost the stack traces of what it replaced",
+    "crash": "the rule itself raised an error",
+}
+
+#: Elements of one comparison that are looked at with all digits.
+MOST_EXACT = 60
+
+#: Roundings of the largest value on the way that another order of terms may make.
+SPARE = 8
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One kind of difference in one output.
+
+    Attributes
+    ----------
+    kind : str
+        One of `KINDS`.
+    output : int
+    place : tuple of int or None
+        Of the first element that differs.
+    before, after : str
+        The two values there.
+    true : str
+        The true value, where it is known.
+    """
+
+    kind: str
+    output: int = 0
+    place: tuple = None
+    before: str = ""
+    after: str = ""
+    true: str = ""
+
+
+def _as_list(value):
+    """A value of an output as a list of arrays and objects."""
+    if isinstance(value, (list, tuple)):
+        return [part for one in value for part in _as_list(one)]
+    if scipy.sparse.issparse(value):
+        return [np.asarray(value.toarray()), np.array(value.format)]
+    if isinstance(value, np.random.RandomState):
+        _, keys, *rest = value.get_state()
+        return [np.array(keys), np.array(rest)]
+    return [value]
+
+
+def compare(before, after, bounds=None, precise=None):
+    """All kinds of difference between the results of two graphs.
+
+    Parameters
+    ----------
+    before, after : list or Exception
+        Outputs of `Computation`.
+    bounds : callable, optional
+        ``bounds(output, shape)``, called when floats differ: the `reference.Bounded` of the graph before and of the
+        graph after, or None, and what `reference.ranges` says of both.
+    precise : callable, optional
+        ``precise(output, place)``: the true value of one element as an mpmath number, or None.
+
+    Returns
+    -------
+    list of Difference
+    """
+    if isinstance(before, Exception) or isinstance(after, Exception):
+        if isinstance(before, Exception) and isinstance(after, Exception):
+            return []
+        kind = "lost error" if isinstance(before, Exception) else "new error"
+        return [Difference(kind, before=_shown(before), after=_shown(after))]
+    found = []
+    for output, (one, other) in enumerate(zip(before, after)):
+        ones, others = _as_list(one), _as_list(other)
+        if len(ones) != len(others):
+            found.append(Difference("type", output, None, _shown(one), _shown(other)))
+            continue
+        nested = isinstance(one, (list, tuple)) or scipy.sparse.issparse(one)
+        for a, b in zip(ones, others):
+            found += _compare_one(output, a, b, None if nested else bounds, precise)
+    return found
+
+
+def _shown(value):
+    if isinstance(value, Exception):
+        text = str(value).strip().split("\n")[0]
+        return "%s: %s" % (type(value).__name__, text[:200])
+    return repr(value)[:200].replace("\n", " ")
+
+
+def _compare_one(output, a, b, bounds, precise):
+    if not isinstance(a, (np.ndarray, np.generic)) or not isinstance(b, (np.ndarray, np.generic)):
+        same = type(a) is type(b) and bool(np.all(np.equal(a, b)))
+        return [] if same else [Difference("value", output, None, _shown(a), _shown(b))]
+    a, b = np.asarray(a), np.asarray(b)
+    if a.dtype != b.dtype or a.ndim != b.ndim:
+        return [Difference("type", output, None, "%s, rank %d" % (a.dtype, a.ndim), "%s, rank %d" % (b.dtype, b.ndim))]
+    if a.shape != b.shape:
+        return [Difference("shape", output, None, str(a.shape), str(b.shape))]
+    if a.dtype.kind not in "fc":
+        return _whole(output, a, b, bounds)
+    if a.tobytes() == b.tobytes():
+        return []
+    return _floats(output, a, b, bounds, precise)
+
+
+def _at(output, kind, a, b, mask, true=None):
+    """The difference of one kind, at the first element of a mask; none where the mask is empty."""
+    if not np.any(mask):
+        return []
+    place = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(mask)))[: a.ndim]
+    shown = "" if true is None else _shown(true[place])
+    return [Difference(kind, output, place, _shown(a[place]), _shown(b[place]), shown)]
+
+
+def _whole(output, a, b, bounds):
+    """Integers, booleans and texts; where NaN is compared, that is a kind of its own."""
+    differs = np.asarray(a != b)
+    if not np.any(differs):
+        return []
+    unknown = np.zeros(a.shape, bool)
+    if bounds is not None and a.dtype.kind in "biu":
+        unknown = bounds(output, a.shape)[-1].astype(bool)
+    return [*_at(output, "value", a, b, differs & ~unknown), *_at(output, "nan", a, b, differs & unknown)]
+
+
+def _floats(output, a, b, bounds, precise):
+    with np.errstate(all="ignore"):
+        if a.dtype.kind == "c":
+            # Complex infinities, NaN in one part and the signs of zeros have no rules that all libraries follow.
+            differs = (a != b) & np.isfinite(a)
+            zeros = np.zeros(a.shape, bool)
+        else:
+            differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+            zeros = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
+        doubtful, true, largest = differs, None, None
+        outside = unknown = np.zeros(a.shape, bool)
+        if bounds is not None and np.any(differs):
+            known, after, outside, largest, unknown = bounds(output, a.shape)
+            unknown = unknown.astype(bool) & ~np.isnan(b)
+            error = _granted(a, known, after)
+            if known is not None and np.shape(known.value) == a.shape:
+                true = known.value
+                doubtful = differs & ~_close_enough(a, b, true, error)
+            if a.dtype.kind == "f":
+                doubtful = _judged_exactly(output, a, b, doubtful, precise, error)
+        unknown = doubtful & (np.isnan(a) | unknown)
+        inside = doubtful & ~outside & ~unknown
+        infinite = np.isinf(a) & np.isinf(b)
+        finite = inside & np.isfinite(a) & np.isfinite(b)
+        cancelled = np.zeros(a.shape, bool)
+        if largest is not None:
+            cancelled = finite & (np.abs(a - b) <= SPARE * np.finfo(a.dtype).eps * largest)
+        return [
+            *_at(output, "nan", a, b, unknown, true),
+            *_at(output, "new nan", a, b, inside & np.isnan(b) & ~np.isinf(a), true),
+            *_at(output, "infinity", a, b, inside & (np.isinf(a) | np.isinf(b)) & ~infinite, true),
+            *_at(output, "sign of infinity", a, b, doubtful & infinite & ~unknown, true),
+            *_at(output, "rounding", a, b, finite & ~cancelled, true),
+            *_at(output, "cancellation", a, b, cancelled, true),
+            *_at(output, "range", a, b, doubtful & outside & ~infinite & ~unknown, true),
+            *_at(output, "sign of zero", a, b, zeros),
+        ]
+
+
+def _granted(a, before, after):
+    """The error that the graph before may have by rounding; where it gives no number, that which the graph after may have."""
+    found = []
+    for known in (before, after):
+        fits = known is not None and np.shape(known.error) == a.shape
+        found.append(np.asarray(known.error if fits else np.zeros(a.shape, np.longdouble)))
+    return np.where(np.isfinite(a), found[0], found[1])
+
+
+def _close_enough(a, b, true, error):
+    """Where `b` is as good as `a` may be: as near to the true value as the error that the graph before has, or may have by rounding."""
+    # One more rounding of the result itself is always granted, and a result that is too large is an infinity.
+    info = np.finfo(a.dtype)
+    wide = np.longdouble if a.dtype.kind == "f" else np.clongdouble
+    unit = np.longdouble(info.eps) * np.abs(true) + np.longdouble(info.smallest_subnormal)
+    own = np.where(np.isfinite(a), np.abs(a.astype(wide) - true), 0)
+    allowed = np.maximum(own, error + unit)
+    near = np.isfinite(true) & (np.abs(b.astype(wide) - true) <= allowed) & np.isfinite(b)
+    if a.dtype.kind == "c":
+        return near
+    beyond = np.isinf(b) & (np.sign(b) == np.sign(true)) & (np.abs(true) + error + unit >= np.longdouble(info.max))
+    return near | beyond | (np.isinf(true) & (b == true))
+
+
+def _judged_exactly(output, a, b, doubtful, precise, error):
+    """`doubtful` without the elements whose true value, with all its digits, says that `b` is as good as `a`."""
+    if precise is None or not np.any(doubtful):
+        return doubtful
+    doubtful = np.array(doubtful)
+    places = np.argwhere(doubtful)
+    if len(places) > MOST_EXACT:
+        places = places[np.linspace(0, len(places) - 1, MOST_EXACT).astype(int)]
+    judged = np.zeros(a.shape, bool)
+    for place in map(tuple, places):
+        true = precise(output, place)
+        if true is not None:
+            judged[place] = True
+            doubtful[place] = not reference.is_as_good(a[place], b[place], true, error[place])
+    # Those that were looked at stand for all others.
+    return doubtful & judged if np.any(judged) else doubtful

@@ -1,0 +1,232 @@
+"""Graphs on which a rule is tried, made of texts: other dtypes and ranks, variables that are one, constants, more clients."""
+
+import itertools
+from dataclasses import dataclass, field
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng.audit.rewrites import special
+from theano_ng.audit.rewrites.templates import leaves
+from theano_ng.audit.rewrites.vocabulary import VARIABLES, namespace, sources
+from theano_ng.gof.graph import Constant, Variable, ancestors
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.type import TensorType
+
+_NAMES = {}
+
+
+def names():
+    """The namespace of the texts, made once."""
+    if not _NAMES:
+        _NAMES.update(namespace())
+    return _NAMES
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the names in a text stand for, where it is not what `vocabulary` says.
+
+    Attributes
+    ----------
+    kind : str
+        One word or two about what is varied.
+    given : tuple of (str, Variable, str)
+        Name, variable, and the Python text that makes it.
+    more : str
+        Which further outputs the graph has: "", "inner" (every inner variable), "input".
+    """
+
+    kind: str
+    given: tuple = ()
+    more: str = ""
+
+
+@dataclass
+class Instance:
+    """A graph.
+
+    Attributes
+    ----------
+    text : str
+    setting : Setting
+    inputs, outputs : list of Variable
+    """
+
+    text: str
+    setting: Setting
+    inputs: list
+    outputs: list = field(default_factory=list)
+
+    @property
+    def is_elementwise(self):
+        """True where each element of the outputs depends on one element of each input."""
+        return all(_keeps_last_axis(v) for v in ancestors(self.outputs)) and all(
+            v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs
+        )
+
+
+def _keeps_last_axis(v):
+    """True for a variable, a constant of one element, and what elementwise Ops and new axes on the left make of them."""
+    if not isinstance(v.type, TensorType):
+        return False
+    if v.owner is None:
+        return not isinstance(v, Constant) or v.data.size == 1
+    if isinstance(v.owner.op, Elemwise):
+        return True
+    order = getattr(v.owner.op, "new_order", None)
+    rank = v.owner.inputs[0].ndim if order is not None else 0
+    return isinstance(v.owner.op, DimShuffle) and tuple(order) == ("x",) * (len(order) - rank) + tuple(range(rank))
+
+
+def build(text, setting=Setting("as it is")):
+    """The graph of a text.
+
+    Returns
+    -------
+    Instance or None
+        None where the text makes no variables.
+    """
+    space = dict(names())
+    space.update((name, variable) for name, variable, _ in setting.given)
+    try:
+        value = eval(text, space)  # a text of this package, or of a rule's own docstring
+    except Exception:  # a change that makes no sense: an Op refused its inputs
+        return None
+    outputs = [v for v in (value if isinstance(value, (list, tuple)) else [value])]
+    if not outputs or not all(isinstance(v, Variable) for v in outputs):
+        return None
+    inputs = sorted(sources(outputs), key=lambda v: v.name or "")
+    known = {id(v) for v, _ in VARIABLES.values()} | {id(v) for _, v, _ in setting.given}
+    if not inputs or not all(id(v) in known for v in inputs):
+        return None
+    if setting.more == "inner":
+        inner = [v for v in ancestors(outputs) if v.owner is not None and v not in outputs]
+        outputs = outputs + inner
+    elif setting.more == "input":
+        outputs = outputs + inputs
+    return Instance(text, setting, inputs, outputs)
+
+
+# -- settings -----------------------------------------------------------------------------------------------------------------
+
+
+def _variable(name, dtype, broadcastable):
+    variable = TensorType(dtype, broadcastable)(name)
+    return name, variable, "T.TensorType(%r, %r)(%r)" % (dtype, tuple(map(bool, broadcastable)), name)
+
+
+def _constant(name, dtype, value, rank):
+    array = np.full((1,) * rank, value, dtype)
+    shown = _literal(array.reshape(-1)[0])
+    if rank:
+        return name, T.constant(array), "T.constant(np.full(%r, %s, %r))" % ((1,) * rank, shown, dtype)
+    return name, T.constant(array), "T.constant(np.array(%s, %r))" % (shown, dtype)
+
+
+def _literal(number):
+    number = number.item()
+    if isinstance(number, complex):
+        return "complex(%s, %s)" % (_literal(np.float64(number.real)), _literal(np.float64(number.imag)))
+    if isinstance(number, float) and not np.isfinite(number):
+        return "float(%r)" % str(number)
+    return repr(number)
+
+
+def _is_tensor(name):
+    return isinstance(VARIABLES[name][0].type, TensorType)
+
+
+def _partitions(items):
+    """All ways to make some of the items the same, as dicts item -> representative."""
+    for blocks in itertools.product(range(len(items)), repeat=len(items)):
+        # In the order in which they appear, each block has the number of its first item.
+        if all(blocks[b] == b and b <= i for i, b in enumerate(blocks)) and len(set(blocks)) < len(items):
+            yield {item: items[b] for item, b in zip(items, blocks)}
+
+
+def settings(text, most_dtypes=None):
+    """Settings for one text.
+
+    Parameters
+    ----------
+    text : str
+    most_dtypes : int, optional
+        Only so many dtypes; all by default.
+
+    Yields
+    ------
+    Setting
+    """
+    found = [name for name in leaves(text) if _is_tensor(name)]
+    types = {name: VARIABLES[name][0].type for name in found}
+    yield Setting("as it is")
+    yield from _shared_settings(found, types)
+    yield from _dtype_settings(found, types, most_dtypes)
+    yield from _constant_settings(found, types)
+    yield from _rank_settings(found, types)
+    if found:
+        yield Setting("inner outputs", more="inner")
+        yield Setting("input as output", more="input")
+
+
+def _with_dtype(name, type, dtype):
+    return _variable(name, dtype, type.broadcastable)
+
+
+def _shared_settings(found, types):
+    for one in sorted({(t.ndim, t.broadcastable) for t in types.values()}):
+        alike = [name for name in found if (types[name].ndim, types[name].broadcastable) == one][:4]
+        for classes in _partitions(alike):
+            for dtype in ("float64", "int8", "uint8", "float16"):
+                if any(types[name].dtype[0] != "f" for name in alike) and dtype != types[alike[0]].dtype:
+                    continue
+                made = {name: _with_dtype(name, types[name], dtype) for name in set(classes.values())}
+                given = [made[name] for name in alike if name in made]
+                given += [(name, made[classes[name]][1], classes[name]) for name in alike if name not in made]
+                yield Setting("the same variable", tuple(given))
+
+
+def _dtype_settings(found, types, most):
+    floats = [name for name in found if types[name].dtype[0] == "f"]
+    for dtype in special.DTYPES[:most]:
+        if dtype != "float64" and floats:
+            yield Setting("dtype", tuple(_with_dtype(name, types[name], dtype) for name in floats))
+    if len(floats) > 1:
+        for name in floats:
+            for dtype in ("bool", "int8", "uint64", "float32", "complex64"):
+                yield Setting("mixed dtypes", (_with_dtype(name, types[name], dtype),))
+    for name in found:
+        if types[name].dtype[0] in "iub":
+            for dtype in ("bool", "int8", "uint8", "int64", "uint64", "float64"):
+                if dtype != types[name].dtype:
+                    yield Setting("dtype", (_with_dtype(name, types[name], dtype),))
+
+
+def _constant_settings(found, types):
+    for name in found:
+        for rank in sorted({0, types[name].ndim}):
+            for value in special.constants(types[name].dtype):
+                yield Setting("constant", (_constant(name, types[name].dtype, value, rank),))
+    vectors = [name for name in found if types[name].ndim == 1 and types[name].dtype == "float64"]
+    for name in vectors[:3]:
+        for dtype in ("int8", "uint8"):
+            others = tuple(_with_dtype(other, types[other], dtype) for other in vectors if other != name)
+            for value in special.constants(dtype):
+                yield Setting("constant", (_constant(name, dtype, value, 1), *others))
+
+
+def _rank_settings(found, types):
+    numbers = [name for name in found if types[name].dtype[0] in "fc"]
+    for name in numbers:
+        for pattern in [(), (False,), (True,), (False, False), (True, False), (False, True)]:
+            if pattern != types[name].broadcastable:
+                yield Setting("rank", (_variable(name, types[name].dtype, pattern),))
+    for pattern in [(), (False,), (False, False), (False,) * 3]:
+        if len(numbers) > 1:
+            yield Setting("rank", tuple(_variable(name, types[name].dtype, pattern) for name in numbers))
+
+
+def is_constant(v):
+    """Whether a variable is a constant."""
+    return isinstance(v, Constant)

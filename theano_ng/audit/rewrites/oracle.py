@@ -1,0 +1,344 @@
+"""A verdict about one rule: graphs are made on which it may apply, and computed before and after it."""
+
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from theano_ng.audit.rewrites import accepted, proofs, reference
+from theano_ng.audit.rewrites.applying import Computation, rewritten, settles
+from theano_ng.audit.rewrites.comparing import Difference, compare
+from theano_ng.audit.rewrites.contents import contents
+from theano_ng.audit.rewrites.examples import examples_of
+from theano_ng.audit.rewrites.instances import Setting, build, names, settings
+from theano_ng.audit.rewrites.program import program
+from theano_ng.audit.rewrites.registry import partners, registered
+from theano_ng.audit.rewrites.templates import around, differences, quotients, variations
+from theano_ng.gof.rewriting import Optimizer
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.opt.canonicalize import Canonizer
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Attributes
+    ----------
+    texts : int
+        Changed texts of each example.
+    generated : int
+        Texts around the Ops that a rule tracks.
+    borrowed : int
+        Examples of other rules in which such an Op occurs.
+    sets : int
+        Sets of values for each graph that is not elementwise; fewer for graphs of changed texts.
+    """
+
+    texts: int = 400
+    generated: int = 400
+    borrowed: int = 400
+    sets: int = 1024
+
+    def scaled(self, factor):
+        """The same with other counts."""
+        return Effort(*(max(int(n * factor), 4) for n in (self.texts, self.generated, self.borrowed, self.sets)))
+
+
+FULL = Effort()
+QUICK = Effort(12, 10, 6, 40)
+
+
+@dataclass
+class Found:
+    """A difference, and a program that shows it.
+
+    Attributes
+    ----------
+    difference : Difference
+    text, setting : str
+        The expression, and what was varied about it.
+    program : str
+    """
+
+    difference: Difference
+    text: str
+    setting: str
+    program: str
+
+
+@dataclass
+class Verdict:
+    """What is known about one rule.
+
+    Attributes
+    ----------
+    name : str
+    databases, tags : tuple of str
+    status : str
+        "wrong", "proved", "exhausted", "sampled" or "not applicable".
+    reason : str
+        For what is not applicable, and how much was done.
+    graphs, values : int
+        Graphs to which the rule applied, and sets of values or elements on which they were compared.
+    findings : list of Found
+    exceptions : dict
+        Kind of difference -> reason, of those documented differences that were seen.
+    theories : tuple of str
+        By which the equations of all examples were proved.
+    """
+
+    name: str
+    databases: tuple
+    tags: tuple
+    status: str = "not applicable"
+    reason: str = ""
+    graphs: int = 0
+    values: int = 0
+    findings: list = field(default_factory=list)
+    exceptions: dict = field(default_factory=dict)
+    theories: tuple = ()
+
+
+class Judge:
+    """Tries one rule.
+
+    Parameters
+    ----------
+    one : Registered
+    effort : Effort
+    seed : int
+    """
+
+    def __init__(self, one, effort=FULL, seed=0):
+        self.one, self.effort = one, effort
+        self.verdict = Verdict(one.name, tuple(one.databases.values()), tuple(sorted(one.tags)))
+        self.rng = np.random.default_rng([seed, zlib.crc32(one.name.encode())])
+        self.partners = partners(one)
+        self.seen = {}
+        self.complete = {}  # example -> whether all its values were tried
+        self.proved = {}  # example -> theories
+
+    def run(self):
+        """The verdict, from everything that is tried."""
+        if self.one.name in accepted.NOT_COMPARED:
+            self.verdict.reason = accepted.NOT_COMPARED[self.one.name]
+            return self.verdict
+        own = [before for before, _, _ in examples_of(self.one.name, self.one.rule)]
+        for text in own:
+            self._try_example(text)
+        for text in self._generated(own):
+            self._try(text, Setting("generated"))
+        return self._concluded(own)
+
+    def _try_example(self, example):
+        for setting in settings(example):
+            self._try(example, setting, example)
+        texts = [pair for pair in variations(example)][1:]
+        for kind, text in self._some(texts, self.effort.texts):
+            for setting in _few_settings(text, kind):
+                self._try(text, setting)
+
+    def _some(self, items, most):
+        if len(items) <= most:
+            return items
+        return [items[i] for i in sorted(self.rng.choice(len(items), most, replace=False))]
+
+    def _generated(self, own):
+        rule = self.one.rule
+        if isinstance(rule, Optimizer):
+            return
+        if isinstance(rule, Canonizer):
+            yield from self._some(list(quotients()) + list(differences()), 4 * self.effort.generated)
+        tracks = list(rule.tracks() or ())
+        texts = [text for op in tracks if isinstance(op, Elemwise) for text in around_op(op)]
+        yield from self._some(texts, self.effort.generated)
+        others = [text for text in corpus() if text not in own and _may_track(tracks, ops_of(text))]
+        yield from self._some(others, self.effort.borrowed)
+
+    def _try(self, text, setting, example=None):
+        """Compare one graph, if there is one and the rule applies to it."""
+        instance = build(text, setting)
+        if instance is None:
+            return
+        try:
+            change = rewritten(self.one.rule, instance.inputs, instance.outputs)
+        except Exception as failure:  # of the rule: whatever it is, it is wrong
+            self._report(Difference("crash", after="%s: %s" % (type(failure).__name__, failure)), instance, None)
+            return
+        if not change.applied:
+            return
+        self.verdict.graphs += 1
+        if not change.ended:
+            self._report(Difference("endless", after=str(change.after)[:300]), instance, None)
+            return
+        if not change.traced:
+            self._report(Difference("trace", after=str(change.after)[:300]), instance, None)
+        for i, (old, new) in enumerate(zip(change.before.outputs, change.after.outputs)):
+            if old.type != new.type:
+                self._report(Difference("broadcast", i, None, str(old.type), str(new.type)), instance, None)
+        most = self.effort.sets if example is not None and setting.kind == "as it is" else max(self.effort.sets // 40, 8)
+        sets, complete = contents(instance, self.rng, most)
+        self._compare(change, instance, sets)
+        if example is not None and setting.kind == "as it is":
+            for rules in self.partners:
+                if not settles(rules, instance.inputs, instance.outputs):
+                    self._report(Difference("endless", after="with the other rules of its database"), instance, None)
+        if example is not None and setting.kind in ("as it is", "dtype"):
+            self.complete[example] = self.complete.get(example, False) or complete
+            self._prove(change, instance, example)
+
+    def _prove(self, change, instance, example):
+        dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
+        if instance.setting.kind == "as it is" or dtypes <= {"bool", "int8", "uint8", "float16"}:
+            theory = proofs.prove(change, [v.name for v in instance.inputs], instance.is_elementwise)
+            if theory:
+                self.proved.setdefault(example, set()).add(theory)
+
+    def _compare(self, change, instance, sets):
+        before, after = Computation(change.before), Computation(change.after)
+        for values in sets:
+            self.verdict.values += max([1, *(np.size(v) for v in values)]) if instance.is_elementwise else 1
+            for difference in compare_at(change, before, after, values, instance.is_elementwise):
+                self._report(difference, instance, values)
+
+    def _report(self, difference, instance, values):
+        kind = difference.kind
+        reason = accepted.reason_for(self.one, difference)
+        if reason is not None:
+            self.verdict.exceptions.setdefault(kind, reason)
+            return
+        known = self.seen.get(kind)
+        size = len(instance.text) + sum(len(text) for _, _, text in instance.setting.given)
+        if known is not None and known[0] <= size:
+            return
+        values = values if values is None else smallest(self.one.rule, instance, values, difference)
+        self.seen[kind] = size, Found(
+            difference, instance.text, instance.setting.kind, program(self.one.name, instance, values, difference)
+        )
+
+    def _concluded(self, own):
+        verdict = self.verdict
+        verdict.findings = [found for _, found in self.seen.values()]
+        if verdict.findings:
+            verdict.status = "wrong"
+        elif not verdict.graphs:
+            verdict.reason = "it applied to none of the graphs that were tried"
+        elif own and all(self.proved.get(text) for text in own):
+            verdict.status = "proved"
+            verdict.theories = tuple(sorted(set().union(*self.proved.values())))
+        elif own and all(self.complete.get(text, False) for text in own):
+            verdict.status = "exhausted"
+        else:
+            verdict.status = "sampled"
+        return verdict
+
+
+def _few_settings(text, kind):
+    """Settings for a changed text."""
+    yield Setting(kind)
+    for setting in settings(text):
+        if setting.kind == "the same variable" or setting.kind == "dtype" and setting.given[0][1].dtype in ("int8", "uint8"):
+            yield setting
+
+
+def compare_at(change, before, after, values, elementwise):
+    """The differences for one set of values.
+
+    Parameters
+    ----------
+    change : Rewriting
+    before, after : Computation
+    values : list
+    elementwise : bool
+        Whether the last axes of all values and results are one.
+
+    Returns
+    -------
+    list of Difference
+    """
+    kept = []
+
+    def bounds(output, shape):
+        if not kept:
+            kept.append([reference.bounds(graph, values) for graph in (change.before, change.after)])
+        (known, inner), (known_after, inner_after) = kept[0]
+        return known[output], known_after[output], *reference.ranges(inner + inner_after, shape)
+
+    def precise(output, place):
+        if not elementwise:
+            return None
+        arrays = [np.asarray(v) for v in values]
+        numbers = [v.reshape(-1)[0] if v.size == 1 else v.reshape(-1)[place[-1]] for v in arrays]
+        return reference.exact(change.before, numbers)[output]
+
+    return compare(before(values), after(values), bounds, precise)
+
+
+def smallest(rule, instance, values, difference):
+    """Values of one element each with a difference of the same kind, where the graph is elementwise; else the values."""
+    if not instance.is_elementwise or not difference.place:
+        return values
+    one = [v[..., difference.place[-1] : difference.place[-1] + 1] for v in values]
+    change = rewritten(rule, instance.inputs, instance.outputs)
+    found = compare_at(change, Computation(change.before), Computation(change.after), one, True)
+    return one if any(other.kind == difference.kind for other in found) else values
+
+
+# -- texts of other rules ---------------------------------------------------------------------------------------------------------
+
+_corpus = {}
+
+
+def corpus():
+    """The examples of all rules, in a fixed order."""
+    if not _corpus:
+        for one in registered():
+            for before, _, _ in examples_of(one.name, one.rule):
+                _corpus.setdefault(before)
+    return list(_corpus)
+
+
+def ops_of(text):
+    """The Ops in the graph of a text of the corpus."""
+    if _corpus.get(text) is None:
+        instance = build(text)
+        found = set()
+        todo = [] if instance is None else list(instance.outputs)
+        while todo:
+            node = todo.pop().owner
+            if node is not None and node.op not in found:
+                found.add(node.op)
+                todo += node.inputs
+            elif node is not None:
+                todo += [v for v in node.inputs if v.owner is not None and v.owner.op not in found]
+        _corpus[text] = found
+    return _corpus[text]
+
+
+def _may_track(tracks, ops):
+    return not tracks or any(op in ops or isinstance(op, type) and any(isinstance(o, op) for o in ops) for op in tracks)
+
+
+def around_op(op):
+    """Texts around an elementwise Op."""
+    for name, value in names().items():
+        if value is op:
+            yield from around(name, op.scalar_op.nin if op.scalar_op.nin > 0 else 2)
+            return
+
+
+def judge(one, effort=FULL, seed=0):
+    """The verdict about a rule.
+
+    Parameters
+    ----------
+    one : Registered
+    effort : Effort
+    seed : int
+
+    Returns
+    -------
+    Verdict
+    """
+    return Judge(one, effort, seed).run()

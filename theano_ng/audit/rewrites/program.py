@@ -1,0 +1,72 @@
+"""Python programs that show a difference."""
+
+import numpy as np
+import scipy.sparse
+
+_HEAD = '''import numpy as np
+import theano_ng.tensor as T
+from theano_ng.audit.rewrites import Computation, rule_named, rewritten, vocabulary
+
+globals().update(vocabulary.namespace())
+'''
+
+_CALL = """change = rewritten(rule_named(%r), [%s], %s)
+values = [%s]
+print("before:", change.before, Computation(change.before)(values))
+print("after: ", change.after, Computation(change.after)(values))
+"""
+
+_GRAPHS_ONLY = """change = rewritten(rule_named(%r), [%s], %s)
+print("before:", change.before, "after:", change.after, "ended:", change.ended)
+"""
+
+
+def program(rule, instance, values, difference):
+    """The text of a program.
+
+    Parameters
+    ----------
+    rule : str
+        Its name.
+    instance : Instance
+    values : list or None
+    difference : Difference
+
+    Returns
+    -------
+    str
+    """
+    lines = [_HEAD]
+    lines += ["%s = %s" % (name, text) for name, _, text in instance.setting.given]
+    lines.append("outputs = %s" % instance.text)
+    lines.append("outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]")
+    outputs = "outputs"
+    if instance.setting.more == "inner":
+        lines.append("from theano_ng.gof.graph import ancestors")
+        outputs = "outputs + [v for v in ancestors(outputs) if v.owner is not None and v not in outputs]"
+    elif instance.setting.more == "input":
+        outputs = "outputs + [%s]" % ", ".join(v.name for v in instance.inputs)
+    inputs = ", ".join(v.name for v in instance.inputs)
+    if values is None:
+        lines.append(_GRAPHS_ONLY % (rule, inputs, outputs))
+    else:
+        lines.append(_CALL % (rule, inputs, outputs, ", ".join(_shown(v, i) for v, i in zip(values, instance.inputs))))
+    lines.append("# %s: %s" % (difference.kind, _told(difference)))
+    return "\n".join(lines) + "\n"
+
+
+def _told(difference):
+    text = "before %s, after %s" % (difference.before, difference.after)
+    return (text + (", true %s" % difference.true if difference.true else "")).replace("\n", " ")
+
+
+def _shown(value, variable):
+    """Python text of a value; that of the vocabulary by its name, where it is long or no array."""
+    if scipy.sparse.issparse(value):
+        return "scipy.sparse.%s_matrix(np.array(%r))" % (value.format, value.toarray().tolist())
+    if not isinstance(value, (np.ndarray, np.generic)) or value.size > 200:
+        return "vocabulary.VARIABLES[%r][1]" % variable.name
+    text = repr(np.asarray(value).tolist())
+    for word in ("nan", "inf"):
+        text = text.replace(word, "np." + word)
+    return "np.array(%s, %r)%s" % (text, str(value.dtype), "" if value.size else ".reshape(%r)" % (value.shape,))

@@ -1,0 +1,454 @@
+"""The true value of a graph, and how far its own roundings may carry it away from that.
+
+Values are computed with more digits (`numpy.longdouble`, then `mpmath` for the few elements that it leaves in doubt). Beside each value
+runs a bound of its error to first order: each node adds one unit in the last place of its result, and passes on the errors of its inputs
+as far as a change of the input by that error changes its result. Nodes that compute integers or booleans compute the same as in the graph.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+import numpy as np
+import scipy.special
+
+from theano_ng import scalar
+from theano_ng.tensor.dtypes import CONTINUOUS, FLOATS
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.joining import Join
+from theano_ng.tensor.shaping.reshaping import Reshape
+from theano_ng.tensor import basic as T
+
+#: Digits of `mpmath`: the exponents of two float64 are 2,098 bits apart, so that a sum of two of them is exact.
+BITS = 2400
+
+#: Units in the last place by which functions of scipy are off: exp(-x * x) has the error of its argument.
+CEPHES = 64
+
+_MOVES = (DimShuffle, Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Join, Reshape)
+
+
+def _sum_of(*x):
+    total = x[0]
+    for one in x[1:]:
+        total = total + one
+    return total
+
+
+def _product_of(*x):
+    total = x[0]
+    for one in x[1:]:
+        total = total * one
+    return total
+
+
+def _softplus(x):
+    return np.logaddexp(x, np.zeros_like(x))
+
+
+def _of_doubles(function):
+    """A function that has no more digits than a float64."""
+    return lambda x: function(x.astype(np.float64)).astype(np.longdouble)
+
+
+#: Above it the exponent of an exponential is no number that anybody wants to compute with.
+_MOST = 1e5
+
+
+def _limited(function):
+    """A function of mpmath that grows or shrinks exponentially, refused where its result has too large an exponent."""
+
+    def of(x):
+        if abs(x) > _MOST:
+            raise OverflowError(x)
+        return function(x)
+
+    return of
+
+
+def _mp_pow(x, y):
+    if x == 0 and y < 0:
+        raise ZeroDivisionError(x)
+    if x != 0 and abs(y * mpmath.log(abs(x))) > _MOST:
+        raise OverflowError(y)
+    return mpmath.power(x, y)
+
+
+# Class of scalar Op -> its function with more digits, and whether that has only the digits of float64; its function of mpmath.
+_FUNCTIONS = {
+    "Add": (_sum_of, False, _sum_of),
+    "Mul": (_product_of, False, _product_of),
+    "Sub": (np.subtract, False, lambda x, y: x - y),
+    "TrueDiv": (np.true_divide, False, lambda x, y: x / y),
+    "Neg": (np.negative, False, lambda x: -x),
+    "Abs": (np.abs, False, abs),
+    "Sgn": (np.sign, False, mpmath.sign),
+    "Inv": (lambda x: 1 / x, False, lambda x: 1 / x),
+    "Sqr": (lambda x: x * x, False, lambda x: x * x),
+    "Sqrt": (np.sqrt, False, mpmath.sqrt),
+    "Pow": (np.power, False, _mp_pow),
+    "Exp": (np.exp, False, _limited(mpmath.exp)),
+    "Exp2": (np.exp2, False, _limited(lambda x: mpmath.power(2, x))),
+    "Expm1": (np.expm1, False, _limited(mpmath.expm1)),
+    "Log": (np.log, False, mpmath.log),
+    "Log2": (np.log2, False, lambda x: mpmath.log(x, 2)),
+    "Log10": (np.log10, False, mpmath.log10),
+    "Log1p": (np.log1p, False, mpmath.log1p),
+    "Sin": (np.sin, False, mpmath.sin),
+    "Cos": (np.cos, False, mpmath.cos),
+    "Tan": (np.tan, False, mpmath.tan),
+    "ArcSin": (np.arcsin, False, mpmath.asin),
+    "ArcCos": (np.arccos, False, mpmath.acos),
+    "ArcTan": (np.arctan, False, mpmath.atan),
+    "Sinh": (np.sinh, False, _limited(mpmath.sinh)),
+    "Cosh": (np.cosh, False, _limited(mpmath.cosh)),
+    "Tanh": (np.tanh, False, _limited(mpmath.tanh)),
+    "ArcSinh": (np.arcsinh, False, mpmath.asinh),
+    "ArcCosh": (np.arccosh, False, mpmath.acosh),
+    "ArcTanh": (np.arctanh, False, mpmath.atanh),
+    "Deg2Rad": (lambda x: x * (np.arctan(np.longdouble(1)) / 45), False, lambda x: x * mpmath.pi / 180),
+    "Rad2Deg": (lambda x: x * (45 / np.arctan(np.longdouble(1))), False, lambda x: x * 180 / mpmath.pi),
+    "Erf": (_of_doubles(scipy.special.erf), True, _limited(mpmath.erf)),
+    "Erfc": (_of_doubles(scipy.special.erfc), True, _limited(mpmath.erfc)),
+    "Erfcx": (_of_doubles(scipy.special.erfcx), True, _limited(lambda x: mpmath.exp(x * x) * mpmath.erfc(x))),
+    "ScalarSigmoid": (lambda x: 1 / (1 + np.exp(-x)), False, _limited(lambda x: 1 / (1 + mpmath.exp(-x)))),
+    "ScalarSoftplus": (_softplus, False, _limited(lambda x: mpmath.log1p(mpmath.exp(x)))),
+    "Maximum": (np.maximum, False, lambda x, y: x if x != x or x > y else y),
+    "Minimum": (np.minimum, False, lambda x, y: x if x != x or x < y else y),
+    "Second": (lambda x, y: np.broadcast_arrays(x, y)[1], False, lambda x, y: y),
+    "Switch": (np.where, False, lambda c, x, y: x if c else y),
+    "Identity": (lambda x: x, False, lambda x: x),
+    "Conj": (np.conj, False, lambda x: x),
+}
+
+
+class Unsupported(Exception):
+    """An Op of which no more digits are known."""
+
+
+@dataclass
+class Bounded:
+    """Values with a bound of their error.
+
+    Attributes
+    ----------
+    value, error : ndarray
+        Of longdouble, or of objects of mpmath.
+    actual : ndarray or None
+        What the graph itself computes.
+    """
+
+    value: Any
+    error: Any
+    actual: Any = None
+
+
+def _wide(actual):
+    """What an input or an integer is: exactly its value."""
+    value = actual if actual.dtype == bool else actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
+    return Bounded(value, np.zeros(actual.shape, np.longdouble), actual=actual)
+
+
+def _unit(dtype):
+    info = np.finfo(dtype)
+    return np.longdouble(info.eps), np.longdouble(info.smallest_subnormal)
+
+
+def _spread(function, inputs, value):
+    """How far the errors of inputs change a function's value."""
+    total = np.zeros(np.shape(value), np.longdouble)
+    for i, one in enumerate(inputs):
+        if one.value.dtype == bool or not np.any(one.error):
+            continue
+        change = np.zeros_like(total)
+        for sign in (1, -1, 1j, -1j) if one.value.dtype.kind == "c" else (1, -1):
+            moved = [v.value if j != i else v.value + sign * v.error for j, v in enumerate(inputs)]
+            off = np.abs(function(*moved) - value)
+            # Beyond the end of its domain a function is NaN: the side that is inside says how much it changes.
+            change = np.maximum(change, np.where(np.isnan(off), 0, off))
+        total = total + change
+    return total
+
+
+def _bounded(function, inputs, dtype, terms=1):
+    """One node: its function of bounded inputs, rounded to a dtype so many times."""
+    eps, least = _unit(dtype)
+    value = np.asarray(function(*[v.value for v in inputs]))
+    value = value if value.dtype.kind == "c" else value.astype(np.longdouble)
+    error = _spread(function, inputs, value) + terms * (np.abs(value) * eps + least)
+    return Bounded(value, np.where(np.isfinite(value), error, 0))
+
+
+def _elementwise(node, inputs):
+    op = node.op.scalar_op
+    name, dtype = type(op).__name__, node.outputs[0].dtype
+    if isinstance(op, scalar.Cast) and all(v.value.dtype.kind != "c" for v in inputs):
+        return _bounded(lambda x: x, inputs, dtype)
+    if name not in _FUNCTIONS:
+        raise Unsupported(name)
+    function, weak, _ = _FUNCTIONS[name]
+    count = max(len(inputs) - 1, 1) if name in ("Add", "Mul") else CEPHES if weak else 1
+    return _bounded(function, inputs, dtype, count)
+
+
+def _moved(node, inputs):
+    """An Op that only moves values, on values and errors."""
+    found = []
+    places = _moved_inputs(node.op, len(inputs))
+    for part in ("value", "error"):
+        cell = [None]
+        given = [getattr(v, part) if i in places else v.actual for i, v in enumerate(inputs)]
+        node.op.perform(node, given, [cell])
+        found.append(np.array(cell[0]))
+    value, error = found
+    if isinstance(node.op, IncSubtensor) and not node.op.set_instead_of_inc:
+        eps, least = _unit(node.outputs[0].dtype)
+        error = error + np.abs(value) * eps + least
+    return Bounded(value, np.abs(error))
+
+
+def _moved_inputs(op, count):
+    """The numbers of the inputs that are moved; others are indices and lengths."""
+    if isinstance(op, Join):
+        return range(1, count)
+    return (0, 1) if isinstance(op, IncSubtensor) else (0,)
+
+
+def _reduced(node, inputs):
+    (x,), op = inputs, node.op
+    axis = op.axis if op.axis is None else tuple(op.axis)
+    dtype, name = node.outputs[0].dtype, type(op.scalar_op).__name__
+    if dtype not in FLOATS or name not in ("Add", "Mul", "Maximum", "Minimum"):
+        raise Unsupported(name)
+    if name == "Add":
+        eps, least = _unit(dtype)
+        size = np.sum(np.abs(x.value), axis=axis)
+        count = x.value.size + 1
+        return Bounded(np.sum(x.value, axis=axis), np.sum(x.error, axis=axis) + count * (eps * size + least))
+    if name == "Mul":
+        return _multiplied(x, axis, dtype)
+    function = np.max if name == "Maximum" else np.min
+    if not x.value.size:
+        raise Unsupported("nothing to reduce")
+    return Bounded(function(x.value, axis=axis), np.max(x.error, axis=axis))
+
+
+def _multiplied(x, axis, dtype):
+    """The product of elements: relative errors are added."""
+    eps, least = _unit(dtype)
+    value = np.prod(x.value, axis=axis)
+    relative = np.where(x.value != 0, x.error / np.abs(x.value), 0)
+    error = np.abs(value) * (np.sum(relative, axis=axis) + x.value.size * eps) + least
+    return Bounded(value, np.where(np.isfinite(error), error, 0))
+
+
+def _product(node, inputs):
+    """A product of vectors and matrices."""
+    x, y = inputs
+    eps, least = _unit(node.outputs[0].dtype)
+    size = np.dot(np.abs(x.value), np.abs(y.value))
+    count = x.value.shape[-1] + 1 if x.value.ndim else 2
+    error = np.dot(x.error, np.abs(y.value)) + np.dot(np.abs(x.value), y.error) + count * (eps * size + least)
+    return Bounded(np.dot(x.value, y.value), error)
+
+
+def _node(node, inputs):
+    op = node.op
+    if isinstance(op, Elemwise) and len(node.outputs) == 1:
+        return _elementwise(node, inputs)
+    if isinstance(op, _MOVES):
+        return _moved(node, inputs)
+    if isinstance(op, CAReduce):
+        return _reduced(node, inputs)
+    if isinstance(op, T.Dot) or type(op).__name__ == "Dot22":
+        return _product(node, inputs)
+    raise Unsupported(op)
+
+
+def bounds(fgraph, values):
+    """The outputs of a graph with more digits.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    values : list of ndarray
+        Of its inputs.
+
+    Returns
+    -------
+    list of Bounded or None
+        None for an output whose value is not known.
+    list of (str, ndarray, bool)
+        All float and complex values of the graph that are known, with their dtypes; True for inputs and constants.
+    """
+    known, actual = {}, {}
+    for v, value in zip(fgraph.inputs, values):
+        actual[v] = np.asarray(value)
+    with np.errstate(all="ignore"):
+        for node in fgraph.toposort():
+            _compute(node, known, actual)
+        for v in fgraph.outputs:
+            _leaf(v, known, actual)
+    inner = [
+        (v.dtype, found.value, v.owner is None)
+        for v, found in known.items()
+        if found is not None and v.dtype in CONTINUOUS
+    ]
+    return [known[v] for v in fgraph.outputs], inner
+
+
+def ranges(inner, shape):
+    """Of which size the values of graphs are, for each element of a result.
+
+    Parameters
+    ----------
+    inner : list of (str, ndarray, bool)
+        As of `bounds`.
+    shape : tuple of int
+        Of the result.
+
+    Returns
+    -------
+    ndarray of bool
+        Where a value on the way is too large or too small for its dtype.
+    ndarray of longdouble
+        The size of the largest finite value on the way.
+    ndarray of bool
+        Where a value on the way is NaN.
+    """
+    outside, largest, unknown = np.zeros(shape, bool), np.zeros(shape, np.longdouble), np.zeros(shape, bool)
+    for dtype, value, given in inner:
+        info = np.finfo(dtype)
+        size = np.abs(value)
+        finite = np.isfinite(size)
+        beyond = finite & ((size > info.max) | (size != 0) & (size < info.tiny)) & (not given)
+        outside = outside | _spread_over(beyond, shape)
+        largest = np.maximum(largest, _spread_over(np.where(finite, size, 0), shape))
+        unknown = unknown | _spread_over(np.isnan(size), shape)
+    return outside, largest, unknown
+
+
+def _spread_over(values, shape):
+    """Values broadcast to a shape; of another shape, the largest: all results may depend on it."""
+    try:
+        return np.broadcast_to(values, shape)
+    except ValueError:
+        return np.max(values, initial=0)
+
+
+def _leaf(v, known, actual):
+    if v in known:
+        return
+    if v not in actual and hasattr(v, "data"):
+        actual[v] = np.asarray(v.data)
+    try:
+        known[v] = _wide(actual[v])
+    except (KeyError, Unsupported, TypeError, ValueError):
+        known[v] = None
+
+
+def _compute(node, known, actual):
+    for v in node.inputs:
+        _leaf(v, known, actual)
+    if all(v in actual for v in node.inputs):
+        cells = [[None] for _ in node.outputs]
+        try:
+            node.op.perform(node, [np.array(actual[v]) for v in node.inputs], cells)
+            actual.update((v, np.asarray(cell[0])) for v, cell in zip(node.outputs, cells))
+        except Exception:  # an Op with params, or one that refuses these values: what follows is unknown
+            pass
+    inputs = [known[v] for v in node.inputs]
+    for v in node.outputs:
+        known[v] = None
+    if getattr(node.outputs[0], "dtype", None) not in CONTINUOUS:
+        for v in node.outputs:
+            del known[v]
+            _leaf(v, known, actual)
+    elif len(node.outputs) == 1 and None not in inputs:
+        try:
+            found = _node(node, inputs)
+            found.actual = actual.get(node.outputs[0])
+            known[node.outputs[0]] = found
+        except (Unsupported, TypeError, ValueError, AttributeError):
+            pass
+
+
+# -- a few elements with as many digits as they need --------------------------------------------------------------------------
+
+
+def exact(fgraph, values):
+    """The outputs of an elementwise graph of numbers by `mpmath`.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+        All its variables are of rank 0, or have one element.
+    values : list of numbers
+        Of its inputs.
+
+    Returns
+    -------
+    list of mpmath.mpf or None
+        None where the value is not known: NaN, an infinity, a division by zero, an Op that `mpmath` does not have.
+    """
+    known = {v: _number(value) for v, value in zip(fgraph.inputs, values)}
+    with mpmath.workprec(BITS):
+        for node in fgraph.toposort():
+            for v in node.inputs:
+                if v not in known:
+                    known[v] = _number(v.data) if hasattr(v, "data") and np.size(v.data) == 1 else None
+            for v in node.outputs:
+                known[v] = _exact_node(node, [known[i] for i in node.inputs])
+    return [known.get(v) for v in fgraph.outputs]
+
+
+def _number(value):
+    value = np.asarray(value).reshape(-1)
+    if len(value) != 1 or value.dtype.kind == "c" or not np.isfinite(value[0]):
+        return None
+    return mpmath.mpf(value[0].item())
+
+
+def _exact_node(node, inputs):
+    if None in inputs or len(node.outputs) != 1:
+        return None
+    if isinstance(node.op, DimShuffle):
+        return inputs[0]
+    name = type(getattr(node.op, "scalar_op", None)).__name__
+    if not isinstance(node.op, Elemwise) or node.outputs[0].dtype not in FLOATS or name not in _FUNCTIONS:
+        return None
+    try:
+        result = _FUNCTIONS[name][2](*inputs)
+        if not isinstance(result, (mpmath.mpf, int, float)) or not mpmath.isfinite(result):
+            return None
+        return mpmath.mpf(result)
+    except (ZeroDivisionError, ValueError, OverflowError, mpmath.libmp.libhyper.NoConvergence):
+        return None
+
+
+def is_as_good(a, b, true, error):
+    """Whether `b` is as near to the true value as `a` may be.
+
+    Parameters
+    ----------
+    a, b : numbers of a float dtype
+    true : mpmath.mpf
+    error : float
+        Bound of the error that is granted beside one unit in the last place.
+    """
+    info = np.finfo(a.dtype)
+    with mpmath.workprec(BITS):
+        allowed = abs(true) * mpmath.mpf(float(info.eps)) + mpmath.mpf(float(info.smallest_subnormal))
+        if np.isfinite(error):
+            allowed += mpmath.mpf(float(error))
+        if np.isnan(b):
+            return False
+        if np.isinf(b):
+            return (b > 0) == (true > 0) and abs(true) + allowed >= mpmath.mpf(float(info.max))
+        if np.isfinite(a):
+            allowed = max(allowed, abs(mpmath.mpf(float(a)) - true))
+        return bool(abs(mpmath.mpf(float(b)) - true) <= allowed)

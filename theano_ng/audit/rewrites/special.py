@@ -1,0 +1,136 @@
+"""The values on which rules are compared: those at which arithmetic changes its behaviour, and random ones."""
+
+import numpy as np
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+DTYPES = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
+
+#: Combinations of values for which one call computes both graphs.
+MOST_COMBINATIONS = 1 << 16
+
+
+def _floats(dtype):
+    """Some sixty numbers of a float dtype, both zeros, infinities and NaN among them."""
+    info = np.finfo(dtype)
+    eps, tiny, largest = float(info.eps), float(info.tiny), float(info.max)
+    least = float(info.smallest_subnormal)
+    positive = [
+        *(1.0, 2.0, 3.0, 0.5, 0.25, 1 / 3, 0.1, 0.7, 1.5, 4.0, 5.0, 10.0, np.e, np.pi),
+        *(1 + eps, 1 - eps / 2, eps, 1 / eps, 1 / eps + 1, np.sqrt(eps)),
+        *(tiny, tiny / 2, least, 3 * least, 4 * tiny, np.sqrt(tiny)),
+        *(largest, largest / 2, np.sqrt(largest), 1 / largest),
+        *(np.log(largest), np.log(largest) * 1.01, -np.log(least), 9.1, 26.5, 20.0, 36.8),
+    ]
+    numbers = [0.0, -0.0, np.nan, np.inf, -np.inf, *positive, *(-number for number in positive)]
+    with np.errstate(all="ignore"):
+        return np.unique(np.array(numbers, dtype).view("u%d" % info.dtype.itemsize)).view(dtype)
+
+
+def _integers(dtype):
+    """Small numbers, those at the ends, and powers of two with their neighbours."""
+    info = np.iinfo(dtype)
+    found = {0, 1, 2, 3, 4, 5, 7, 10, 100, info.max, info.max - 1, info.min, info.min + 1, info.max // 2, info.max // 2 + 1}
+    found.update(2**k + d for k in (7, 8, 15, 16, 24, 31, 32, 53) for d in (-1, 0, 1))
+    found.update([-number for number in found])
+    return np.array(sorted(number for number in found if info.min <= number <= info.max), dtype)
+
+
+def special(dtype):
+    """The special values of a dtype, in one array without order of importance."""
+    if dtype == "bool":
+        return np.array([False, True])
+    if dtype in FLOATS:
+        return _floats(dtype)
+    if dtype in INTEGERS:
+        return _integers(dtype)
+    # Complex infinities have no rules that all libraries follow.
+    part = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -0.75, 3.0, 1e10, 1e-10]
+    return np.array([complex(a, b) for a in part for b in part] + [complex(np.nan, np.nan)], dtype)
+
+
+def constants(dtype):
+    """The constants that are put in the place of a variable."""
+    if dtype == "bool":
+        return [False, True]
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        return [0, 1, 2, 3, info.max, info.min] + ([-1] if info.min < 0 else [])
+    if dtype in COMPLEX:
+        return [0, 1, -1, 2, 1j, complex(np.nan, 0)]
+    info = np.finfo(dtype)
+    return [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 3.0, np.nan, np.inf, -np.inf, float(info.tiny) / 4, float(info.max)]
+
+
+def everything(dtype):
+    """All values of a dtype of one or two bytes; None for others."""
+    if dtype == "bool":
+        return special(dtype)
+    size = np.dtype(dtype).itemsize
+    return None if size > 2 else np.arange(1 << 8 * size, dtype="u%d" % size).view(dtype)
+
+
+def small_floats():
+    """The 256 numbers of the eight-bit float format with five bits of exponent (E5M2), as float16: both zeros, subnormals, infinities, NaN."""
+    return (np.arange(256, dtype="uint16") << 8).view("float16")
+
+
+def random_values(dtype, count, rng):
+    """Random numbers: of all magnitudes for floats, of all bits for integers."""
+    if dtype == "bool":
+        return rng.integers(0, 2, count).astype(bool)
+    if dtype in INTEGERS:
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, count, dtype=dtype, endpoint=True)
+    scale = np.where(rng.random(count) < 0.5, 1.0, 10.0 ** rng.uniform(-4, 4, count))
+    numbers = rng.normal(size=count) * scale
+    return (numbers + 1j * rng.normal(size=count) if dtype in COMPLEX else numbers).astype(dtype)
+
+
+def _thinned(values, count, rng):
+    return values if len(values) <= count else np.sort(rng.choice(values, count, replace=False))
+
+
+def _candidates(dtype, variables, rng):
+    """The values that one of some variables takes, and whether they are all that the dtype has (of E5M2 for two floats)."""
+    whole = everything(dtype)
+    if variables == 1 and whole is not None:
+        return whole, True
+    if variables == 2 and dtype == "float16":
+        return small_floats(), True
+    if whole is not None and len(whole) <= 256 and len(whole) ** variables <= MOST_COMBINATIONS:
+        return whole, True
+    chosen = special(dtype)
+    if variables == 1:
+        return np.concatenate([chosen, random_values(dtype, 200, rng)]), False
+    return chosen, False
+
+
+def combinations(dtypes, rng, most=MOST_COMBINATIONS):
+    """Values of several variables: all combinations of the candidates of each, as far as they are few.
+
+    Parameters
+    ----------
+    dtypes : sequence of str
+    rng : numpy.random.Generator
+    most : int
+        Combinations; above it the candidates of each variable are a random part.
+
+    Returns
+    -------
+    list of ndarray
+        One vector for each variable, all of the same length.
+    bool
+        Whether these are all combinations of values that there are (for two float16: of E5M2).
+    """
+    if not dtypes:
+        return [], True
+    found = [_candidates(dtype, len(dtypes), rng) for dtype in dtypes]
+    complete = all(whole for _, whole in found)
+    lists = [values for values, _ in found]
+    while np.prod([float(len(values)) for values in lists]) > most:
+        longest = max(range(len(lists)), key=lambda i: len(lists[i]))
+        lists[longest] = _thinned(lists[longest], max(len(lists[longest]) * 3 // 4, 1), rng)
+        complete = False
+    return [one.ravel() for one in np.meshgrid(*lists, indexing="ij")], complete

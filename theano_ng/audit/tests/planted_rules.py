@@ -1,0 +1,311 @@
+"""Wrong rules, each with the fault that it has, and the kind of difference by which the oracle has to see it."""
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.opt.common import answer, constant_value, inputs_of
+from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.shaping.reshaping import Reshape
+from theano_ng import scalar
+
+PLANTED = []
+
+
+def planted(*kinds, tracks):
+    """Decorator: a wrong rule, and the kinds of difference of which one has to be found."""
+
+    def decorator(function):
+        PLANTED.append((local_optimizer(tracks)(function), kinds))
+        return PLANTED[-1][0]
+
+    return decorator
+
+
+def _replaced(node, new):
+    return answer(new, node.outputs[0])
+
+
+@planted("rounding", tracks=[T.true_div])
+def cancels_all_equal_factors(node):
+    """A product divided by a factor of it.
+
+    (x * y) / y  ->  x
+    """
+    factors = inputs_of(node.inputs[0], T.mul)
+    if factors is None or node.inputs[1] not in factors or node.outputs[0].dtype[0] != "f":
+        return False
+    rest = [f for f in factors if f is not node.inputs[1]] or [T.constant(np.ones((), node.outputs[0].dtype))]
+    return _replaced(node, rest[0] if len(rest) == 1 else T.mul(*rest))
+
+
+@planted("rounding", tracks=[T.true_div])
+def drops_multiplicity(node):
+    """A factor and any number of its absolute values.
+
+    x / abs(x)  ->  sgn(x)
+    """
+    x, below = node.inputs
+    factors = inputs_of(below, T.mul) or [below]
+    if x.dtype[0] != "f" or not all(f.owner is not None and f.owner.op == T.abs_ and f.owner.inputs[0] is x for f in factors):
+        return False
+    return _replaced(node, T.sgn(x))
+
+
+@planted("value", tracks=[T.mul])
+def rounds_integers(node):
+    """A product with one by way of floats.
+
+    k * 1  ->  cast(cast(k, 'float32'), 'int8')
+    """
+    x, one = node.inputs[:2]
+    if node.outputs[0].dtype[0] not in "iu" or constant_value(one) != 1:
+        return False
+    return _replaced(node, T.cast(T.cast(x, "float32"), node.outputs[0].dtype))
+
+
+@planted("nan", tracks=[T.maximum])
+def loses_nan(node):
+    """A maximum by a comparison.
+
+    maximum(x, y)  ->  switch(x > y, x, y)
+    """
+    x, y = node.inputs
+    return _replaced(node, T.switch(T.gt(x, y), x, y))
+
+
+@planted("sign of zero", tracks=[T.add])
+def loses_the_sign_of_zero(node):
+    """A sum with zero.
+
+    x + 0  ->  x
+    """
+    x, zero = node.inputs[:2]
+    return _replaced(node, x) if len(node.inputs) == 2 and constant_value(zero) == 0 else False
+
+
+@planted("value", tracks=[Elemwise])
+def computes_in_another_dtype(node):
+    """A cast of a sum: it wraps around before.
+
+    cast(k + k, 'int64')  ->  cast(k, 'int64') + cast(k, 'int64')
+    """
+    terms = inputs_of(node.inputs[0], T.add)
+    if not isinstance(node.op.scalar_op, scalar.Cast) or terms is None:
+        return False
+    return _replaced(node, T.add(*[T.cast(t, node.outputs[0].dtype) for t in terms]))
+
+
+@planted("shape", tracks=[T.second])
+def forgets_to_broadcast(node):
+    """``fill(x, y)`` is as long as x.
+
+    fill(x, y)  ->  y
+    """
+    x, y = node.inputs
+    return [y] if y.type == node.outputs[0].type else False
+
+
+@planted("new error", tracks=[Sum])
+def fails_without_elements(node):
+    """A sum of what has one element, or none.
+
+    sum(x[0:1])  ->  x[0]
+    """
+    index = node.inputs[0].owner
+    if index is None or not isinstance(index.op, Subtensor) or node.inputs[0].ndim != 1:
+        return False
+    if [constant_value(v) for v in index.inputs[1:]] != [0, 1]:
+        return False
+    return _replaced(node, index.inputs[0][0])
+
+
+@planted("rounding", tracks=[T.neg])
+def ignores_clients(node):
+    """A difference is exchanged for its opposite wherever it is used.
+
+    -(x - y)  ->  y - x
+    """
+    operands = inputs_of(node.inputs[0], T.sub)
+    if operands is None or node.outputs[0].dtype[0] != "f":
+        return False
+    new = copy_stack_trace(node.outputs[0], T.sub(operands[1], operands[0]))
+    return {node.outputs[0]: new, node.inputs[0]: new}
+
+
+@planted("endless", tracks=[T.add])
+def swaps_for_ever(node):
+    """The operands of a sum in another order.
+
+    x + y  ->  y + x
+    """
+    return _replaced(node, T.add(*node.inputs[::-1]))
+
+
+@planted("value", tracks=[Elemwise])
+def negates_unsigned_numbers(node):
+    """A cast of a negated number.
+
+    cast(-k, 'int64')  ->  -cast(k, 'int64')
+    """
+    inner = inputs_of(node.inputs[0], T.neg)
+    if not isinstance(node.op.scalar_op, scalar.Cast) or inner is None:
+        return False
+    return _replaced(node, T.neg(T.cast(inner[0], node.outputs[0].dtype)))
+
+
+@planted("value", tracks=[T.mul])
+def forgets_the_remainder(node):
+    """A multiple of a quotient.
+
+    (k // 2) * 2  ->  k
+    """
+    quotient = inputs_of(node.inputs[0], T.int_div)
+    if quotient is None or constant_value(node.inputs[1]) is None or constant_value(node.inputs[1]) != constant_value(quotient[1]):
+        return False
+    return _replaced(node, quotient[0])
+
+
+@planted("value", "rounding", tracks=[T.sub])
+def swaps_operands(node):
+    """A difference of negated numbers.
+
+    -x - -y  ->  x - y
+    """
+    inner = [inputs_of(i, T.neg) for i in node.inputs]
+    return _replaced(node, T.sub(inner[0][0], inner[1][0])) if None not in inner else False
+
+
+@planted("shape", tracks=[Subtensor])
+def is_off_by_one(node):
+    """Two slices in a row.
+
+    x[1:][1:]  ->  x[3:]
+    """
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Subtensor) or node.op.idx_list != inner.op.idx_list:
+        return False
+    if len(node.op.idx_list) != 1 or not isinstance(node.op.idx_list[0], slice) or node.op.idx_list[0].step is not None:
+        return False
+    starts = [constant_value(v) for n in (node, inner) for v in n.inputs[1:]]
+    if len(starts) != 2 or node.op.idx_list[0].stop is not None or not all(s is not None and s >= 0 for s in starts):
+        return False
+    return _replaced(node, inner.inputs[0][int(sum(starts)) + 1 :])
+
+
+@planted("shape", "rounding", tracks=[Sum])
+def sums_along_another_axis(node):
+    """A sum of a transpose.
+
+    sum(A.T, axis=0)  ->  sum(A, axis=0)
+    """
+    inner = node.inputs[0].owner
+    if node.op.axis != (0,) or inner is None or getattr(inner.op, "new_order", None) != (1, 0):
+        return False
+    return _replaced(node, T.sum(inner.inputs[0], axis=0))
+
+
+@planted("rounding", tracks=[T.sqrt])
+def forgets_a_condition(node):
+    """The root of a square.
+
+    sqrt(sqr(x))  ->  x
+    """
+    inner = inputs_of(node.inputs[0], T.sqr)
+    return _replaced(node, inner[0]) if inner is not None and inner[0].dtype == node.outputs[0].dtype else False
+
+
+@planted("value", tracks=[T.int_div])
+def forgets_overflow(node):
+    """A quotient of a product.
+
+    (k * 2) // 2  ->  k
+    """
+    factors = inputs_of(node.inputs[0], T.mul)
+    if factors is None or len(factors) != 2 or constant_value(node.inputs[1]) != 2 or constant_value(factors[1]) != 2:
+        return False
+    return _replaced(node, factors[0])
+
+
+@planted("new nan", tracks=[T.log])
+def forgets_a_sign(node):
+    """The logarithm of a product.
+
+    log(x * y)  ->  log(x) + log(y)
+    """
+    factors = inputs_of(node.inputs[0], T.mul)
+    return _replaced(node, T.add(*[T.log(f) for f in factors])) if factors is not None else False
+
+
+@planted("trace", tracks=[T.exp])
+def loses_the_stack_trace(node):
+    """The exponential of zero.
+
+    exp(x * 0)  ->  exp(zeros_like(x))
+    """
+    factors = inputs_of(node.inputs[0], T.mul)
+    if factors is None or constant_value(factors[1]) != 0:
+        return False
+    new = T.exp(T.zeros_like(factors[0]))
+    new.tag.trace = []
+    return [new] if new.type == node.outputs[0].type else False
+
+
+@planted("value", "nan", tracks=[T.lt])
+def steps_over_the_largest_integer(node):
+    """A comparison with the next number.
+
+    lt(k, k + 1)  ->  ones_like(k)
+    """
+    terms = inputs_of(node.inputs[1], T.add)
+    if terms is None or terms[0] is not node.inputs[0] or constant_value(terms[1]) != 1 or node.inputs[0].dtype[0] not in "iu":
+        return False
+    return _replaced(node, T.fill(node.inputs[0], np.array(True)))
+
+
+@planted("value", "rounding", tracks=[Elemwise])
+def forgets_that_a_cast_rounds(node):
+    """Two casts, of which the first loses something.
+
+    cast(cast(x, 'int8'), 'float64')  ->  x
+    """
+    inner = node.inputs[0].owner
+    if not isinstance(node.op.scalar_op, scalar.Cast) or inner is None or not isinstance(inner.op, Elemwise):
+        return False
+    if not isinstance(inner.op.scalar_op, scalar.Cast) or inner.inputs[0].dtype != node.outputs[0].dtype:
+        return False
+    return _replaced(node, inner.inputs[0])
+
+
+@planted("crash", tracks=[T.sqr])
+def raises_for_other_ranks(node):
+    """A square as a product.
+
+    sqr(x)  ->  x * x
+    """
+    (length,) = node.inputs[0].broadcastable
+    return _replaced(node, T.mul(node.inputs[0], node.inputs[0])) if not length else False
+
+
+@planted("rounding", tracks=[Reshape])
+def mixes_up_elements(node):
+    """A reshape of a transpose.
+
+    A.T.reshape((9,))  ->  A.reshape((9,))
+    """
+    inner = node.inputs[0].owner
+    if inner is None or getattr(inner.op, "new_order", None) != (1, 0):
+        return False
+    new = copy_stack_trace(node.outputs[0], node.op(inner.inputs[0], node.inputs[1]))
+    return [new]
+
+
+@planted("cancellation", "rounding", tracks=[T.log1p])
+def loses_digits(node):
+    """log1p by log.
+
+    log1p(x)  ->  log(1 + x)
+    """
+    return _replaced(node, T.log(np.array(1, node.inputs[0].dtype) + node.inputs[0]))

@@ -1,0 +1,210 @@
+"""The oracle of rewriting rules: it sees planted faults, says of rules what is true, and its table is up to date."""
+
+import io
+import json
+import os
+import tempfile
+import unittest
+from contextlib import redirect_stderr, redirect_stdout
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng.audit.rewrites import accepted, comparing, page, reference, special
+from theano_ng.audit.rewrites.applying import Computation, rewritten
+from theano_ng.audit.rewrites.command import main
+from theano_ng.audit.rewrites.instances import Setting, build, settings
+from theano_ng.audit.rewrites.oracle import Effort, Judge, judge
+from theano_ng.audit.rewrites.registry import Registered, name_of, registered
+from theano_ng.audit.rewrites.templates import leaves, variations
+from theano_ng.audit.tests.planted_rules import PLANTED
+from theano_ng.gof.rewriting import local_optimizer
+from theano_ng.tensor.opt import local_mul_to_sqr
+
+SMALL = Effort(40, 4, 4, 64)
+
+
+def kinds_of(verdict):
+    return {found.difference.kind for found in verdict.findings}
+
+
+class TestPlanted(unittest.TestCase):
+    def test_every_fault_is_seen(self):
+        for rule, kinds in PLANTED:
+            with self.subTest(rule=name_of(rule)):
+                verdict = judge(Registered(name_of(rule), rule), SMALL)
+                self.assertEqual(verdict.status, "wrong")
+                self.assertTrue(kinds_of(verdict) & set(kinds), "%s, not %s" % (kinds_of(verdict), kinds))
+
+    def test_programs_show_what_was_found(self):
+        shown = ("drops_multiplicity", "negates_unsigned_numbers", "is_off_by_one")
+        for rule, _ in PLANTED:
+            if name_of(rule) not in shown:
+                continue
+            found = judge(Registered(name_of(rule), rule), SMALL).findings[0]
+            name = "from theano_ng.audit.tests.planted_rules import %s" % name_of(rule)
+            text = found.program.replace("rule_named(%r)" % name_of(rule), name_of(rule))
+            printed = io.StringIO()
+            with self.subTest(rule=name_of(rule)), redirect_stdout(printed):
+                exec(name + "\n" + text, {})
+                before, after = printed.getvalue().split("after: ")
+                self.assertNotEqual(before.split("]", 1)[1].strip(), after.split("]", 1)[1].strip())
+
+    def test_a_rule_that_another_one_undoes(self):
+        @local_optimizer([T.sqr])
+        def local_sqr_to_mul(node):
+            """sqr(x)  ->  x * x"""
+            return [T.mul(node.inputs[0], node.inputs[0])]
+
+        one = Judge(Registered("local_sqr_to_mul", local_sqr_to_mul), SMALL)
+        one.partners = [[local_mul_to_sqr, local_sqr_to_mul]]
+        self.assertIn("endless", kinds_of(one.run()))
+
+
+class TestRules(unittest.TestCase):
+    """A part of what ``make oracle`` does."""
+
+    def test_registered_rules(self):
+        names = "local_neg_neg local_sub_of_negatives local_mul_to_sqr local_useless_slice local_shape_to_shape_i local_cast_cast"
+        for one in registered():
+            if one.name in names.split():
+                with self.subTest(rule=one.name):
+                    verdict = judge(one, Effort(10, 10, 5, 64))
+                    self.assertEqual(verdict.findings, [])
+                    self.assertIn(verdict.status, ("proved", "exhausted"))
+
+    def test_the_same_seed_gives_the_same_verdict(self):
+        (one,) = [one for one in registered() if one.name == "local_subtensor_merge"]
+        first, second = [judge(one, Effort(10, 10, 5, 20), seed=5) for _ in range(2)]
+        self.assertEqual(first, second)
+
+    def test_accepted_differences_name_rules_and_kinds(self):
+        names = {one.name for one in registered(devices=True)}
+        self.assertEqual(set(accepted.NOT_COMPARED) - names, set())
+        for row in accepted.TABLE:
+            self.assertEqual(row.rules - names, set())
+            self.assertEqual(set(row.kinds) - set(comparing.KINDS), set())
+
+    def test_page_of_the_manual_names_every_rule(self):
+        path = os.path.join(os.path.dirname(T.__file__), "..", "..", "doc", "internal", "rules.rst")
+        if not os.path.exists(path):
+            self.skipTest("the manual is not beside the package")
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual([one.name for one in registered() if "``%s``" % one.name not in text], [])
+
+
+class TestParts(unittest.TestCase):
+    def test_special_values(self):
+        for dtype in special.DTYPES:
+            values = special.special(dtype)
+            self.assertEqual(values.dtype, dtype)
+        numbers = special.special("float32")
+        self.assertTrue(np.isnan(numbers).any() and np.isinf(numbers).any() and np.signbit(numbers[numbers == 0]).any())
+        self.assertTrue((np.abs(numbers[numbers != 0]) < np.finfo("float32").tiny).any())
+
+    def test_combinations(self):
+        rng = np.random.default_rng(0)
+        vectors, complete = special.combinations(["int8", "int8"], rng)
+        self.assertTrue(complete)
+        self.assertEqual(len(set(zip(*[v.tolist() for v in vectors]))), 1 << 16)
+        vectors, complete = special.combinations(["float16"], rng)
+        self.assertTrue(complete)
+        self.assertEqual(len(vectors[0]), 1 << 16)
+        vectors, complete = special.combinations(["float64"] * 4, rng)
+        self.assertFalse(complete)
+        self.assertLessEqual(len(vectors[0]), special.MOST_COMBINATIONS)
+
+    def test_leaves_and_variations(self):
+        self.assertEqual(leaves("scan(lambda a, b: exp(a) * b, [A, x])[0]"), ["A", "x"])
+        texts = [text for _, text in variations("sum(x[1:], axis=0)")]
+        self.assertIn("sum(x[1:], axis=1)", texts)
+        self.assertIn("sum(x[::-1], axis=0)", texts)
+        self.assertIn("sum(abs(x)[1:], axis=0)", texts)
+        self.assertEqual(len(texts), len(set(texts)))
+
+    def test_settings(self):
+        found = list(settings("x + y"))
+        self.assertTrue(any(s.kind == "the same variable" for s in found))
+        dtypes = {s.given[0][1].dtype for s in found if s.kind == "dtype"}
+        self.assertEqual(dtypes | {"float64"}, set(special.DTYPES))
+        self.assertTrue(all(build("x + y", s) is None or build("x + y", s).outputs for s in found))
+
+    def test_what_makes_no_graph(self):
+        self.assertIsNone(build("x + nothing"))
+        self.assertIsNone(build("dot(A, x, y)"))
+
+    def test_true_values(self):
+        x = T.fvector("x")
+        instance = build("(x + 1) - 1", Setting("", (("x", x, ""),)))
+        change = rewritten(local_mul_to_sqr, instance.inputs, instance.outputs)
+        value = np.array([1e-8], "float32")
+        (known,), _ = reference.bounds(change.before, [value])
+        self.assertAlmostEqual(float(known.value[0]), float(value[0]), delta=1e-17)
+        computed = Computation(change.before)([value])[0]
+        self.assertLessEqual(abs(computed[0] - known.value[0]), known.error[0])
+        (exact,) = reference.exact(change.before, [value[0]])
+        self.assertEqual(float(exact), float(value[0]))
+
+    def test_comparison_of_floats(self):
+        def kinds(a, b):
+            return [d.kind for d in comparing.compare([np.array(a)], [np.array(b)])]
+
+        self.assertEqual(kinds([1.0, np.nan], [1.0, np.nan]), [])
+        self.assertEqual(kinds([np.nan], [1.0]), ["nan"])
+        self.assertEqual(kinds([1.0], [np.nan]), ["new nan"])
+        self.assertEqual(kinds([1.0], [np.inf]), ["infinity"])
+        self.assertEqual(kinds([0.0], [-0.0]), ["sign of zero"])
+        self.assertEqual(kinds([1.0], [1.5]), ["rounding"])
+        self.assertEqual(kinds([1], [2]), ["value"])
+        self.assertEqual(kinds([1.0], np.float32([1])), ["type"])
+        self.assertEqual(kinds([1.0], [1.0, 1.0]), ["shape"])
+        self.assertEqual([d.kind for d in comparing.compare(ValueError("a"), [1])], ["lost error"])
+        self.assertEqual([d.kind for d in comparing.compare([1], ValueError("a"))], ["new error"])
+
+
+class TestCommand(unittest.TestCase):
+    def run_command(self, *arguments):
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            status = main(list(arguments))
+        return status, out.getvalue(), err.getvalue()
+
+    def test_a_rule_by_name(self):
+        status, out, _ = self.run_command("local_neg_neg", "--effort", "quick")
+        self.assertEqual(status, 0)
+        self.assertIn("proved", out)
+
+    def test_rules_of_a_module(self):
+        target = "theano_ng.audit.tests.planted_rules:swaps_operands"
+        status, out, _ = self.run_command(target, "--effort", "quick", "--json", "-")
+        self.assertEqual(status, 1)
+        document = json.loads(out)
+        self.assertFalse(document["ok"])
+        (rule,) = document["rules"]
+        self.assertEqual((rule["name"], rule["status"]), ("swaps_operands", "wrong"))
+        self.assertIn("rewritten(", rule["findings"][0]["program"])
+
+    def test_page(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "page.rst")
+            self.run_command("local_neg_neg", "--effort", "quick", "--page", path)
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        self.assertIn("``local_neg_neg``", text)
+        self.assertIn(page.summary([judge_named("local_neg_neg")])[:8], text)
+
+    def test_what_is_not_understood(self):
+        for target in ("no_such_rule", "theano_ng.tensor:no_such_rule", "json"):
+            status, _, err = self.run_command(target)
+            self.assertEqual(status, 2)
+            self.assertIn("no", err)
+
+
+def judge_named(name):
+    (one,) = [one for one in registered() if one.name == name]
+    return judge(one, Effort(4, 4, 4, 10))
+
+
+if __name__ == "__main__":
+    unittest.main()
