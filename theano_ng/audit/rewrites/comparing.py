@@ -145,7 +145,7 @@ def _whole(output, a, b, bounds):
         return []
     unknown = np.zeros(a.shape, bool)
     if bounds is not None and a.dtype.kind in "biu":
-        unknown = bounds(output, a.shape)[-1].astype(bool)
+        unknown = bounds(output, a.shape)[-1].unknown
     return [*_at(output, "value", a, b, differs & ~unknown), *_at(output, "nan", a, b, differs & unknown)]
 
 
@@ -161,8 +161,8 @@ def _floats(output, a, b, bounds, precise):
         doubtful, true, largest = differs, None, None
         outside = unknown = np.zeros(a.shape, bool)
         if bounds is not None and np.any(differs):
-            known, after, outside, largest, unknown = bounds(output, a.shape)
-            unknown = unknown.astype(bool) & ~np.isnan(b)
+            known, after, ranges = bounds(output, a.shape)
+            outside, largest, unknown = ranges.outside, ranges.largest, ranges.unknown_input & ~np.isnan(b)
             error = _granted(a, known, after)
             if known is not None and np.shape(known.value) == a.shape:
                 true = known.value

@@ -16,6 +16,9 @@ LENGTHS = (3, 0, 1, 2)
 #: Sets of lengths for an elementwise graph.
 MOST_LENGTHS = 16
 
+#: Combinations of values of an elementwise graph that is a variation of another one.
+NARROW = 1 << 11
+
 #: Values of whole numbers that may be axes, indices or lengths.
 PLACES = (0, 1, 2, 3, -1, -2)
 
@@ -23,7 +26,7 @@ PLACES = (0, 1, 2, 3, -1, -2)
 FIXED = frozenset("S streams blocks places signs ends state lengths columns starts extent".split())
 
 
-def contents(instance, rng, most):
+def contents(instance, rng, most, wide):
     """Values for the inputs of an instance.
 
     Parameters
@@ -32,6 +35,8 @@ def contents(instance, rng, most):
     rng : numpy.random.Generator
     most : int
         Sets of values.
+    wide : bool
+        Whether an elementwise graph is computed for all pairs of the values of a small dtype.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def contents(instance, rng, most):
         Whether they are all there are: of a small dtype for an elementwise graph, all lengths from 0 to 3 for others.
     """
     if instance.is_elementwise:
-        vectors, complete = special.combinations([v.dtype for v in instance.inputs], rng)
+        vectors, complete = special.combinations([v.dtype for v in instance.inputs], rng, *([] if wide else [NARROW]))
         sets, _ = _structured(instance.inputs, rng, min(most, MOST_LENGTHS))
         return [[v.reshape((1,) * (i.ndim - 1) + (-1,)) for v, i in zip(vectors, instance.inputs)], *sets], complete
     return _structured(instance.inputs, rng, most)

@@ -178,7 +178,8 @@ class Judge:
             if old.type != new.type:
                 self._report(Difference("broadcast", i, None, str(old.type), str(new.type)), instance, None)
         most = self.effort.sets if example is not None and setting.kind == "as it is" else max(self.effort.sets // 40, 8)
-        sets, complete = contents(instance, self.rng, most)
+        wide = example is not None and setting.kind in ("as it is", "dtype")
+        sets, complete = contents(instance, self.rng, most, wide)
         self._compare(change, instance, sets)
         if example is not None and setting.kind == "as it is":
             for rules in self.partners:
@@ -263,7 +264,7 @@ def compare_at(change, before, after, values, elementwise):
         if not kept:
             kept.append([reference.bounds(graph, values) for graph in (change.before, change.after)])
         (known, inner), (known_after, inner_after) = kept[0]
-        return known[output], known_after[output], *reference.ranges(inner + inner_after, shape)
+        return known[output], known_after[output], reference.ranges(inner + inner_after, shape)
 
     def precise(output, place):
         if not elementwise:

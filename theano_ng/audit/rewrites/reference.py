@@ -301,8 +301,28 @@ def bounds(fgraph, values):
     return [known[v] for v in fgraph.outputs], inner
 
 
-def ranges(inner, shape):
+@dataclass
+class Ranges:
     """Of which size the values of graphs are, for each element of a result.
+
+    Attributes
+    ----------
+    outside : ndarray of bool
+        Where a value on the way is too large or too small for its dtype.
+    largest : ndarray of longdouble
+        The size of the largest finite value on the way.
+    unknown, unknown_input : ndarray of bool
+        Where a value on the way, or an input, is NaN.
+    """
+
+    outside: Any
+    largest: Any
+    unknown: Any
+    unknown_input: Any
+
+
+def ranges(inner, shape):
+    """The `Ranges` of the values of graphs.
 
     Parameters
     ----------
@@ -313,14 +333,10 @@ def ranges(inner, shape):
 
     Returns
     -------
-    ndarray of bool
-        Where a value on the way is too large or too small for its dtype.
-    ndarray of longdouble
-        The size of the largest finite value on the way.
-    ndarray of bool
-        Where a value on the way is NaN.
+    Ranges
     """
-    outside, largest, unknown = np.zeros(shape, bool), np.zeros(shape, np.longdouble), np.zeros(shape, bool)
+    outside, largest = np.zeros(shape, bool), np.zeros(shape, np.longdouble)
+    unknown, unknown_input = np.zeros(shape, bool), np.zeros(shape, bool)
     for dtype, value, given in inner:
         info = np.finfo(dtype)
         size = np.abs(value)
@@ -329,7 +345,8 @@ def ranges(inner, shape):
         outside = outside | _spread_over(beyond, shape)
         largest = np.maximum(largest, _spread_over(np.where(finite, size, 0), shape))
         unknown = unknown | _spread_over(np.isnan(size), shape)
-    return outside, largest, unknown
+        unknown_input = unknown_input | _spread_over(np.isnan(size) & given, shape)
+    return Ranges(outside.astype(bool), largest, unknown.astype(bool), unknown_input.astype(bool))
 
 
 def _spread_over(values, shape):

@@ -100,12 +100,12 @@ def computes_in_another_dtype(node):
 
 @planted("shape", tracks=[T.second])
 def forgets_to_broadcast(node):
-    """``fill(x, y)`` is as long as x.
+    """``fill(x, y)`` has the shape of x.
 
-    fill(x, y)  ->  y
+    fill(A, row)  ->  patternbroadcast(row, (False, False))
     """
     x, y = node.inputs
-    return [y] if y.type == node.outputs[0].type else False
+    return _replaced(node, T.patternbroadcast(y, node.outputs[0].broadcastable)) if x.ndim == y.ndim else False
 
 
 @planted("new error", tracks=[Sum])
