@@ -1,0 +1,313 @@
+"""Elementwise operations: all scalar operations, over all dtypes and broadcast patterns."""
+
+import numpy as np
+
+from theano_ng.tests.programs.operations import (
+    Operation,
+    booleans,
+    both,
+    broadcast_together,
+    dense,
+    floats,
+    inexact,
+    integers,
+    numbers,
+    reals,
+    register,
+)
+
+CHAPTER = "elementwise"
+
+
+def unary(name, twin, operand=reals, graph=None, **settings):
+    """Register a function of one operand. A twin that is one word is a function of NumPy, of the operand in the dtype of the result."""
+    text = "np.%s(cast({0}, {out}))" % twin if twin.isidentifier() else twin
+    register(Operation(name, CHAPTER, graph or "T.%s({0})" % name, text, (operand,), **settings))
+
+
+def binary(name, graph, twin, operand=numbers, **settings):
+    """Register a function of two operands that are broadcast."""
+    settings.setdefault("fits", broadcast_together)
+    operands = operand if isinstance(operand, tuple) else (operand, operand)
+    register(Operation(name, CHAPTER, graph, twin, operands, **settings))
+
+
+def within(low, high):
+    """A domain: all elements lie between two bounds."""
+    return lambda *arrays: all([bool(np.all((a >= low) & (a <= high))) for a in arrays])
+
+
+def away_from_zero(*arrays):
+    return bool(np.all(np.abs(arrays[-1]) > 1e-2))
+
+
+def _some_zero(*arrays):
+    return any([not np.all(a) for a in arrays])
+
+
+def _some_equal(a, b):
+    return bool(np.any(a == b))
+
+
+# Arithmetic is drawn most often: it is where rewrites meet one another.
+_CASTS = "np.{op}(cast({{0}}, {{out}}), cast({{1}}, {{out}}))"
+_LARGE = "np.abs(cast({0}, {out})) + np.abs(cast({1}, {out}))"
+binary("add", "{0} + {1}", _CASTS.format(op="add"), scale=_LARGE, weight=6, loops=True)
+binary("sub", "{0} - {1}", _CASTS.format(op="subtract"), scale=_LARGE, weight=6, loops=True)
+binary("mul", "{0} * {1}", _CASTS.format(op="multiply"), weight=8, loops=True)
+binary("true_div", "{0} / {1}", _CASTS.format(op="true_divide"), domain=away_from_zero, weight=8, ulps=4)
+binary("maximum", "T.maximum({0}, {1})", _CASTS.format(op="maximum"), reals, exact=True, weight=2, loops=True, kink=_some_equal)
+binary("minimum", "T.minimum({0}, {1})", _CASTS.format(op="minimum"), reals, exact=True, weight=2, loops=True, kink=_some_equal)
+binary("floor_div", "{0} // {1}", _CASTS.format(op="floor_divide"), integers, domain=away_from_zero, exact=True)
+binary("mod", "{0} % {1}", _CASTS.format(op="mod"), integers, domain=away_from_zero, exact=True)
+binary("floor_div_floats", "{0} // {1}", _CASTS.format(op="floor_divide"), floats, domain=away_from_zero)
+binary("mod_floats", "{0} % {1}", _CASTS.format(op="mod"), floats, domain=away_from_zero, ulps=4)
+binary(
+    "pow",
+    "{0} ** {1}",
+    _CASTS.format(op="power"),
+    floats,
+    domain=lambda a, b: within(0.1, 8)(a) and within(-5, 5)(b),
+    ulps=16,
+    weight=2,
+)
+binary("arctan2", "T.arctan2({0}, {1})", _CASTS.format(op="arctan2"), floats, ulps=4)
+for _name, _function in dict(
+    eq="equal", neq="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal"
+).items():
+    binary(_name, "T.%s({0}, {1})" % _name, "np.%s({0}, {1})" % _function, reals, exact=True, weight=0.5)
+for _name, _sign in (("and_", "&"), ("or_", "|"), ("xor", "^")):
+    _twin = "cast({0}, {out}) %s cast({1}, {out})" % _sign
+    binary(_name, "{0} %s {1}" % _sign, _twin, integers, exact=True, weight=0.3)
+    binary(_name + "_booleans", "{0} %s {1}" % _sign, _twin, booleans, exact=True, weight=0.5)
+
+register(
+    Operation(
+        "square_of_same",
+        CHAPTER,
+        "{0} * {0}",
+        "cast({0}, {out}) * cast({0}, {out})",
+        (numbers,),
+        weight=3,
+        loops=True,
+    )
+)
+register(
+    Operation(
+        "times_constant",
+        CHAPTER,
+        "{0} * np.asarray({constant!r}, {dtype!r})",
+        "cast({0}, {out}) * cast({constant!r}, {out})",
+        (inexact,),
+        parameters=lambda draw, x: dict(
+            constant=draw.choice((0.5, 2.0, -1.0, 1.0, 0.0, 3.0, -0.25)), dtype=str(x.array.dtype)
+        ),
+        weight=3,
+        loops=True,
+    )
+)
+register(
+    Operation(
+        "plus_constant",
+        CHAPTER,
+        "{0} + np.asarray({constant!r}, {dtype!r})",
+        "cast({0}, {out}) + cast({constant!r}, {out})",
+        (numbers,),
+        scale="np.abs(cast({0}, {out})) + abs({constant!r})",
+        parameters=lambda draw, x: dict(constant=draw.choice((1, 2, 0, 3, 7)), dtype=str(x.array.dtype)),
+        weight=3,
+        loops=True,
+    )
+)
+register(
+    Operation(
+        "reciprocal",
+        CHAPTER,
+        "1 / {0}",
+        "1 / cast({0}, {out})",
+        (floats,),
+        domain=away_from_zero,
+        ulps=4,
+    )
+)
+register(
+    Operation(
+        "integer_power",
+        CHAPTER,
+        "{0} ** np.asarray({constant!r}, {dtype!r})",
+        "cast({0}, {out}) ** cast({constant!r}, {out})",
+        (floats,),
+        domain=away_from_zero,
+        parameters=lambda draw, x: dict(constant=draw.choice((2, 3, -1, -2, 4, 1, 0)), dtype=str(x.array.dtype)),
+        ulps=16,
+        weight=2,
+    )
+)
+
+unary("neg", "-cast({0}, {out})", numbers, "-{0}", exact=True, weight=3, loops=True)
+unary("abs", "np.abs({0})", numbers, "abs({0})", exact=True, weight=3, loops=True, kink=_some_zero)
+unary("sqr", "cast({0}, {out}) * cast({0}, {out})", numbers, weight=2, loops=True)
+unary("sgn", "np.sign({0})", reals, exact=True)
+unary("exp", "exp", domain=within(-8, 8), ulps=8, weight=2)
+unary("exp2", "exp2", domain=within(-8, 8), ulps=8)
+unary("expm1", "expm1", domain=within(-8, 8), ulps=8)
+unary("log", "log", domain=within(0.05, 1e6), ulps=8, weight=2)
+unary("log2", "log2", domain=within(0.05, 1e6), ulps=8)
+unary("log10", "log10", domain=within(0.05, 1e6), ulps=8)
+unary("log1p", "log1p", domain=within(-0.9, 1e6), ulps=8)
+unary("sqrt", "sqrt", domain=within(0.01, 1e6), weight=2)
+unary("floor", "floor", floats, exact=True)
+unary("ceil", "ceil", floats, exact=True)
+unary("trunc", "trunc", floats, exact=True)
+unary("sin", "sin", domain=within(-100, 100), ulps=8, loops=True)
+unary("cos", "cos", domain=within(-100, 100), ulps=8, loops=True)
+unary("tan", "tan", domain=within(-1.4, 1.4), ulps=8)
+unary("arcsin", "arcsin", domain=within(-0.95, 0.95), ulps=8)
+unary("arccos", "arccos", domain=within(-0.95, 0.95), ulps=8)
+unary("arctan", "arctan", ulps=8)
+unary("sinh", "sinh", domain=within(-8, 8), ulps=8)
+unary("cosh", "cosh", domain=within(-8, 8), ulps=8)
+unary("tanh", "tanh", ulps=8, weight=2, loops=True)
+unary("arcsinh", "arcsinh", domain=within(-1e3, 1e3), ulps=8)
+unary("arccosh", "arccosh", domain=within(1.05, 1e3), ulps=8)
+unary("arctanh", "arctanh", domain=within(-0.95, 0.95), ulps=8)
+unary("deg2rad", "deg2rad", ulps=4)
+unary("rad2deg", "rad2deg", ulps=4)
+unary("sigmoid", "1 / (1 + np.exp(-cast({0}, {out})))", floats, "T.nnet.sigmoid({0})", ulps=8, weight=2, loops=True)
+unary(
+    "softplus",
+    "np.logaddexp(cast(0, {out}), cast({0}, {out}))",
+    floats,
+    "T.nnet.softplus({0})",
+    domain=within(-30, 30),
+    ulps=8,
+)
+unary(
+    "relu",
+    "(cast({0}, {out}) + np.abs({0})) / 2",
+    floats,
+    "T.nnet.relu({0})",
+    exact=True,
+    kink=_some_zero,
+    weight=2,
+    loops=True,
+)
+unary("erf", "erf(cast({0}, {out}))", floats, domain=within(-5, 5), ulps=16, weight=0.3)
+unary("erfc", "erfc(cast({0}, {out}))", floats, domain=within(-5, 5), ulps=32, weight=0.3)
+unary("gamma", "gamma(cast({0}, {out}))", floats, domain=within(0.2, 8), ulps=64, weight=0.3)
+unary(
+    "gammaln",
+    "gammaln(cast({0}, {out}))",
+    floats,
+    domain=within(0.2, 50),
+    ulps=64,
+    weight=0.3,
+    scale="1 + np.abs(cast({0}, {out}))",
+)
+unary(
+    "psi",
+    "psi(cast({0}, {out}))",
+    floats,
+    domain=within(0.2, 50),
+    ulps=64,
+    weight=0.3,
+    scale="1 + np.abs(cast({0}, {out}))",
+)
+unary("isnan", "np.isnan({0})", floats, exact=True, weight=0.3)
+unary("isinf", "np.isinf({0})", floats, exact=True, weight=0.3)
+unary("invert", "np.invert({0})", booleans, "~{0}", exact=True, weight=0.5)
+unary("invert_integers", "np.invert({0})", integers, "~{0}", exact=True, weight=0.3)
+unary("conj", "np.conj({0})", inexact, exact=True, weight=0.3)
+unary("real", "np.real({0})", inexact, "{0}.real", exact=True, weight=0.3)
+unary("imag", "np.imag({0})", lambda v: v.kind == "dense" and v.array.dtype.kind == "c", "{0}.imag", exact=True)
+unary(
+    "complex_exp",
+    "np.exp(cast({0}, {out}))",
+    lambda v: v.kind == "dense" and v.array.dtype.kind == "c",
+    "T.exp({0})",
+    domain=lambda a: bool(np.all(np.abs(a) < 8)),
+    ulps=16,
+)
+register(
+    Operation(
+        "complex",
+        CHAPTER,
+        "T.complex({0}, {1})",
+        "{0} + cast(1j, {out}) * {1}",
+        (both(floats, lambda v: v.array.dtype.itemsize >= 4),) * 2,
+        lambda a, b: broadcast_together(a, b) and a.array.dtype == b.array.dtype,
+        exact=True,
+        weight=0.4,
+    )
+)
+register(
+    Operation(
+        "cast",
+        CHAPTER,
+        "T.cast({0}, {dtype!r})",
+        "cast({0}, {out})",
+        (lambda v: dense(v) and v.array.dtype.kind in "biuf",),
+        # A conversion of floats to integers beyond their range is undefined in C.
+        domain=within(-100, 100),
+        parameters=lambda draw, x: (
+            None
+            if draw.special and x.array.dtype.kind == "f"
+            else dict(
+                dtype=draw.choice(
+                    ("float32", "float64", "int8", "int64", "float16", "int32")
+                    if x.array.dtype.kind == "f"
+                    else ("float64", "int64", "float32", "int16", "uint8", "bool")
+                )
+            )
+        ),
+        weight=2,
+    )
+)
+register(
+    Operation(
+        "switch",
+        CHAPTER,
+        "T.switch({0}, {1}, {2})",
+        "np.where({0}, cast({1}, {out}), cast({2}, {out}))",
+        (booleans, numbers, numbers),
+        broadcast_together,
+        exact=True,
+        weight=2,
+    )
+)
+register(
+    Operation(
+        "switch_on_comparison",
+        CHAPTER,
+        "T.switch({0} > {1}, {0}, {1} * {2})",
+        "np.where({0} > {1}, cast({0}, {out}), cast({1}, {out}) * cast({2}, {out}))",
+        (floats, floats, floats),
+        broadcast_together,
+        loops=True,
+        kink=lambda a, b, c: _some_equal(a, b),
+    )
+)
+register(
+    Operation(
+        "clip",
+        CHAPTER,
+        "T.clip({0}, {low}, {high})",
+        "np.minimum(np.maximum({0}, {low}), {high})",
+        (floats,),
+        parameters=lambda draw, x: dict(low=draw.choice((-1, 0)), high=draw.choice((1, 2))),
+        exact=True,
+        loops=True,
+        kink=lambda a: bool(np.any(a == np.round(a))),
+    )
+)
+register(
+    Operation(
+        "fill",
+        CHAPTER,
+        "T.fill({0}, {1})",
+        "np.broadcast_to({1}, np.broadcast_shapes({0}.shape, {1}.shape))",
+        (dense, both(numbers, lambda v: v.array.ndim == 0)),
+        exact=True,
+        weight=0.5,
+    )
+)

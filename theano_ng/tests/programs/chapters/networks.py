@@ -1,0 +1,123 @@
+"""Convolution, pooling, softmax and costs of classification."""
+
+import numpy as np
+
+from theano_ng.tests.programs.chapters.reductions import some_twice
+from theano_ng.tests.programs.operations import Operation, both, doubles, floats, of_ndim, register
+
+CHAPTER, CONVOLUTION = "networks", "convolution and pooling"
+
+
+def _within(low, high):
+    return lambda *arrays: all([bool(np.all((a > low) & (a < high))) for a in arrays])
+
+
+def _filters_fit(x, w):
+    return (
+        x.array.shape[1] == w.array.shape[1]
+        and all([n >= k for n, k in zip(x.array.shape[2:], w.array.shape[2:])])
+        and 0 not in x.array.shape + w.array.shape
+        and x.array.dtype == w.array.dtype
+        and not any(x.broadcastable + w.broadcastable)
+    )
+
+
+def _pooled(v):
+    return doubles(v) and v.array.ndim == 4 and min(v.array.shape) > 0 and min(v.array.shape[2:]) >= 2
+
+
+_MATRIX = both(floats, of_ndim(2), lambda v: v.array.size > 0)
+_SOFTMAX = "softmax(cast({0}, {out}))"
+register(
+    Operation("softmax", CHAPTER, "T.nnet.softmax({0})", _SOFTMAX, (_MATRIX,), domain=_within(-30, 30), ulps=16, weight=2)
+)
+register(
+    Operation(
+        "logsoftmax",
+        CHAPTER,
+        "T.nnet.logsoftmax({0})",
+        "log_softmax(cast({0}, {out}))",
+        (_MATRIX,),
+        domain=_within(-30, 30),
+        scale="1 + np.max(np.abs({0})) + 0 * {0}",
+        ulps=16,
+    )
+)
+register(
+    Operation(
+        "log_of_softmax",
+        CHAPTER,
+        "T.log(T.nnet.softmax({0}))",
+        "log_softmax(cast({0}, {out}))",
+        (_MATRIX,),
+        domain=_within(-8, 8),
+        scale="1 + np.max(np.abs({0})) + 0 * {0}",
+        ulps=32,
+    )
+)
+register(
+    Operation(
+        "categorical_crossentropy",
+        CHAPTER,
+        "T.nnet.categorical_crossentropy(T.nnet.softmax({0}), np.array({labels!r}, 'int64'))",
+        "-log_softmax(cast({0}, {out}))[np.arange(len({0})), np.array({labels!r}, 'int64')]",
+        (_MATRIX,),
+        domain=_within(-8, 8),
+        parameters=lambda draw, x: dict(
+            labels=[draw.integer(0, x.array.shape[1] - 1) for _ in range(x.array.shape[0])]
+        ),
+        scale="1 + np.max(np.abs({0})) + np.zeros(len({0}))",
+        ulps=32,
+        weight=2,
+    )
+)
+register(
+    Operation(
+        "binary_crossentropy",
+        CHAPTER,
+        "T.nnet.binary_crossentropy(T.nnet.sigmoid({0}), np.asarray({target!r}, {dtype!r}))",
+        "cross_entropy_of_sigmoid(cast({0}, {out}), cast({target!r}, {out}))",
+        (floats,),
+        domain=_within(-8, 8),
+        parameters=lambda draw, x: dict(target=draw.choice((0.0, 1.0, 0.3)), dtype=str(x.array.dtype)),
+        scale="1 + np.abs({0})",
+        ulps=64,
+    )
+)
+register(
+    Operation(
+        "conv2d",
+        CONVOLUTION,
+        "T.nnet.conv2d({0}, {1}, border_mode={border!r}, subsample={step!r}, filter_flip={flip!r})",
+        "conv2d({0}, {1}, {border!r}, {step!r}, {flip!r})",
+        (both(doubles, of_ndim(4)), both(doubles, of_ndim(4))),
+        _filters_fit,
+        parameters=lambda draw, x, w: dict(
+            border=draw.choice(("valid", "full", "half", (1, 0))),
+            step=draw.choice(((1, 1), (1, 1), (2, 1), (2, 2))),
+            flip=draw.chance(0.5),
+        ),
+        scale="conv2d(np.abs({0}), np.abs({1}), {border!r}, {step!r}, {flip!r})",
+        ulps=4,
+        weight=4,
+    )
+)
+register(
+    Operation(
+        "pool_2d",
+        CONVOLUTION,
+        "T.signal.pool.pool_2d({0}, {size!r}, ignore_border={ignore!r}, stride={stride!r}, mode={mode!r})",
+        "pool_2d({0}, {size!r}, {ignore!r}, {stride!r}, {mode!r})",
+        (_pooled,),
+        parameters=lambda draw, x: dict(
+            size=draw.choice(((2, 2), (1, 2), (2, 1))),
+            ignore=draw.chance(0.6),
+            stride=draw.choice(((2, 2), (1, 1), (1, 2))),
+            mode=draw.choice(("max", "sum", "average_inc_pad", "average_exc_pad")),
+        ),
+        scale="pool_2d(np.abs({0}), {size!r}, {ignore!r}, {stride!r}, 'sum')",
+        ulps=4,
+        weight=3,
+        kink=some_twice,
+    )
+)

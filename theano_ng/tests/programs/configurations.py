@@ -1,0 +1,61 @@
+"""The ways in which a program is compiled and run."""
+
+from dataclasses import dataclass
+
+from theano_ng.compile.mode import Mode, get_mode
+from theano_ng.configdefaults import config
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A mode and flags.
+
+    Attributes
+    ----------
+    name : str
+    mode : str
+    flags : tuple of (str, str)
+    share : float
+        How many of the programs it is used for.
+    rewritten : bool
+        Whether the graph is rewritten.
+    family : str
+        Configurations of a family promise one another the same bits.
+    """
+
+    name: str
+    mode: str
+    flags: tuple = ()
+    share: float = 1.0
+    rewritten: bool = True
+    family: str = ""
+
+    def make_mode(self):
+        if self.mode == "python":
+            return Mode("py", None)
+        if self.mode == "device":
+            from theano_ng.gpuarray.tests.device import context
+
+            context()
+            return get_mode("FAST_RUN").including("gpuarray")
+        return self.mode
+
+    def applied(self):
+        """A context in which functions are compiled this way."""
+        return config.change_flags(dict(self.flags, on_unused_input="ignore"))
+
+
+NO_COMPILER = ("cxx", "")
+CONFIGURATIONS = {
+    one.name: one
+    for one in (
+        Configuration("interpreted", "FAST_RUN", (NO_COMPILER,), 1.0),
+        Configuration("python", "python", (NO_COMPILER,), 0.15, rewritten=False),
+        Configuration("FAST_COMPILE", "FAST_COMPILE", (NO_COMPILER,), 0.15),
+        Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
+        Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
+        Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
+        Configuration("DebugMode", "DebugMode", (), 0.003),
+        Configuration("device", "device", (NO_COMPILER,), 0.003),
+    )
+}

@@ -1,0 +1,431 @@
+"""Typed random programs.
+
+A program grows node by node, as a graph and as NumPy arrays at the same time: arrays tell what fits where, so that nearly everything that is drawn is a
+program that has to run. Program `index` of a seed is the same in every process. Three programs in a row are a family: they are drawn with the same choices but
+for ranks, lengths, taps and values, so that functions which are nearly equal live in one process.
+"""
+
+import random
+from collections import Counter
+
+import numpy as np
+
+from theano_ng.tests.programs import chapters  # noqa: F401  (fills the table)
+from theano_ng.tests.programs import source
+from theano_ng.tests.programs.chapters.bodies import body
+from theano_ng.tests.programs.forms import FORMS
+from theano_ng.tests.programs.operations import OPERATIONS, dense, floats
+from theano_ng.tests.programs.precision import cast_plainly, settle_plainly
+from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, needed
+
+FAMILY = 3
+ARITHMETIC = ("add", "sub", "mul", "true_div", "square_of_same", "times_constant")
+LARGEST, LARGEST_HALF = 1e5, 1e3  # of what ordinary programs compute
+MOST_ELEMENTS = 120
+SPECIAL = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), 5e-324, -1e-310, 1e308, -1.5, 2.0)
+SPECIAL_SINGLE = (0.0, -0.0, 1.0, -1.0, float("nan"), float("inf"), -float("inf"), 1e-45, -1e-40, 3e38, -1.5, 2.0)
+# Chapters that take special values; the others compute with sums of products, of which only the structure could be judged.
+SPECIAL_CHAPTERS = ("elementwise", "reductions", "indexing", "shaping", "conditions", "loops")
+
+# What a chapter finds among the inputs, at least: letters are lengths, "1" is broadcast.
+SHAPES = {
+    "convolution and pooling": ("bcij", "ocuv"),
+    "linear algebra": ("nn", "n", "nn"),
+    "sparse": ("mn", "nm", "mn"),
+    "loops": ("tn", "n", "tn"),
+    "products": ("mn", "nm", "n"),
+    "networks": ("mn", "mn"),
+}
+
+#: What was refused when a graph was built, although NumPy computed it: (operation, exception) -> count and the first message.
+refused = {}
+#: What the twin could not compute: operation -> count and the first message. These are faults of the tables.
+uncomputed = {}
+
+
+def note(table, key, error):
+    table.setdefault(key, [0, str(error).strip()[:300]])[0] += 1
+
+
+class Value:
+    """What a name stands for while a program grows: its variable, and the array that it has.
+
+    Attributes
+    ----------
+    name : str
+    variable : Variable or list
+    array : ndarray or list
+    broadcastable : tuple of bool
+    kind : {"dense", "sparse", "list", "other"}
+    computed : bool
+        By a node, not given.
+    """
+
+    def __init__(self, name, variable, array, computed):
+        self.name, self.variable, self.array, self.computed = name, variable, array, computed
+        if isinstance(variable, list):
+            self.kind, self.broadcastable = "list", ()
+        elif hasattr(variable.type, "format"):
+            self.kind, self.broadcastable = "sparse", (False, False)
+        else:
+            self.broadcastable = getattr(variable, "broadcastable", None)
+            self.kind = "other" if self.broadcastable is None else "dense"
+
+
+class Draw:
+    """A scope that grows: the nodes so far, and what is drawn next.
+
+    Attributes
+    ----------
+    random, detail : random.Random
+        The choices that a family shares, and those that are a program's own.
+    special : bool
+    values : list of Value
+    nodes : list of Node
+    """
+
+    def __init__(self, choices, detail, special, palette, counter=None, depth=0):
+        self.random, self.detail, self.special, self.palette = choices, detail, special, palette
+        self.values, self.nodes, self.depth = [], [], depth
+        self.counter = counter if counter is not None else Counter()
+        self.graph_names, self.twin_names = dict(source.NAMES), dict(source.TWIN_NAMES)
+        self.twin_names.update(settle=settle_plainly, cast=cast_plainly, call=0)
+
+    # --- choices ---
+
+    def integer(self, low, high):
+        return self.random.randint(low, high)
+
+    def choice(self, options):
+        return self.random.choice(list(options))
+
+    def varied(self, options):
+        """A choice that differs within a family."""
+        return self.detail.choice(list(options))
+
+    def chance(self, probability):
+        return self.random.random() < probability
+
+    def value(self, predicate):
+        """A value of the scope for which a predicate holds; recent ones, and the one that was taken last, are likelier."""
+        fitting = [v for v in self.values if predicate(v)]
+        if not fitting:
+            return None
+        if len(fitting) > 3 and self.chance(0.5):
+            fitting = fitting[-3:]
+        return self.choice(fitting)
+
+    def name(self, letter):
+        self.counter[letter] += 1
+        return letter + str(self.counter[letter])
+
+    # --- growth ---
+
+    def add(self, name, variable, array, computed):
+        value = Value(name, variable, array, computed)
+        self.values.append(value)
+        self.graph_names[name], self.twin_names[name] = variable, array
+        return value
+
+    def grow(self, loops=False, operation=None):
+        """Try to add a node; returns whether there is one more."""
+        name = operation or self.choice(self.palette.loops if loops else self.palette.program)
+        if name in ("loop", "op_from_graph") and self.depth >= (2 if name == "loop" else 1):
+            return False
+        operation = OPERATIONS[name]
+        pick = operation.pick(self)
+        if pick is None:
+            return False
+        node = Node(
+            self.name("v" if not self.depth else "b"),
+            name,
+            tuple([v.name for v in pick.values]),
+            tuple(pick.parameters.items()),
+            pick.body,
+        )
+        return self.append(node)
+
+    def append(self, node):
+        """Compute a node both ways, and take it into the scope if its array is what ordinary programs compute with."""
+        operation = OPERATIONS[node.operation]
+        try:
+            exec("\n".join(operation.graph_lines(node, source.GraphRenderer())), self.graph_names)
+            variable = self.graph_names[node.name]
+        except Exception as error:
+            note(refused, (node.operation, type(error).__name__), error)
+            return False
+        node = Node(**{**vars(node), "dtype": "" if isinstance(variable, list) else variable.dtype})
+        try:
+            exec("\n".join(operation.twin_lines(node, source.TwinRenderer())), self.twin_names)
+        except Exception as error:
+            note(uncomputed, (node.operation, type(error).__name__), error)
+            return False
+        array = self.twin_names[node.name]
+        if not all([self.acceptable(part) for part in (array if isinstance(array, list) else [array])]):
+            return False
+        if operation.kink is not None and operation.kink(*[self.twin_names[name] for name in node.operands]):
+            self.counter["kinks"] += 1
+        self.nodes.append(node)
+        value = self.add(node.name, variable, array, True)
+        if value.kind == "list":
+            for k in range(len(variable)):
+                self.append(Node(self.name("v" if not self.depth else "b"), "item", (node.name,), (("k", k),)))
+        return True
+
+    def acceptable(self, array):
+        """Whether an array is small, and of moderate numbers unless the program is about special values."""
+        if array.size > MOST_ELEMENTS:
+            return False
+        if self.special or array.dtype.kind not in "fc" or not array.size:
+            return True
+        return bool(np.all(np.abs(array) < (LARGEST_HALF if array.dtype == "float16" else LARGEST)))
+
+    # --- graphs inside nodes ---
+
+    def inside(self, rows):
+        """A scope for a body, whose parameters have the types of values, or of their rows: pairs of value and number of the row or None."""
+        inner = Draw(self.random, self.detail, self.special, self.palette, self.counter, self.depth + 1)
+        inner.parameters = []
+        for value, row in rows:
+            pattern = value.broadcastable if row is None else value.broadcastable[1:]
+            variable = source.tensor.TensorType(str(value.array.dtype), pattern)()
+            name = self.name("b")
+            inner.parameters.append(name)
+            inner.add(name, variable, value.array if row is None else np.asarray(value.array[row]), False)
+        return inner
+
+    def computed(self):
+        """The dense values that nodes compute."""
+        return [v for v in self.values if v.computed and v.kind == "dense"]
+
+    def like(self, value, row):
+        """The name of a value that can be the next one of a state; None where there is none."""
+        array = value.array if row is None else value.array[row]
+        pattern = value.broadcastable if row is None else value.broadcastable[1:]
+
+        def fits(v):
+            return (
+                v.kind == "dense"
+                and v.array.dtype == array.dtype
+                and v.array.shape == array.shape
+                and v.broadcastable == pattern
+            )
+
+        found = [v for v in self.computed() if fits(v)]
+        if not found:
+            given = [v for v in self.values if fits(v)]
+            node = Node(self.name("b"), self.choice(("tanh", "sin", "neg")), (self.choice(given).name,))
+            if not self.append(node):
+                return None
+            found = [self.values[-1]]
+        return self.choice(found)
+
+    def body(self, outputs):
+        return body(self.parameters, self.nodes, [v.name for v in outputs])
+
+
+class Palette:
+    """The few operations that a program is drawn from, so that they meet one another.
+
+    Attributes
+    ----------
+    chapters : list of str
+    program, loops : list of str
+        Names of operations.
+    """
+
+    def __init__(self, choices, special):
+        weights = {name: sum([o.weight for o in OPERATIONS.values() if o.chapter == name]) for name in CHAPTER_WEIGHTS}
+        allowed = [name for name in weights if not special or name in SPECIAL_CHAPTERS]
+        self.chapters = choices.choices(allowed, [CHAPTER_WEIGHTS[name] for name in allowed], k=2)
+        of_chapters = [o for o in OPERATIONS.values() if o.chapter in self.chapters]
+        self.program = choices.choices([o.name for o in of_chapters], [o.weight for o in of_chapters], k=5)
+        self.program += [name for name in ARITHMETIC if choices.random() < 0.4]
+        if choices.random() < 0.3:
+            self.program += choices.choices([o.name for o in OPERATIONS.values() if o.chapter == "elementwise"], k=2)
+        stepping = [o for o in OPERATIONS.values() if o.loops]
+        self.loops = choices.choices([o.name for o in stepping], [o.weight for o in stepping], k=4) + ["mul"]
+        if choices.random() < 0.1:
+            self.loops.append("loop")
+
+
+CHAPTER_WEIGHTS = {
+    "elementwise": 6,
+    "reductions": 3,
+    "indexing": 3,
+    "shaping": 3,
+    "products": 2.5,
+    "linear algebra": 1.2,
+    "loops": 2.5,
+    "OpFromGraph": 0.8,
+    "conditions": 0.8,
+    "networks": 1.5,
+    "convolution and pooling": 0.8,
+    "sparse": 1,
+    "random streams": 0.6,
+}
+
+
+def generate(seed, index):
+    """The program of an index, the same in every process.
+
+    Returns
+    -------
+    Program or None
+        None where nothing came of it.
+    """
+    choices, detail = random.Random("family %s %s" % (seed, index // FAMILY)), random.Random("%s %s" % (seed, index))
+    special = choices.random() < 0.12
+    draw = Draw(choices, detail, special, Palette(choices, special))
+    with np.errstate(all="ignore"):
+        inputs = _inputs(draw)
+        wanted = choices.randint(2, 9)
+        for _ in range(3 * wanted):
+            if len(draw.nodes) < wanted:
+                draw.grow()
+        return _finished(draw, inputs)
+
+
+# --- inputs ------------------------------------------------------------------------------------------------------------------
+
+DTYPES = ("float64",) * 9 + ("float32",) * 6 + ("float16", "int64", "int32", "int8", "uint8", "bool", "complex128", "complex64")
+
+
+def _inputs(draw):
+    """Draw inputs, and put them into the scope."""
+    lengths = {letter: draw.varied((2, 3, 3, 4, 5, 1)) for letter in "mnoc"}
+    lengths.update(b=draw.varied((1, 2)), i=draw.varied((4, 5)), j=draw.varied((3, 5)), u=2, v=draw.varied((1, 2, 3)))
+    lengths["t"] = draw.varied((3, 4, 6))
+    lengths["e"] = 0
+    shapes = [shape for chapter in draw.palette.chapters for shape in SHAPES.get(chapter, ())][:3]
+    while len(shapes) < draw.integer(1, 3):
+        shapes.append("".join([draw.choice("mmnnn1") for _ in range(draw.varied((0, 1, 1, 2, 2, 2, 3)))]))
+    if draw.detail.random() < 0.03:
+        shapes[0] = "e" + shapes[0][1:]
+    main = draw.choice(DTYPES)
+    found = []
+    for shape in shapes:
+        dtype = main if draw.chance(0.8) else draw.choice(DTYPES)
+        if draw.special and dtype not in ("float64", "float32"):
+            dtype = "float64"
+        one = _input(draw, shape, dtype, lengths)
+        found.append(one)
+        variable = source.variables(Program((one,), (), ()))[one.name]
+        draw.add(one.name, variable, source.plain(one), False)
+    return found
+
+
+def _input(draw, shape, dtype, lengths):
+    pattern = tuple([letter == "1" for letter in shape])
+    lengths = tuple([1 if letter == "1" else lengths[letter] for letter in shape])
+    values = _values(draw, dtype, int(np.prod(lengths)))
+    role = draw.choice(("argument",) * 8 + ("shared", "mutable"))
+    form = draw.detail.choice(["contiguous"] * 8 + list(FORMS)) if role == "argument" else "contiguous"
+    return Input(draw.name("x"), dtype, pattern, lengths, tuple(np.array(values, dtype).tolist()), form, role)
+
+
+def _values(draw, dtype, count):
+    """Python numbers of one of a few kinds."""
+    numbers, kind = draw.detail, draw.choice(("any", "any", "positive", "unit", "integers"))
+    if draw.special and numbers.random() < 0.8:
+        return [numbers.choice(SPECIAL if dtype == "float64" else SPECIAL_SINGLE) for _ in range(count)]
+    if np.dtype(dtype).kind == "b":
+        return [numbers.random() < 0.5 for _ in range(count)]
+    if np.dtype(dtype).kind in "iu":
+        low = -5 if kind in ("any", "unit") and np.dtype(dtype).kind == "i" else 0 if kind == "integers" else 1
+        return [numbers.randint(low, 5) for _ in range(count)]
+    low, high = {"any": (-3, 3), "positive": (0.2, 3), "unit": (-0.9, 0.9), "integers": (-3, 3)}[kind]
+    real = [numbers.uniform(low, high) for _ in range(count)]
+    if kind == "integers":
+        real = [float(round(x)) for x in real]
+    if np.dtype(dtype).kind == "c":
+        return [complex(x, numbers.uniform(low, high)) for x in real]
+    return real
+
+
+# --- what is asked -----------------------------------------------------------------------------------------------------------
+
+
+def _finished(draw, inputs):
+    """Choose outputs, updates and derivatives."""
+    computed = draw.computed()
+    if not computed:
+        return None
+    used = {name for node in draw.nodes for name in node.operands}
+    ends = [v.name for v in computed if v.name not in used] or [computed[-1].name]
+    outputs = ends[-2:]
+    if draw.chance(0.2):
+        outputs.append(draw.choice(computed).name)
+    if draw.chance(0.05):
+        outputs.append(outputs[0])
+    updates = tuple([pair for one in inputs for pair in _update(draw, one)])
+    calls = draw.choice((2, 3)) if updates or any([n.operation.endswith("Streams") for n in draw.nodes]) else 1
+    program = needed(
+        Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
+    )
+    program = _aliased(draw, program)
+    return Program(**{**vars(program), "derivative": _derivative(draw, program)})
+
+
+def _update(draw, one):
+    if one.role != "shared" or not draw.chance(0.8):
+        return []
+    mine = next(v for v in draw.values if v.name == one.name)
+
+    def fits(v):
+        return (
+            v.computed
+            and dense(v)
+            and v.array.dtype == mine.array.dtype
+            and v.broadcastable == mine.broadcastable
+            and v.array.shape == mine.array.shape
+        )
+
+    fitting = [v for v in draw.values if fits(v)]
+    return [(one.name, draw.choice(fitting).name)] if fitting else []
+
+
+def _aliased(draw, program):
+    """Have the array of one argument passed for another, too, where they are of the same type."""
+    inputs = list(program.inputs)
+    for k in range(1, len(inputs)):
+        first, second = inputs[0], inputs[k]
+        if (
+            draw.chance(0.3)
+            and first.role == second.role == "argument"
+            and (first.dtype, first.shape, first.broadcastable) == (second.dtype, second.shape, second.broadcastable)
+        ):
+            inputs[k] = Input(**{**vars(second), "values": first.values, "form": first.form, "same_as": first.name})
+    return Program(**{**vars(program), "inputs": tuple(inputs)})
+
+
+def _derivative(draw, program):
+    if not draw.chance(0.35) or program.special or draw.counter["kinks"]:
+        return None
+    values = {v.name: v for v in draw.values}
+    if not any([floats(values[one.name]) and one.dtype != "float16" for one in program.inputs]):
+        return None
+    if not any([floats(values[name]) and values[name].array.size for name in program.outputs]):
+        return None
+    return draw.choice(("gradient", "gradient", "gradient", "second", "Rop"))
+
+
+def chapters_of(program):
+    """The chapters that a program is of, bodies included; and what is asked of it beside."""
+    found = {OPERATIONS[node.operation].chapter for node in all_nodes(program.nodes)}
+    if program.derivative:
+        found.add(program.derivative)
+    for mark, holds in (
+        ("special values", program.special),
+        ("updates", program.updates),
+        ("complex", any([one.dtype.startswith("complex") for one in program.inputs])),
+        ("float16", any([one.dtype == "float16" for one in program.inputs])),
+        ("empty", any([0 in one.shape for one in program.inputs])),
+        ("layouts", any([one.form != "contiguous" for one in program.inputs])),
+        ("mutable arguments", any([one.role == "mutable" for one in program.inputs])),
+        ("one array twice", any([one.same_as for one in program.inputs])),
+    ):
+        if holds:
+            found.add(mark)
+    found.discard("parts")
+    return sorted(found)

@@ -1,0 +1,331 @@
+"""Compile a program, call it, and compare with what its twin says."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng.compile.io import In, Out
+from theano_ng.gof.null_type import NullType
+from theano_ng.gradient import DisconnectedInputError, NullTypeGradError
+from theano_ng.tests.programs import source
+from theano_ng.tests.programs.generator import note
+from theano_ng.tests.programs.precision import (
+    SAMPLES,
+    Judged,
+    Noise,
+    cast_extended,
+    cast_plainly,
+    extended,
+    settle_extended,
+    settle_plainly,
+    unit,
+)
+
+LEVELS = 3  # of Romberg's scheme
+STEP = 2.0**-7
+DERIVATIVE_UNITS = 256.0
+
+#: Derivatives that are not defined: (operation of the derivative, exception) -> count and the first message.
+undefined = {}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A fault.
+
+    Attributes
+    ----------
+    kind : str
+        ``numbers``, ``type``, ``raises``, ``bits``, ``argument``, ``derivative``.
+    configuration : str
+    where : str
+        The output, update or input.
+    got, right : str
+    """
+
+    kind: str
+    configuration: str
+    where: str
+    got: str
+    right: str
+
+    def __str__(self):
+        return "%s of %s in %s: got %s, right %s" % (self.kind, self.where, self.configuration, self.got, self.right)
+
+
+def short(array):
+    """A text of an array."""
+    return np.array2string(np.asarray(array), threshold=30, precision=17).replace("\n", "")
+
+
+# --- what is right -----------------------------------------------------------------------------------------------------------
+
+
+class Expectation:
+    """All that the twin says of a program.
+
+    Attributes
+    ----------
+    calls : list of list of Judged
+        Of each call, the outputs.
+    updates : list of Judged
+        After the last call.
+    derivative : (ndarray, ndarray) or None
+        Derivatives along a direction, of each output for Rop, and how far they may be off.
+    lines : list of str
+        That make the derivative.
+    """
+
+    def __init__(self, program):
+        self.program, self.twin = program, source.twin(program)
+        with np.errstate(all="ignore"):
+            self._arrays = {one.name: source.plain(one) for one in program.inputs}
+            ways = [(settle_plainly, cast_plainly), (settle_extended, cast_extended)]
+            ways += [(Noise(k).settle, cast_extended) for k in range(SAMPLES)]
+            runs = [self._run(*way, plainly=k == 0) for k, way in enumerate(ways)]
+            outputs = [[outputs for outputs, _ in run] for run in runs]
+            self.calls = [
+                [Judged(plain, exact, noisy) for plain, exact, *noisy in zip(*of_call)] for of_call in zip(*outputs)
+            ]
+            last = [run[-1][1] for run in runs]
+            self.updates = [Judged(plain, exact, noisy) for plain, exact, *noisy in zip(*last)]
+            self.lines, self.derivative = [], None
+            if program.derivative:
+                self._differentiate()
+
+    def _run(self, settle, cast, plainly=False):
+        """The outputs and updates of all calls."""
+        state = {name: a if plainly else extended(a) for name, a in self._arrays.items()}
+        found = []
+        for call in range(self.program.calls):
+            outputs, updates = self.twin(settle, cast, call, **state)
+            state.update({name: value for (name, _), value in zip(self.program.updates, updates)})
+            found.append((outputs, updates))
+        return found
+
+    def _differentiate(self):
+        program, first = self.program, self.calls[0]
+        fit = {program.outputs[k]: k for k, one in enumerate(first) if one.plain.dtype.kind == "f" and one.plain.size}
+        self._kept = list(fit.values())
+        self._wrt = source.differentiable(program)
+        if not self._kept or not self._wrt:
+            return
+        shapes = {program.outputs[k]: first[k].plain.shape for k in self._kept}
+        self.lines = source.derivative_lines(program, shapes)
+        if any([dict(node.parameters).get("truncate", -1) != -1 for node in program.nodes]):
+            return  # by definition not the derivative
+        found = [self._along(settle_extended)] + [self._along(lambda *a, k=k: Noise(k).settle(*a), k) for k in range(2)]
+        values = [value for value, _ in found]
+        if any([v.shape != values[0].shape for v in values]):
+            return
+        moved = np.max([np.abs(v - values[0]) for v in values], axis=0)
+        self.derivative = values[0], 16 * moved + 32 * found[0][1], np.abs(values[0])
+
+    def _along(self, settle, seed=None):
+        """The derivative along the direction of `weights`, by Romberg's scheme, and an estimate of what is left of the error."""
+        second = self.program.derivative == "second"
+        table = []
+        for level in range(LEVELS):
+            h = np.longdouble(STEP) / 2**level
+            if second:
+                value = (
+                    self._moved(seed, h, h) - self._moved(seed, h, -h) - self._moved(seed, -h, h) + self._moved(seed, -h, -h)
+                ) / (4 * h * h)
+            else:
+                value = (self._moved(seed, h, 0) - self._moved(seed, -h, 0)) / (2 * h)
+            row = [value]
+            for k, before in enumerate(table[-1] if table else ()):
+                row.append(row[k] + (row[k] - before) / (4 ** (k + 1) - 1))
+            table.append(row)
+        return table[-1][-1], np.abs(table[-1][-1] - table[-2][-1])
+
+    def _moved(self, seed, along, across):
+        """The cost, or for Rop all outputs, at a point beside that of the inputs."""
+        settle = settle_extended if seed is None else Noise(seed).settle
+        arrays = {name: extended(a) for name, a in self._arrays.items()}
+        for one in self._wrt:
+            direction = source.weights(one.shape)
+            arrays[one.name] = arrays[one.name] + along * direction + across * np.flip(direction)
+        outputs, _ = self.twin(settle, cast_extended, 0, **arrays)
+        outputs = [np.asarray(outputs[k]) for k in self._kept]
+        if self.program.derivative == "Rop":
+            return np.concatenate([o.ravel() for o in outputs])
+        return np.asarray(sum([np.sum(o * source.weights(o.shape)) for o in outputs]))
+
+    def smallest_unit(self):
+        """The unit of the least precise floats of the program."""
+        dtypes = [one.dtype for one in self.program.inputs] + [n.dtype for n in self.program.nodes if n.dtype]
+        return max([unit(dtype) for dtype in dtypes])
+
+
+# --- functions ---------------------------------------------------------------------------------------------------------------
+
+
+class Compiled:
+    """A program as a function.
+
+    Attributes
+    ----------
+    function : Function
+    shared : list of SharedVariable
+        In the order of the program's inputs.
+    n_derived : int
+    """
+
+    def __init__(self, program, configuration, expectation):
+        self.program, self.configuration, self.expectation = program, configuration, expectation
+        with configuration.applied():
+            names, derived = self._variables(expectation.lines)
+            self.shared = [(one, names[one.name]) for one in program.inputs if one.role == "shared"]
+            self.arguments = [one for one in program.inputs if one.role != "shared"]
+            self.n_derived = len(derived)
+            outputs = [*[names[name] for name in program.outputs], *derived]
+            self.function = theano.function(
+                [In(names[one.name], mutable=one.role == "mutable") for one in self.arguments],
+                [Out(v, borrow=True) for v in outputs] if program.borrow else outputs,
+                updates=[(names[shared], names[new]) for shared, new in program.updates],
+                mode=configuration.make_mode(),
+            )
+
+    def _variables(self, lines):
+        if lines:
+            try:
+                names = source.variables(self.program, lines)
+                derived = [d for d in names["derived"] if d is not None]
+                if not any([isinstance(d.type, NullType) for d in derived]):
+                    return names, derived
+                note(undefined, (self.program.derivative, "NullType"), "")
+            except (NotImplementedError, DisconnectedInputError, NullTypeGradError) as error:
+                note(undefined, (self.program.derivative, type(error).__name__), error)
+            except (TypeError, ValueError) as error:
+                if "Rop" not in str(error) and "complex" not in str(error):
+                    raise
+                note(undefined, (self.program.derivative, type(error).__name__), error)
+        return source.variables(self.program), []
+
+    def call(self, function=None):
+        """The results of all calls in a row, then the shared variables; a list of lists of arrays. Shared variables begin as the program says.
+
+        Raises
+        ------
+        ArgumentChanged
+            When an argument that is not mutable was overwritten.
+        """
+        function = function or self.function
+        for one, variable in self.shared:
+            variable.set_value(source.plain(one))
+        found = []
+        for _ in range(self.program.calls):
+            arrays = {}
+            for one in self.arguments:
+                arrays[one.name] = arrays[one.same_as] if one.same_as in arrays else source.array(one)
+            results = function(*arrays.values())
+            found.append([np.array(r) for r in results])
+            for one in self.arguments:
+                if one.role == "argument" and arrays[one.name].tobytes() != source.plain(one).astype(
+                    arrays[one.name].dtype
+                ).tobytes():
+                    raise ArgumentChanged(one.name)
+        by_name = {one.name: variable for one, variable in self.shared}
+        found.append([np.array(by_name[name].get_value()) for name, _ in self.program.updates])
+        return found
+
+
+class ArgumentChanged(Exception):
+    """An argument was overwritten that the function may not write to."""
+
+
+def bits(results):
+    """The bytes of all results; all NaNs are alike."""
+    parts = []
+    for array in [a for of_call in results for a in of_call]:
+        if array.dtype.kind in "fc":
+            array = np.where(np.isnan(array), np.array(np.nan, array.dtype), array).astype(array.dtype)
+        parts.append(repr((array.dtype.str, array.shape)).encode() + array.tobytes())
+    return b"|".join(parts)
+
+
+# --- verdicts ----------------------------------------------------------------------------------------------------------------
+
+
+def compare(compiled, results):
+    """The first Difference between results and the twin's; None where all is right."""
+    program, expectation, configuration = compiled.program, compiled.expectation, compiled.configuration
+    for k, expected in enumerate(expectation.calls):
+        got = results[k][: len(results[k]) - compiled.n_derived]
+        for name, array, right in zip(program.outputs, got, expected):
+            found = _compared(name, array, right, configuration)
+            if found is not None:
+                return found
+    for (name, _), array, right in zip(program.updates, results[-1], expectation.updates):
+        found = _compared(name, array, right, configuration)
+        if found is not None:
+            return found
+    if compiled.n_derived and expectation.derivative is not None:
+        return _compare_derivative(compiled, results[0][len(results[0]) - compiled.n_derived :])
+    return None
+
+
+def _compared(name, got, right, configuration):
+    wrong = right.wrong(got, configuration.rewritten)
+    if wrong is None:
+        described = ["%s %s" % (a.dtype, a.shape) for a in (got, right.plain)]
+        return Difference("type", configuration.name, name, *described)
+    if np.any(wrong):
+        return Difference("numbers", configuration.name, name, short(got), short(right.plain))
+    return None
+
+
+def _compare_derivative(compiled, derived):
+    program, expectation = compiled.program, compiled.expectation
+    right, error, _ = expectation.derivative
+    wrt = source.differentiable(program)
+    with np.errstate(all="ignore"):
+        if program.derivative == "Rop":
+            got = np.concatenate([np.asarray(d, np.longdouble).ravel() for d in derived])
+            size = np.abs(got)
+        else:
+            for one, d in zip(wrt, derived):
+                if d.shape != one.shape:
+                    return Difference("derivative", compiled.configuration.name, one.name, str(d.shape), str(one.shape))
+            directions = [np.flip(source.weights(one.shape)) if program.derivative == "second" else source.weights(one.shape) for one in wrt]
+            got = np.asarray(sum([np.sum(np.asarray(d, np.longdouble) * w) for d, w in zip(derived, directions)]))
+            size = sum([np.sum(np.abs(d)) for d in derived])
+        largest = max([1.0, *[float(np.max(np.abs(j.exact), initial=0)) for j in expectation.calls[0] if j.exact.dtype.kind in "fc"]])
+        units = DERIVATIVE_UNITS * expectation.smallest_unit() * (1 + len(program.nodes))
+        allowed = error + units * (size + largest)
+        if got.shape != right.shape:
+            return Difference("derivative", compiled.configuration.name, program.derivative, str(got.shape), str(right.shape))
+        judged = np.isfinite(right) & np.isfinite(allowed) & (error < 0.1 * (np.abs(right) + largest))
+        judged |= np.isfinite(right) & ~np.isfinite(got) & (error < 0.1 * (np.abs(right) + largest))
+        if np.any(judged & ~(np.abs(got - right) <= allowed)):
+            return Difference(
+                "derivative", compiled.configuration.name, program.derivative, short(got.astype(float)), short(right.astype(float))
+            )
+    return None
+
+
+def raised(configuration, error):
+    """The Difference of an exception."""
+    if isinstance(error, ArgumentChanged):
+        return Difference("argument", configuration.name, str(error), "an argument that was overwritten", "one that is not")
+    first = str(error).strip().splitlines()[:1]
+    return Difference("raises", configuration.name, type(error).__name__, "".join(first)[:300], "a result")
+
+
+def judged(program, configuration, expectation=None):
+    """Compile and call a program once.
+
+    Returns
+    -------
+    Compiled or None, results or None, Difference or None
+    """
+    compiled = None
+    try:
+        expectation = expectation or Expectation(program)
+        compiled = Compiled(program, configuration, expectation)
+        results = compiled.call()
+    except Exception as error:
+        return compiled, None, raised(configuration, error)
+    return compiled, results, compare(compiled, results)

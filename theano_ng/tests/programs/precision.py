@@ -1,0 +1,127 @@
+"""The precisions in which twins are evaluated, and the error that a correct function may have.
+
+A twin is evaluated as its variables round (plainly), in `numpy.longdouble`, and a few times in that with random errors: each result that rounds is
+moved by a few units in the last place of its dtype, relative to the operation's scale. What the outputs move by is the condition of the program, for just these
+values. An output may be off by a small multiple of that, and a few units of its own.
+"""
+
+import random
+
+import numpy as np
+
+EXTENDED, EXTENDED_COMPLEX = np.longdouble, np.clongdouble
+NOISE = 4.0  # units in the last place, times those of the operation
+SAMPLES = 3
+ALLOWED = 6.0  # times the largest deviation that was seen
+OWN_UNITS = 16.0  # of the output itself
+
+
+def unit(dtype):
+    """The spacing of the floats of a dtype at 1; 0 of integers."""
+    dtype = np.dtype(dtype)
+    return float(np.finfo(dtype).eps) if dtype.kind in "fc" else 0.0
+
+
+def settle_plainly(value, dtype, ulps=0.0, scale=None):
+    """Round a result to the dtype of its variable."""
+    return np.asarray(value).astype(dtype)
+
+
+def cast_plainly(value, dtype):
+    return np.asarray(value).astype(dtype) if isinstance(value, np.ndarray) else np.dtype(dtype).type(value)
+
+
+def _extended(dtype):
+    return {"f": EXTENDED, "c": EXTENDED_COMPLEX}.get(np.dtype(dtype).kind, np.dtype(dtype))
+
+
+def cast_extended(value, dtype):
+    return cast_plainly(value, _extended(dtype))
+
+
+def settle_extended(value, dtype, ulps=0.0, scale=None):
+    return np.asarray(value).astype(_extended(dtype))
+
+
+class Noise:
+    """``settle`` that adds errors. Zeros get any sign: rewrites do not keep it."""
+
+    def __init__(self, seed):
+        self.random = np.random.RandomState(random.Random(seed).getrandbits(32))
+
+    def settle(self, value, dtype, ulps=0.0, scale=None):
+        value = settle_extended(value, dtype)
+        if value.dtype.kind == "f" and not value.all():
+            value = np.where(value == 0, np.copysign(value, self.random.choice((-1.0, 1.0), value.shape)), value)
+        if not ulps or value.dtype.kind not in "fc":
+            return value
+        size = np.abs(value) if scale is None else np.abs(np.asarray(scale()))
+        signs = self.random.choice((-1.0, 1.0), value.shape)
+        return value + (unit(dtype) * NOISE * ulps) * signs * np.where(np.isfinite(size), size, 0)
+
+
+def extended(one):
+    """An argument in extended precision."""
+    return np.asarray(one, _extended(one.dtype))
+
+
+class Judged:
+    """What is known about one array: its value as rounded, in extended precision, and how far it may be off.
+
+    Attributes
+    ----------
+    plain, exact : ndarray
+    error : ndarray or None
+        None: it cannot be judged at all, for its shape depends on rounding.
+    """
+
+    def __init__(self, plain, exact, noisy):
+        self.plain, self.exact = np.asarray(plain), np.asarray(exact)
+        self.error = None
+        if all([np.shape(n) == self.exact.shape for n in noisy]) and self.exact.shape == self.plain.shape:
+            self.error = self._error(noisy)
+
+    def _error(self, noisy):
+        exact, dtype = self.exact, self.plain.dtype
+        if dtype.kind not in "fc":
+            differ = [np.asarray(n) != exact for n in noisy] + [self.plain != exact]
+            return np.where(np.any(differ, axis=0), np.inf, 0.0)
+        with np.errstate(all="ignore"):
+            moved = np.max([np.abs(np.asarray(n) - exact) for n in noisy] + [0 * np.abs(exact)], axis=0)
+            moved = np.maximum(moved, np.abs(self.plain.astype(exact.dtype) - exact))
+            tiny = np.finfo(dtype).tiny
+            error = ALLOWED * moved + OWN_UNITS * unit(dtype) * np.abs(exact) + 4 * tiny
+        # Where it is NaN or infinite, or beyond the range of the dtype, nothing is known but the structure.
+        known = np.isfinite(error) & np.isfinite(exact) & (np.abs(exact) < np.finfo(dtype).max / 2)
+        return np.where(known, error, np.inf)
+
+    def wrong(self, got, rewritten):
+        """A mask of the elements of a result that are wrong; None where shape or dtype are.
+
+        Where the program computes NaN or infinities, rewriting may have left out what made them, so only the graph as it was written has to
+        have them at the same places.
+        """
+        got = np.asarray(got)
+        if self.error is None:
+            return np.zeros(got.shape, bool)
+        if got.shape != self.exact.shape or got.dtype != self.plain.dtype:
+            return None
+        with np.errstate(all="ignore"):
+            off = np.abs(got.astype(self.exact.dtype) - self.exact) if got.dtype.kind in "fc" else (got != self.exact)
+            bad = ~(off <= self.error) if got.dtype.kind in "fc" else off & (self.error == 0)
+            bad &= ~_same(got, self.plain)
+            judged = np.isfinite(self.error)
+            if not rewritten and got.dtype.kind in "fc":
+                bad = np.where(judged, bad, _structure(got) != _structure(self.plain))
+                return bad
+        return bad & judged
+
+
+def _same(a, b):
+    """Equal elements, NaNs included."""
+    return (a == b) | (a != a) & (b != b)
+
+
+def _structure(array):
+    """0 where an element is finite, 1 where it is infinite, 2 where it is NaN."""
+    return np.where(np.isnan(array), 2, np.where(np.isinf(array), 1, 0))

@@ -1,0 +1,157 @@
+"""Programs as Python text, and what the text makes when it is run: variables, or arrays.
+
+What a program prints as is what is run: there is no second reading of the records.
+"""
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.sparse  # noqa: F401  (texts of programs name it)
+import theano_ng.tensor.nlinalg  # noqa: F401
+import theano_ng.tensor.shared_randomstreams  # noqa: F401
+import theano_ng.tensor.signal.pool  # noqa: F401
+import theano_ng.tensor.slinalg  # noqa: F401
+from theano_ng import tensor
+from theano_ng.ifelse import ifelse
+from theano_ng.sandbox import rng_mrg  # noqa: F401
+from theano_ng.tests.programs import twins
+from theano_ng.tests.programs.forms import FORMS
+from theano_ng.tests.programs.operations import OPERATIONS
+
+NAMES = {"theano": theano, "T": tensor, "np": np, "ifelse": ifelse, "nan": np.nan, "inf": np.inf}
+TWIN_NAMES = {"np": np, **{name: getattr(twins, name) for name in twins.__all__}, "nan": np.nan, "inf": np.inf}
+
+IMPORTS = """\
+import numpy as np
+from numpy import inf, nan
+import theano_ng as theano
+import theano_ng.sparse, theano_ng.tensor.nlinalg, theano_ng.tensor.slinalg, theano_ng.tensor.signal.pool
+import theano_ng.tensor.shared_randomstreams, theano_ng.sandbox.rng_mrg
+from theano_ng.ifelse import ifelse
+T = theano.tensor
+"""
+
+
+class GraphRenderer:
+    """Lines that make variables."""
+
+    def lines(self, node):
+        return OPERATIONS[node.operation].graph_lines(node, self)
+
+
+class TwinRenderer:
+    """Lines that make arrays. Each result passes through ``settle``, which rounds it to the dtype of the variable, or adds an error to it."""
+
+    def lines(self, node):
+        return OPERATIONS[node.operation].twin_lines(node, self)
+
+    def dtype(self, node):
+        return node.dtype
+
+    def settled(self, node, expression, operation):
+        if not node.dtype:
+            return expression
+        if operation.exact:
+            return "settle(%s, %r)" % (expression, node.dtype)
+        scale = "" if operation.scale is None else ", lambda: " + operation.filled(operation.scale, node, node.dtype)
+        return "settle(%s, %r, %r%s)" % (expression, node.dtype, operation.ulps, scale)
+
+
+def input_line(one):
+    """The line that makes the variable of an input."""
+    if one.role == "shared":
+        return "%s = theano.shared(np.reshape(np.array(%r, %r), %r), %r, broadcastable=%r)" % (
+            one.name,
+            list(one.values),
+            one.dtype,
+            one.shape,
+            one.name,
+            one.broadcastable,
+        )
+    return "%s = T.TensorType(%r, %r)(%r)" % (one.name, one.dtype, one.broadcastable, one.name)
+
+
+def graph_lines(program):
+    """The text that makes the variables of a program."""
+    render = GraphRenderer()
+    return [
+        *[input_line(one) for one in program.inputs],
+        *[line for node in program.nodes for line in render.lines(node)],
+    ]
+
+
+def variables(program, more=()):
+    """The variables of a program by name, and what more lines define."""
+    names = {**NAMES, "weights": weights}
+    exec("\n".join([*graph_lines(program), *more]), names)
+    return names
+
+
+def twin(program):
+    """A function of ``settle, cast, call`` and the arrays of all inputs, by name, which returns the arrays of the outputs and of the updates.
+
+    ``call`` is the number of the call, for streams.
+    """
+    render = TwinRenderer()
+    names = dict(TWIN_NAMES)
+    lines = [line for node in program.nodes for line in render.lines(node)]
+    returned = "return [%s], [%s]" % (", ".join(program.outputs), ", ".join([name for _, name in program.updates]))
+    head = "def computed(%s):" % ", ".join(["settle", "cast", "call", *[one.name for one in program.inputs]])
+    exec("\n    ".join([head, *lines, returned]), names)
+    return names["computed"]
+
+
+# --- derivatives -------------------------------------------------------------------------------------------------------------
+
+
+def weights(shape, dtype="float64"):
+    """Numbers of both signs, by which outputs are added up to one cost, and directions of derivatives."""
+    return np.cos(np.arange(1, 1 + int(np.prod(shape)))).reshape(shape).astype(dtype)
+
+
+def differentiable(program):
+    """The inputs by which a program is differentiated."""
+    return [one for one in program.inputs if one.dtype in ("float32", "float64")]
+
+
+def derivative_lines(program, shapes):
+    """The text that makes `derived`, a list of variables.
+
+    Parameters
+    ----------
+    program : Program
+    shapes : dict
+        Output -> its shape, of those that are floats.
+    """
+    wrt = differentiable(program)
+    lines = ["wrt = [%s]" % ", ".join([one.name for one in wrt])]
+    if program.derivative == "Rop":
+        points = ", ".join(["T.constant(weights(%r, %r))" % (one.shape, one.dtype) for one in wrt])
+        return [*lines, "derived = T.Rop([%s], wrt, [%s])" % (", ".join(shapes), points)]
+    terms = ["(%s * weights(%r)).sum()" % (name, shape) for name, shape in shapes.items()]
+    lines.append("cost = " + " + ".join(terms))
+    lines.append("derived = theano.grad(cost, wrt, disconnected_inputs='ignore')")
+    if program.derivative == "second":
+        terms = ["(derived[%d] * weights(%r)).sum()" % (k, one.shape) for k, one in enumerate(wrt)]
+        lines.append("cost = " + " + ".join(terms))
+        lines.append("derived = theano.grad(cost, wrt, disconnected_inputs='ignore')")
+    return lines
+
+
+# --- values ------------------------------------------------------------------------------------------------------------------
+
+
+def array(one):
+    """The value of an input, in its layout in memory."""
+    return FORMS[one.form](plain(one))
+
+
+def plain(one):
+    """The value of an input, C-contiguous."""
+    return np.array(one.values, one.dtype).reshape(one.shape)
+
+
+def array_text(one):
+    """An expression of the value of an input."""
+    text = "np.array(%r, %r).reshape(%r)" % (list(one.values), one.dtype, one.shape)
+    return text if one.form == "contiguous" else "forms.%s(%s)" % (FORMS[one.form].__name__, text)
