@@ -27,6 +27,24 @@ def settle_plainly(value, dtype, ulps=0.0, scale=None):
     return np.asarray(value).astype(dtype)
 
 
+class Plain:
+    """``settle`` that rounds, and remembers whether a result was not finite.
+
+    Attributes
+    ----------
+    finite : bool
+    """
+
+    def __init__(self):
+        self.finite = True
+
+    def settle(self, value, dtype, ulps=0.0, scale=None):
+        value = settle_plainly(value, dtype)
+        if value.dtype.kind in "fc" and not np.isfinite(value).all():
+            self.finite = False
+        return value
+
+
 def cast_plainly(value, dtype):
     return np.asarray(value).astype(dtype) if isinstance(value, np.ndarray) else np.dtype(dtype).type(value)
 
@@ -95,11 +113,16 @@ class Judged:
         known = np.isfinite(error) & np.isfinite(exact) & (np.abs(exact) < np.finfo(dtype).max / 2)
         return np.where(known, error, np.inf)
 
-    def wrong(self, got, rewritten):
+    def wrong(self, got, as_written, finite=True):
         """A mask of the elements of a result that are wrong; None where shape or dtype are.
 
-        Where the program computes NaN or infinities, rewriting may have left out what made them, so only the graph as it was written has to
-        have them at the same places.
+        Parameters
+        ----------
+        got : ndarray
+        as_written : bool
+            Whether NaN and infinities have to be at the same places: in the graph as it was written. Rewriting may leave out what makes them.
+        finite : bool
+            Whether all that the program computes is finite; where it is not, integers and booleans of a rewritten graph may tell of what was left out.
         """
         got = np.asarray(got)
         if self.error is None:
@@ -111,9 +134,11 @@ class Judged:
             bad = ~(off <= self.error) if got.dtype.kind in "fc" else off & (self.error == 0)
             bad &= ~_same(got, self.plain)
             judged = np.isfinite(self.error)
-            if not rewritten and got.dtype.kind in "fc":
+            if as_written and got.dtype.kind in "fc":
                 bad = np.where(judged, bad, _structure(got) != _structure(self.plain))
                 return bad
+        if not finite and not as_written and got.dtype.kind not in "fc":
+            return np.zeros(got.shape, bool)
         return bad & judged
 
 

@@ -189,16 +189,15 @@ def _special(name, of_scipy):
 @functools.lru_cache(maxsize=10000)
 def _by_mpmath(name, value):
     import mpmath
+    import scipy.special
 
-    if not np.isfinite(value):
-        import scipy.special
-
-        return np.longdouble(getattr(scipy.special, _NAMES[name])(float(value)))
-    with mpmath.workdps(30):
-        high = float(value)
-        result = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(value - high)))
-        first = float(result)
-        return np.longdouble(first) + np.longdouble(float(result - first))
+    high = float(value)
+    if name in ("erf", "erfc") and np.isfinite(high) or 0 < high < np.inf:
+        with mpmath.workdps(30):
+            result = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(value - high)))
+            if abs(result) < np.finfo(float).max:
+                return np.longdouble(float(result)) + np.longdouble(float(result - float(result)))
+    return np.longdouble(getattr(scipy.special, _NAMES[name])(high))
 
 
 _NAMES = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "loggamma": "gammaln", "digamma": "psi"}  # of mpmath: of SciPy

@@ -71,7 +71,7 @@ binary(
     ulps=16,
     weight=2,
 )
-binary("arctan2", "T.arctan2({0}, {1})", _CASTS.format(op="arctan2"), floats, ulps=4)
+binary("arctan2", "T.arctan2({0}, {1})", _CASTS.format(op="arctan2"), floats, ulps=4, kink=_some_zero)
 for _name, _function in dict(
     eq="equal", neq="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal"
 ).items():
@@ -125,7 +125,7 @@ register(
         CHAPTER,
         "1 / {0}",
         "1 / cast({0}, {out})",
-        (floats,),
+        (reals,),
         domain=away_from_zero,
         ulps=4,
     )
@@ -184,7 +184,7 @@ unary(
 )
 unary(
     "relu",
-    "(cast({0}, {out}) + np.abs({0})) / 2",
+    "np.maximum({0}, cast(0, {out}))",
     floats,
     "T.nnet.relu({0})",
     exact=True,

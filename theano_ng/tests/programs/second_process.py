@@ -1,0 +1,31 @@
+"""Compile and call programs of a run once more, with its cache: ``python -m theano_ng.tests.programs.second_process FILE``."""
+
+import json
+import pickle
+import sys
+
+import numpy as np
+
+from theano_ng.tests.programs.configurations import CONFIGURATIONS
+from theano_ng.tests.programs.generator import generate
+from theano_ng.tests.programs.judge import Expectation, bits, judged
+
+
+def differences(seed, wanted):
+    """Index, configuration and description of what differs in its bits from what another process had."""
+    found = []
+    for index, name, expected in wanted:
+        program = generate(seed, index)
+        _, results, difference = judged(program, CONFIGURATIONS[name], Expectation(program))
+        if difference is not None:
+            found.append((index, name, str(difference)))
+        elif bits(results) != expected:
+            found.append((index, name, "other bits"))
+    return found
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1], "rb") as stream:
+        run_seed, run_wanted = pickle.load(stream)
+    with np.errstate(all="ignore"):
+        print(json.dumps(differences(run_seed, run_wanted)))
