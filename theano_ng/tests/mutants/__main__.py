@@ -1,0 +1,84 @@
+"""``python -m theano_ng.tests.mutants``: changes rules and kernels mechanically, and counts what the tests notice."""
+
+import argparse
+import fnmatch
+import os
+import sys
+
+from theano_ng.tests.mutants import campaign, reach, table, targets
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="python -m theano_ng.tests.mutants", description=__doc__.partition(": ")[2])
+    parser.add_argument("--count", type=int, default=2000, help="mutants of the sample (%(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (%(default)s)")
+    parser.add_argument(
+        "--files", nargs="*", default=["*"], metavar="PATTERN", help="only files like these, as tensor/opt/*.py"
+    )
+    parser.add_argument("--tests", nargs="*", default=["*"], metavar="PATTERN", help="only test modules like these")
+    parser.add_argument(
+        "--folder", default=os.path.join("build", "mutants"), help="of results, which are gone on with (%(default)s)"
+    )
+    parser.add_argument(
+        "--budget", type=float, default=campaign.BUDGET, help="seconds of tests for each mutant (%(default)s)"
+    )
+    parser.add_argument("--again", nargs="*", default=[], metavar="OUTCOME", help="try again: survived, caught")
+    parser.add_argument(
+        "--devices", action="store_true", help="the rules of devices, with their tests, instead of the host's"
+    )
+    parser.add_argument("--table", metavar="FILE", help="where the table is written")
+    parser.add_argument("--wanted", type=float, default=0.9, help="the part that has to be caught (%(default)s)")
+    parser.add_argument("--quiet", action="store_true", help="do not print each mutant")
+    return parser.parse_args(argv)
+
+
+def _like(names, patterns):
+    return [name for name in names if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+
+
+def main(argv=None):
+    """Run a campaign; returns 0 when as many as wanted are caught."""
+    options = parse(argv)
+    paths, tests = targets.host() if not options.devices else targets.devices()
+    modules = _like(tests, options.tests)
+    folder = os.path.abspath(options.folder)
+    results = campaign.Results(os.path.join(folder, "results.jsonl"))
+
+    def say(mutant, result):
+        if not options.quiet:
+            print(
+                "%-9s%s:%d %s, %s  %s"
+                % (result["outcome"], mutant.path, mutant.line, mutant.function, mutant.kind, result.get("case") or ""),
+                flush=True,
+            )
+
+    known = reach.record(paths, modules, folder, say=lambda text: print(text, flush=True))
+    trials = campaign.Campaign(known, modules, os.path.join(folder, "trials"), options.budget)
+    try:
+        keys = campaign.run(
+            trials, results, _like(paths, options.files), options.count, options.seed, say, options.again
+        )
+    finally:
+        trials.close()
+    return report(results.found, keys, options)
+
+
+def report(found, keys, options):
+    """Print survivors and the table; 0 when as many as wanted are caught, else 1."""
+    text = table.table(found, keys) + "\n" + table.table(found, keys, "kind")
+    if options.table:
+        with open(options.table, "w") as file:
+            file.write(text)
+    print(table.survivors(found, keys))
+    print(text)
+    counts = table.total(table.counted(found, keys))
+    caught_by = ", ".join("%s %d" % pair for pair in sorted(table.ways(found, keys).items()))
+    print(
+        "%d mutants, %.1f %% of those that are other programs caught (%s)"
+        % (len(keys), 100 * table.share(counts), caught_by)
+    )
+    return 0 if table.share(counts) >= options.wanted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

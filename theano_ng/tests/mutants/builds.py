@@ -1,0 +1,132 @@
+"""Builds one extension of a changed C text, beside the package: its folder stays as it is."""
+
+import os
+import shutil
+import subprocess
+import sysconfig
+
+from theano_ng.tests.mutants.records import PACKAGE
+
+ROOT = os.path.dirname(PACKAGE)
+
+
+def extensions():
+    """The package's extensions as setup.py describes them: module -> Extension.
+
+    Raises
+    ------
+    SystemExit
+        When there is no setup.py: the package is not run from its sources.
+    """
+    import setuptools  # noqa: F401 its import puts distutils in place
+    from distutils.core import run_setup
+
+    if not os.path.exists(os.path.join(ROOT, "setup.py")):
+        raise SystemExit("C is changed in a checkout of the sources only: there is no setup.py in %s" % ROOT)
+    before = os.getcwd()
+    os.chdir(ROOT)
+    try:
+        return {e.name: e for e in run_setup("setup.py", stop_after="init").ext_modules}
+    finally:
+        os.chdir(before)
+
+
+class Builder:
+    """Compiles extensions in a folder of its own.
+
+    Parameters
+    ----------
+    folder : str
+        Made, with links to all C texts.
+    optimized : str
+        Instead of the build's own level: results are the same, and the compiler is several times faster.
+    """
+
+    def __init__(self, folder, optimized="-O0"):
+        self.folder, self.optimized = folder, optimized
+        self.extensions = extensions()
+        self._texts = os.path.join(folder, "texts")
+        shutil.rmtree(self._texts, ignore_errors=True)
+        for part in ("tensor/native", "tensor/native/blocks", "scan", "gof", "gpuarray/native"):
+            there = os.path.join(self._texts, part)
+            os.makedirs(there, exist_ok=True)
+            for name in sorted(os.listdir(os.path.join(PACKAGE, part))):
+                if name.endswith((".c", ".h")):
+                    os.symlink(os.path.join(PACKAGE, part, name), os.path.join(there, name))
+
+    def replace(self, path, text):
+        """Put a text in the place of a file's, until `restore`."""
+        there = os.path.join(self._texts, path)
+        os.unlink(there)
+        with open(there, "wb") as file:
+            file.write(text)
+
+    def restore(self, path):
+        """Have a file's own text again."""
+        there = os.path.join(self._texts, path)
+        os.unlink(there)
+        os.symlink(os.path.join(PACKAGE, path), there)
+
+    def build(self, module, target, more=()):
+        """Compile an extension.
+
+        Parameters
+        ----------
+        module : str
+        target : str
+            The shared library that is written.
+        more : sequence of str
+            Further arguments of the compiler.
+
+        Returns
+        -------
+        bool
+            False when the compiler refuses the text.
+        """
+        extension = self.extensions[module]
+        flags = [self.optimized if flag.startswith("-O") else flag for flag in extension.extra_compile_args]
+        command = ["gcc", "-shared", "-fPIC", "-w", "-I", sysconfig.get_paths()["include"]]
+        command += [argument for folder in self._folders(extension) for argument in ("-I", folder)]
+        command += ["-D%s=%s" % macro for macro in extension.define_macros]
+        command += [*flags, *more, *map(self._source, extension.sources), "-o", target]
+        command += ["-l" + name for name in extension.libraries] + list(extension.extra_link_args)
+        return subprocess.run(command, cwd=ROOT, capture_output=True, timeout=300).returncode == 0
+
+    def _folders(self, extension):
+        own = [folder for folder in extension.include_dirs if folder.startswith("theano_ng" + os.sep)]
+        return [os.path.join(self._texts, os.path.relpath(f, "theano_ng")) for f in own] + list(extension.include_dirs)
+
+    def _source(self, source):
+        relative = os.path.relpath(source, "theano_ng")
+        if source.endswith(".pyx"):
+            return os.path.join(ROOT, "build", "cython", source[:-4] + ".c")
+        return os.path.join(self._texts, relative)
+
+
+def modules_of(path, builder):
+    """The extension modules that a C text is part of; of the interpreter's levels the one that runs on this processor."""
+    from theano_ng.tensor.elemwise import primitives
+
+    found = []
+    for name, extension in sorted(builder.extensions.items()):
+        sources = [os.path.relpath(source, "theano_ng") for source in extension.sources]
+        if ".blocks_v" in name and name != primitives.library().__name__:
+            continue
+        if name.startswith("theano_ng.tensor.native.") and any(path == s or path in includes(s) for s in sources):
+            found.append(name)
+    return found
+
+
+def includes(path, depth=4):
+    """The package's C texts that a C text includes, by their paths."""
+    found = []
+    with open(os.path.join(PACKAGE, path), encoding="utf-8") as file:
+        named = [line.split('"')[1] for line in file if line.startswith('#include "')]
+    for name in named:
+        for folder in (os.path.dirname(path), "tensor/native", "scan", "gof", "gpuarray/native"):
+            other = os.path.join(folder, name)
+            if os.path.exists(os.path.join(PACKAGE, other)):
+                found.append(other)
+                found += includes(other, depth - 1) if depth else []
+                break
+    return found

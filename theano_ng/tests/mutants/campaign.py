@@ -1,0 +1,256 @@
+"""Tries mutants and keeps the results: a campaign that was stopped goes on where it was."""
+
+import ast
+import json
+import os
+
+from theano_ng.tests.mutants import builds, sample
+from theano_ng.tests.mutants.reach import Server, module_of
+from theano_ng.tests.mutants.records import read
+
+BUDGET = 10.0  # seconds of processor time of all cases that a mutant is tried on, as they take unchanged
+# What has to be set so that the changed code runs: kernels are compiled at once, or never.
+CONDITIONS = {
+    "tensor/elemwise/kernel.py": {"tiered": "off"},
+    "tensor/elemwise/cgen.py": {"tiered": "off"},
+    "tensor/elemwise/interpreter.py": {"cxx": ""},
+    "tensor/elemwise/steps.py": {"cxx": ""},
+    "tensor/elemwise/complex_steps.py": {"cxx": ""},
+    "tensor/elemwise/chains.py": {"cxx": ""},
+    "tensor/native/blocks/rows.c": {"cxx": ""},
+    "tensor/native/blocks/module.c": {"cxx": ""},
+    "tensor/native/blocks/vector_math.c": {"cxx": ""},
+    "tensor/native/blocks/vector_math.h": {"cxx": ""},
+    "tensor/native/blocks/blocks.h": {"cxx": ""},
+}
+
+
+class Results:
+    """What became of mutants, in a file with a line of JSON for each; the last line of a mutant counts.
+
+    Attributes
+    ----------
+    found : dict
+        Key of a mutant -> dict with its path, function, line, kind, diff, and ``outcome``: "caught" (with ``case`` and ``how``), "survived",
+        or "refused" by the compiler.
+    """
+
+    def __init__(self, path):
+        self.path, self.found = path, {}
+        if os.path.exists(path):
+            with open(path) as file:
+                for line in file:
+                    result = json.loads(line)
+                    self.found[result.pop("key")] = result
+
+    def keep(self, mutant, source, result):
+        about = {name: getattr(mutant, name) for name in ("path", "function", "line", "kind")}
+        self.found[mutant.key] = {**about, "diff": mutant.diff(source), **result}
+        with open(self.path, "a") as file:
+            file.write(json.dumps({"key": mutant.key, **self.found[mutant.key]}) + "\n")
+
+
+class Campaign:
+    """Tries mutants on the cases that run what they change.
+
+    Parameters
+    ----------
+    reach : Reach
+    modules : list of str
+        Test modules, imported before anything is tried.
+    folder : str
+        For changed texts and libraries.
+    budget : float
+    """
+
+    def __init__(self, reach, modules, folder, budget=BUDGET):
+        self.reach, self.modules, self.folder, self.budget = reach, modules, folder, budget
+        self._servers, self._sound = {}, {}
+        self._builder = None
+        os.makedirs(folder, exist_ok=True)
+
+    def close(self):
+        for server in self._servers.values():
+            server.close()
+
+    def _ask(self, install, cases):
+        kind = "bare" if install["how"] == "import" else "loaded"
+        if kind not in self._servers:
+            self._servers[kind] = Server(kind, {"modules": self.modules})
+        return self._servers[kind].ask(install=install, cases=cases)
+
+    # -- one mutant
+
+    def attempt(self, mutant, source):
+        """Try a mutant.
+
+        Returns
+        -------
+        dict
+            ``outcome``, and who caught it.
+        """
+        installs = self._installs(mutant, source)
+        if installs is None:
+            return {"outcome": "refused"}
+        cases = self._cases(mutant)
+        if not cases:
+            return {"outcome": "survived", "how": "no test runs it"}
+        for install, original in installs:
+            result = self._judged(install, original, cases)
+            if result["outcome"] != "cannot be patched":
+                return {**result, "of": len(cases)}
+        raise RuntimeError("%s can neither be patched nor imported" % mutant.path)
+
+    def _cases(self, mutant):
+        """(case, seconds) of what runs the mutant, those that are about it first, as many as the budget allows."""
+        rules = _assigned(mutant) if not mutant.function and mutant.path.endswith(".py") else ()
+        found = self.reach.cases(mutant.path, mutant.start)
+        subject = os.path.basename(mutant.path).partition(".")[0]
+        related = {c for c in found if c.startswith("example ") or "_" + subject + "." in c}
+        # In a file's own statements, everything that runs the file may notice; the examples of the rules made there are the nearest.
+        chosen = ["example " + rule for rule in rules if "example " + rule in self.reach.seconds]
+        chosen += sorted(set(found) - set(chosen), key=lambda c: (c not in related, self.reach.seconds[c], c))
+        cases, spent = [], 0.0
+        for case in chosen:
+            spent += self.reach.seconds[case]
+            if cases and spent > self.budget:
+                break
+            cases.append((case, self.reach.seconds[case]))
+        return cases
+
+    def _judged(self, install, original, cases):
+        """The outcome of a trial. A case counts that fails alone as well, and does not with the original in the same place."""
+        while True:
+            result = self._ask(install, cases)
+            if result["outcome"] in ("survived", "cannot be patched"):
+                return {"outcome": result["outcome"]}
+            case, how = result.get("case"), result.get("how") or result["outcome"]
+            if case is None:
+                return {"outcome": "caught", "case": "import", "how": how}
+            chosen = next(c for c in cases if c[0] == case)
+            alone = chosen == cases[0] or self._ask(install, [chosen])["outcome"] not in (
+                "survived",
+                "cannot be patched",
+            )
+            if alone and self._is_sound(original, chosen):
+                return {"outcome": "caught", "case": case, "how": how}
+            cases = [c for c in cases if c is not chosen]
+            if not cases:
+                return {"outcome": "survived", "how": "no test runs it"}
+
+    def _is_sound(self, original, case):
+        """Whether a case passes with the original text, put in place in the same way."""
+        key = json.dumps(
+            [{k: v for k, v in original.items() if k != "path" or original["how"] == "module"}, case[0]], sort_keys=True
+        )
+        if key not in self._sound:
+            self._sound[key] = self._ask(original, [case])["outcome"] in ("survived", "cannot be patched")
+        return self._sound[key]
+
+    # -- ways to put a changed text in place
+
+    def _installs(self, mutant, source):
+        """Pairs (install, the same with the original), the fastest way first; None when the compiler refuses the text."""
+        flags = CONDITIONS.get(mutant.path, {})
+        return (self._python if mutant.path.endswith(".py") else self._library)(mutant, source, flags)
+
+    def _python(self, mutant, source, flags):
+        module = module_of(mutant.path)
+        paths = []
+        for name, text in (("changed.py", mutant.apply(source)), ("original.py", source)):
+            paths.append(os.path.join(self.folder, name))
+            with open(paths[-1], "wb") as file:
+                file.write(text)
+        ways = ("code", "import") if mutant.function else ("import",)
+        return [[{"how": way, "module": module, "path": path, "flags": flags} for path in paths] for way in ways]
+
+    def _library(self, mutant, source, flags):
+        self._builder = self._builder or builds.Builder(self.folder)
+        module = self._module(mutant)
+        changed, original = (os.path.join(self.folder, word + module + ".so") for word in ("changed.", "original."))
+        if not os.path.exists(original) and not self._builder.build(module, original):
+            raise RuntimeError("%s does not compile: build the package first" % module)
+        self._builder.replace(mutant.path, mutant.apply(source))
+        try:
+            if not self._builder.build(module, changed):
+                return None
+        finally:
+            self._builder.restore(mutant.path)
+        return [[{"how": "module", "module": module, "path": path, "flags": flags} for path in (changed, original)]]
+
+    def _module(self, mutant):
+        """The extension in which a text is changed: its own, or of those that include it the one that most of its cases use by name."""
+        modules = builds.modules_of(mutant.path, self._builder)
+        own = "theano_ng." + mutant.path[:-2].replace(os.sep, ".")
+        return own if own in modules else self._nearest(mutant, modules)
+
+    def _nearest(self, mutant, modules):
+        cases = [case for case, _ in self._cases(mutant)]
+
+        def uses(module):
+            path = module.removeprefix("theano_ng.").replace(".", os.sep) + ".c"
+            return path in self.reach.marks.first and len(set(self.reach.cases_of_file(path)) & set(cases))
+
+        return max(modules, key=uses)
+
+
+def _assigned(mutant):
+    """Names in the statement of a mutant outside functions; some are those of rules."""
+    tree = ast.parse(read(mutant.path))
+    statement = next((s for s in tree.body if s.lineno <= mutant.line <= s.end_lineno), None)
+    texts = (
+        [n.value for n in ast.walk(statement) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        if statement
+        else []
+    )
+    names = [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)] if statement else []
+    defined = [statement.name] if isinstance(statement, (ast.FunctionDef, ast.ClassDef)) else []
+    return sorted({text for text in texts + names + defined if text.isidentifier()})
+
+
+def run(campaign, results, paths, count, seed, say, again=()):
+    """Try a sample.
+
+    Parameters
+    ----------
+    campaign : Campaign
+    results : Results
+    paths : list of str
+    count : int
+    seed : int
+    say : callable
+        Told of each mutant that was tried.
+    again : collection of str
+        Outcomes that are tried again.
+
+    Returns
+    -------
+    list of str
+        Keys of the sample.
+    """
+    drawn = {path: sample.Drawn(path, seed) for path in paths}
+    shares = sample.quotas({path: len(d.mutants) for path, d in drawn.items()}, count)
+    keys, queues = [], {path: iter(drawn[path].mutants) for path in paths}
+    # A mutant of each file in turn, so that a campaign that is stopped early has seen all files.
+    while any(shares.values()):
+        for path in [path for path in paths if shares[path]]:
+            mutant = _next(campaign, results, drawn[path], queues[path], say, again)
+            shares[path] = shares[path] - 1 if mutant is not None else 0
+            if mutant is not None:
+                keys.append(mutant.key)
+    return keys
+
+
+def _next(campaign, results, drawn, queue, say, again):
+    """Try the next mutant of a file that compiles; None when there are no more."""
+    for mutant in queue:
+        known = results.found.get(mutant.key)
+        if known is None and not drawn.is_another_program(mutant):
+            continue
+        if known is None or known["outcome"] in again:
+            results.keep(mutant, drawn.source, campaign.attempt(mutant, drawn.source))
+            known = results.found[mutant.key]
+            say(mutant, known)
+        if known["outcome"] != "refused":
+            return mutant
+    return None

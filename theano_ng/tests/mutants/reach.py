@@ -1,0 +1,187 @@
+"""The tests that run a line: recorded once by marked texts, each test in a process of its own."""
+
+import collections
+import json
+import marshal
+import os
+import subprocess
+import sys
+
+from theano_ng.tests.mutants import builds, marks
+from theano_ng.tests.mutants.records import PACKAGE, digest, read
+
+WHERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def module_of(path):
+    """The dotted name of a Python file of the package."""
+    name = "theano_ng." + path[:-3].replace(os.sep, ".")
+    return name.removesuffix(".__init__")
+
+
+class Server:
+    """A server process, see `server`."""
+
+    def __init__(self, kind, options, flags=()):
+        environment = dict(os.environ)
+        environment["THEANO_FLAGS"] = ",".join(filter(None, [environment.get("THEANO_FLAGS", ""), *flags]))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [builds.ROOT, environment.get("PYTHONPATH")]))
+        command = [sys.executable, "-W", "ignore", os.path.join(WHERE, "server.py"), kind]
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
+        self._send(options)
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError("the server of trials does not start; try %s" % " ".join(command))
+
+    def _send(self, message):
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, **job):
+        """The answer to a job (`trial.run`)."""
+        self._send({"install": None, "cases": [], **job})
+        return json.loads(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+
+
+class Reach:
+    """Which cases pass which marks, and what they take.
+
+    Attributes
+    ----------
+    marks : Marks
+    seconds : dict
+        Case -> seconds of processor time; those that pass unchanged.
+    passed : dict
+        Case -> frozenset of marks.
+    """
+
+    def __init__(self, found, recorded):
+        self.marks, self.seconds, self._cases, self.stale = found, {}, collections.defaultdict(list), set()
+        self._recorded = recorded
+        for module in recorded:
+            if module != "digests":
+                for case, (seconds, numbers) in recorded[module]["cases"].items():
+                    self.seconds[case] = seconds
+                    for number in numbers:
+                        self._cases[number].append(case)
+
+    def cases(self, path, start):
+        """The cases that run a byte of a text, fastest first; all that run something of the file where the byte has no mark."""
+        number = self.marks.number(path, start)
+        found = self._cases[number] if number is not None else self.cases_of_file(path)
+        return sorted(found, key=lambda case: (self.seconds[case], case))
+
+    def cases_of_file(self, path):
+        """All cases that run something of a file."""
+        return sorted({case for number in self.marks.numbers(path) for case in self._cases[number]})
+
+
+def record(paths, modules, folder, flags=(), say=print):
+    """Run tests with marks and keep what they pass.
+
+    Parameters
+    ----------
+    paths : list of str
+        Files to mark.
+    modules : list of str
+        Test modules. Those that have been recorded, and have not changed since, are not run again.
+    folder : str
+        Results are in its ``reach.json``.
+    flags : sequence of str
+        Settings for the tests.
+    say : callable
+        Told of each module that was run.
+
+    Returns
+    -------
+    Reach
+    """
+    os.makedirs(folder, exist_ok=True)
+    kept = os.path.join(folder, "reach.json")
+    recorded = {}
+    if os.path.exists(kept):
+        with open(kept) as file:
+            recorded = json.load(file)
+    found = marks.Marks(paths)
+    if recorded.get("digests") != found.digests:
+        recorded = {"digests": found.digests}
+    texts = {module: digest(read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py")) for module in modules}
+    wanted = [module for module in modules if recorded.get(module, {}).get("text") != texts[module]]
+    if wanted:
+        marked = _marked(found, folder)
+        with Server("loaded", {"modules": wanted, "marked": marked}, flags) as server:
+            for module in wanted:
+                recorded[module] = {"text": texts[module], "cases": _recorded(server, module)}
+                with open(kept + ".new", "w") as file:
+                    json.dump(recorded, file)
+                os.replace(kept + ".new", kept)
+                cases = recorded[module]["cases"].values()
+                say("%-70s %4d cases %7.1f s" % (module, len(cases), sum(seconds for seconds, _ in cases)))
+    return Reach(found, {name: recorded[name] for name in modules})
+
+
+def _recorded(server, module):
+    """Case -> (seconds, marks) of the cases of a module that pass, and in no more than `trial.SECONDS`."""
+    found = {}
+    for case in server.ask(list=module).get("cases", ()):
+        answer = server.ask(cases=[(case, 0)], marks=True)
+        if answer["outcome"] == "survived":
+            found[case] = round(answer["seconds"], 3), answer["marks"]
+    return found
+
+
+def _marked(found, folder):
+    """Write marked code and libraries; returns what `trial.prepare` is given."""
+    there = os.path.join(folder, "marked")
+    made = os.path.join(there, "made.json")
+    os.makedirs(there, exist_ok=True)
+    if os.path.exists(made):
+        with open(made) as file:
+            kept = json.load(file)
+        if kept["digests"] == found.digests:
+            return kept
+    marked = {"name": marks.PYTHON_NAME, "count": found.count, "digests": found.digests}
+    marked.update(modules=_marked_modules(found, there), libraries=_marked_libraries(found, there))
+    with open(made, "w") as file:
+        json.dump(marked, file)
+    return marked
+
+
+def _marked_modules(found, there):
+    modules = {}
+    for path in found.first:
+        if path.endswith(".py"):
+            module = module_of(path)
+            modules[module] = os.path.join(there, module)
+            with open(modules[module], "wb") as file:
+                marshal.dump(compile(found.marked(path), os.path.join(PACKAGE, path), "exec", dont_inherit=True), file)
+    return modules
+
+
+def _marked_libraries(found, there):
+    texts = [path for path in found.first if not path.endswith(".py")]
+    if not texts:
+        return {}
+    builder, libraries = builds.Builder(there), {}
+    header = os.path.join(there, "marks.h")
+    with open(header, "w") as file:
+        file.write(marks.C_HEADER % (marks.C_NAME, found.count))
+    for path in texts:
+        builder.replace(path, found.marked(path))
+    for module in sorted({module for path in texts for module in builds.modules_of(path, builder)}):
+        libraries[module] = os.path.join(there, module.rpartition(".")[2] + ".so")
+        if not builder.build(module, libraries[module], ["-include", header]):
+            raise RuntimeError("%s with marks does not compile" % module)
+    return libraries

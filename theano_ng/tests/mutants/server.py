@@ -1,0 +1,186 @@
+"""A process that runs trials in children: ``python server.py PRELOADED``, jobs as JSON lines on stdin, answers on stdout.
+
+It is started by its path, so that nothing of the package is imported before a trial has put a changed text in its place. With the word
+``loaded`` the package is imported first, and a trial takes no longer than its tests. Children begin as copies of this process.
+"""
+
+import builtins
+import importlib.machinery
+import importlib.util
+import json
+import marshal
+import os
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+
+def serve(loaded):
+    jobs, channel = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    os.dup2(os.open(os.devnull, os.O_RDWR), 1)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+    if loaded:
+        options = json.loads(jobs.readline())
+        if options.get("marked"):
+            setattr(builtins, options["marked"]["name"], bytearray(options["marked"]["count"]))
+            sys.meta_path.insert(0, MarkedFinder(options["marked"]["modules"]))
+        from theano_ng.tests.mutants import trial
+
+        trial.prepare(options)
+    else:
+        import numpy  # noqa: F401 what every trial imports, whatever is changed
+        import scipy.linalg  # noqa: F401
+        import scipy.sparse  # noqa: F401
+        import scipy.special  # noqa: F401
+        import unittest  # noqa: F401
+
+        jobs.readline()
+    channel.write("ready\n")
+    channel.flush()
+    for line in jobs:
+        channel.write(json.dumps(answer(json.loads(line), jobs, channel)) + "\n")
+        channel.flush()
+
+
+def answer(job, *inherited):
+    """Run a job in a child.
+
+    Returns
+    -------
+    dict
+        The child's last answer. ``outcome`` is "crashed" or "timed out" when it came to no end, and ``case`` the one that it began.
+    """
+    reading, writing = os.pipe()
+    folder = tempfile.mkdtemp(prefix="mutants-")
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        for file in inherited:
+            os.close(file.fileno())
+        _child(job, os.fdopen(writing, "w"), folder)
+    os.close(writing)
+    said = _listen(reading, job)
+    os.close(reading)
+    ended = _end(child)
+    shutil.rmtree(folder, ignore_errors=True)
+    result = said.pop() if said and "outcome" in said[-1] else {"outcome": "crashed"}
+    if "case" not in result and said:
+        result["case"] = said[-1].get("case")
+    if result["outcome"] == "crashed":
+        result["outcome"] = "timed out" if ended in (-signal.SIGXCPU, -signal.SIGKILL) else "crashed"
+        result["how"] = "status %s" % ended
+    return result
+
+
+def _listen(reading, job):
+    """The child's messages, until it closes its end or says nothing for as long as its case may take."""
+    said, buffer, deadline = [], b"", time.monotonic() + job.get("begin", 60)
+    while True:
+        ready, _, _ = select.select([reading], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            return said + [{"outcome": "timed out", "case": said[-1].get("case") if said else None}]
+        piece = os.read(reading, 1 << 16)
+        if not piece:
+            return said
+        buffer += piece
+        *lines, buffer = buffer.split(b"\n")
+        for line in lines:
+            said.append(json.loads(line))
+            deadline = time.monotonic() + said[-1].get("wall", 60)
+
+
+def _end(child):
+    """End a child and all that it has started; returns its status."""
+    try:
+        os.killpg(child, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _child(job, channel, folder):
+    os.setsid()
+    os.dup2(os.open(os.devnull, os.O_RDWR), 2)
+    tempfile.tempdir = folder
+
+    def say(**message):
+        channel.write(json.dumps(message) + "\n")
+        channel.flush()
+
+    try:
+        if job["install"] and job["install"]["how"] == "import":
+            sys.meta_path.insert(0, Replaced(job["install"]))
+        from theano_ng.tests.mutants import trial
+
+        say(**trial.run(job, say))
+    except BaseException as error:
+        say(outcome="caught", case=None, how="%s at the import: %s" % (type(error).__name__, str(error)[:200]))
+    os._exit(0)
+
+
+class Replaced:
+    """Finds one module with a changed text, or in another library.
+
+    Parameters
+    ----------
+    install : dict
+        Its ``module`` and the ``path`` of what it is made of.
+    """
+
+    def __init__(self, install):
+        self.module, self.path = install["module"], install["path"]
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.module:
+            return None
+        if not self.path.endswith(".py"):
+            loader = importlib.machinery.ExtensionFileLoader(name, self.path)
+            return importlib.util.spec_from_file_location(name, self.path, loader=loader)
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        spec.loader = ChangedLoader(name, spec.loader.path)
+        spec.loader.changed = self.path
+        return spec
+
+
+class ChangedLoader(importlib.machinery.SourceFileLoader):
+    """Loads another text as if it stood in the module's own file."""
+
+    def get_code(self, fullname):
+        with open(self.changed, "rb") as file:
+            return compile(file.read(), self.path, "exec", dont_inherit=True)
+
+
+class MarkedFinder:
+    """Finds modules whose code has marks.
+
+    Parameters
+    ----------
+    codes : dict
+        Module -> file of its marshalled code.
+    """
+
+    def __init__(self, codes):
+        self.codes = codes
+
+    def find_spec(self, name, path=None, target=None):
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if name in self.codes else None
+        if spec is not None:
+            spec.loader = MarkedLoader(name, spec.loader.path)
+            spec.loader.marked = self.codes[name]
+        return spec
+
+
+class MarkedLoader(importlib.machinery.SourceFileLoader):
+    """Loads code from a file of `MarkedFinder`."""
+
+    def get_code(self, fullname):
+        with open(self.marked, "rb") as file:
+            return marshal.load(file)
+
+
+if __name__ == "__main__":
+    sys.path.pop(0)  # this folder: its modules have the names of others
+    serve(sys.argv[1] == "loaded")

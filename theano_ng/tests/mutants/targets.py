@@ -1,0 +1,66 @@
+"""The texts that are changed, and the tests that have to notice."""
+
+import glob
+import os
+
+from theano_ng.tests.mutants.records import PACKAGE
+
+PYTHON = (
+    "tensor/opt/*.py tensor/nnet/opt_*.py tensor/nnet/convolution/opt.py scan/opt/*.py sparse/opt/*.py gof/rewriting/*.py gof/optdb.py"
+    " tensor/logarithms.py tensor/elemwise/kernel.py tensor/elemwise/cgen.py tensor/elemwise/interpreter.py tensor/elemwise/steps.py"
+    " tensor/elemwise/complex_steps.py tensor/elemwise/chains.py tensor/elemwise/divisors.py tensor/elemwise/xlogx.py"
+)
+C = (
+    "tensor/native/*.c tensor/native/*.h tensor/native/blocks/rows.c tensor/native/blocks/module.c tensor/native/blocks/vector_math.c"
+    " tensor/native/blocks/*.h"
+)
+DEVICES = "gpuarray/opt/*.py gpuarray/opt_util.py"
+# Written by a program, or about compilers and threads: no number comes from them.
+LEFT_OUT = {
+    "tensor/native/blocks/rows.h": "written from the C of scalar ops, which is tested there",
+    "tensor/native/gomp.h": "names of OpenMP's functions",
+    "tensor/native/threads.h": "how many threads there are",
+    "tensor/native/clones.h": "instruction sets",
+}
+TESTS = (
+    "tensor/tests tensor/nnet/tests tensor/signal/tests tensor/linalg/tests scan/tests sparse/tests scalar/tests sandbox/tests gof/tests compile/tests"
+    " typed_list/tests tests"
+)
+# Tests that start processes, draw or install: they do not see a change, or are about something else.
+TESTS_LEFT_OUT = (
+    "tests/test_doc.py tests/test_commands.py tests/test_runner.py tests/test_built.py tests/test_flags.py tests/test_notebook.py"
+    " tests/test_layers.py tests/test_signatures.py tests/test_moved.py tests/test_faults.py tests/test_config.py tests/test_mutants.py"
+    " gof/tests/test_cmodule.py gof/tests/test_compilelock.py tests/test_tutorial_c_ops.py tests/test_tutorial_configuration.py"
+)
+
+
+def files(patterns):
+    """Paths of the files that patterns stand for."""
+    found = {p for pattern in patterns.split() for p in glob.glob(os.path.join(PACKAGE, pattern))}
+    paths = sorted(os.path.relpath(path, PACKAGE) for path in found)
+    return [path for path in paths if path not in LEFT_OUT]
+
+
+def test_modules(folders=TESTS):
+    """The modules of tests, those of rules and native code first."""
+    patterns = " ".join(folder + "/test_*.py" for folder in folders.split())
+    modules = [path for path in files(patterns) if path not in TESTS_LEFT_OUT.split()]
+    modules.sort(
+        key=lambda path: (
+            "rule_examples" not in path,
+            "test_opt" not in path,
+            not path.startswith(("tensor/", "scan/", "sparse/")),
+            path,
+        )
+    )
+    return ["theano_ng." + path[:-3].replace(os.sep, ".") for path in modules]
+
+
+def host():
+    """(paths, test modules) of the host's rules and kernels."""
+    return files(PYTHON) + files(C), test_modules()
+
+
+def devices():
+    """(paths, test modules) of the rules of devices; the tests need OpenCL."""
+    return files(DEVICES), test_modules("gpuarray/tests")

@@ -1,0 +1,226 @@
+"""A trial, in a child of the server: the changed code is put in place, and cases run until one fails."""
+
+import ctypes
+import functools
+import gc
+import importlib
+import importlib.machinery
+import importlib.util
+import os
+import resource
+import sys
+import types
+
+from theano_ng.tests.mutants import killers
+from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
+
+MEMORY = 6 << 30  # bytes that a trial may ask for beyond what the process has
+SLOWER = 8  # times the seconds that a case took unchanged, and SECONDS more, are what it may compute
+SECONDS = 10
+
+
+class CannotBePatched(Exception):
+    """The code does not fit into the functions that there are: the module has to be imported."""
+
+
+def prepare(options):
+    """Import everything, once, in the process whose copies the trials are.
+
+    Parameters
+    ----------
+    options : dict
+        ``modules``: tests to import. ``marked``: None, or what `reach` has marked: ``count`` marks, ``modules`` and ``libraries`` by their names.
+    """
+    _warm()
+    if options.get("marked"):
+        _load_marked(options["marked"])
+    for module in options["modules"]:
+        try:
+            importlib.import_module(module)
+        except Exception:  # a test that a missing package skips
+            pass
+    gc.collect()
+    gc.freeze()
+
+
+def _warm():
+    """What the first function of a process does is done before trials begin."""
+    import theano_ng
+    import theano_ng.gpuarray
+    import theano_ng.sparse
+
+    theano_ng.function([], theano_ng.tensor.constant(1.0))
+
+
+# -- code in its place
+
+
+def install(how):
+    """Put changed code in place.
+
+    Parameters
+    ----------
+    how : dict
+        ``how`` is "code", "module" or "import" (which the server has done).
+    """
+    if how["how"] == "code":
+        _install_code(how["module"], how["path"])
+    elif how["how"] == "module":
+        _install_library(how["module"], how["path"])
+    for name, value in how.get("flags", {}).items():
+        _set_flag(name, value)
+
+
+def _set_flag(name, value):
+    from theano_ng.configdefaults import config
+
+    *groups, last = name.split(".")
+    setattr(functools.reduce(getattr, groups, config), last, value)
+
+
+def _codes(code):
+    """Code objects inside a code object, by the way to them."""
+    found, todo = {}, [((), code)]
+    while todo:
+        way, parent = todo.pop()
+        inside = [c for c in parent.co_consts if isinstance(c, types.CodeType)]
+        for i, child in enumerate(inside):
+            found[way + (child.co_name, i)] = child
+            todo.append((way + (child.co_name, i), child))
+    return found
+
+
+def _install_code(module, path):
+    """Give the functions of a module, and those they have made, the code of a changed text."""
+    file = sys.modules[module].__file__
+    with open(file, "rb") as source, open(path, "rb") as changed:
+        old, new = (_codes(compile(f.read(), file, "exec", dont_inherit=True)) for f in (source, changed))
+    if list(old) != list(new):
+        raise CannotBePatched(module)
+    exchanged = {
+        code: new[way]
+        for way, code in old.items()
+        if code != new[way] or code.co_positions and _differs(code, new[way])
+    }
+    gc.unfreeze()
+    done = 0
+    for function in gc.get_objects():
+        if type(function) is types.FunctionType and function.__code__ in exchanged:
+            replacement = exchanged[function.__code__]
+            if replacement.co_freevars != function.__code__.co_freevars:
+                raise CannotBePatched(module)
+            function.__code__ = replacement
+            done += 1
+    if not done:
+        raise CannotBePatched(module)
+
+
+def _differs(one, other):
+    return one.co_consts != other.co_consts or one.co_code != other.co_code
+
+
+def _install_library(name, path):
+    """Have an extension module taken from another library."""
+    from theano_ng.gof.native import native_function
+    from theano_ng.tensor.elemwise import primitives
+
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_file_location(name, path, loader=loader))
+    loader.exec_module(module)
+    sys.modules[name] = module
+    package, _, last = name.rpartition(".")
+    setattr(importlib.import_module(package), last, module)
+    native_function.cache_clear()
+    primitives.library.cache_clear()
+
+
+# -- marks
+
+_marked_libraries = []
+
+
+def _load_marked(marked):
+    """Put marked libraries in the place of the package's own; its Python texts have been imported with marks."""
+    for module, path in marked["libraries"].items():
+        _install_library(module, path)
+        library = ctypes.CDLL(path)
+        _marked_libraries.append((ctypes.c_ubyte * marked["count"]).in_dll(library, C_NAME))
+
+
+def _forget_marks():
+    import builtins
+
+    marks = getattr(builtins, PYTHON_NAME)
+    marks[:] = bytes(len(marks))
+    for library in _marked_libraries:
+        ctypes.memset(library, 0, len(marks))
+
+
+def _marks():
+    """Numbers of the marks that were passed."""
+    import builtins
+
+    found = {i for i, passed in enumerate(getattr(builtins, PYTHON_NAME)) if passed}
+    for library in _marked_libraries:
+        found.update(i for i, passed in enumerate(bytes(library)) if passed)
+    return sorted(found)
+
+
+# -- cases
+
+
+def run(job, say):
+    """Run a job's cases.
+
+    Parameters
+    ----------
+    job : dict
+        ``install``: what is changed, or None. ``cases``: list of (case, seconds that it takes). ``to the end``: run all, and answer with
+        the failures. ``marks``: add the marks that were passed. ``list``: a module, of which the cases are wanted.
+    say : callable
+        Sends a message to the server.
+
+    Returns
+    -------
+    dict
+        ``outcome``: "survived", "caught", or "cannot be patched".
+    """
+    if "list" in job:
+        return {"outcome": "listed", "cases": killers.cases_of(job["list"])}
+    memory = resource.getrlimit(resource.RLIMIT_AS)[1]
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, memory))
+    _set_flag("cache_graphs", False)
+    if job["install"]:
+        try:
+            install(job["install"])
+        except CannotBePatched:
+            return {"outcome": "cannot be patched"}
+    failures, times = [], []
+    if job.get("marks"):
+        _forget_marks()
+    for case, seconds in job["cases"]:
+        allowed = int(seconds * SLOWER + SECONDS)
+        began = _processor_time()
+        resource.setrlimit(resource.RLIMIT_CPU, (int(began + allowed) + 1, resource.RLIM_INFINITY))
+        say(case=case, wall=allowed * 4 + 20)
+        message = killers.run(case)
+        times.append(_processor_time() - began)
+        if message is None:
+            continue
+        if not job.get("to the end"):
+            return {"outcome": "caught", "case": case, "how": message, "seconds": sum(times)}
+        failures.append([case, message])
+    result = {"outcome": "survived", "failures": failures, "seconds": sum(times)}
+    if job.get("marks"):
+        result["marks"] = _marks()
+    return result
+
+
+def _processor_time():
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+__all__ = ["CannotBePatched", "install", "prepare", "run"]
