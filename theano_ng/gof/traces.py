@@ -64,6 +64,8 @@ def complete_stack_traces(fgraph, replacements, reason=None):
     reason : object
         Who replaces.
     """
+    # A node below several replacements, of which there are hundreds for a loop, is visited once.
+    seen = set()
     for old, new in replacements:
         if new.owner is None:
             continue  # a constant, or a variable of the user
@@ -75,10 +77,11 @@ def complete_stack_traces(fgraph, replacements, reason=None):
                 # The user's own graph has none, as after StripPickler: the rule had nothing to keep.
                 traces = [[("", 0, "%s, in place of a variable without stack trace" % (reason,), "")]]
             new.tag.trace = traces
-        if getattr(new.owner, "fgraph", None) is fgraph:
+        if new.owner in seen or getattr(new.owner, "fgraph", None) is fgraph:
             continue
         traces = new.tag.trace
-        todo, seen = [new.owner], {new.owner}
+        todo = [new.owner]
+        seen.add(new.owner)
         while todo:
             node = todo.pop()
             for v in node.outputs:
