@@ -180,7 +180,7 @@ class IfElse(Op):
         sizes = []
         if pairs:
             as_sizes = [[as_tensor_variable(size).astype("int64") for size in side] for side in zip(*pairs)]
-            sizes = IfElse(len(pairs), gpu=False, name=None if self.name is None else self.name + "_shape")(
+            sizes = IfElse(len(pairs), gpu=False, name="shape" if self.name is None else "shape_" + self.name)(
                 node.inputs[0], *as_sizes[0], *as_sizes[1], return_list=True
             )
         sizes = iter(sizes)

@@ -62,7 +62,7 @@ class _Tree:
         self.print_view_map = print_view_map
 
     def id_text(self, thing):
-        """Return ``' [id X]'`` for a variable or an Apply; new things get the next identifier."""
+        """Return ``' [id X]'`` for a variable or an Apply, a blank without identifiers; new things get the next one."""
         if thing not in self.used_ids:
             if self.ids == "":
                 self.used_ids[thing] = ""
@@ -72,18 +72,18 @@ class _Tree:
                 self.used_ids[thing] = "[id %d]" % len(self.used_ids)
             else:
                 self.used_ids[thing] = "[id %s]" % char_from_number(len(self.used_ids))
-        text = self.used_ids[thing]
-        return " " + text if text else ""
+        return " " + self.used_ids[thing]
 
     def clients_text(self, node, position):
-        clients = []
-        for output in node.outputs:
-            for client, index in getattr(output, "clients", ()):
-                if client == "output":
-                    clients.append(("output", index))
-                else:
-                    clients.append((self.id_text(client).strip(), position.get(client, ""), index))
-        return " clients:[%s]" % ", ".join(str(c) for c in clients) if len(clients) > 1 else ""
+        """Return the identifiers and positions of the nodes that use the results of a node, if there are several."""
+        clients = [client for output in node.outputs for client, _ in getattr(output, "clients", ())]
+        if len(clients) < 2:
+            return ""
+        described = []
+        for client in clients:
+            identifier = self.id_text(client).strip()  # outputs of the graph share one, which is not printed
+            described.append(("output" if client == "output" else identifier, position.get(client, "")))
+        return " clients:[%s]" % ", ".join(map(str, described))
 
     def line(self, prefix, r, position, storage, arrow=None):
         """Write the line of one variable."""
@@ -99,6 +99,7 @@ class _Tree:
                 tail += " -> %s" % arrow
             self.file.write("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail))
             return
+        identifier = self.id_text(node)  # before those of its clients
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
         destroy = (
             "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""
@@ -109,18 +110,7 @@ class _Tree:
             tail += self.clients_text(node, position)
         self.file.write(
             "%s%s%s%s%s '%s' %s %s %s%s\n"
-            % (
-                prefix,
-                node.op,
-                index,
-                self.id_text(node),
-                type_text,
-                r.name or "",
-                destroy,
-                view,
-                position.get(node, ""),
-                tail,
-            )
+            % (prefix, node.op, index, identifier, type_text, r.name or "", destroy, view, position.get(node, ""), tail)
         )
 
     def tree(self, root, depth, position, storage, prefix="", indent="", arrows=None, inner=None):
@@ -263,7 +253,7 @@ def debugprint(
 
 def _print_inner_graphs(tree, inner, depth):
     """Print the graphs inside ops, which may hold such ops themselves."""
-    tree.file.write("\nInner graphs of the scan ops:\n\n")
+    tree.file.write("\nInner graphs of the scan ops:\n")
     seen = set()
     while inner:
         r = inner.pop(0)
@@ -271,6 +261,7 @@ def _print_inner_graphs(tree, inner, depth):
         if node in seen:
             continue
         seen.add(node)
+        tree.file.write("\n")
         tree.line("", r, {}, None)
         inner_inputs, inner_outputs = _inner_graph(node.op)
         arrows = {i: o for i, o in _inner_to_outer(node, inner_inputs)}
@@ -279,7 +270,6 @@ def _print_inner_graphs(tree, inner, depth):
                 tree.tree(output, depth, {}, None, prefix=" >", indent=" >", arrows=arrows, inner=inner)
             else:
                 tree.line(" >", output, {}, None)
-        tree.file.write("\n")
 
 
 def _inner_graph(op):

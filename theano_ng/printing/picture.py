@@ -1,7 +1,9 @@
 """pydotprint: a graph as a picture, by pydot and graphviz."""
 
 import importlib
+import logging
 import os
+import shutil
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.printing.graphs import contents, overwritten_inputs, shortened
 from theano_ng.printing.overview import Overview
+
+_logger = logging.getLogger("theano_ng.printing")
 
 pydot_imported_msg = "Install the python package pydot or pydot-ng (pip install 'theano_ng[viz]'). Install graphviz."
 
@@ -42,16 +46,19 @@ def import_pydot(failure=RuntimeError):
             return importlib.import_module(name)
         except ImportError:
             continue
-    raise failure("Failed to import pydot. " + pydot_imported_msg)
+    raise failure(
+        "Failed to import pydot. You must install graphviz and either pydot or pydot-ng for `pydotprint` to work. "
+        + pydot_imported_msg
+    )
 
 
 def pydot_available():
-    """Whether a pydot package can be imported."""
+    """Return True if a pydot package can be imported and the program dot of graphviz is there."""
     try:
         import_pydot()
     except RuntimeError:
         return False
-    return True
+    return shutil.which("dot") is not None
 
 
 class _Picture:
@@ -185,6 +192,7 @@ def _branches(order, highlight, picture):
     elif lazy:
         chosen = lazy[0]
     else:
+        _logger.warning("pydotprint: cond_highlight is set but there is no IfElse node in the graph")
         return {}
     count = (len(chosen.inputs) - 1) // 2
 

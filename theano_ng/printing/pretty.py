@@ -165,16 +165,13 @@ class LeafPrinter(_Printer):
 
 
 class DefaultPrinter(_Printer):
-    """Prints a call of the op."""
+    """Prints a call of the op; which of several outputs it is does not show."""
 
     def parts(self, output, pstate):
         node = output.owner
         if node is None:
             return leaf_printer.parts(output, pstate)
-        text = str(node.op)
-        if len(node.outputs) != 1:
-            text += ".%d" % node.outputs.index(output)
-        return _call(text, node.inputs)
+        return _call(str(node.op), node.inputs)
 
 
 def _call(name, inputs):
@@ -357,6 +354,13 @@ class DimShufflePrinter(_Printer):
         return ["DimShuffle{%s}(" % ", ".join(map(str, node.op.new_order)), (x, -1000), ")"]
 
 
+class _CastPrinter(_Printer):
+    """Prints a conversion as a call of the dtype."""
+
+    def parts(self, output, pstate):
+        return _call(output.type.dtype, _owner_of(self, output).inputs)
+
+
 def _scalar_printers():
     """Return the printers of scalar ops and of their elementwise versions, by the name of the scalar op's class."""
     printers = {
@@ -365,10 +369,11 @@ def _scalar_printers():
         "Mul": OperatorPrinter("*", -1, "either"),
         "TrueDiv": OperatorPrinter("/", -1, "left"),
         "IntDiv": OperatorPrinter("//", -1, "left"),
-        "Mod": OperatorPrinter("%", -1, "left"),
         "Neg": OperatorPrinter("-", 0, "either"),
         "Pow": OperatorPrinter("**", 1, "right"),
         "Abs": PatternPrinter(("|%(0)s|", -1000)),
+        "Cast": _CastPrinter(),
+        "Identity": IgnorePrinter(),
     }
     functions = {
         "Second": "fill",
@@ -378,6 +383,7 @@ def _scalar_printers():
         "GE": "ge",
         "LT": "lt",
         "LE": "le",
+        "Mod": "mod",
         "Switch": "switch",
         "AND": "and_",
         "OR": "or_",
@@ -387,6 +393,9 @@ def _scalar_printers():
         "IsInf": "isinf",
         "RoundHalfToEven": "round_half_to_even",
         "RoundHalfAwayFromZero": "round_half_away_from_zero",
+        "ScalarSigmoid": "sigmoid",
+        "ScalarSoftplus": "softplus",
+        "UltraFastScalarSigmoid": "ultra_fast_sigmoid",
     }
     printers.update((cls, FunctionPrinter(name)) for cls, name in functions.items())
     return printers
@@ -435,10 +444,8 @@ def standard_printers(pprinter):
     pprinter.assign(lambda pstate, r: isinstance(r, Constant) or r.owner is None, leaf_printer)
     pprinter.assign(_class_condition("Dot", "Dot22"), OperatorPrinter(special["middle_dot"], -1, "left"))
     pprinter.assign(_class_condition("DimShuffle"), DimShufflePrinter())
-    pprinter.assign(
-        lambda pstate, r: r.owner is not None and type(r.owner.op).__name__ == "Sum" and r.owner.op.axis is None,
-        FunctionPrinter("sum"),
-    )
+    pprinter.assign(_class_condition("Join"), FunctionPrinter("join"))
+    pprinter.assign(_class_condition("Alloc"), FunctionPrinter("alloc"))
     pprinter.assign(scalar_printer.accepts, scalar_printer)
     return pprinter
 

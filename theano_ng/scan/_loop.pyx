@@ -662,7 +662,7 @@ cdef int check_groups(op, n_inputs, n_outputs, n_rows) except -1:
     cells = (len(op.tap_array), len(op.mit_mot_out_slices), op.n_outputs_before_results - op.n_mit_sot - op.n_sit_sot, n_inputs, n_outputs,
              n_rows, len(op.inputs), len(op.outputs))
     counts = (op.n_states, op.n_mit_mot, sum(map(len, op.mit_mot_out_slices)),
-              1 + op.n_seqs + op.n_outs + op.n_shared_outs + op.n_others, op.n_outs + op.n_shared_outs,
+              1 + op.n_seqs + op.n_buffers + op.n_shared_outs + op.n_others, op.n_buffers + op.n_shared_outs,
               op.n_seqs + op.n_states + op.n_nit_sot, op.n_seqs + op.n_inner_taps + op.n_shared_outs + op.n_others,
               op.n_outputs_before_results + op.n_nit_sot + op.n_shared_outs + bool(op.as_while))
     if cells != counts:

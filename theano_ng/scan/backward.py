@@ -159,7 +159,7 @@ class Backward:
         """Find the gradients of the inner inputs."""
         op = self.op
         live = []
-        for i, g in enumerate(self.gradients[: op.n_outs]):
+        for i, g in enumerate(self.gradients[: op.n_buffers]):
             if not is_absent(g) and is_continuous(self.outputs[i]):
                 live.extend(self._inner_outputs(i))
         live = sorted(o for o in self._spread(live) if is_continuous(op.outputs[o]))
@@ -242,7 +242,7 @@ class Backward:
             for o, tap in zip(state.inner_outputs, state.writes):
                 if tap == last and op.outputs[o].owner is not None:
                     self._add_rows(op.outputs[o], state, buffer, tap)
-        for o, results in enumerate(self.outputs[op.n_states : op.n_outs], op.n_results_before):
+        for o, results in enumerate(self.outputs[op.n_states : op.n_buffers], op.n_results_before):
             if op.outputs[o].owner is not None:
                 self.rows.setdefault(op.outputs[o], Rows(results))
         self._find_carries()

@@ -256,7 +256,7 @@ def compress_outs(op, not_required, inputs):
     ins = {k for i in gone for k in mappings["inner_inp_from_outer_out"][i]}
     outs = {k for i in gone for k in mappings["inner_out_from_outer_out"][i]}
     outer = {mappings["outer_inp_from_outer_out"][i] for i in gone}
-    kept = [i for i in range(op.n_outs + op.n_shared_outs) if i not in gone]
+    kept = [i for i in range(op.n_buffers + op.n_shared_outs) if i not in gone]
     info = OrderedDict(op.info)
     first = 0
     for name in ("n_mit_mot", "n_mit_sot", "n_sit_sot", "n_nit_sot", "n_shared_outs"):

@@ -187,7 +187,7 @@ def scan(
     for state, result in zip(mit_sot + sit_sot + nit_sot, results):
         state.result = result
     ends = {s.shared: s.result[-1] for s in states if isinstance(s, _SharedState)}
-    ends.update(zip((v for v, _ in shared), results[op.n_outs :]))
+    ends.update(zip((v for v, _ in shared), results[op.n_buffers :]))
     updates = OrderedUpdates([(v, ends[v]) for v, _ in step.updates])
     return _returned([s.result[s.lead :] if s.taps else s.result for s in states[: len(outputs)]], return_list), updates
 

@@ -85,7 +85,7 @@ class Derivatives:
         outputs = [*self.outputs[:at], *variables, *self.outputs[at:]]
         info = {**self.info, "n_nit_sot": self.n_nit_sot + len(variables)}
         inputs = [v.type(v.name) for v in self.inputs]
-        return type(self)(inputs, substitute(outputs, dict(zip(self.inputs, inputs))), info), self.n_outs
+        return type(self)(inputs, substitute(outputs, dict(zip(self.inputs, inputs))), info), self.n_buffers
 
     # -- what depends on what
 
@@ -185,7 +185,7 @@ class Derivatives:
             inferred.append((rows, *shape[1:]))
         if self.n_nit_sot:
             inferred += self._shapes_of_results(node, shapes, steps, lengths)
-        for out in node.outputs[self.n_outs :]:
+        for out in node.outputs[self.n_buffers :]:
             inferred.append(_own_shape(out))
         return inferred
 

@@ -64,7 +64,7 @@ class Groups:
         return self.n_mit_mot + self.n_mit_sot + self.n_sit_sot
 
     @property
-    def n_outs(self):
+    def n_buffers(self):
         """Number of outer outputs that have a row for each step."""
         return self.n_states + self.n_nit_sot
 
@@ -77,6 +77,35 @@ class Groups:
     def n_inner_taps(self):
         """Number of inner inputs that are rows of buffers."""
         return sum(map(len, self.tap_array))
+
+    # -- the classic names of sizes, and of places among the outer inputs
+
+    n_outs = n_states
+
+    @property
+    def n_tap_outs(self):
+        """Number of buffers of mit_mot and mit_sot."""
+        return self.n_mit_mot + self.n_mit_sot
+
+    @property
+    def seqs_arg_offset(self):
+        """Number of outer inputs up to the last sequence."""
+        return 1 + self.n_seqs
+
+    @property
+    def shared_arg_offset(self):
+        """Number of outer inputs up to the last buffer of states."""
+        return self.seqs_arg_offset + self.n_states
+
+    @property
+    def nit_sot_arg_offset(self):
+        """Number of outer inputs up to the last of shared."""
+        return self.shared_arg_offset + self.n_shared_outs
+
+    @property
+    def mintaps(self):
+        """The earliest tap of each state, and 0 for each result."""
+        return [min(taps) for taps in self.tap_array] + [0] * self.n_nit_sot
 
     def output_taps(self, state):
         """The taps that a buffer's inner outputs are written to."""
@@ -253,7 +282,7 @@ class Groups:
             add(0, 1, outer_out=self.n_states + i)
         after_nit_sot, outer_in = outer_in, first_shared
         for i in range(self.n_shared_outs):
-            add(1, 1, outer_out=self.n_outs + i)
+            add(1, 1, outer_out=self.n_buffers + i)
         outer_in = after_nit_sot
         for _ in range(self.n_others):
             add(1, 0)

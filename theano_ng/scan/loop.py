@@ -90,7 +90,7 @@ def run(op, step, arguments, cells):
     check_lengths(op, n_steps, arguments)
     sequences, shared = op.outer_seqs(arguments), op.outer_shared(arguments)
     given = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
-    kinds = op.output_types[op.n_states : op.n_outs]
+    kinds = op.output_types[op.n_states : op.n_buffers]
     states = [b if i in op.destroy_map else b.copy() for i, b in enumerate(given)]
     leads = [op.lead(i) for i in range(op.n_states)]
     results, lengths, others = [None] * op.n_nit_sot, op.outer_nitsot(arguments), op.outer_non_seqs(arguments)
@@ -125,7 +125,7 @@ def run(op, step, arguments, cells):
         cells[i][0] = state if i < op.n_mit_mot else in_order(state, lead + done)
     for i, result in enumerate(results):
         cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
-    for cell, value in zip(cells[op.n_outs :], shared):
+    for cell, value in zip(cells[op.n_buffers :], shared):
         cell[0] = value if done else own(value)
     return done
 

@@ -147,6 +147,9 @@ class Scan(Derivatives, Groups, Op):
         ``typeConstructor(broadcastable=, dtype=)``: the type of outer outputs; of tensors by default.
     """
 
+    # In Theano the rule that shortens buffers marks the loops that it is not to see again. Here it may see each of them again.
+    _scan_savemem_visited = True
+
     def __init__(self, inputs, outputs, info, typeConstructor=None):
         self.set_groups(info)
         self.info = OrderedDict(info)
@@ -293,7 +296,7 @@ class Scan(Derivatives, Groups, Op):
             except MissingGXX:
                 kernel = None
         maker = self.inner_graph.maker()
-        buffers = [*self.outer_seqs(node.inputs), *node.outputs[: self.n_outs]]
+        buffers = [*self.outer_seqs(node.inputs), *node.outputs[: self.n_buffers]]
         tables = [getattr(v.type, "row_table", None) for v in buffers]
         thunk = LoopThunk(self, maker.linker, inputs, outputs, tables, kernel, loaded, maker.profile or None)
         if compute_map is not None:

@@ -76,7 +76,7 @@ def _rows_of_loop(v, index, n_steps):
     if node is None or not isinstance(node.op, Groups) or node.op.as_while or node.inputs[0] is not n_steps:
         return False
     op, number = node.op, node.outputs.index(v)
-    if not op.n_mit_mot <= number < op.n_outs:
+    if not op.n_mit_mot <= number < op.n_buffers:
         return False
     start, stop = (None if part is None else _number(part) for part in (index.start, index.stop))
     if (start is None) != (index.start is None) or (stop is None) != (index.stop is None):

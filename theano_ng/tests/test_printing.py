@@ -6,8 +6,10 @@ import os
 import pickle
 import shutil
 import struct
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -54,15 +56,15 @@ class TestPretty(unittest.TestCase):
             (scalar.add(x, y, x), "(x + y + x)"),
             (scalar.exp((-x) - y), "exp(((-x) - y))"),
             (x**y, "(x ** y)"),
-            (x // y % x, "((x // y) % x)"),
+            (x // y % x, "mod((x // y), x)"),
             (abs(x), "|x|"),
             (x > y, "gt(x, y)"),
             (scalar.second(x, y), "fill(x, y)"),
             (scalar.switch(x, y, x), "switch(x, y, x)"),
-            (scalar.cast(x, "int8"), "Cast{int8}(x)"),
+            (scalar.cast(x, "int8"), "int8(x)"),
             (scalar.exp.make_new_inplace(scalar.transfer_type(0))(x), "exp(x)"),
             (float64(), "<float64>"),
-            (TwoOutputs()(x)[1], "TwoOutputs.1(x)"),
+            (TwoOutputs()(x)[1], "TwoOutputs(x)"),
             (float64("theta"), "\\theta"),
         ):
             self.assertEqual(pprint(variable), text)
@@ -113,14 +115,24 @@ class TestPretty(unittest.TestCase):
     def test_tensors(self):
         import theano_ng.tensor as T
 
-        m, v = T.dmatrix("m"), T.dvector("v")
+        m, v, i = T.dmatrix("m"), T.dvector("v"), T.iscalar("i")
         for variable, text in (
             (m + v, "(m + v)"),
             (T.dot(m, v), "(m \\dot v)"),
             (m.dimshuffle(1, 0), "m.T"),
-            (T.exp(m).sum(), "sum(exp(m))"),
+            (T.exp(m).sum(), "Sum{acc_dtype=float64}(exp(m))"),
+            (m.prod(0), "Prod{axis=(0,), dtype='float64', acc_dtype='float64'}(m)"),
+            (m.max(0), "MaxAndArgmax{axis=(0,)}(m)"),
+            (T.nlinalg.svd(m)[1], "SVD{full_matrices=1, compute_uv=1}(m)"),
+            (T.nnet.sigmoid(v) * T.nnet.softplus(v), "(sigmoid(v) * softplus(v))"),
+            (T.nnet.ultra_fast_sigmoid(v.copy()), "ultra_fast_sigmoid(v)"),
+            (v % 2, "mod(v, TensorConstant{2})"),
+            (T.join(0, v, v), "join(TensorConstant{0}, v, v)"),
+            (T.stack([v[0], T.cast(i, "float64")]), "[v[Constant{0}], float64(i)]"),
+            (T.alloc(0.0, i, 2), "alloc(TensorConstant{0.0}, i, TensorConstant{2})"),
             (v.dimshuffle(0, "x"), "DimShuffle{0, x}(v)"),
-            (m[0, 1:], "m[0, 1:]"),
+            (m[0, 1:], "m[Constant{0}, Constant{1}:]"),
+            (m[i, -1], "m[ScalarFromTensor(i), Constant{-1}]"),
             (T.dmatrix() * 2, "(<TensorType(float64, matrix)> * TensorConstant{2})"),
         ):
             self.assertEqual(pprint(variable), text)
@@ -188,7 +200,7 @@ class TestDebugprint(unittest.TestCase):
 
     def test_identifiers(self):
         self.assertEqual(debugprint(-self.x, file="str", ids="int").splitlines(), ["neg [id 0] ''   ", " |x [id 1]"])
-        self.assertEqual(debugprint(-self.x, file="str", ids="").splitlines(), ["neg ''   ", " |x"])
+        self.assertEqual(debugprint(-self.x, file="str", ids="").splitlines(), ["neg  ''   ", " |x "])
         self.assertIn("[id %d]" % id(self.x), debugprint(self.x, file="str", ids="id"))
         self.assertRaises(ValueError, debugprint, self.x, ids="other")
         self.assertEqual([printing.char_from_number(k) for k in (0, 25, 26, 701)], ["A", "Z", "BA", "BAZ"])
@@ -208,11 +220,15 @@ class TestDebugprint(unittest.TestCase):
             # An identifier is given when it is first needed, be it for a client.
             [
                 "add [id A] ''   2",
-                " |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]",
+                " |exp [id B] ''   0 clients:[('[id C]', 1), ('[id A]', 2)]",
                 " | |x [id D]",
-                " |sin [id B] ''   1",
-                "   |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]",
+                " |sin [id C] ''   1",
+                "   |exp [id B] ''   0 clients:[('[id C]', 1), ('[id A]', 2)]",
             ],
+        )
+        self.assertEqual(
+            debugprint(FunctionGraph([self.x], [a, -a]), file="str", print_clients=True).splitlines()[0],
+            "exp [id A] ''   0 clients:[('[id B]', 1), ('output', '')]",
         )
         self.assertRaises(TypeError, debugprint, 3)
 
@@ -246,7 +262,6 @@ class TestDebugprint(unittest.TestCase):
                 " > |exp [id D] ''   ",
                 " > | |a [id E] -> [id B]",
                 " > |Constant{1.0} [id F]",
-                "",
             ],
         )
 
@@ -321,6 +336,10 @@ class TestPydot(unittest.TestCase):
             with open(path) as f:
                 return f.read()
 
+    @staticmethod
+    def drawn():
+        return scalar.exp(float64("x")) * 2.0
+
     def test_picture(self):
         x, y = float64("x"), float64("y")
         z = scalar.exp(x + y) * 2.0 - x
@@ -345,6 +364,24 @@ class TestPydot(unittest.TestCase):
         self.assertIn('fillcolor="grey"', self.draw(FunctionGraph([x, y], [scalar.exp(x)], clone=True)))
         self.assertIn("...", self.draw(z, max_label_size=6))
         self.assertRaises(ValueError, printing.pydotprint, 3)
+
+    def test_highlighting_without_branches(self):
+        with self.assertLogs("theano_ng.printing", "WARNING") as logged:
+            self.draw(self.drawn(), cond_highlight=True)
+        self.assertEqual(
+            [record.getMessage() for record in logged.records],
+            ["pydotprint: cond_highlight is set but there is no IfElse node in the graph"],
+        )
+
+    def test_missing_programs(self):
+        absent = {"pydot": None, "pydot_ng": None, "pydotplus": None}
+        with unittest.mock.patch.dict(sys.modules, absent):
+            self.assertFalse(printing.pydot_imported)
+            with self.assertRaisesRegex(RuntimeError, "^Failed to import pydot. You must install graphviz and either"):
+                printing.pydotprint(self.drawn())
+        for path, found in ((None, False), ("/usr/bin/dot", True)):
+            with unittest.mock.patch("shutil.which", return_value=path):
+                self.assertEqual(printing.pydot_imported, found)
 
     def test_large_graphs_fit_a_screen(self):
         def layer(v, w):

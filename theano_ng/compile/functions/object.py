@@ -145,6 +145,11 @@ class Function(Drawable, FunctionBase):
     # Access to inputs
 
     @property
+    def _check_for_aliased_inputs(self):
+        """Whether callers may give arguments that are overwritten or returned: Theano compared their memory then."""
+        return any((index[0].mutable or index[0].borrow) and not index[0].implicit for index in self.indices)
+
+    @property
     def finder(self):
         if self._finder is None:
             finder = {}

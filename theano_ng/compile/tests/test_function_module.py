@@ -85,6 +85,16 @@ class TestCall(unittest.TestCase):
             self.assertEqual(results, [45.0, 45.0, 6.0, 6.0, 45.0, 45.0])
             self.assertEqual(fn[w], 402.0)
 
+    def test_arguments_whose_memory_matters(self):
+        x, y = number("x"), number("y")
+        for given, expected in (
+            (x, False),
+            (In(x, borrow=True), True),
+            (In(x, mutable=True), True),
+            (In(x, strict=True), False),
+        ):
+            self.assertIs(function([given, y], add(x, y))._check_for_aliased_inputs, expected)
+
     def test_bad_argument(self):
         x, s = number("x"), shared(1.0, "s")
         f = function([x], x, updates=[(s, add(s, x))], name="file.py:12")

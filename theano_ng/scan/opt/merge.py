@@ -1,7 +1,7 @@
 """Loops over the same steps become one loop; equal inputs and outputs of a loop become one."""
 
 from theano_ng.compile.inner_graph import substitute
-from theano_ng.gof.graph import Constant, io_toposort
+from theano_ng.gof.graph import Constant, ancestors, io_toposort
 from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gof.rewriting.base import attach_replace_validate
 from theano_ng.scan.args import scan_args
@@ -36,17 +36,46 @@ class ScanMerge(Optimizer):
             groups.setdefault((level, *_needed_for_one_loop(node.op, scan_args.of(node))), []).append(node)
         for found in groups.values():
             if len(found) > 1:
-                self._merge(fgraph, found)
+                # What a loop is given may have changed with the loops before it.
+                fgraph.replace_all_validate_remove(self.merge(found), remove=found, reason=self.name)
 
-    def _merge(self, fgraph, found):
-        # What a loop is given may have changed with the loops before it.
-        args, *others = _with_own_variables(found)
+    def belongs_to_set(self, node, set_nodes):
+        """Return True if a loop can become one with others.
+
+        Parameters
+        ----------
+        node : Apply
+            Of a loop.
+        set_nodes : list of Apply
+            Loops that can become one.
+        """
+        one, other = [_needed_for_one_loop(n.op, scan_args.of(n)) for n in (node, set_nodes[0])]
+        results = {v for n in set_nodes for v in n.outputs}
+        return (
+            one == other
+            and results.isdisjoint(ancestors(node.inputs))
+            and not any(set(node.outputs) & set(ancestors(n.inputs)) for n in set_nodes)
+        )
+
+    def merge(self, nodes):
+        """Make one loop of several that belong together.
+
+        Parameters
+        ----------
+        nodes : list of Apply
+
+        Returns
+        -------
+        list of (Variable, Variable)
+            An outer output of a former loop, and what takes its place.
+        """
+        args, *others = _with_own_variables(nodes)
         for other in others:
             args.merge(other)
-        names = [node.op.name for node in found]
+        names = [node.op.name for node in nodes]
         if all(names):
             args.other_info["name"] = "&".join(names)
-        fgraph.replace_all_validate_remove(same_places(args, made(args)), remove=found, reason=self.name)
+        return same_places(args, made(args))
 
 
 def _with_own_variables(nodes):

@@ -665,6 +665,12 @@ class TestNode(unittest.TestCase):
         inputs[i] = value
         return self.op.make_node(*inputs).inputs[i]
 
+    def test_classic_sizes(self):
+        op = self.op
+        self.assertEqual((op.n_outs, op.n_tap_outs, op.mintaps), (1, 1, [-2, 0]))
+        self.assertEqual((op.seqs_arg_offset, op.shared_arg_offset, op.nit_sot_arg_offset), (2, 3, 3))
+        self.assertTrue(op._scan_savemem_visited)
+
     def test_fitting(self):
         self.assertEqual(self.op.make_node(*self.node.inputs).inputs, self.node.inputs)
         for i, value, kind in (

@@ -532,6 +532,26 @@ class Merge(Case):
         fn = self.check([x, h], outputs, [self.rng.rand(5), 0.5])
         self.assertEqual(self.only_loop(fn).op.n_sit_sot, 16)
 
+    def test_which_loops_belong_together(self):
+        x, n = T.dmatrix("x"), T.lscalar("n")
+        (one,), (two,) = self.loop(T.exp, x, n_steps=n), self.loop(T.tanh, x, n_steps=n)
+        (after,) = self.loop(T.cos, one, n_steps=n)
+        (shorter,) = self.loop(T.sin, x, n_steps=2)
+        one_node, two_node, after_node, shorter_node = [v.owner for v in (one, two, after, shorter)]
+        merger = ScanMerge()
+        self.assertTrue(merger.belongs_to_set(two_node, [one_node]))
+        self.assertTrue(merger.belongs_to_set(after_node, [two_node]))
+        self.assertFalse(merger.belongs_to_set(after_node, [two_node, one_node]))
+        self.assertFalse(merger.belongs_to_set(one_node, [two_node, after_node]))
+        self.assertFalse(merger.belongs_to_set(shorter_node, [one_node]))
+        pairs = merger.merge([one_node, two_node])
+        self.assertEqual([old for old, _ in pairs], [one, two])
+        self.assertEqual(len({new.owner for _, new in pairs}), 1)
+        value = self.rng.rand(3, 2)
+        f = theano.function([x, n], [new for _, new in pairs], mode=Mode("py", None))
+        for result, expected in zip(f(value, 3), (np.exp(value), np.tanh(value))):
+            np.testing.assert_allclose(result, expected)
+
     def test_levels_are_found_in_one_walk(self):
         x = T.dvector("x")
         out = x

@@ -356,7 +356,7 @@ class Subtensor(_BasicIndexing):
 
 
 class SubtensorPrinter:
-    """Prints indexing the way it is written: ``x[i, 2:]``."""
+    """Prints indexing the way it is written, constants as everywhere: ``x[i, Constant{2}:]``."""
 
     def process(self, r, pstate):
         """Return the text for the variable `r`."""
@@ -369,8 +369,6 @@ class SubtensorPrinter:
         node = r.owner
 
         def piece(value):
-            if isinstance(value, Constant):
-                return str(value.data)
             return (value, -1000) if isinstance(value, Variable) else str(value)
 
         parts = [(node.inputs[0], 1000), "["]

@@ -468,8 +468,8 @@ class SVD(Op):
     __props__ = ("full_matrices", "compute_uv")
 
     def __init__(self, full_matrices=True, compute_uv=True):
-        self.full_matrices = bool(full_matrices)
-        self.compute_uv = bool(compute_uv)
+        self.full_matrices = full_matrices
+        self.compute_uv = compute_uv
 
     def make_node(self, x):
         x = as_matrix(self, x)

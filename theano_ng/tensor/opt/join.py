@@ -4,10 +4,9 @@ import numpy as np
 
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
-from theano_ng.printing import pprint
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert, AssertShape
-from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.shaping.creation import MakeVector, MakeVectorPrinter  # noqa: F401  (a name of this module)
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
@@ -16,29 +15,6 @@ from theano_ng.tensor.opt.shape import lengths
 
 x, axis = names("x", "axis")
 (join,) = terms(Join)
-
-
-class MakeVectorPrinter:
-    """Prints a MakeVector the way a list is written: ``[a, b, c]``."""
-
-    def parts(self, r, pstate):
-        """The text of the variable `r`, the output of a MakeVector, in parts: strings and (variable, precedence) pairs."""
-        if r.owner is None or not isinstance(r.owner.op, MakeVector):
-            raise TypeError("MakeVectorPrinter prints results of MakeVector only, not %s" % (r,))
-        parts = ["["]
-        for k, i in enumerate(r.owner.inputs):
-            if k:
-                parts.append(", ")
-            parts.append((i, -1000))
-        parts.append("]")
-        return parts
-
-    def process(self, r, pstate):
-        """Return the text of the variable `r`, the output of a MakeVector."""
-        return pstate.pprinter._expand(self.parts(r, pstate), pstate)
-
-
-pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())
 
 
 local_join_1 = register_specialize(

@@ -506,6 +506,11 @@ class Sum(CAReduceDtype):
         return self(*eval_points, **dict(return_list=True))
 
 
+def _with_dtypes(op):
+    """The text of a product, which shows both dtypes."""
+    return "%s{axis=%s, dtype=%r, acc_dtype=%r}" % (type(op).__name__, op.axis, op.dtype, op.acc_dtype)
+
+
 class Prod(CAReduceDtype):
     """Product over some axes.
 
@@ -529,6 +534,9 @@ class Prod(CAReduceDtype):
     def __setstate__(self, state):
         super().__setstate__(state)
         self.__dict__.setdefault("no_zeros_in_input", False)
+
+    def __str__(self):
+        return _with_dtypes(self)
 
     # The documented props leave out the promise, but a graph with it must not stand for one without: their gradients differ.
 
@@ -615,6 +623,9 @@ class ProdWithoutZeros(CAReduceDtype):
 
     def __init__(self, axis=None, dtype=None, acc_dtype=None):
         CAReduceDtype.__init__(self, mul_without_zeros, axis=axis, dtype=dtype, acc_dtype=acc_dtype)
+
+    def __str__(self):
+        return _with_dtypes(self)
 
     def L_op(self, inp, out, grads):
         return self.grad(inp, grads)

@@ -8,6 +8,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.printing import pprint
 from theano_ng.tensor.constant import (
     NotScalarConstantError,
     as_tensor_variable,
@@ -592,6 +593,29 @@ class MakeVector(NativeOp, Op):
             return [None]
         points = [x.zeros_like() if point is None else point for x, point in zip(inputs, eval_points)]
         return self(*points, return_list=True)
+
+
+class MakeVectorPrinter:
+    """Prints a MakeVector the way a list is written: ``[a, b, c]``."""
+
+    def parts(self, r, pstate):
+        """The text of the variable `r`, the output of a MakeVector, in parts: strings and (variable, precedence) pairs."""
+        if r.owner is None or not isinstance(r.owner.op, MakeVector):
+            raise TypeError("MakeVectorPrinter prints results of MakeVector only, not %s" % (r,))
+        parts = ["["]
+        for k, i in enumerate(r.owner.inputs):
+            if k:
+                parts.append(", ")
+            parts.append((i, -1000))
+        parts.append("]")
+        return parts
+
+    def process(self, r, pstate):
+        """Return the text of the variable `r`, the output of a MakeVector."""
+        return pstate.pprinter._expand(self.parts(r, pstate), pstate)
+
+
+pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())
 
 
 make_vector = MakeVector()

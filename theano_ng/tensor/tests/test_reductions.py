@@ -37,7 +37,7 @@ class TestGraph(unittest.TestCase):
         x = tt.fmatrix()
         self.assertEqual(str(Sum()(x).owner.op), "Sum{acc_dtype=float64}")
         self.assertEqual(str(Sum(axis=-2)(x).owner.op), "Sum{axis=[0], acc_dtype=float64}")
-        self.assertEqual(str(Prod(axis=[1, 0])(x).owner.op), "Prod{axis=[0, 1], acc_dtype=float64}")
+        self.assertEqual(str(Prod(axis=[1, 0])(x).owner.op), "Prod{axis=(0, 1), dtype='float32', acc_dtype='float64'}")
         self.assertEqual(str(CAReduce(scalar.maximum, axis=1)), "Reduce{maximum}{1}")
         self.assertEqual(str(CAReduce(scalar.maximum)), "Reduce{maximum}")
 
