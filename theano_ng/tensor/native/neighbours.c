@@ -9,7 +9,7 @@ typedef struct {
     npy_intp size, neib, step, grid, first;
 } Line;
 
-static int read_pair(PyObject *value, const char *name, const char *what, npy_intp *pair)
+static int read_pair(PyObject *value, const char *name, const char *what, const char *which, npy_intp *pair)
 {
     PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(value, NPY_INT64, NPY_ARRAY_CARRAY_RO);
     if (a == NULL)
@@ -23,7 +23,7 @@ static int read_pair(PyObject *value, const char *name, const char *what, npy_in
         pair[i] = (npy_intp)((npy_int64 *)PyArray_DATA(a))[i];
     Py_DECREF(a);
     if (pair[0] <= 0 || pair[1] <= 0) {
-        PyErr_Format(PyExc_ValueError, "%s values <= 0. Got %zd %zd.", name, (Py_ssize_t)pair[0], (Py_ssize_t)pair[1]);
+        PyErr_Format(PyExc_ValueError, "%s values <= 0. Got %zd %zd.", which, (Py_ssize_t)pair[0], (Py_ssize_t)pair[1]);
         return -1;
     }
     return 0;
@@ -37,13 +37,6 @@ static int lay_out(Line *line, int i, int64_t mode)
     if (mode == WRAP_CENTERED) {
         if (line->neib % 2 == 0) {
             PyErr_SetString(PyExc_TypeError, "Images2Neibs: in mode wrap_centered need patch with odd shapes");
-            return -1;
-        }
-        if (size < line->neib) {
-            PyErr_Format(PyExc_TypeError,
-                         "Images2Neibs: in wrap_centered mode, don't support image shapes smaller then the patch shapes: "
-                         "neib_shape[%d]=%zd, ten4.shape[%d]=%zd",
-                         i, (Py_ssize_t)line->neib, i + 2, (Py_ssize_t)size);
             return -1;
         }
         line->first = -(line->neib / 2);
@@ -71,13 +64,23 @@ static int lay_out(Line *line, int i, int64_t mode)
 static int lay_out_both(Line *rows, Line *columns, PyObject *neib_shape, PyObject *neib_step, int64_t mode)
 {
     npy_intp neib[2], step[2];
-    if (read_pair(neib_shape, "neib_shape", "shape", neib) < 0 || read_pair(neib_step, "neib_step", "step", step) < 0)
+    if (read_pair(neib_shape, "neib_shape", "shape", "neib_shape", neib) < 0 ||
+        read_pair(neib_step, "neib_step", "step", "neib_step wrong step ;", step) < 0)
         return -1;
     rows->neib = neib[0];
     rows->step = step[0];
     columns->neib = neib[1];
     columns->step = step[1];
-    return lay_out(rows, 0, mode) < 0 || lay_out(columns, 1, mode) < 0 ? -1 : 0;
+    if (lay_out(rows, 0, mode) < 0 || lay_out(columns, 1, mode) < 0)
+        return -1;
+    if (mode == WRAP_CENTERED && (rows->size < rows->neib || columns->size < columns->neib)) {
+        PyErr_Format(PyExc_TypeError,
+                     "Images2Neibs: in wrap_centered mode, don't support image shapes smaller then the patch shapes: "
+                     "neib_shape=(%zd,%zd), ten4[2:]=[%zd,%zd]",
+                     (Py_ssize_t)rows->neib, (Py_ssize_t)columns->neib, (Py_ssize_t)rows->size, (Py_ssize_t)columns->size);
+        return -1;
+    }
+    return 0;
 }
 
 /* The place in an image dimension that a place beyond its ends means; -1: there is none. */

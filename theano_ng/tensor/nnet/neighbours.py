@@ -56,11 +56,6 @@ def _windows(mode, i, size, neib, step):
     if mode == "wrap_centered":
         if neib % 2 == 0:
             raise TypeError("Images2Neibs: in mode wrap_centered need patch with odd shapes")
-        if size < neib:
-            raise TypeError(
-                "Images2Neibs: in wrap_centered mode, don't support image shapes smaller then the patch shapes: "
-                "neib_shape[%d]=%d, ten4.shape[%d]=%d" % (i, neib, i + 2, size)
-            )
         first, grid = -(neib // 2), -(-size // step)
     else:
         if mode in ("half", "full"):
@@ -77,7 +72,7 @@ def _windows(mode, i, size, neib, step):
             grid = (padded - neib) // step + 1
     places = first + np.arange(grid)[:, None] * step + np.arange(neib)
     if mode == "wrap_centered":
-        return places % size, np.ones(places.shape, bool)
+        return places % max(size, 1), np.ones(places.shape, bool)
     inside = (places >= 0) & (places < size)
     return np.where(inside, places, 0), inside
 
@@ -109,8 +104,15 @@ class _Windows(NativeOp, Op):
             if pair.shape[0] != 2:
                 raise TypeError("%s wrong %s ; has to contain 2 elements" % (name, what))
             if (pair <= 0).any():
-                raise ValueError("%s values <= 0. Got %d %d." % (name, *pair))
-        return [_windows(self.mode, i, size[i], int(neib_shape[i]), int(neib_step[i])) for i in range(2)]
+                which = "neib_shape" if name == "neib_shape" else "neib_step wrong step ;"
+                raise ValueError("%s values <= 0. Got %d %d." % (which, *pair))
+        found = [_windows(self.mode, i, size[i], int(neib_shape[i]), int(neib_step[i])) for i in range(2)]
+        if self.mode == "wrap_centered" and (size[0] < neib_shape[0] or size[1] < neib_shape[1]):
+            raise TypeError(
+                "Images2Neibs: in wrap_centered mode, don't support image shapes smaller then the patch shapes: "
+                "neib_shape=(%d,%d), ten4[2:]=[%d,%d]" % (*neib_shape, *size)
+            )
+        return found
 
     def _grid(self, size, neib, step):
         """Symbolic number of windows along one dimension."""
