@@ -279,10 +279,11 @@ class Solve(NativeOp, Op):
     Parameters
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
-        What is known of A. Of a triangular matrix, the other triangle is not read; of a symmetric one only the triangle that `lower` says.
-        The last four are taken for what they may tell a reader: such matrices are solved as general ones.
+        What is known of A. Of a triangular matrix, the other triangle is not read. A symmetric one that is positive definite too is solved
+        with half the work; one that is not symmetric is solved as a general one, and the gradient is that by all of its elements. The last
+        four are taken for what they may tell a reader: such matrices are solved as general ones.
     lower : bool
-        Which triangle of a symmetric A is read. Whether a triangular A is lower or upper, its structure says.
+        Says nothing that the structure does not say.
     overwrite_A, overwrite_b : bool
         Whether A may be overwritten, and whether b is, by the result.
 
@@ -323,7 +324,6 @@ class Solve(NativeOp, Op):
         return NativeCode(
             LAPACK + "solve",
             structure=self._CODES.get(self.A_structure, 0),
-            lower=bool(self.lower),
             overwrite_a=bool(self.overwrite_A),
             overwrite_b=bool(self.overwrite_b),
         )
@@ -353,8 +353,6 @@ class Solve(NativeOp, Op):
             return scipy_linalg().solve_triangular(
                 A, b, lower=self.A_structure == "lower_triangular", check_finite=False
             )
-        if self.A_structure == "symmetric":
-            A = np.tril(A) + np.tril(A, -1).T if self.lower else np.triu(A) + np.triu(A, 1).T
         return np.linalg.solve(A, b)
 
     def infer_shape(self, node, shapes):
@@ -371,7 +369,7 @@ class Solve(NativeOp, Op):
         if self._triangular():
             lower = self.A_structure == "upper_triangular"
             return Solve("lower_triangular" if lower else "upper_triangular", lower)
-        return Solve(self.A_structure, not self.lower)
+        return self._plain()
 
     def L_op(self, inputs, outputs, output_gradients):
         r"""Reverse-mode gradient updates for matrix solve operation :math:`c = A \backslash b`.
@@ -387,9 +385,6 @@ class Solve(NativeOp, Op):
         A_bar = -T.dot(b_bar, factor.T) if b.ndim == 2 else -T.outer(b_bar, factor)
         if self._triangular():
             A_bar = triangle(A_bar, self.A_structure == "lower_triangular")
-        elif self.A_structure == "symmetric":
-            # Both elements of a pair are the one that is read, without conjugation.
-            A_bar = triangle(A_bar, self.lower) + triangle(A_bar, not self.lower, 1).T
         return [with_pattern(A_bar, A), with_pattern(b_bar, b)]
 
     def R_op(self, inputs, eval_points):
@@ -399,8 +394,6 @@ class Solve(NativeOp, Op):
         if dA is not None:
             if self._triangular():
                 dA = triangle(dA, self.A_structure == "lower_triangular")
-            elif self.A_structure == "symmetric":
-                dA = triangle(dA, self.lower) + triangle(dA, self.lower, 1).T
             change = T.dot(dA, self._plain()(A, b))
             right = -change if db is None else db - change
         return [None if right is None else with_pattern(self._plain()(A, right), b)]

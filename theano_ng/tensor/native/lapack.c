@@ -175,22 +175,6 @@ static void copy_triangle(char *dst, const char *src, npy_intp n, npy_intp line,
     }
 }
 
-/* Makes a block symmetric (not Hermitian) from one of its triangles. */
-static void mirror_triangle(char *data, npy_intp n, int upper, npy_intp size)
-{
-    enum { TILE = 16 };
-    for (npy_intp i0 = 0; i0 < n; i0 += TILE)
-        for (npy_intp j0 = 0; j0 <= i0; j0 += TILE)
-            for (npy_intp i = i0; i < i0 + TILE && i < n; ++i)
-                for (npy_intp j = j0; j < j0 + TILE && j < i; ++j) {
-                    char *below = data + (i * n + j) * size, *above = data + (j * n + i) * size;
-                    if (upper)
-                        MOVE(above, below, size);
-                    else
-                        MOVE(below, above, size);
-                }
-}
-
 static void fill_nan(char *data, npy_intp count, int type)
 {
     npy_intp parts = type >= TYPE_C ? 2 * count : count;
@@ -336,39 +320,6 @@ static int diagonal_is_positive(int type, int n, const char *data, npy_intp size
     return 1;
 }
 
-/* Half the work of LU factors when the matrix turns out to be (real and) positive definite. */
-static int solve_symmetric(int type, PyArrayObject *a, int k, int upper, char *x)
-{
-    int n = (int)PyArray_DIM(a, 0), info = 1;
-    npy_intp size = PyArray_ITEMSIZE(a), line = PyArray_STRIDE(a, 0), step = PyArray_STRIDE(a, 1);
-    if (step != size && line == size) {     /* it lies column by column: its transpose is the same matrix */
-        line = step;
-        step = size;
-        upper = !upper;
-    }
-    Memory memory;
-    char *data = take_memory(&memory, n, n, size);
-    if (data == NULL)
-        return -1;
-    copy_triangle(data, PyArray_BYTES(a), n, line, step, size, upper);
-    if (type <= TYPE_D && diagonal_is_positive(type, n, data, size)) {
-        ((potrf_fn)table[FN_POTRF][type])(upper ? "U" : "L", &n, data, &n, &info);
-        if (info > 0)
-            copy_triangle(data, PyArray_BYTES(a), n, line, step, size, upper);
-    }
-    int status = 0;
-    if (info == 0) {
-        substitute(type, upper, upper, 0, n, k, data, n, x);
-        substitute(type, upper, !upper, 0, n, k, data, n, x);
-    }
-    else {
-        mirror_triangle(data, n, upper, size);
-        status = solve_full(type, n, k, data, n, 1, x, size);
-    }
-    give_memory(&memory);
-    return status;
-}
-
 static int is_zero(int type, const char *element)
 {
     const npy_float32 *f = (const npy_float32 *)element;
@@ -409,11 +360,46 @@ static int solve_general(int type, PyArrayObject *a, int k, int overwrite, char 
     return status;
 }
 
+/* Whether a matrix of lines of n elements equals its transpose; one with a NaN beside the diagonal does not. */
+static int is_symmetric(int type, npy_intp n, const char *data)
+{
+    enum { TILE = 16 };
+    for (npy_intp i0 = 0; i0 < n; i0 += TILE)
+        for (npy_intp j0 = 0; j0 <= i0; j0 += TILE)
+            for (npy_intp i = i0; i < i0 + TILE && i < n; ++i)
+                for (npy_intp j = j0; j < j0 + TILE && j < i; ++j)
+                    if (type == TYPE_S ? ((const npy_float32 *)data)[i * n + j] != ((const npy_float32 *)data)[j * n + i]
+                                       : ((const npy_float64 *)data)[i * n + j] != ((const npy_float64 *)data)[j * n + i])
+                        return 0;
+    return 1;
+}
+
+/* A matrix that is said to be symmetric: half the work of LU factors when it is that, real and positive definite. Otherwise as any matrix. */
+static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, char *x)
+{
+    int n = (int)PyArray_DIM(a, 0), info = 1;
+    npy_intp size = PyArray_ITEMSIZE(a);
+    if (type > TYPE_D)
+        return solve_general(type, a, k, overwrite, x);
+    Memory memory;
+    char *data = take_memory(&memory, n, n, size);
+    if (data == NULL)
+        return -1;
+    copy_as_it_lies(data, a);
+    if (diagonal_is_positive(type, n, data, size) && is_symmetric(type, n, data))
+        ((potrf_fn)table[FN_POTRF][type])("L", &n, data, &n, &info);
+    if (info == 0) {
+        substitute(type, 0, 0, 0, n, k, data, n, x);
+        substitute(type, 0, 1, 0, n, k, data, n, x);
+    }
+    give_memory(&memory);
+    return info == 0 ? 0 : solve_general(type, a, k, overwrite, x);
+}
+
 enum { GENERAL, SYMMETRIC, LOWER_TRIANGULAR, UPPER_TRIANGULAR };
 
-/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype. `lower`: which triangle of a symmetric A is read; `overwrite_a`: it may
- * be; `overwrite_b`: it is the result. */
-NATIVE_FUNCTION(solve, structure, lower, overwrite_a, overwrite_b)
+/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: it may be; `overwrite_b`: it is the result. */
+NATIVE_FUNCTION(solve, structure, overwrite_a, overwrite_b)
 static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_words *words)
 {
     int type = check_square(in[0], "solve");
@@ -452,7 +438,7 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
         return 0;
     char *data = PyArray_BYTES(x);
     switch (words->structure) {
-    case SYMMETRIC: return solve_symmetric(type, a, (int)k, words->lower != 0, data);
+    case SYMMETRIC: return solve_symmetric(type, a, (int)k, words->overwrite_a != 0, data);
     case LOWER_TRIANGULAR: return solve_triangular(type, a, (int)k, 1, data);
     case UPPER_TRIANGULAR: return solve_triangular(type, a, (int)k, 0, data);
     default: return solve_general(type, a, (int)k, words->overwrite_a != 0, data);

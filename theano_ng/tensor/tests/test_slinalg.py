@@ -235,7 +235,7 @@ class TestSolve(Checked):
             if not definite:
                 a[np.arange(0, n, 2)] *= -1
                 a = np.tril(a) + np.tril(a, -1).T
-            return a, without(a, lower)
+            return a, a
         if structure == "general":
             return a, a
         lower = structure == "lower_triangular"
@@ -375,11 +375,10 @@ class TestSolve(Checked):
     def test_derivatives(self):
         for structure in self.STRUCTURES:
             a = self.rng.randn(4, 4) + 4 * np.eye(4)
-            for lower in (True, False) if structure == "symmetric" else (False,):
-                for b in (self.rng.randn(4), self.rng.randn(4, 3)):
-                    self.derivatives(Solve(structure, lower), a, b)
-                    imaginary = self.rng.randn(*b.shape)
-                    self.by_parts(Solve(structure, lower), a + 1j * self.rng.randn(4, 4), b + 1j * imaginary)
+            for b in (self.rng.randn(4), self.rng.randn(4, 3)):
+                self.derivatives(Solve(structure), a, b)
+                imaginary = self.rng.randn(*b.shape)
+                self.by_parts(Solve(structure), a + 1j * self.rng.randn(4, 4), b + 1j * imaginary)
         # The derivatives of an Op that overwrites its inputs do not.
         overwriting = Solve("general", False, True, True)
         A, b = tensor.dmatrix(), tensor.dvector()
@@ -387,6 +386,31 @@ class TestSolve(Checked):
         for out in (*theano_ng.grad(x.sum(), [A, b]), theano_ng.gradient.Rop(x, [A, b], [A, b])):
             for node in theano_ng.gof.graph.io_toposort([A, b], [out]):
                 self.assertTrue(node is x.owner or not getattr(node.op, "destroy_map", None), node)
+
+    def test_symmetric(self):
+        """What is said to be symmetric is solved with all of its elements, and has the gradient by all of them, as in Theano 1.0.5."""
+        A, b = tensor.dmatrix(), tensor.dvector()
+        symmetric, right = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), np.array([1.0, 2.0, 3.0])
+        weights = np.array([1.0, -2.0, 0.5])
+        indefinite, other = symmetric * [[1, 1, 1], [1, -1, 1], [1, 1, 1]], symmetric + np.triu(np.ones((3, 3)), 1)
+        for op in (solve_symmetric, Solve("symmetric", lower=True), solve):
+            for mode in modes():
+                x = op(A, b)
+                f = theano_ng.function([A, b], [x, *theano_ng.grad((x * weights).sum(), [A, b])], mode=mode)
+                for matrix in (symmetric, indefinite, other, other.T):
+                    for layout in ("C", "fortran"):
+                        found, by_matrix, by_vector = f(LAYOUTS[layout](matrix), right)
+                        expected = np.linalg.solve(matrix.T, weights)
+                        np.testing.assert_allclose(found, np.linalg.solve(matrix, right))
+                        np.testing.assert_allclose(by_vector, expected)
+                        np.testing.assert_allclose(by_matrix, -np.outer(expected, found))
+        # A block of tiles: one element that differs counts wherever it is.
+        large = positive(self.rng, "float64", 40)
+        f = theano_ng.function([A, b], solve_symmetric(A, b))
+        for place in ((39, 0), (0, 39), (17, 15), (31, 33)):
+            changed = large.copy()
+            changed[place] += 1
+            np.testing.assert_allclose(f(changed, np.ones(40)), np.linalg.solve(changed, np.ones(40)))
 
     def test_printed(self):
         self.assertEqual(repr(solve), "Solve{('general', False, False, False)}")
