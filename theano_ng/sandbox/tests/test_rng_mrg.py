@@ -345,6 +345,20 @@ class TestDistributions(unittest.TestCase):
                     atol=1e-13,
                 )
 
+    def test_normal_to_the_last_bit(self):
+        """FAST_COMPILE has the bits of the formula, by NumPy's functions; FAST_RUN is 4 units in the last place away at most."""
+        u = drawn(lambda r: r.uniform((400,), dtype="float64", nstreams=60))[0]
+        radius, angle = np.sqrt(-2 * np.log(u[:200])), 2 * np.pi * u[200:]
+        expected = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
+        for mode, units in (("FAST_COMPILE", 0), ("FAST_RUN", 4)):
+            found = drawn(lambda r: r.normal((400,), dtype="float64", nstreams=60), mode=mode)[0]
+            np.testing.assert_array_max_ulp(found, expected, units)
+            found = drawn(lambda r: r.normal((400,), avg=1.5, std=0.3, dtype="float64", nstreams=60), mode=mode)[0]
+            # The sum may be fused with the product before it.
+            np.testing.assert_allclose(
+                found, expected * 0.3 + 1.5, rtol=0, atol=units * 2.0**-52 + 2.0**-53 * (units > 0)
+            )
+
     def test_truncated(self):
         wanted = [0.11492142, -1.86845603, 0.8076485, -0.88401707, 0.07152878]
         for mode in (PLAIN, NATIVE):
