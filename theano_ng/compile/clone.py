@@ -15,8 +15,9 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
         Variable to the variable (or value) that stands for it in the copy. All replacements are made at once: ``[(x, y), (y, x)]``
         swaps, and ``{x: x - step}`` is the variable `x` less a step.
     strict : bool
-        True: a replacement must have the type of what it replaces. False permits other types, with which the copied nodes must be able
-        to work.
+        True: a replacement must have the type of what it replaces, or one whose values are all of that type, as a row is a matrix.
+        False permits other types, with which the copied nodes must be able to work. Where their dimensions make a node another
+        function, as a product of matrices is none of vectors, a warning says so.
     share_inputs : bool
         True: the copy has the same inputs; False: it has copies of them. The copy of a shared variable has its
         container, so the two always have the same value.

@@ -117,7 +117,7 @@ def function(
     name : str, optional
         Name in profiles and error messages.
     rebuild_strict : bool
-        False permits replacements of another type.
+        False permits replacements of another type; a warning says where their dimensions make a node another function.
     allow_input_downcast : bool, optional
         True silently converts arguments to less precise types; None does that for Python floats when floatX asks for it.
     profile : bool, str or ProfileStats, optional

@@ -111,6 +111,7 @@ class _RegisteredCode(NativeOp):
 class ViewOp(_RegisteredCode, Op):
     """Return a view of the input: the same value. Used inside the system and to test the handling of views."""
 
+    same_for_any_ndim = True
     view_map = {0: [0]}
     c_code_and_version = {}
     __props__ = ()
@@ -175,6 +176,7 @@ def register_view_op_c_code(type, code, version=()):
 class DeepCopyOp(_RegisteredCode, Op):
     """Copy a value, so that a function's output never shares memory with its inputs, constants or shared variables."""
 
+    same_for_any_ndim = True
     c_code_and_version = {}
     check_input = False
     __props__ = ()

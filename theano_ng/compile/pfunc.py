@@ -1,6 +1,7 @@
 """From what a user gives to `function` to what FunctionMaker takes: shared variables, updates and givens become explicit."""
 
 import copy
+import warnings
 
 from theano_ng.compile.functions.inputs import UnusedInputError
 from theano_ng.compile.functions.maker import orig_function
@@ -8,6 +9,7 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable, shared
 from theano_ng.configdefaults import config
+from theano_ng.gof import utils
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.traversal import postorder
 
@@ -21,6 +23,48 @@ def iter_over_pairs(pairs):
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise ValueError("expected a dictionary or a list of pairs, but the list has the element %s" % (pair,))
     return pairs
+
+
+_told = set()  # Ops, types and lines of which a clone has warned
+
+
+def _tell_of_other_meaning(node, inputs):
+    """Warn, once in a process for an Op at a line, that inputs of other dimensions make it another function.
+
+    Returns
+    -------
+    bool
+        Whether they do.
+    """
+    if node.op.same_for_any_ndim:
+        return False
+    changed = [
+        (old, new)
+        for old, new in zip(node.inputs, inputs)
+        if getattr(old.type, "ndim", None) != getattr(new.type, "ndim", None)
+    ]
+    if not changed:
+        return False
+    (old, new), *_ = changed
+    stacks = getattr(node.outputs[0].tag, "trace", None)
+    file, line, _, text = stacks[0][-1] if stacks and stacks[0] else (None, None, None, None)
+    key = str(node.op), old.type, new.type, file, line
+    if key not in _told:
+        _told.add(key)
+        warnings.warn(
+            "%s is another function after the replacement: its input %s has the type %s instead of %s. Only elementwise Ops do the same to "
+            "arrays of other dimensions; a product of vectors becomes one of matrices, a sum or an index is along another axis. %sWrite the "
+            "expression for the new type, or map over its additional dimension with scan."
+            % (
+                node,
+                old,
+                new.type,
+                old.type,
+                'The node was made by %s, line %d: "%s". ' % (file, line, text) if file else "",
+            ),
+            stacklevel=utils.user_stacklevel(),
+        )
+    return True
 
 
 class _Rebuild:
@@ -39,6 +83,7 @@ class _Rebuild:
         self.update_expr = []
         self.shared_inputs = []
         self._seen_shared = set()
+        self.told = False  # that the replacements change what a node computes
 
     def uses_default_update(self, variable):
         return self.without_default is False or (
@@ -88,9 +133,11 @@ class _Rebuild:
             if node is None:
                 clone_d[current] = self.leaf(current)
                 continue
-            twin = clone_d[node] = node.clone_with_new_inputs(
-                [clone_d[i] for i in node.inputs], strict=self.rebuild_strict
-            )
+            inputs = [clone_d[i] for i in node.inputs]
+            twin = clone_d[node] = node.clone_with_new_inputs(inputs, strict=self.rebuild_strict)
+            if not (self.rebuild_strict or self.told):
+                # What follows from the first such node is not worth another warning.
+                self.told = _tell_of_other_meaning(node, inputs)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
         return clone_d[variable]

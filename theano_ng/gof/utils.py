@@ -134,6 +134,14 @@ def _internal(filename):
     return known
 
 
+def user_stacklevel():
+    """The `stacklevel` with which a caller's warning is about the line of the user's that called the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and _internal(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def simple_extract_stack(f=None, limit=None, skips=[]):
     """The current stack as a list of ``(filename, line number, function name, source line)``, innermost last.
 

@@ -34,6 +34,7 @@ class Print(Op):
     hello world __str__ = [1. 2. 3.]
     """
 
+    same_for_any_ndim = True
     view_map = {0: [0]}
     __props__ = ("message", "attrs", "global_fn")
 

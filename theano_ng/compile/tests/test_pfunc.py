@@ -12,6 +12,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function, shared
 from theano_ng.gof import graph
+from theano_ng.scan.mapping import map_variables
 
 
 class TestUpdates(unittest.TestCase):
@@ -145,6 +146,56 @@ class TestClone(unittest.TestCase):
         self.assertEqual(
             theano.function([narrow], theano.clone(total, replace={x: narrow}, strict=False))([1.0, 2.0]), 3.0
         )
+
+    def test_replacements_that_change_the_meaning(self):
+        """A dimension more makes of a product of vectors one of matrices: a warning says where, once."""
+        x, y, wide = T.dvector("x"), T.dvector("y"), T.dmatrix("wide")
+        narrow = T.fvector("narrow")
+
+        def warned(act):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                act()
+            return found
+
+        for expression, named in (
+            (T.dot(x, x), "dot"),
+            (T.exp(T.sum(x * 2)) + 1, "Sum"),
+            (x[0] * 2, "Subtensor"),
+            (T.concatenate([x, x + 1]).sum(), "Join"),
+            (x.shape[0] * 2, "Shape"),
+            (T.cumsum(x), "CumOp"),
+        ):
+            (warning,) = warned(lambda: theano.clone([expression, x + 1], {x: wide}, strict=False))
+            text = str(warning.message)
+            self.assertRegex(text, "%s.* is another function after the replacement" % named)
+            self.assertIn("has the type TensorType(float64, matrix) instead of TensorType(float64, vector)", text)
+            self.assertRegex(text, r"test_pfunc\.py, line \d+: ")
+            self.assertEqual(warning.filename, __file__)
+            self.assertEqual(warned(lambda: theano.clone(expression, {x: wide}, strict=False)), [])
+        self.assertEqual(text.count("\n"), 0)
+
+        given = T.dot(x, y)
+        (warning,) = warned(lambda: theano.function([wide, y], given, givens={x: wide}, rebuild_strict=False))
+        self.assertRegex(str(warning.message), r"dot\(x, y\) is another function.*given = T.dot\(x, y\)")
+        self.assertEqual(warning.filename, __file__)
+        # The same to each element, or of another dtype or broadcast pattern alone: nothing has changed.
+        for expression in (T.exp(x) * y + 1, theano.gradient.disconnected_grad(x) + x, T.switch(x > 0, x, y)):
+            self.assertEqual(warned(lambda: theano.clone(expression, {x: wide}, strict=False)), [])
+        product = T.dot(x, y)
+        self.assertEqual(warned(lambda: theano.clone(product, {x: narrow}, strict=False)), [])
+        self.assertEqual(warned(lambda: theano.clone(T.dot(wide, y), {wide: T.drow()}, strict=False)), [])
+        # Other ways to copy a graph do not take other dimensions.
+        for refused in (
+            lambda: theano.clone(product, {x: wide}),
+            lambda: theano.function([wide, y], product, givens={x: wide}),
+            lambda: product.owner.clone_with_new_inputs([wide, y]),
+            lambda: graph.clone_get_equiv([x], [product], memo={x: wide}),
+            lambda: theano.OpFromGraph([x, y], [product])(wide, y),
+            lambda: map_variables(lambda v: wide if v is x else v, [product]),
+        ):
+            with self.assertRaises(TypeError):
+                refused()
 
     def test_replacements_of_which_all_values_fit(self):
         """A row is a matrix: it may be given for one, and the graph keeps its types."""

@@ -36,9 +36,13 @@ class PureOp:
         Output index to the list of the (one) index of the input of which the output may be a view.
     destroy_map : dict
         Output index to the list of indices of inputs that computing this output overwrites.
+    same_for_any_ndim : bool
+        Whether the Op does the same to each element however many dimensions there are, as an addition does and a sum does not. A clone
+        warns where a replacement of other dimensions reaches another Op.
     """
 
     default_output = None
+    same_for_any_ndim = False
     __signature__ = CallSignature()
 
     def _call_signature(self):

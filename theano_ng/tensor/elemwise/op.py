@@ -298,6 +298,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     signatures = {}
     """Elemwise -> function with its parameters; the others have those of the scalar op."""
+    same_for_any_ndim = True
 
     def _call_signature(self):
         import inspect
