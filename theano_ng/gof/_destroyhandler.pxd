@@ -18,7 +18,8 @@ cdef class DynamicOrder:
     cpdef add_edges(self, edges)
     cdef int reorder(self, u, list later, set pending) except -1
     cdef int move(self, list moved, Place after) except -1
-    cdef int insert(self, list inserted, Place after) except -1
+    cdef list labels(self, Py_ssize_t count, Place after, Place behind)
+    cdef void link(self, list inserted, list labels, Place after) noexcept
     cdef int make_gap(self, Place after, Py_ssize_t room) except -1
 
 

@@ -62,29 +62,37 @@ cdef class DynamicOrder:
             if found is not NULL and (<Place>found).label > after.label:
                 after = <Place>found
         place = new_place(node, None)
+        cdef list alone = [place], labels = self.labels(1, after, after.next)
         self.places[node] = place
-        self.insert([place], after)
+        self.link(alone, labels, after)
 
-    cdef int insert(self, list inserted, Place after) except -1:
-        """Link places, which are in no list, behind `after`, and give them labels."""
+    # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it.
+
+    cdef list labels(self, Py_ssize_t count, Place after, Place behind):
+        """Labels for places that are to be between two others."""
+        cdef Py_ssize_t i
+        if behind is not self.head and behind.label - after.label <= count:
+            self.make_gap(after, count)
+        step = GAP if behind is self.head else (behind.label - after.label) // (count + 1)
+        return [after.label + step * (i + 1) for i in range(count)]
+
+    cdef void link(self, list inserted, list labels, Place after) noexcept:
+        """Put places, which are in no list, behind `after`."""
         cdef Place behind = after.next, place
-        if behind is not self.head and behind.label - after.label <= len(inserted):
-            self.make_gap(after, len(inserted))
-            behind = after.next
-        step = GAP if behind is self.head else (behind.label - after.label) // (len(inserted) + 1)
-        for place in inserted:
-            place.label = after.label + step
+        cdef Py_ssize_t i
+        for i in range(len(inserted)):
+            place = <Place>inserted[i]
+            place.label = labels[i]
             place.previous = after
             after.next = place
             after = place
         after.next = behind
         behind.previous = after
-        return 0
 
     cdef int make_gap(self, Place after, Py_ssize_t room) except -1:
         cdef Py_ssize_t count = 8, i
         cdef Place place
-        cdef list run
+        cdef list run, labels
         while True:
             run = []
             place = after.next
@@ -96,8 +104,9 @@ cdef class DynamicOrder:
             if step > count and step > room:
                 break
             count *= 2
+        labels = [after.label + step * (i + 1) for i in range(len(run))]
         for i in range(len(run)):
-            (<Place>run[i]).label = after.label + step * (i + 1)
+            (<Place>run[i]).label = labels[i]
         return 0
 
     cpdef remove(self, node):
@@ -182,12 +191,18 @@ cdef class DynamicOrder:
 
     cdef int move(self, list moved, Place after) except -1:
         """Put places behind `after`, which is none of them, in the order that they have."""
-        cdef Place place
+        cdef Place behind = after.next, place
+        cdef set moving = set(moved)
+        cdef list labels
         moved.sort(key=label_of)
+        while behind in moving:
+            behind = behind.next
+        labels = self.labels(len(moved), after, behind)
         for place in moved:
             place.previous.next = place.next
             place.next.previous = place.previous
-        return self.insert(moved, after)
+        self.link(moved, labels, after)
+        return 0
 
 
 cdef class AliasClass:

@@ -12,6 +12,7 @@ import threading
 import time
 
 PAUSE = 0.01  # seconds
+EXIT_PATIENCE = 10.0  # seconds that the end of the process waits for what the thread is at
 
 
 class Later:
@@ -32,17 +33,21 @@ class Later:
 
     def __call__(self, function):
         """Have a function called in a moment."""
+        # A signal may raise between any two lines. So the thread is started before it is noted: there are two then, at the worst.
+        self._todo.append(function)
         with self._state:
-            self._todo.append(function)
-            if self._begun:
-                return
-            self._begun = True
+            if not self._begun and self._start():
+                self._begun = True
+        if not self._begun:
+            self.finish()
+
+    def _start(self):
         try:
             # threading.Thread would wait until it has begun, which takes long where processors are few.
             _thread.start_new_thread(self._run, ())
         except RuntimeError:  # no more threads, or the interpreter is about to end
-            self._begun = False
-            self.finish()
+            return False
+        return True
 
     def _run(self):
         while True:
@@ -56,11 +61,14 @@ class Later:
     def finish(self):
         """Do what has not been done yet, now."""
         with self._working:
-            while self._todo:
-                try:
-                    self._todo.popleft()()
-                except Exception:
-                    pass
+            self._do_all()
+
+    def _do_all(self):
+        while self._todo:
+            try:
+                self._todo.popleft()()
+            except Exception:
+                pass
 
     def forget(self):
         """Do not do what has not been done yet."""
@@ -68,9 +76,13 @@ class Later:
             self._todo.clear()
 
     def at_exit(self):
-        """Do now what others can use."""
+        """Do now what others can use, unless the thread is at something that takes long."""
         self.ending = True
-        self.finish()
+        if self._working.acquire(timeout=EXIT_PATIENCE):
+            try:
+                self._do_all()
+            finally:
+                self._working.release()
 
     def after_fork(self):
         """In a child: what was to be done is done by the parent."""

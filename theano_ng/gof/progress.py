@@ -31,7 +31,7 @@ class Task:
     name = None
     _node = None  # number and order of the node of which a thunk is made
     _doing = None  # (phase, what the phase is described by): see `text`
-    _ended = None  # an Event once there is a thread; False where nobody looks
+    _ended = None  # a lock once there is a thread, which is locked until the end; False where nobody looks
     _line = None
 
     def __init__(self):
@@ -91,23 +91,23 @@ class Task:
             self._ended = False
             if config.compile.progress and is_terminal(sys.stderr):
                 self._line, self._drawing = StatusLine(sys.stderr, True), threading.Lock()
-                self._ended = threading.Event()
+                self._ended = threading.Lock()
+                self._ended.acquire()
                 threading.Thread(target=self._draw, name="theano_ng progress", daemon=True).start()
 
     def _draw(self):
-        if self._ended.wait(max(0.0, self._begun + DELAY - time.monotonic())):
-            return
-        while True:
+        pause = max(0.0, self._begun + DELAY - time.monotonic())
+        while not self._ended.acquire(timeout=pause):
             with self._drawing:
-                if self._ended.is_set():
+                if not self._ended.locked():
                     return
                 self._line.show(self.text())
-            self._ended.wait(INTERVAL)
+            pause = INTERVAL
 
     def end(self):
         """Wipe the line, if there is one."""
-        if self._ended:
-            self._ended.set()
+        if self._ended and self._ended.locked():
+            self._ended.release()
             with self._drawing:
                 self._line.clear()
 
@@ -130,6 +130,9 @@ class _Nobody:
     def called_compiler(self, what, seconds):
         pass
 
+    def end(self):
+        pass
+
 
 _nobody = _Nobody()
 task = _nobody
@@ -143,20 +146,27 @@ class Compiling:
     """
 
     def __init__(self):
-        self._depth = 0
+        self._outer = []  # what was being compiled when each of these contexts was entered
 
     def __enter__(self):
         global task
-        if self._depth == 0:
+        self._outer.append(task)
+        if task is _nobody:
             task = Task()
-        self._depth += 1
         return task
 
     def __exit__(self, *failure):
         global task
-        self._depth -= 1
-        if self._depth == 0:
-            task, ended = _nobody, task
+        ended, task = task, self._outer.pop()
+        if task is _nobody:
+            ended.end()
+
+    def forget(self):
+        """Nothing is being compiled: who did was interrupted before he could say so, or is a thread of another process."""
+        global task
+        if self._outer:
+            ended, task = task, _nobody
+            self._outer.clear()
             ended.end()
 
 

@@ -236,7 +236,18 @@ def sweep(name, mode, paths, step=1, begin=1, end=EVERY, deadline=None):
     return count
 
 
-HEAD = ("kind", "fails", "allocations", "positions", "MemoryError", "done", "other", "wrong", "dead", "blocks / failure")
+HEAD = (
+    "kind",
+    "fails",
+    "allocations",
+    "positions",
+    "MemoryError",
+    "done",
+    "other",
+    "wrong",
+    "dead",
+    "blocks / failure",
+)
 
 
 def row(name, mode, count):
@@ -263,7 +274,9 @@ def main(arguments=None):
             for mode in (ALONE, ONWARD):
                 count = sweep(name, mode, paths)
                 rows.append(row(name, mode, count))
-                print(*rows[-1], {k: v for k, v in count.outcomes.items() if k not in ("MemoryError", "done")}, sep="  ")
+                print(
+                    *rows[-1], {k: v for k, v in count.outcomes.items() if k not in ("MemoryError", "done")}, sep="  "
+                )
                 for wrong in count.wrong[:5]:
                     print("   ", wrong)
                 for at, status, text in count.crashes[:3]:

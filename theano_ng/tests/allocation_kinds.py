@@ -112,8 +112,11 @@ def output_subset():
 def converted_arguments():
     """Arguments that become arrays first, a default that comes back, and an output of the caller's memory."""
     x, y = T.dmatrix(), T.dscalar("y")
-    f = theano.function([x, theano.In(y, value=2.0), theano.In(T.dvector("z"), value=vector(), mutable=True)],
-                        [x * y, T.sort(x, axis=0)], on_unused_input="ignore")
+    f = theano.function(
+        [x, theano.In(y, value=2.0), theano.In(T.dvector("z"), value=vector(), mutable=True)],
+        [x * y, T.sort(x, axis=0)],
+        on_unused_input="ignore",
+    )
     return Case(lambda: f([[1.0, 2.0], [3.0, 4.0]], y=3))
 
 
@@ -174,7 +177,9 @@ def rows_of_state():
     """Rows of two shared matrices, by variable indices."""
     i, x = T.lvector(), T.dvector()
     a, b = (theano.shared(np.zeros((6, 5)), name) for name in "ab")
-    return of_calls([i, x], [a.sum()], [(a, T.inc_subtensor(a[i], x)), (b, T.set_subtensor(b[i[0]], x))], [1, 3], vector())
+    return of_calls(
+        [i, x], [a.sum()], [(a, T.inc_subtensor(a[i], x)), (b, T.set_subtensor(b[i[0]], x))], [1, 3], vector()
+    )
 
 
 @kind
@@ -221,7 +226,9 @@ def python_machine():
 def profiled():
     """A function that is profiled."""
     x, (a, c) = T.dvector(), pair()
-    return of_calls([x], [(a * x).sum()], [(a, a + x), (c, c * 2 + x)], vector(), profile=theano.ProfileStats(atexit_print=False))
+    return of_calls(
+        [x], [(a * x).sum()], [(a, a + x), (c, c * 2 + x)], vector(), profile=theano.ProfileStats(atexit_print=False)
+    )
 
 
 @kind
@@ -267,7 +274,9 @@ def gradient_of_a_loop():
 def lazy_branches():
     """A conditional, with updates."""
     x, b, (a, c) = T.dvector(), T.bscalar(), pair()
-    return of_calls([b, x], [ifelse(b, T.exp(x).sum(), T.sort(x)[0])], [(a, ifelse(b, a + x, a)), (c, c + x)], 1, vector())
+    return of_calls(
+        [b, x], [ifelse(b, T.exp(x).sum(), T.sort(x)[0])], [(a, ifelse(b, a + x, a)), (c, c + x)], 1, vector()
+    )
 
 
 @kind
@@ -305,8 +314,15 @@ def products_and_solutions():
     x, y = T.dmatrix(), T.dvector()
     return of_calls(
         [x, y],
-        [T.dot(x, y), T.dot(x[::2], x[:, ::2]), T.slinalg.solve(x, y), T.nlinalg.det(x), T.nlinalg.matrix_inverse(x),
-         T.slinalg.cholesky(T.dot(x, x.T)), T.batched_dot(x.dimshuffle(0, "x", 1), x.dimshuffle(0, 1, "x"))],
+        [
+            T.dot(x, y),
+            T.dot(x[::2], x[:, ::2]),
+            T.slinalg.solve(x, y),
+            T.nlinalg.det(x),
+            T.nlinalg.matrix_inverse(x),
+            T.slinalg.cholesky(T.dot(x, x.T)),
+            T.batched_dot(x.dimshuffle(0, "x", 1), x.dimshuffle(0, 1, "x")),
+        ],
         [],
         np.eye(4) * 2 + 0.1,
         vector(4),

@@ -30,6 +30,7 @@ from theano_ng.gof import link, progress
 from theano_ng.gof.compiler import gxx
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
+from theano_ng.gof.forks import HeldOverForks
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.program import updates_of
 from theano_ng.gof.rewriting import CheckStackTraceOptimization
@@ -39,6 +40,7 @@ from theano_ng.gof.utils import fewer_collections
 string_types = (str,)
 
 _compiling = threading.RLock()
+HeldOverForks(_compiling, progress.compiling.forget)
 
 
 def _one_at_a_time(compile_something):
@@ -46,8 +48,12 @@ def _one_at_a_time(compile_something):
 
     @functools.wraps(compile_something)
     def locked(*args, **kwargs):
-        with _compiling, progress.compiling:
-            return compile_something(*args, **kwargs)
+        inside = _compiling._is_owned()
+        with _compiling:
+            if not inside:
+                progress.compiling.forget()
+            with progress.compiling:
+                return compile_something(*args, **kwargs)
 
     return locked
 

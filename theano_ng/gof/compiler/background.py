@@ -152,7 +152,7 @@ class Background:
         self._queue = []  # jobs that have not been started yet
         self._jobs = []
         self._watched = False
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # in C: a signal that raises leaves it open
 
     def want(self, kernels):
         """Have kernels compiled, and used in place of programs as soon as they are.
@@ -162,15 +162,18 @@ class Background:
         kernels : dict
             Key -> (Kernel, StandIn).
         """
-        with self._changed:
+        with self._lock:
             todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.stand_ins}
+            jobs = [Job(get_kernel_cache(), group) for group in units(todo)]
+            # A signal may raise between any two lines. What has stand-ins has a job then, which is begun.
+            if jobs:
+                self._queue += jobs
+                later(self._begin)
             for key, (_, standing_in) in kernels.items():
                 self.stand_ins.setdefault(key, set()).add(standing_in)
-            for group in units(todo):
-                job = Job(get_kernel_cache(), group)
-                if not self._swap_if_there(job):
-                    self._queue.append(job)
-                    later(self._begin)
+            for job in jobs:
+                if self._swap_if_there(job):
+                    self._queue.remove(job)
 
     def wait(self, timeout=None):
         """Wait until nothing is being compiled, and all that was compiled is in use.
@@ -185,12 +188,22 @@ class Background:
         bool
             False where something is still being compiled after that time.
         """
-        with self._changed:
-            return self._changed.wait_for(lambda: not (self._jobs or self._queue), timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        pause = 0.001
+        while self._is_busy():
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(pause)
+            pause = min(1.5 * pause, 0.02)
+        return True
+
+    def _is_busy(self):
+        with self._lock:
+            return bool(self._jobs or self._queue)
 
     def _begin(self):
         """Start compilers, now that the first result is there."""
-        with self._changed:
+        with self._lock:
             self._start()
             self._have_watched()
 
@@ -225,9 +238,7 @@ class Background:
         self._jobs.append(job)
 
     def _have_watched(self):
-        if not self._jobs:
-            self._changed.notify_all()
-        elif not self._watched:
+        if self._jobs and not self._watched:
             self._watched = True
             try:
                 _thread.start_new_thread(self._watch, ())
@@ -238,7 +249,7 @@ class Background:
         pause = 0.002
         while True:
             time.sleep(pause)
-            with self._changed:
+            with self._lock:
                 done = [job for job in list(self._jobs) if self._settled(job)]
                 for job in done:
                     self._jobs.remove(job)  # the first one: it may have been started once more
@@ -247,7 +258,6 @@ class Background:
                     pause = 0.002
                 if not self._jobs and not self._queue:
                     self._watched = False
-                    self._changed.notify_all()
                     return
             pause = min(1.2 * pause, 0.05)
 
@@ -310,11 +320,11 @@ class Background:
 
     def after_fork(self):
         """In a child: the processes are somebody else's children, and the thread did not come along."""
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
         self._watched = False
         for job in self._jobs:
             job.pid, job.started = None, time.monotonic()
-        with self._changed:
+        with self._lock:
             self._have_watched()
         if self._queue:
             later(self._begin)
