@@ -54,9 +54,7 @@ TABLE = [
     ),
     _row("lost error", "it removes checks, and has to be asked for", "local_remove_all_assert"),
     _row(
-        "lost error",
-        "of two Rebroadcasts that contradict each other the outer one decides",
-        "local_rebroadcast_lift",
+        "lost error", "of two Rebroadcasts that contradict each other the outer one decides", "local_rebroadcast_lift"
     ),
     _row("lost error", "zero divided by the integer zero is zero, and no error", "local_zero_div"),
     _row(

@@ -26,7 +26,10 @@ def _parser():
         epilog="exit status: 0 nothing found, 1 something found, 2 the command line is not understood",
     )
     parser.add_argument(
-        "rules", nargs="*", metavar="RULE", help="a registered name, package.module:RULE, or a module for all its rules (all)"
+        "rules",
+        nargs="*",
+        metavar="RULE",
+        help="a registered name, package.module:RULE, or a module for all its rules (all)",
     )
     parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after so many CPU seconds")
     parser.add_argument("--effort", choices=sorted(EFFORTS), default="full", help="how many graphs (full)")

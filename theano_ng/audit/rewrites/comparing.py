@@ -16,7 +16,7 @@ KINDS = {
     "cancellation": "the same, yet only by roundings of the largest value on the way: terms are added in another order",
     "nan": "a number where the graph before gives or meets NaN, and nothing else is true",
     "new nan": "NaN where the graph before gives a number",
-    "infinity": "an infinity before or after the rule, and something else there in the other graph",
+    "infinity": "an infinity before or after the rule, or as an input, and something else in the other graph",
     "sign of infinity": "the other infinity, by the sign of a zero below a fraction",
     "range": "the same where a value on the way is too large or too small for its dtype in one of both graphs",
     "sign of zero": "-0.0 for 0.0, or the reverse",
@@ -159,10 +159,11 @@ def _floats(output, a, b, bounds, precise):
             differs = ~((a == b) | (np.isnan(a) & np.isnan(b)))
             zeros = (a == 0) & (b == 0) & (np.signbit(a) != np.signbit(b))
         doubtful, true, largest = differs, None, None
-        outside = unknown = np.zeros(a.shape, bool)
+        outside = unknown = from_infinity = np.zeros(a.shape, bool)
         if bounds is not None and np.any(differs):
             known, after, ranges = bounds(output, a.shape)
             outside, largest, unknown = ranges.outside, ranges.largest, ranges.unknown_input & ~np.isnan(b)
+            from_infinity = ranges.infinite_input & np.isnan(b)
             error = _granted(a, known, after)
             if known is not None and np.shape(known.value) == a.shape:
                 true = known.value
@@ -172,14 +173,15 @@ def _floats(output, a, b, bounds, precise):
         unknown = doubtful & (np.isnan(a) | unknown)
         inside = doubtful & ~outside & ~unknown
         infinite = np.isinf(a) & np.isinf(b)
+        nonfinite = np.isinf(a) | np.isinf(b) | from_infinity
         finite = inside & np.isfinite(a) & np.isfinite(b)
         cancelled = np.zeros(a.shape, bool)
         if largest is not None:
             cancelled = finite & (np.abs(a - b) <= SPARE * np.finfo(a.dtype).eps * largest)
         return [
             *_at(output, "nan", a, b, unknown, true),
-            *_at(output, "new nan", a, b, inside & np.isnan(b) & ~np.isinf(a), true),
-            *_at(output, "infinity", a, b, inside & (np.isinf(a) | np.isinf(b)) & ~infinite, true),
+            *_at(output, "new nan", a, b, inside & np.isnan(b) & ~nonfinite, true),
+            *_at(output, "infinity", a, b, inside & nonfinite & ~infinite, true),
             *_at(output, "sign of infinity", a, b, doubtful & infinite & ~unknown, true),
             *_at(output, "rounding", a, b, finite & ~cancelled, true),
             *_at(output, "cancellation", a, b, cancelled, true),

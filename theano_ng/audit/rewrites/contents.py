@@ -49,7 +49,8 @@ def contents(instance, rng, most, wide):
         vectors, complete = special.combinations([v.dtype for v in instance.inputs], rng, *([] if wide else [NARROW]))
         sets, _ = _structured(instance.inputs, rng, min(most, MOST_LENGTHS))
         return [[v.reshape((1,) * (i.ndim - 1) + (-1,)) for v, i in zip(vectors, instance.inputs)], *sets], complete
-    return _structured(instance.inputs, rng, most)
+    sets, complete = _structured(instance.inputs, rng, most)
+    return sets, complete and not instance.is_pointwise
 
 
 def _structured(inputs, rng, most):

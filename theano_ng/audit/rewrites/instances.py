@@ -60,10 +60,13 @@ class Instance:
 
     @property
     def is_elementwise(self):
+        """True where besides all inputs have a last axis of any length."""
+        return self.is_pointwise and all(v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs)
+
+    @property
+    def is_pointwise(self):
         """True where each element of the outputs depends on one element of each input."""
-        return all(_keeps_last_axis(v) for v in ancestors(self.outputs)) and all(
-            v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs
-        )
+        return all(map(_keeps_last_axis, ancestors(self.outputs)))
 
 
 def _keeps_last_axis(v):

@@ -177,7 +177,9 @@ class Judge:
         for i, (old, new) in enumerate(zip(change.before.outputs, change.after.outputs)):
             if old.type != new.type:
                 self._report(Difference("broadcast", i, None, str(old.type), str(new.type)), instance, None)
-        most = self.effort.sets if example is not None and setting.kind == "as it is" else max(self.effort.sets // 40, 8)
+        most = (
+            self.effort.sets if example is not None and setting.kind == "as it is" else max(self.effort.sets // 40, 8)
+        )
         wide = example is not None and setting.kind in ("as it is", "dtype")
         sets, complete = contents(instance, self.rng, most, wide)
         self._compare(change, instance, sets)
@@ -191,8 +193,10 @@ class Judge:
 
     def _prove(self, change, instance, example):
         dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
-        if instance.setting.kind == "as it is" or dtypes <= {"bool", "int8", "uint8", "float16"}:
-            theory = proofs.prove(change, [v.name for v in instance.inputs], instance.is_elementwise)
+        if instance.is_pointwise and (
+            instance.setting.kind == "as it is" or dtypes <= {"bool", "int8", "uint8", "float16"}
+        ):
+            theory = proofs.prove(change, [v.name for v in instance.inputs])
             if theory:
                 self.proved.setdefault(example, set()).add(theory)
 
@@ -214,8 +218,11 @@ class Judge:
         if known is not None and known[0] <= size:
             return
         values = values if values is None else smallest(self.one.rule, instance, values, difference)
-        self.seen[kind] = size, Found(
-            difference, instance.text, instance.setting.kind, program(self.one.name, instance, values, difference)
+        self.seen[kind] = (
+            size,
+            Found(
+                difference, instance.text, instance.setting.kind, program(self.one.name, instance, values, difference)
+            ),
         )
 
     def _concluded(self, own):
@@ -239,7 +246,11 @@ def _few_settings(text, kind):
     """Settings for a changed text."""
     yield Setting(kind)
     for setting in settings(text):
-        if setting.kind == "the same variable" or setting.kind == "dtype" and setting.given[0][1].dtype in ("int8", "uint8"):
+        if (
+            setting.kind == "the same variable"
+            or setting.kind == "dtype"
+            and setting.given[0][1].dtype in ("int8", "uint8")
+        ):
             yield setting
 
 

@@ -3,12 +3,12 @@
 import numpy as np
 import scipy.sparse
 
-_HEAD = '''import numpy as np
+_HEAD = """import numpy as np
 import theano_ng.tensor as T
 from theano_ng.audit.rewrites import Computation, rule_named, rewritten, vocabulary
 
 globals().update(vocabulary.namespace())
-'''
+"""
 
 _CALL = """change = rewritten(rule_named(%r), [%s], %s)
 values = [%s]

@@ -235,7 +235,12 @@ class HalfFloats(_Theory):
 
     def converted(self, term, dtype, to):
         # A small whole number is the same in all dtypes.
-        if to not in ("float16", dtype) or dtype not in ("float16", to) and z3.is_expr(term) and not z3.is_fp_value(term):
+        if (
+            to not in ("float16", dtype)
+            or dtype not in ("float16", to)
+            and z3.is_expr(term)
+            and not z3.is_fp_value(term)
+        ):
             raise Unknown(to)
         return term
 
@@ -427,22 +432,21 @@ def _by_sympy(theory, before, after, names):
     return True
 
 
-def prove(change, names, is_elementwise):
-    """By which theory both graphs of a `Rewriting` are equal.
+def prove(change, names):
+    """By which theory both graphs of a `Rewriting` are equal, each element of which depends on one element of each input.
 
     Parameters
     ----------
     change : Rewriting
     names : list of str
         One for each input.
-    is_elementwise : bool
 
     Returns
     -------
     str
         "bits", "float16", "reals" or "positive reals"; "" where no theory says so.
     """
-    if z3 is None or not is_elementwise:
+    if z3 is None:
         return ""
     kinds = {_kind(v.dtype) for v in change.before.inputs}
     dtypes = {v.dtype for v in change.before.inputs}

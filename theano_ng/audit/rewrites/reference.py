@@ -8,11 +8,11 @@ as far as a change of the input by that error changes its result. Nodes that com
 from dataclasses import dataclass
 from typing import Any
 
-import mpmath
 import numpy as np
 import scipy.special
 
 from theano_ng import scalar
+from theano_ng.extras import require
 from theano_ng.tensor.dtypes import CONTINUOUS, FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
@@ -23,7 +23,9 @@ from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor import basic as T
 
-#: Digits of `mpmath`: the exponents of two float64 are 2,098 bits apart, so that a sum of two of them is exact.
+mpmath = require("mpmath", "The oracle of rewriting rules")
+
+#: Bits of `mpmath`: the exponents of two float64 are 2,098 bits apart, so that a sum of two of them is exact.
 BITS = 2400
 
 #: Units in the last place by which functions of scipy are off: exp(-x * x) has the error of its argument.
@@ -140,16 +142,21 @@ class Bounded:
         Of longdouble, or of objects of mpmath.
     actual : ndarray or None
         What the graph itself computes.
+    partial : tuple of ndarray
+        Products of some of many factors, which are values on the way to this one.
     """
 
     value: Any
     error: Any
     actual: Any = None
+    partial: tuple = ()
 
 
 def _wide(actual):
     """What an input or an integer is: exactly its value."""
-    value = actual if actual.dtype == bool else actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
+    value = (
+        actual if actual.dtype == bool else actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
+    )
     return Bounded(value, np.zeros(actual.shape, np.longdouble), actual=actual)
 
 
@@ -192,7 +199,10 @@ def _elementwise(node, inputs):
         raise Unsupported(name)
     function, weak, _ = _FUNCTIONS[name]
     count = max(len(inputs) - 1, 1) if name in ("Add", "Mul") else CEPHES if weak else 1
-    return _bounded(function, inputs, dtype, count)
+    found = _bounded(function, inputs, dtype, count)
+    if name == "Mul":
+        found.partial = tuple(_product_of(*[v.value for v in inputs[:k]]) for k in range(2, len(inputs)))
+    return found
 
 
 def _moved(node, inputs):
@@ -222,7 +232,12 @@ def _reduced(node, inputs):
     (x,), op = inputs, node.op
     axis = op.axis if op.axis is None else tuple(op.axis)
     dtype, name = node.outputs[0].dtype, type(op.scalar_op).__name__
-    if dtype not in FLOATS or name not in ("Add", "Mul", "Maximum", "Minimum"):
+    if dtype not in (CONTINUOUS if name in ("Add", "Mul") else FLOATS) or name not in (
+        "Add",
+        "Mul",
+        "Maximum",
+        "Minimum",
+    ):
         raise Unsupported(name)
     if name == "Add":
         eps, least = _unit(dtype)
@@ -243,7 +258,11 @@ def _multiplied(x, axis, dtype):
     value = np.prod(x.value, axis=axis)
     relative = np.where(x.value != 0, x.error / np.abs(x.value), 0)
     error = np.abs(value) * (np.sum(relative, axis=axis) + x.value.size * eps) + least
-    return Bounded(value, np.where(np.isfinite(error), error, 0))
+    found = Bounded(value, np.where(np.isfinite(error), error, 0))
+    # Whatever the order of factors, products of some of them lie between these two.
+    size = np.abs(x.value)
+    found.partial = tuple(np.prod(choose(size, np.longdouble(1)), axis=axis) for choose in (np.maximum, np.minimum))
+    return found
 
 
 def _product(node, inputs):
@@ -294,9 +313,10 @@ def bounds(fgraph, values):
         for v in fgraph.outputs:
             _leaf(v, known, actual)
     inner = [
-        (v.dtype, found.value, v.owner is None)
+        (v.dtype, value, v.owner is None)
         for v, found in known.items()
         if found is not None and v.dtype in CONTINUOUS
+        for value in (found.value, *found.partial)
     ]
     return [known[v] for v in fgraph.outputs], inner
 
@@ -311,14 +331,15 @@ class Ranges:
         Where a value on the way is too large or too small for its dtype.
     largest : ndarray of longdouble
         The size of the largest finite value on the way.
-    unknown, unknown_input : ndarray of bool
-        Where a value on the way, or an input, is NaN.
+    unknown, unknown_input, infinite_input : ndarray of bool
+        Where a value on the way, or an input, is NaN; where an input is infinite.
     """
 
     outside: Any
     largest: Any
     unknown: Any
     unknown_input: Any
+    infinite_input: Any
 
 
 def ranges(inner, shape):
@@ -336,7 +357,7 @@ def ranges(inner, shape):
     Ranges
     """
     outside, largest = np.zeros(shape, bool), np.zeros(shape, np.longdouble)
-    unknown, unknown_input = np.zeros(shape, bool), np.zeros(shape, bool)
+    unknown, unknown_input, infinite_input = np.zeros((3, *shape), bool)
     for dtype, value, given in inner:
         info = np.finfo(dtype)
         size = np.abs(value)
@@ -345,16 +366,21 @@ def ranges(inner, shape):
         outside = outside | _spread_over(beyond, shape)
         largest = np.maximum(largest, _spread_over(np.where(finite, size, 0), shape))
         unknown = unknown | _spread_over(np.isnan(size), shape)
-        unknown_input = unknown_input | _spread_over(np.isnan(size) & given, shape)
-    return Ranges(outside.astype(bool), largest, unknown.astype(bool), unknown_input.astype(bool))
+        if given and _fits(size, shape):
+            unknown_input = unknown_input | np.isnan(size)
+            infinite_input = infinite_input | np.isinf(size)
+    flags = [flag.astype(bool) for flag in (unknown, unknown_input, infinite_input)]
+    return Ranges(outside.astype(bool), largest, *flags)
+
+
+def _fits(values, shape):
+    """Whether values can be broadcast to a shape."""
+    return values.ndim <= len(shape) and all(n in (1, m) for n, m in zip(values.shape[::-1], shape[::-1]))
 
 
 def _spread_over(values, shape):
     """Values broadcast to a shape; of another shape, the largest: all results may depend on it."""
-    try:
-        return np.broadcast_to(values, shape)
-    except ValueError:
-        return np.max(values, initial=0)
+    return np.broadcast_to(values, shape) if _fits(values, shape) else np.max(values, initial=0)
 
 
 def _leaf(v, known, actual):

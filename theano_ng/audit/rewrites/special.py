@@ -31,7 +31,23 @@ def _floats(dtype):
 def _integers(dtype):
     """Small numbers, those at the ends, and powers of two with their neighbours."""
     info = np.iinfo(dtype)
-    found = {0, 1, 2, 3, 4, 5, 7, 10, 100, info.max, info.max - 1, info.min, info.min + 1, info.max // 2, info.max // 2 + 1}
+    found = {
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        10,
+        100,
+        info.max,
+        info.max - 1,
+        info.min,
+        info.min + 1,
+        info.max // 2,
+        info.max // 2 + 1,
+    }
     found.update(2**k + d for k in (7, 8, 15, 16, 24, 31, 32, 53) for d in (-1, 0, 1))
     found.update([-number for number in found])
     return np.array(sorted(number for number in found if info.min <= number <= info.max), dtype)

@@ -147,7 +147,15 @@ def swapped(text):
 def with_other_ranges(text):
     """Each slice in a text exchanged for others."""
     tree = _parsed(text)
-    steps = [(None, None, -1), (1, None, None), (None, -1, None), (2, 0, -1), (None, None, 2), (5, 9, None), (-2, None, -2)]
+    steps = [
+        (None, None, -1),
+        (1, None, None),
+        (None, -1, None),
+        (2, 0, -1),
+        (None, None, 2),
+        (5, 9, None),
+        (-2, None, -2),
+    ]
     for number, node in enumerate(_Walk(tree).nodes):
         if isinstance(node, ast.Slice):
             for bounds in steps:
@@ -201,8 +209,28 @@ def differences():
         yield "(%s) - (%s)" % (" + ".join("(%s)" % a for a in plus), " + ".join("(%s)" % a for a in minus))
 
 
-_UNARY = ("{0}", "-{0}", "abs({0})", "exp({0})", "log({0})", "sqr({0})", "sqrt({0})", "1 / {0}", "fill({0}, 1)", "cast({0}, 'int8')")
-_BINARY = ("{0} + {1}", "{0} - {1}", "{0} * {1}", "{0} / {1}", "{0} // {1}", "{0} ** {1}", "maximum({0}, {1})", "lt({0}, {1})")
+_UNARY = (
+    "{0}",
+    "-{0}",
+    "abs({0})",
+    "exp({0})",
+    "log({0})",
+    "sqr({0})",
+    "sqrt({0})",
+    "1 / {0}",
+    "fill({0}, 1)",
+    "cast({0}, 'int8')",
+)
+_BINARY = (
+    "{0} + {1}",
+    "{0} - {1}",
+    "{0} * {1}",
+    "{0} / {1}",
+    "{0} // {1}",
+    "{0} ** {1}",
+    "maximum({0}, {1})",
+    "lt({0}, {1})",
+)
 _OPERANDS = ("x", "y", "0", "1", "-1", "2", "x * y", "x + y", "-x", "abs(x)", "x.dimshuffle('x', 0)")
 
 

@@ -11,7 +11,7 @@ import theano_ng.sandbox.linalg
 import theano_ng.sandbox.rng_mrg
 import theano_ng.sparse.opt
 import theano_ng.tensor as T
-import theano_ng.tensor.nnet.conv3d2d
+import theano_ng.tensor.nnet.convolution.conv3d2d
 import theano_ng.tensor.nnet.convolution.opt
 from theano_ng import scalar
 from theano_ng.compile import ops as compile_ops

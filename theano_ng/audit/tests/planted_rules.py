@@ -49,7 +49,9 @@ def drops_multiplicity(node):
     """
     x, below = node.inputs
     factors = inputs_of(below, T.mul) or [below]
-    if x.dtype[0] != "f" or not all(f.owner is not None and f.owner.op == T.abs_ and f.owner.inputs[0] is x for f in factors):
+    if x.dtype[0] != "f" or not all(
+        f.owner is not None and f.owner.op == T.abs_ and f.owner.inputs[0] is x for f in factors
+    ):
         return False
     return _replaced(node, T.sgn(x))
 
@@ -163,7 +165,11 @@ def forgets_the_remainder(node):
     (k // 2) * 2  ->  k
     """
     quotient = inputs_of(node.inputs[0], T.int_div)
-    if quotient is None or constant_value(node.inputs[1]) is None or constant_value(node.inputs[1]) != constant_value(quotient[1]):
+    if (
+        quotient is None
+        or constant_value(node.inputs[1]) is None
+        or constant_value(node.inputs[1]) != constant_value(quotient[1])
+    ):
         return False
     return _replaced(node, quotient[0])
 
@@ -260,7 +266,12 @@ def steps_over_the_largest_integer(node):
     lt(k, k + 1)  ->  ones_like(k)
     """
     terms = inputs_of(node.inputs[1], T.add)
-    if terms is None or terms[0] is not node.inputs[0] or constant_value(terms[1]) != 1 or node.inputs[0].dtype[0] not in "iu":
+    if (
+        terms is None
+        or terms[0] is not node.inputs[0]
+        or constant_value(terms[1]) != 1
+        or node.inputs[0].dtype[0] not in "iu"
+    ):
         return False
     return _replaced(node, T.fill(node.inputs[0], np.array(True)))
 

@@ -9,6 +9,11 @@ from contextlib import redirect_stderr, redirect_stdout
 
 import numpy as np
 
+try:
+    import mpmath  # noqa: F401
+except ImportError:
+    raise unittest.SkipTest("needs mpmath: pip install 'theano_ng[test]'") from None
+
 import theano_ng.tensor as T
 from theano_ng.audit.rewrites import accepted, comparing, page, reference, special
 from theano_ng.audit.rewrites.applying import Computation, rewritten
@@ -173,7 +178,7 @@ class TestCommand(unittest.TestCase):
     def test_a_rule_by_name(self):
         status, out, _ = self.run_command("local_neg_neg", "--effort", "quick")
         self.assertEqual(status, 0)
-        self.assertIn("proved", out)
+        self.assertIn("1 rules: 1 ", out)
 
     def test_rules_of_a_module(self):
         target = "theano_ng.audit.tests.planted_rules:swaps_operands"
