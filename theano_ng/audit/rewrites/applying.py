@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import FunctionGraph
@@ -150,6 +151,13 @@ class Computation:
         values = [v.copy() if hasattr(v, "copy") else v for v in values]
         try:
             with np.errstate(all="ignore"):
-                return list(self._function(*values))
+                return list(map(_on_host, self._function(*values)))
         except Exception as failure:  # any error of an Op is a result that is compared
             return failure
+
+
+def _on_host(value):
+    """A value, or its copy where it is an array on a device."""
+    if hasattr(value, "__array__") and not isinstance(value, (np.ndarray, np.generic)) and not scipy.sparse.issparse(value):
+        return np.asarray(value)
+    return value

@@ -7,7 +7,7 @@ import sys
 import time
 
 from theano_ng.audit.rewrites import page
-from theano_ng.audit.rewrites.oracle import FULL, QUICK, judge
+from theano_ng.audit.rewrites.oracle import FULL, QUICK, Judge
 from theano_ng.audit.rewrites.registry import Registered, name_of, registered
 from theano_ng.commands import command
 from theano_ng.gof.rewriting import LocalOptimizer, Optimizer
@@ -75,6 +75,11 @@ def rules_of(target):
     return [Registered(name_of(rule), rule) for rule in rules]
 
 
+def _judge_of(one):
+    """The class that judges a rule; that of devices needs what opens one."""
+    return importlib.import_module("theano_ng.audit.rewrites.devices").DeviceJudge if one.on_devices else Judge
+
+
 def _judged(rules, arguments, done):
     """Verdicts, and the names of the rules for which no time was left."""
     start, verdicts, left = time.process_time(), [], []
@@ -82,7 +87,7 @@ def _judged(rules, arguments, done):
         if arguments.seconds is not None and time.process_time() - start > arguments.seconds:
             left.append(one.name)
             continue
-        verdicts.append(judge(one, EFFORTS[arguments.effort], arguments.seed))
+        verdicts.append(_judge_of(one)(one, EFFORTS[arguments.effort], arguments.seed).run())
         done(verdicts[-1])
     return verdicts, left
 

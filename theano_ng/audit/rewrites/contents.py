@@ -8,7 +8,6 @@ import scipy.sparse
 from theano_ng.audit.rewrites import special
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.scalar import Scalar
-from theano_ng.tensor.type import TensorType
 
 #: Lengths of axes.
 LENGTHS = (3, 0, 1, 2)
@@ -47,14 +46,28 @@ def contents(instance, rng, most, wide):
     """
     if instance.is_elementwise:
         vectors, complete = special.combinations([v.dtype for v in instance.inputs], rng, *([] if wide else [NARROW]))
-        sets, _ = _structured(instance.inputs, rng, min(most, MOST_LENGTHS))
+        sets, _ = shapes_and_values(instance.inputs, rng, min(most, MOST_LENGTHS))
         return [[v.reshape((1,) * (i.ndim - 1) + (-1,)) for v, i in zip(vectors, instance.inputs)], *sets], complete
-    sets, complete = _structured(instance.inputs, rng, most)
+    sets, complete = shapes_and_values(instance.inputs, rng, most)
     return sets, complete and not instance.is_pointwise
 
 
-def _structured(inputs, rng, most):
-    """Arrays of all lengths, filled with small whole numbers, whose sums and products are exact; then some with special values."""
+def shapes_and_values(inputs, rng, most):
+    """Arrays of all lengths, filled with small whole numbers, whose sums and products are exact; then some with special values.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+    rng : numpy.random.Generator
+    most : int
+        Sets of values.
+
+    Returns
+    -------
+    list of list
+    bool
+        Whether all lengths from 0 to 3 occur, with all small whole numbers.
+    """
     choices = [_shapes(v) for v in inputs]
     total = int(np.prod([float(len(one)) for one in choices]))
     complete = total <= most
@@ -81,11 +94,13 @@ def _is_changed(v):
 
 def _shapes(v):
     """The shapes that a variable may have, the natural one first; for a whole number, its values; None for a value that stays."""
-    if not isinstance(v.type, TensorType) or v.name in FIXED:
-        return [None] if scipy.sparse.issparse(_base(v)) is False else ["as it is", "empty", "full"]
+    base = _base(v)
+    if scipy.sparse.issparse(base):
+        return ["as it is", "empty", "full"]
+    if not hasattr(v.type, "broadcastable") or v.name in FIXED:
+        return [None]
     if v.ndim == 0 and v.dtype[0] in "iu":
         return [number for number in PLACES if number >= 0 or v.dtype[0] == "i"]
-    base = _base(v)
     natural = tuple(np.shape(base)) if base is not None and not _is_changed(v) else (3,) * v.ndim
     natural = tuple(1 if b else n for b, n in zip(v.broadcastable, natural))
     axes = [(1,) if b else (n, *[other for other in LENGTHS if other != n]) for b, n in zip(v.broadcastable, natural)]
