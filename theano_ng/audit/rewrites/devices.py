@@ -23,7 +23,7 @@ from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 
-#: What is about the cost of transfers alone, or stops, prints and asks.
+#: Rules that are not compared, and why.
 NOT_COMPARED = {
     "local_gpu_pdbbreakpoint_op": "stops at a debugger",
     "local_gpua_print_op": "prints",

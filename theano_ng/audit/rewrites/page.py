@@ -101,15 +101,24 @@ def _entry(verdict):
 
 def page(verdicts):
     """The page of the manual, in reStructuredText."""
+    verdicts = _one_a_name(verdicts)
     sure, tried = _share(verdicts)
     lines = [_INTRODUCTION + summary(verdicts) + " (%.0f %%)." % (100 * sure / max(tried, 1)), ""]
     kinds = sorted({kind for verdict in verdicts for kind in verdict.exceptions})
     lines += ["Kinds of difference", "-" * 19, ""]
     lines += ["%s\n    %s." % (kind, KINDS[kind][0].upper() + KINDS[kind][1:]) for kind in kinds]
     lines += ["", "Rules", "-----", "", ".. list-table::", "   :header-rows: 1", "   :widths: 30 14 22 34", ""]
-    for cells in [("rule", "verdict", "how", "exceptions"), *map(_row, sorted(verdicts, key=lambda v: v.name))]:
+    for cells in [("rule", "verdict", "how", "exceptions"), *map(_row, _one_a_name(verdicts))]:
         lines += ["   %s %s" % ("* -" if i == 0 else "  -", cell) for i, cell in enumerate(cells)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _one_a_name(verdicts):
+    """The verdicts in the order of names; of rules with one name that of the one that was compared."""
+    found = {}
+    for verdict in sorted(verdicts, key=lambda v: (v.name, v.status != "not applicable")):
+        found[verdict.name] = verdict
+    return list(found.values())
 
 
 def _row(verdict):

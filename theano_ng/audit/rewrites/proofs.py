@@ -444,7 +444,7 @@ def prove(change, names):
     Returns
     -------
     str
-        "bits", "float16", "reals" or "positive reals"; "" where no theory says so.
+        "bits", "float16", "reals" or "positive reals"; "" where no theory proves it.
     """
     if z3 is None:
         return ""
