@@ -140,7 +140,7 @@ class Draw:
             self.name("v" if not self.depth else "b"),
             name,
             tuple([v.name for v in pick.values]),
-            tuple(pick.parameters.items()),
+            tuple([(key, _frozen(value)) for key, value in pick.parameters.items()]),
             pick.body,
         )
         return self.append(node)
@@ -224,6 +224,11 @@ class Draw:
         return body(self.parameters, self.nodes, [v.name for v in outputs])
 
 
+def _frozen(value):
+    """Lists as tuples."""
+    return tuple([_frozen(item) for item in value]) if isinstance(value, (list, tuple)) else value
+
+
 class Palette:
     """The few operations that a program is drawn from, so that they meet one another.
 
@@ -256,7 +261,7 @@ CHAPTER_WEIGHTS = {
     "shaping": 3,
     "products": 2.5,
     "linear algebra": 1.2,
-    "loops": 2.5,
+    "loops": 4,
     "OpFromGraph": 0.8,
     "conditions": 0.8,
     "networks": 1.5,
@@ -288,7 +293,11 @@ def generate(seed, index):
 
 # --- inputs ------------------------------------------------------------------------------------------------------------------
 
-DTYPES = ("float64",) * 9 + ("float32",) * 6 + ("float16", "int64", "int32", "int8", "uint8", "bool", "complex128", "complex64")
+DTYPES = (
+    ("float64",) * 9
+    + ("float32",) * 6
+    + ("float16", "int64", "int32", "int8", "uint8", "bool", "complex128", "complex64")
+)
 
 
 def _inputs(draw):

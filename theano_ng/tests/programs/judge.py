@@ -135,7 +135,10 @@ class Expectation:
             h = np.longdouble(STEP) / 2**level
             if second:
                 value = (
-                    self._moved(seed, h, h) - self._moved(seed, h, -h) - self._moved(seed, -h, h) + self._moved(seed, -h, -h)
+                    self._moved(seed, h, h)
+                    - self._moved(seed, h, -h)
+                    - self._moved(seed, -h, h)
+                    + self._moved(seed, -h, -h)
                 ) / (4 * h * h)
             else:
                 value = (self._moved(seed, h, 0) - self._moved(seed, -h, 0)) / (2 * h)
@@ -231,9 +234,10 @@ class Compiled:
             results = function(*arrays.values())
             found.append([np.array(r) for r in results])
             for one in self.arguments:
-                if one.role == "argument" and arrays[one.name].tobytes() != source.plain(one).astype(
-                    arrays[one.name].dtype
-                ).tobytes():
+                if (
+                    one.role == "argument"
+                    and arrays[one.name].tobytes() != source.plain(one).astype(arrays[one.name].dtype).tobytes()
+                ):
                     raise ArgumentChanged(one.name)
         by_name = {one.name: variable for one, variable in self.shared}
         found.append([np.array(by_name[name].get_value()) for name, _ in self.program.updates])
@@ -283,7 +287,11 @@ DECIDING = frozenset(
 
 def _compared(name, got, right, compiled):
     configuration, finite = compiled.configuration, compiled.expectation.finite
-    if configuration.rewritten and not finite and any([n.operation in DECIDING for n in all_nodes(compiled.program.nodes)]):
+    if (
+        configuration.rewritten
+        and not finite
+        and any([n.operation in DECIDING for n in all_nodes(compiled.program.nodes)])
+    ):
         return None
     wrong = right.wrong(got, not configuration.rewritten, finite)
     if wrong is None:
@@ -306,19 +314,37 @@ def _compare_derivative(compiled, derived):
             for one, d in zip(wrt, derived):
                 if d.shape != one.shape:
                     return Difference("derivative", compiled.configuration.name, one.name, str(d.shape), str(one.shape))
-            directions = [np.flip(source.weights(one.shape)) if program.derivative == "second" else source.weights(one.shape) for one in wrt]
+            directions = [
+                np.flip(source.weights(one.shape)) if program.derivative == "second" else source.weights(one.shape)
+                for one in wrt
+            ]
             got = np.asarray(sum([np.sum(np.asarray(d, np.longdouble) * w) for d, w in zip(derived, directions)]))
             size = sum([np.sum(np.abs(d)) for d in derived])
-        largest = max([1.0, *[float(np.max(np.abs(j.exact), initial=0)) for j in expectation.calls[0] if j.exact.dtype.kind in "fc"]])
+        largest = max(
+            [
+                1.0,
+                *[
+                    float(np.max(np.abs(j.exact), initial=0))
+                    for j in expectation.calls[0]
+                    if j.exact.dtype.kind in "fc"
+                ],
+            ]
+        )
         units = DERIVATIVE_UNITS * expectation.smallest_unit() * (1 + len(program.nodes))
         allowed = error + units * (size + largest)
         if got.shape != right.shape:
-            return Difference("derivative", compiled.configuration.name, program.derivative, str(got.shape), str(right.shape))
+            return Difference(
+                "derivative", compiled.configuration.name, program.derivative, str(got.shape), str(right.shape)
+            )
         judged = np.isfinite(right) & np.isfinite(allowed) & (error < 0.1 * (np.abs(right) + largest))
         judged |= np.isfinite(right) & ~np.isfinite(got) & (error < 0.1 * (np.abs(right) + largest))
         if np.any(judged & ~(np.abs(got - right) <= allowed)):
             return Difference(
-                "derivative", compiled.configuration.name, program.derivative, short(got.astype(float)), short(right.astype(float))
+                "derivative",
+                compiled.configuration.name,
+                program.derivative,
+                short(got.astype(float)),
+                short(right.astype(float)),
             )
     return None
 
@@ -326,7 +352,9 @@ def _compare_derivative(compiled, derived):
 def raised(configuration, error):
     """The Difference of an exception."""
     if isinstance(error, ArgumentChanged):
-        return Difference("argument", configuration.name, str(error), "an argument that was overwritten", "one that is not")
+        return Difference(
+            "argument", configuration.name, str(error), "an argument that was overwritten", "one that is not"
+        )
     first = str(error).strip().splitlines()[:1]
     return Difference("raises", configuration.name, type(error).__name__, "".join(first)[:300], "a result")
 

@@ -144,7 +144,15 @@ def _renamed(program, old, new):
     )
 
 
-_PLAINER = {"n_steps": None, "backwards": False, "truncate": -1, "until": None, "inline": False, "keepdims": False, "more": 0}
+_PLAINER = {
+    "n_steps": None,
+    "backwards": False,
+    "truncate": -1,
+    "until": None,
+    "inline": False,
+    "keepdims": False,
+    "more": 0,
+}
 
 
 def _plainer(program):
@@ -192,7 +200,12 @@ def _cut(one, length, new, axis=None):
 def _simpler_values(program):
     for k, one in enumerate(program.inputs):
         array = source.plain(one)
-        for change in (lambda a: a * 0 + 1, lambda a: np.arange(1, 1 + a.size).reshape(a.shape), np.round, lambda a: np.round(a, 1)):
+        for change in (
+            lambda a: a * 0 + 1,
+            lambda a: np.arange(1, 1 + a.size).reshape(a.shape),
+            np.round,
+            lambda a: np.round(a, 1),
+        ):
             try:
                 values = tuple(change(array).astype(one.dtype).ravel().tolist())
             except TypeError:
@@ -227,5 +240,3 @@ def fewer(items, fails, budget=60):
                 break
             parts = min(2 * parts, len(kept))
     return [*kept, last]
-
-

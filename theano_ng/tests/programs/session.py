@@ -29,6 +29,7 @@ KEPT = 120  # functions that are called again
 AGAIN = 0.5  # how often one of them is, for each program
 THREADS = 3
 COPIED, RECOMPILED = 0.1, 0.2  # shares of the functions in the family FAST_RUN
+ORIGINAL = 0.03  # of the programs run on Theano 1.0.5
 HISTORY = 600  # programs before one that differs that may have to do with it
 
 
@@ -86,15 +87,20 @@ class Session:
     seed : object
     configurations : iterable of str
         Names, of those that are drawn from.
+    original : Original, optional
+        Theano 1.0.5, which some of the programs run on.
 
     Attributes
     ----------
     failures : list of Failure
+    differs_from_original : list of Failure
+        Where 1.0.5 has other numbers than NumPy. It has faults of its own, so these are to be read, not counted.
     chapters, runs : Counter
         Programs of each chapter; programs of each configuration, and further calls of each kind.
     """
 
-    def __init__(self, seed, configurations=tuple(CONFIGURATIONS)):
+    def __init__(self, seed, configurations=tuple(CONFIGURATIONS), original=None):
+        self.original, self.differs_from_original = original, []
         self.seed, self.configurations = seed, [CONFIGURATIONS[name] for name in configurations]
         self.kept, self.failures, self.before = deque(maxlen=KEPT), [], deque(maxlen=HISTORY)
         self.chapters, self.runs, self.programs = Counter(), Counter(), 0
@@ -116,6 +122,8 @@ class Session:
             for configuration in chosen:
                 if configuration.name not in self.unavailable:
                     self._judge_one(index, program, configuration, expectation, choices)
+            if self.original is not None and choices.random() < ORIGINAL:
+                self._judge_original(index, program, expectation)
             if self.kept and choices.random() < AGAIN:
                 self._again([choices.choice(self.kept)])
             if len(self.kept) >= THREADS and choices.random() < 0.03:
@@ -140,6 +148,12 @@ class Session:
             self._variants(kept, choices)
         elif choices.random() < 0.02:
             self.kept.append(Kept(index, compiled, results))
+
+    def _judge_original(self, index, program, expectation):
+        self.runs["Theano 1.0.5"] += 1
+        difference = self.original.difference(program, expectation)
+        if difference is not None:
+            self.differs_from_original.append(Failure(self.seed, index, program, difference, []))
 
     def _variants(self, kept, choices):
         """Copies, and the same graph once more: out of the cache of graphs."""
@@ -168,12 +182,20 @@ class Session:
 
     def _recompiled(self, kept, choices):
         """The Difference between the function and one of the same graph, in a configuration that promises the same bits."""
-        family = [c for c in CONFIGURATIONS.values() if c.family == kept.compiled.configuration.family and c.name != "tiered=off"]
+        family = [
+            c
+            for c in CONFIGURATIONS.values()
+            if c.family == kept.compiled.configuration.family and c.name != "tiered=off"
+        ]
         configuration = choices.choice(family)
         compiled, results, difference = judged(kept.compiled.program, configuration, kept.compiled.expectation)
         if difference is None and bits(results) != kept.bits:
             return Difference(
-                "bits", configuration.name, "the same graph compiled again", "other bits", kept.compiled.configuration.name
+                "bits",
+                configuration.name,
+                "the same graph compiled again",
+                "other bits",
+                kept.compiled.configuration.name,
             )
         return difference
 
@@ -234,7 +256,9 @@ class Session:
         if done.returncode:
             raise RuntimeError("the second process failed: " + done.stderr[-2000:])
         for index, name, difference in json.loads(done.stdout.splitlines()[-1]):
-            found = Difference("bits", name, "a second process with the warm cache", difference, "those of the first process")
+            found = Difference(
+                "bits", name, "a second process with the warm cache", difference, "those of the first process"
+            )
             self._failed(index, generate(self.seed, index), found)
 
 

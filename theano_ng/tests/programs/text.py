@@ -15,9 +15,9 @@ def weights(shape, dtype="float64"):
     return np.cos(np.arange(1, 1 + int(np.prod(shape)))).reshape(shape).astype(dtype)
 
 '''
-WAIT = '''
+WAIT = """
     from theano_ng.gof.compiler import background
-    background.wait_for_kernels(60)  # the kernels replace the programs of the interpreter'''
+    background.wait_for_kernels(60)  # the kernels replace the programs of the interpreter"""
 
 
 def _mode(configuration):
@@ -48,7 +48,9 @@ def _function(name, program, configuration, lines):
     for one in arguments:
         body.append("    %s_value = %s" % (one.name, one.same_as + "_value" if one.same_as else source.array_text(one)))
     call = "f(%s)" % ", ".join([one.name + "_value" for one in arguments])
-    body.append("    results = %s" % (call if program.calls == 1 else "[%s for _ in range(%d)]" % (call, program.calls)))
+    body.append(
+        "    results = %s" % (call if program.calls == 1 else "[%s for _ in range(%d)]" % (call, program.calls))
+    )
     state = ", ".join(["%s.get_value()" % name for name, _ in program.updates])
     body.append("    return results%s" % (" + [%s]" % state if state else ""))
     body.append("return call")

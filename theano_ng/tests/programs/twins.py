@@ -2,7 +2,12 @@
 
 import functools
 
+import mpmath
 import numpy as np
+import scipy.special
+
+import theano_ng as theano
+from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 
 __all__ = [
     "add_at",
@@ -174,8 +179,6 @@ def _special(name, of_scipy):
     """A function of scipy.special; of longer floats that of mpmath, with 30 digits."""
 
     def computed(x):
-        import scipy.special
-
         x = np.asarray(x)
         if x.dtype != np.longdouble:
             dtype = x.dtype
@@ -188,9 +191,6 @@ def _special(name, of_scipy):
 
 @functools.lru_cache(maxsize=10000)
 def _by_mpmath(name, value):
-    import mpmath
-    import scipy.special
-
     high = float(value)
     if name in ("erf", "erfc") and np.isfinite(high) or 0 < high < np.inf:
         with mpmath.workdps(30):
@@ -200,7 +200,13 @@ def _by_mpmath(name, value):
     return np.longdouble(getattr(scipy.special, _NAMES[name])(high))
 
 
-_NAMES = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "loggamma": "gammaln", "digamma": "psi"}  # of mpmath: of SciPy
+_NAMES = {
+    "erf": "erf",
+    "erfc": "erfc",
+    "gamma": "gamma",
+    "loggamma": "gammaln",
+    "digamma": "psi",
+}  # of mpmath: of SciPy
 erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 
 
@@ -218,8 +224,5 @@ def drawn(seed, kind, shape, call):
 @functools.lru_cache(maxsize=200)
 def drawn_by_mrg(seed, kind, shape, call):
     """The numbers of an MRG stream at a call, by the implementation in Python without rewrites."""
-    import theano_ng as theano
-    from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
-
     function = theano.function([], getattr(MRG_RandomStreams(seed), kind)(shape), mode=theano.Mode("py", None))
     return [function() for _ in range(call + 1)][-1]

@@ -52,14 +52,17 @@ class Loop(WithBody):
             "dict(initial=%s%s, taps=%r)" % (operand(k), "" if taps == (-1,) else "[:%d]" % -min(taps), list(taps))
             for k, taps in settings["states"]
         ]
-        call = "theano.scan(%s, sequences=[%s], outputs_info=[%s], non_sequences=[%s], n_steps=%r, go_backwards=%r, truncate_gradient=%r, return_list=True)" % (
-            self.function_name(node),
-            ", ".join(sequences),
-            ", ".join([*states, *["None"] * settings["more"]]),
-            ", ".join([operand(k) for k in settings["others"]]),
-            settings["n_steps"],
-            settings["backwards"],
-            settings["truncate"],
+        call = (
+            "theano.scan(%s, sequences=[%s], outputs_info=[%s], non_sequences=[%s], n_steps=%r, go_backwards=%r, truncate_gradient=%r, return_list=True)"
+            % (
+                self.function_name(node),
+                ", ".join(sequences),
+                ", ".join([*states, *["None"] * settings["more"]]),
+                ", ".join([operand(k) for k in settings["others"]]),
+                settings["n_steps"],
+                settings["backwards"],
+                settings["truncate"],
+            )
         )
         return [*self.function_lines(node, render, returned), "%s = %s[0]" % (node.name, call)]
 
@@ -156,14 +159,7 @@ class Builder(WithBody):
             *self.function_lines(node, render, "[%s]" % ", ".join(node.body.outputs)),
             "%s = [v.type() for v in [%s]]" % (parameters, operands),
             "%s = theano.compile.builders.OpFromGraph(%s, %s(*%s), inline=%r, on_unused_input='ignore')(%s, return_list=True)"
-            % (
-                node.name,
-                parameters,
-                self.function_name(node),
-                parameters,
-                dict(node.parameters)["inline"],
-                operands,
-            ),
+            % (node.name, parameters, self.function_name(node), parameters, dict(node.parameters)["inline"], operands),
         ]
 
     def twin_lines(self, node, render):

@@ -56,8 +56,26 @@ binary("add", "{0} + {1}", _CASTS.format(op="add"), scale=_LARGE, weight=6, loop
 binary("sub", "{0} - {1}", _CASTS.format(op="subtract"), scale=_LARGE, weight=6, loops=True)
 binary("mul", "{0} * {1}", _CASTS.format(op="multiply"), weight=8, loops=True)
 binary("true_div", "{0} / {1}", _CASTS.format(op="true_divide"), domain=away_from_zero, weight=8, ulps=4)
-binary("maximum", "T.maximum({0}, {1})", _CASTS.format(op="maximum"), reals, exact=True, weight=2, loops=True, kink=_some_equal)
-binary("minimum", "T.minimum({0}, {1})", _CASTS.format(op="minimum"), reals, exact=True, weight=2, loops=True, kink=_some_equal)
+binary(
+    "maximum",
+    "T.maximum({0}, {1})",
+    _CASTS.format(op="maximum"),
+    reals,
+    exact=True,
+    weight=2,
+    loops=True,
+    kink=_some_equal,
+)
+binary(
+    "minimum",
+    "T.minimum({0}, {1})",
+    _CASTS.format(op="minimum"),
+    reals,
+    exact=True,
+    weight=2,
+    loops=True,
+    kink=_some_equal,
+)
 binary("floor_div", "{0} // {1}", _CASTS.format(op="floor_divide"), integers, domain=away_from_zero, exact=True)
 binary("mod", "{0} % {1}", _CASTS.format(op="mod"), integers, domain=away_from_zero, exact=True)
 binary("floor_div_floats", "{0} // {1}", _CASTS.format(op="floor_divide"), floats, domain=away_from_zero)
@@ -83,13 +101,7 @@ for _name, _sign in (("and_", "&"), ("or_", "|"), ("xor", "^")):
 
 register(
     Operation(
-        "square_of_same",
-        CHAPTER,
-        "{0} * {0}",
-        "cast({0}, {out}) * cast({0}, {out})",
-        (numbers,),
-        weight=3,
-        loops=True,
+        "square_of_same", CHAPTER, "{0} * {0}", "cast({0}, {out}) * cast({0}, {out})", (numbers,), weight=3, loops=True
     )
 )
 register(
@@ -119,17 +131,7 @@ register(
         loops=True,
     )
 )
-register(
-    Operation(
-        "reciprocal",
-        CHAPTER,
-        "1 / {0}",
-        "1 / cast({0}, {out})",
-        (reals,),
-        domain=away_from_zero,
-        ulps=4,
-    )
-)
+register(Operation("reciprocal", CHAPTER, "1 / {0}", "1 / cast({0}, {out})", (reals,), domain=away_from_zero, ulps=4))
 register(
     Operation(
         "integer_power",

@@ -13,7 +13,9 @@ def basic_index(draw, x):
     for axis in range(draw.integer(1, x.array.ndim)):
         length = x.array.shape[axis]
         kinds = ["slice"] * 2 + ["integer"] * (length > 0)
-        parts.append(str(draw.integer(-length, length - 1)) if draw.choice(kinds) == "integer" else some_slice(draw, length))
+        parts.append(
+            str(draw.integer(-length, length - 1)) if draw.choice(kinds) == "integer" else some_slice(draw, length)
+        )
     return dict(index=", ".join(parts))
 
 

@@ -29,7 +29,9 @@ def _pooled(v):
 _MATRIX = both(floats, of_ndim(2), lambda v: v.array.size > 0)
 _SOFTMAX = "softmax(cast({0}, {out}))"
 register(
-    Operation("softmax", CHAPTER, "T.nnet.softmax({0})", _SOFTMAX, (_MATRIX,), domain=_within(-30, 30), ulps=16, weight=2)
+    Operation(
+        "softmax", CHAPTER, "T.nnet.softmax({0})", _SOFTMAX, (_MATRIX,), domain=_within(-30, 30), ulps=16, weight=2
+    )
 )
 register(
     Operation(

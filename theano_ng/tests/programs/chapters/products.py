@@ -137,7 +137,14 @@ register(
 register(Operation("det", LINEAR, "T.nlinalg.det({0})", "det({0})", (_square,), domain=_conditioned, ulps=256))
 register(
     Operation(
-        "log_abs_det", LINEAR, "T.log(abs(T.nlinalg.det({0})))", "np.log(np.abs(det({0})))", (_square,), domain=_conditioned, ulps=512, scale="1 + 0 * {0}.sum()"
+        "log_abs_det",
+        LINEAR,
+        "T.log(abs(T.nlinalg.det({0})))",
+        "np.log(np.abs(det({0})))",
+        (_square,),
+        domain=_conditioned,
+        ulps=512,
+        scale="1 + 0 * {0}.sum()",
     )
 )
 register(

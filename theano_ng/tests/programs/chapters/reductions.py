@@ -40,12 +40,7 @@ _GRAPH = "T.%s({0}, " + _SETTINGS + ")"
 reduction(
     "sum", "np.sum(cast({0}, {out}), %s)" % _SETTINGS, graph=_GRAPH % "sum", scale=_SIZES, ulps=4, weight=4, loops=True
 )
-reduction(
-    "prod",
-    "np.prod(cast({0}, {out}), %s)" % _SETTINGS,
-    graph=_GRAPH % "prod",
-    ulps=16,
-)
+reduction("prod", "np.prod(cast({0}, {out}), %s)" % _SETTINGS, graph=_GRAPH % "prod", ulps=16)
 reduction(
     "mean",
     "np.mean(cast({0}, {out}), %s)" % _SETTINGS,
@@ -65,7 +60,14 @@ reduction(
 )
 for _name in ("max", "min"):
     reduction(
-        _name, "np.%s({0}, %s)" % (_name, _SETTINGS), reals, graph=_GRAPH % _name, domain=not_empty, exact=True, weight=2, kink=some_twice
+        _name,
+        "np.%s({0}, %s)" % (_name, _SETTINGS),
+        reals,
+        graph=_GRAPH % _name,
+        domain=not_empty,
+        exact=True,
+        weight=2,
+        kink=some_twice,
     )
 for _name in ("any", "all"):
     reduction(_name, "np.%s({0}, %s)" % (_name, _SETTINGS), booleans, graph=_GRAPH % _name, exact=True)

@@ -26,7 +26,9 @@ for _format in ("csr", "csc"):
         )
     )
 register(
-    Operation("dense_from_sparse", CHAPTER, "theano.sparse.dense_from_sparse({0})", "{0}", (sparse,), exact=True, weight=4)
+    Operation(
+        "dense_from_sparse", CHAPTER, "theano.sparse.dense_from_sparse({0})", "{0}", (sparse,), exact=True, weight=4
+    )
 )
 register(Operation("sparse_transpose", CHAPTER, "{0}.T", "{0}.T", (sparse,), exact=True))
 register(Operation("sparse_neg", CHAPTER, "-{0}", "-{0}", (sparse,), exact=True))
@@ -66,4 +68,6 @@ register(
     )
 )
 for _name, _twin in (("sqr", "{0} * {0}"), ("sin", "np.sin({0})"), ("tanh", "np.tanh({0})"), ("sqrt", "np.sqrt({0})")):
-    register(Operation("sparse_" + _name, CHAPTER, "theano.sparse.%s({0})" % _name, _twin, (sparse,), ulps=8, weight=0.5))
+    register(
+        Operation("sparse_" + _name, CHAPTER, "theano.sparse.%s({0})" % _name, _twin, (sparse,), ulps=8, weight=0.5)
+    )

@@ -1,0 +1,120 @@
+"""Run generated programs in this process, with the caches that it has; `__main__` gives it empty ones."""
+
+import argparse
+import os
+import sys
+import time
+
+from theano_ng.tests.programs import judge
+from theano_ng.tests.programs.configurations import CONFIGURATIONS
+from theano_ng.tests.programs.generator import chapters_of, generate, refused, uncomputed
+from theano_ng.tests.programs.original import Original
+from theano_ng.tests.programs.reproduce import minimal
+from theano_ng.tests.programs.session import Session, run
+from theano_ng.tests.programs.text import text
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(
+        prog="python -m theano_ng.tests.programs", description="Run generated programs, and reduce those that differ."
+    )
+    parser.add_argument("--seconds", type=float, default=60.0, help="of processor time of this process")
+    parser.add_argument("--seed", default=None, help="default: a new one, which is printed")
+    parser.add_argument("--first", type=int, default=0, help="the first index")
+    parser.add_argument("--only", type=int, default=None, help="judge the program of one index, in all configurations")
+    parser.add_argument("--reduce", type=int, default=5, help="how many of the failures are reduced")
+    parser.add_argument(
+        "--original",
+        default=os.environ.get("THEANO_ORIGINAL"),
+        help="the interpreter of Theano 1.0.5, which a sample runs on",
+    )
+    return parser.parse_args(argv)
+
+
+def described(failure):
+    return "seed %s, program %d: %s" % (failure.seed, failure.index, failure.difference)
+
+
+def report(failures, limit):
+    """Print reduced programs, one for each kind of failure that is not the same graph once more."""
+    seen = set()
+    for failure in failures:
+        if len(seen) >= limit:
+            break
+        steps, difference = minimal(failure)
+        if difference is None:
+            print("# not seen again alone, nor after the programs before it: " + described(failure))
+            continue
+        shape = (difference.kind, tuple([tuple([node.operation for node in program.nodes]) for program, _ in steps]))
+        if shape in seen:
+            continue
+        seen.add(shape)
+        lines = judge.Expectation(steps[-1][0]).lines
+        print("# " + "-" * 100)
+        print(text(described(failure)[:160], steps, difference, lines))
+        sys.stdout.flush()
+
+
+def table(title, counts):
+    """Lines of a table of counts."""
+    width = max([len(str(name)) for name in counts], default=0)
+    return [title, *["  %-*s %8d" % (width, name, count) for name, count in sorted(counts.items())]]
+
+
+def summary(session, started):
+    lines = table("programs of chapter", session.chapters) + table("runs in configuration", session.runs)
+    lines += ["  %s: not run, %s" % pair for pair in session.unavailable.items()]
+    for title, found in (
+        ("graphs that were refused", refused),
+        ("derivatives that are not defined", judge.undefined),
+        ("twins that could not be computed", uncomputed),
+    ):
+        for key, (count, message) in sorted(found.items(), key=lambda item: -item[1][0]):
+            lines.append(
+                "  %s: %s %d: %s" % (title, "/".join(key), count, message.splitlines()[0][:120] if message else "")
+            )
+    rate = session.programs / max(1e-9, time.process_time() - started)
+    lines.append(
+        "%d programs, %.1f a second of processor time, %d failures" % (session.programs, rate, len(session.failures))
+    )
+    return "\n".join(lines)
+
+
+def only(seed, index):
+    """Print and judge one program; returns whether it is right."""
+    program = generate(seed, index)
+    if program is None:
+        print("nothing came of this index")
+        return True
+    print("# " + ", ".join(chapters_of(program)))
+    session = Session(seed)
+    expectation = judge.Expectation(program)
+    print(text("seed %s, program %d" % (seed, index), [(program, "interpreted")], "judged below", expectation.lines))
+    for name, configuration in CONFIGURATIONS.items():
+        difference = judge.judged(program, configuration, expectation)[2]
+        print("%-14s %s" % (name, difference or "right"))
+        session.failures += [difference] if difference else []
+    return not session.failures
+
+
+def main(argv=None):
+    options = parse(argv)
+    seed = options.seed if options.seed is not None else str(int.from_bytes(os.urandom(4), "little"))
+    if options.only is not None:
+        return 0 if only(seed, options.only) else 1
+    print("seed %s" % seed)
+    started = time.process_time()
+    original = Original(options.original) if options.original else None
+    session = Session(seed, original=original)
+    run(session, options.seconds, options.first, report=lambda failure: print(described(failure), flush=True))
+    print(summary(session, started), flush=True)
+    for failure in session.differs_from_original:
+        print("to be read: " + described(failure))
+    report(session.failures, options.reduce)
+    if original is not None:
+        original.close()
+    return 1 if session.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,263 @@
+"""Generated programs: a run of them, and tests that the generator generates, that the judge finds what is planted, and that it becomes small.
+
+The runs take `SECONDS` of processor time each, those of the environment variable THEANO_PROGRAMS_SECONDS: one with a fixed seed, one with a new seed.
+"""
+
+import os
+import subprocess
+import sys
+import unittest
+import unittest.mock
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import tensor
+from theano_ng.compile.mode import get_mode
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import background
+from theano_ng.gof.compiler.kernelcache import KernelCache
+from theano_ng.tests.programs import judge, source
+from theano_ng.tests.programs.configurations import CONFIGURATIONS, Configuration
+from theano_ng.tests.programs.generator import CHAPTER_WEIGHTS, chapters_of, generate, uncomputed
+from theano_ng.tests.programs.operations import OPERATIONS
+from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, needed
+from theano_ng.tests.programs.reduction import fewer, reduced
+from theano_ng.tests.programs.reproduce import difference_of, same
+from theano_ng.tests.programs.text import text
+
+SECONDS = os.environ.get("THEANO_PROGRAMS_SECONDS", "60")
+ASKED = (
+    "gradient",
+    "second",
+    "Rop",
+    "special values",
+    "updates",
+    "complex",
+    "float16",
+    "empty",
+    "layouts",
+    "mutable arguments",
+    "one array twice",
+)
+
+
+def vector(name, values, dtype="float64"):
+    return Input(name, dtype, (False,), (len(values),), tuple(values))
+
+
+def difference(program, configuration):
+    return judge.judged(program, configuration)[2]
+
+
+class TestGenerator(unittest.TestCase):
+    def test_programs_do_not_depend_on_the_hash_seed(self):
+        code = "from theano_ng.tests.programs.generator import generate; print([generate('a', k) for k in range(40)])"
+        texts = [
+            subprocess.run(
+                [sys.executable, "-c", code],
+                env=dict(os.environ, PYTHONHASHSEED=seed),
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for seed in ("1", "2")
+        ]
+        self.assertGreater(len(texts[0]), 10000)
+        self.assertEqual(*texts)
+
+    def test_every_chapter_occurs(self):
+        found, operations = set(), set()
+        for index in range(900):
+            program = generate("chapters", index)
+            if program is not None:
+                found.update(chapters_of(program))
+                operations.update([node.operation for node in all_nodes(program.nodes)])
+        self.assertEqual(sorted({*CHAPTER_WEIGHTS, *ASKED} - found), [])
+        self.assertGreater(len(operations), 0.8 * len(OPERATIONS))
+        self.assertEqual(uncomputed, {})
+
+    def test_programs_of_a_family_differ_in_their_details(self):
+        family = [generate("families", index) for index in range(30, 33)]
+        self.assertEqual(len(set(family)), 3)
+        self.assertEqual(len({tuple([n.operation for n in p.nodes[:1]]) for p in family}), 1)
+
+    def test_what_nothing_needs_is_left_out(self):
+        nodes = (Node("v1", "exp", ("x",), dtype="float64"), Node("v2", "sin", ("y",), dtype="float64"))
+        program = needed(Program((vector("x", [1.0]), vector("y", [1.0])), nodes, ("v2",)))
+        self.assertEqual(([one.name for one in program.inputs], len(program.nodes)), (["y"], 1))
+
+
+class TestPrecision(unittest.TestCase):
+    def judged(self, program):
+        return judge.Expectation(program).calls[0][0]
+
+    def test_a_few_units_are_allowed_and_no_more(self):
+        program = Program((vector("x", [1.0, 2.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
+        judged, right = self.judged(program), np.exp([1.0, 2.0])
+        self.assertFalse(judged.wrong(right * (1 + 1e-15), False).any())
+        self.assertTrue(judged.wrong(right * (1 + 1e-12), False).all())
+
+    def test_cancellation_is_allowed_for(self):
+        nodes = (
+            Node("v1", "exp", ("x",), dtype="float64"),
+            Node("v2", "plus_constant", ("v1",), (("constant", 7), ("dtype", "float64")), dtype="float64"),
+            Node("v3", "sub", ("v2", "v1"), dtype="float64"),
+        )
+        judged = self.judged(Program((vector("x", [-3.0, 8.0]),), nodes, ("v3",)))
+        self.assertLess(judged.error[0], 1e-12)
+        self.assertGreater(judged.error[1], 1e-12)
+        self.assertTrue(judged.wrong(np.array([7.0, 7.001]), False)[1])
+
+    def test_nan_is_right_only_where_numpy_has_it(self):
+        program = Program((vector("x", [float("nan"), 1.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
+        judged, right = self.judged(replace(program, special=True)), np.exp([np.nan, 1.0])
+        self.assertFalse(judged.wrong(right, True).any())
+        self.assertEqual(judged.wrong(np.array([1.0, np.nan]), True).tolist(), [True, True])
+
+    def test_dtypes_and_shapes_have_to_agree(self):
+        program = Program((vector("x", [1.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
+        judged = self.judged(program)
+        self.assertIsNone(judged.wrong(np.exp(np.ones(1, "float32")), False))
+        self.assertIsNone(judged.wrong(np.exp(np.ones((1, 1))), False))
+
+    def test_derivatives_are_those_of_central_differences(self):
+        nodes = (Node("v1", "sin", ("x",), dtype="float64"), Node("v2", "mul", ("v1", "x"), dtype="float64"))
+        for derivative in ("gradient", "second", "Rop"):
+            program = Program((vector("x", [0.5, -1.0]),), nodes, ("v2",), derivative=derivative)
+            self.assertIsNone(difference(program, CONFIGURATIONS["interpreted"]))
+            expectation = judge.Expectation(program)
+            x, w, d = np.array([0.5, -1.0]), source.weights((2,)), source.weights((2,))
+            first, second = np.sin(x) + x * np.cos(x), 2 * np.cos(x) - x * np.sin(x)
+            right = {"gradient": np.sum(w * first * d), "second": np.sum(w * second * d * d[::-1]), "Rop": first * d}
+            np.testing.assert_allclose(expectation.derivative[0].astype(float), right[derivative], rtol=1e-11)
+            self.assertLess(np.max(expectation.derivative[1]), 1e-10)
+
+
+@dataclass(frozen=True)
+class Planted(Configuration):
+    """FAST_RUN with a fault."""
+
+    def make_mode(self):
+        return get_mode("FAST_RUN").register((theano.gof.opt.EquilibriumOptimizer([drop_equal_factors], 10), 1.5))
+
+
+@theano.gof.local_optimizer([tensor.mul])
+def drop_equal_factors(node):
+    """A rule that is wrong: ``x * x * y -> x * y``."""
+    different = list(dict.fromkeys(node.inputs))
+    if len(different) < len(node.inputs):
+        return [different[0] if len(different) == 1 else tensor.mul(*different)]
+    return None
+
+
+class TestPlantedFaults(unittest.TestCase):
+    """Faults that are planted are found, and reduced."""
+
+    def test_a_rule_that_drops_equal_factors(self):
+        planted = Planted("planted", "FAST_RUN", (("cxx", ""),))
+        found = None
+        for index in range(300):
+            program = generate("planted", index)
+            if program is None or not any([node.operation in ("mul", "square_of_same") for node in program.nodes]):
+                continue
+            found = difference(program, planted)
+            if found is not None and found.kind == "numbers":
+                break
+        self.assertEqual(found.kind, "numbers")
+        small = reduced(program, lambda one: same(found, difference(one, planted)))
+        self.assertLessEqual(len(all_nodes(small.nodes)), 2)
+        self.assertLessEqual(sum([len(one.values) for one in small.inputs]), 2)
+        self.assertIsNone(difference(small, CONFIGURATIONS["interpreted"]))
+
+    @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
+    def test_a_kernel_in_the_place_of_another(self):
+        real, seen = KernelCache.address, []
+
+        def first_address(cache, key):
+            found = real(cache, key)
+            if found:
+                seen.append(found)
+            return seen[0] if found else 0
+
+        # Kernels that nothing before has compiled.
+        number = int.from_bytes(os.urandom(4), "little") / 2.0**32
+
+        def program(operation):
+            constant = (("constant", number), ("dtype", "float64"))
+            nodes = (
+                Node("v1", "times_constant", ("x",), constant, dtype="float64"),
+                Node("v2", operation, ("v1",), dtype="float64"),
+            )
+            return Program((vector("x", [0.5, 1.0]),), nodes, ("v2",)), "tiered=auto"
+
+        steps = [program("sin"), program("cosh"), program("tanh")]
+        with unittest.mock.patch.object(KernelCache, "address", first_address):
+            found = difference_of(steps)
+        self.assertEqual((found.kind, found.where), ("numbers", "v2"))
+
+    def test_an_argument_that_is_overwritten(self):
+        program = Program((vector("x", [1.0, 2.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
+        compiled = judge.Compiled(program, CONFIGURATIONS["interpreted"], judge.Expectation(program))
+        with self.assertRaises(judge.ArgumentChanged):
+            compiled.call(lambda x: [np.exp(x, out=x)])
+
+    def test_other_bits_are_noticed(self):
+        program = Program((vector("x", [1.0, 2.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
+        right = [[np.exp(np.array([1.0, 2.0]))]]
+        other = [[np.nextafter(right[0][0], 9)]]
+        self.assertEqual(judge.bits(right), judge.bits([[right[0][0].copy()]]))
+        self.assertNotEqual(judge.bits(right), judge.bits(other))
+        expectation = judge.Expectation(program)
+        compiled = judge.Compiled(program, CONFIGURATIONS["interpreted"], expectation)
+        self.assertIsNone(judge.compare(compiled, [other[0], []]))
+
+    def test_lists_of_programs_become_short(self):
+        asked = []
+
+        def fails(items):
+            asked.append(items)
+            return {3, 17} <= set(items)
+
+        self.assertEqual(fewer([*range(30), "last"], fails), [3, 17, "last"])
+        self.assertLess(len(asked), 60)
+
+
+class TestText(unittest.TestCase):
+    def test_what_is_printed_runs(self):
+        index = 0
+        for index in range(1000):
+            program = generate("text", index)
+            if program is not None and program.derivative and any([n.operation == "loop" for n in program.nodes]):
+                break
+        found = judge.Difference("numbers", "interpreted", "v", "1", "2")
+        printed = text(
+            "a title", [(program, "interpreted"), (program, "python")], found, judge.Expectation(program).lines
+        )
+        done = subprocess.run([sys.executable, "-c", printed], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("later", done.stdout)
+
+
+class TestRun(unittest.TestCase):
+    """A run; what fails is printed with its seed, and as a small program."""
+
+    def run_programs(self, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-m", "theano_ng.tests.programs", "--seconds", SECONDS, "--reduce", "3", *arguments],
+            capture_output=True,
+            text=True,
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
+        self.assertRegex(done.stdout, r"\d+ programs, .* 0 failures")
+
+    def test_with_a_fixed_seed(self):
+        self.run_programs("--seed", "1")
+
+    def test_with_a_new_seed(self):
+        self.run_programs()
+
+
+if __name__ == "__main__":
+    unittest.main()
