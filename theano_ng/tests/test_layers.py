@@ -64,7 +64,10 @@ FLOORS = (
     ("tensors", "tensor"),
     ("networks", "tensor.nnet tensor.signal"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient scan sparse"),
-    ("arrays on devices", "gpuarray.pygpu gpuarray.contexts gpuarray.type gpuarray.fp16_help gpuarray.kernels gpuarray.native"),
+    (
+        "arrays on devices",
+        "gpuarray.pygpu gpuarray.contexts gpuarray.type gpuarray.fp16_help gpuarray.kernels gpuarray.native",
+    ),
     ("Ops on devices", "gpuarray"),
     ("rules of devices", "gpuarray.opt"),
     ("the package", " "),

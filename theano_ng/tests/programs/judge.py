@@ -73,7 +73,7 @@ class Expectation:
     updates : list of Judged
         After the last call.
     finite : bool
-        Whether all that the program computes is finite.
+        Whether all inputs, and all that the program computes, are finite.
     derivative : (ndarray, ndarray) or None
         Derivatives along a direction, of each output for Rop, and how far they may be off.
     lines : list of str
@@ -88,7 +88,8 @@ class Expectation:
             ways = [(plain.settle, cast_plainly), (settle_extended, cast_extended)]
             ways += [(Noise(k).settle, cast_extended) for k in range(SAMPLES)]
             runs = [self._run(*way, plainly=k == 0) for k, way in enumerate(ways)]
-            self.finite = plain.finite
+            given = [a for a in self._arrays.values() if a.dtype.kind in "fc"]
+            self.finite = plain.finite and all([np.isfinite(a).all() for a in given])
             outputs = [[outputs for outputs, _ in run] for run in runs]
             self.calls = [
                 [Judged(plain, exact, noisy) for plain, exact, *noisy in zip(*of_call)] for of_call in zip(*outputs)

@@ -20,6 +20,8 @@ __all__ = [
     "drawn_by_mrg",
     "erf",
     "erfc",
+    "exponential",
+    "folded",
     "gamma",
     "gammaln",
     "log_softmax",
@@ -30,6 +32,7 @@ __all__ = [
     "softmax",
     "solve",
     "symmetric",
+    "with_diagonal",
 ]
 
 
@@ -49,6 +52,12 @@ def put(x, index, value):
 def add_at(x, index, value):
     x = np.array(x)
     np.add.at(x, index, value)
+    return x
+
+
+def with_diagonal(x, value):
+    x = np.array(x)
+    np.fill_diagonal(x, value)
     return x
 
 
@@ -76,6 +85,14 @@ def loop(step, sequences, states, others, n_steps, backwards):
         if stop:
             break
     return [np.array(one[lead:]) for one, lead in zip(rows, leads)] + [np.array(one) for one in more]
+
+
+def folded(x, backwards):
+    """The fold of the rows of x by ``tanh(a * p) + a``."""
+    result = np.ones_like(x[0])
+    for row in x[::-1] if backwards else x:
+        result = np.tanh(row * result) + row
+    return result
 
 
 def _slices_of_taps(x, taps, backwards):
@@ -122,6 +139,18 @@ def cholesky(a):
         for i in range(j + 1, len(a)):
             lower[i, j] = (a[i, j] - np.dot(lower[i, :j], lower[j, :j])) / lower[j, j]
     return lower
+
+
+def exponential(a):
+    """The exponential of a matrix: a series for a part of it, squared."""
+    halvings = 10
+    part, term, total = a / 2**halvings, np.eye(len(a), dtype=a.dtype), np.eye(len(a), dtype=a.dtype)
+    for k in range(1, 12):
+        term = np.dot(term, part) / k
+        total = total + term
+    for _ in range(halvings):
+        total = np.dot(total, total)
+    return total
 
 
 # --- networks ----------------------------------------------------------------------------------------------------------------

@@ -221,3 +221,21 @@ register(
         weight=2,
     )
 )
+_ROWS = both(_whole, lambda v: v.array.ndim >= 1 and float(abs(v.array).max()) < 50)
+register(
+    Operation(
+        "map", LOOPS, "theano.map(lambda a: T.tanh(a) + a, {0})[0]", "np.tanh({0}) + {0}", (_ROWS,), ulps=8, weight=2
+    )
+)
+for _name, _backwards in (("foldl", False), ("foldr", True)):
+    register(
+        Operation(
+            _name,
+            LOOPS,
+            "theano.%s(lambda a, p: T.tanh(a * p) + a, {0}, T.ones_like({0}[0]))[0]" % _name,
+            "folded({0}, %r)" % _backwards,
+            (_ROWS,),
+            ulps=64,
+            weight=2,
+        )
+    )

@@ -313,3 +313,48 @@ register(
         weight=0.5,
     )
 )
+
+# Expressions that rewrites know: written the way users write them.
+for _name, _graph, _twin, _domain in (
+    ("log_one_plus_exp", "T.log(1 + T.exp({0}))", "np.logaddexp(cast(0, {out}), {0})", within(-20, 20)),
+    ("log_of_sigmoid", "T.log(T.nnet.sigmoid({0}))", "-np.logaddexp(cast(0, {out}), -{0})", within(-20, 20)),
+    ("log_one_minus_sigmoid", "T.log(1 - T.nnet.sigmoid({0}))", "-np.logaddexp(cast(0, {out}), {0})", within(-8, 8)),
+    ("x_log_x", "{0} * T.log({0})", "{0} * np.log({0})", within(0.05, 1e3)),
+    ("exp_of_log", "T.exp(T.log({0}))", "cast({0}, {out})", within(0.05, 1e3)),
+    ("log_of_exp", "T.log(T.exp({0}))", "cast({0}, {out})", within(-8, 8)),
+    ("quotient_of_exps", "T.exp({0}) / (1 + T.exp({0}))", "1 / (1 + np.exp(-{0}))", within(-8, 8)),
+    ("sqr_of_sqrt", "T.sqr(T.sqrt({0}))", "cast({0}, {out})", within(0.01, 1e3)),
+    (
+        "sqrt_of_sqr",
+        "T.sqrt(T.sqr({0}))",
+        "np.abs({0})",
+        lambda a: bool(np.all((np.abs(a) > 1e-2) & (np.abs(a) < 1e3))),
+    ),
+    ("abs_times_abs", "abs({0}) * abs({0})", "{0} * {0}", away_from_zero),
+    ("over_abs_squared", "{0} / (abs({0}) * abs({0}))", "1 / {0}", away_from_zero),
+    ("one_minus_exp", "1 - T.exp({0})", "-np.expm1({0})", within(-8, 8)),
+    ("log_one_plus", "T.log(1 + {0})", "np.log1p({0})", within(-0.9, 1e3)),
+    ("softsign", "T.nnet.nnet.softsign({0})", "np.where(np.isinf({0}), np.sign({0}), {0} / (1 + np.abs({0})))", None),
+    ("elu", "T.nnet.elu({0})", "np.where({0} > 0, {0}, np.expm1({0}))", within(-8, 8)),
+):
+    register(
+        Operation(
+            _name,
+            CHAPTER,
+            _graph,
+            _twin,
+            (floats,),
+            domain=_domain,
+            ulps=16,
+            scale="1 + np.abs({0})",
+            kink=_some_zero,
+            weight=0.5,
+        )
+    )
+for _name, _graph, _twin in (
+    ("constant_in_gradient", "theano.gradient.zero_grad({0})", "{0}"),
+    ("round_half_to_even", "T.round({0}, mode='half_to_even')", "np.round({0})"),
+    ("isclose", "T.isclose({0}, {0})", "np.isclose({0}, {0})"),
+):
+    # The derivative of the first is not that of its value.
+    register(Operation(_name, CHAPTER, _graph, _twin, (floats,), exact=True, weight=0.2, kink=lambda *_: True))

@@ -123,3 +123,34 @@ register(
         kink=some_twice,
     )
 )
+
+_BATCH = "T.nnet.bn.batch_normalization_test({0}, {1}, {1}, {1}, abs({1}) + 1, axes=(0,), epsilon=1e-3)"
+register(
+    Operation(
+        "batch_normalization_test",
+        CHAPTER,
+        _BATCH,
+        "({0} - {1}) * ({1} / np.sqrt(np.abs({1}) + 1 + cast(1e-3, {out}))) + {1}",
+        (both(doubles, of_ndim(2)), both(doubles, of_ndim(2))),
+        lambda x, y: (
+            y.broadcastable == (True, False)
+            and x.array.shape[1:] == y.array.shape[1:]
+            and x.array.dtype == y.array.dtype
+        ),
+        scale="1 + np.abs({0}) + np.abs({1})",
+        kink=lambda x, y: not np.all(y),
+        ulps=16,
+    )
+)
+for _name, _twin in (("hard_sigmoid", "np.clip(cast({0}, {out}) * cast(0.2, {out}) + cast(0.5, {out}), 0, 1)"),):
+    register(
+        Operation(
+            _name,
+            CHAPTER,
+            "T.nnet.%s({0})" % _name,
+            _twin,
+            (floats,),
+            kink=lambda a: bool(np.any(np.abs(a) == 2.5)),
+            ulps=4,
+        )
+    )

@@ -205,3 +205,49 @@ register(
 )
 register(Operation("diagonal", LINEAR, "T.nlinalg.extract_diag({0})", "np.diag({0})", (_square,), exact=True))
 register(Operation("diag", LINEAR, "T.diag({0})", "np.diag({0})", (both(numbers, of_ndim(1, 2)),), exact=True))
+
+
+def _kron(a, b):
+    return a.array.size * b.array.size <= 60
+
+
+for _name, _graph, _twin in (
+    ("matrix_power", "T.nlinalg.matrix_power({0}, 3)", "np.dot(np.dot({0}, {0}), {0})"),
+    ("matrix_dot", "T.nlinalg.matrix_dot({0}, {0}, {0})", "np.dot(np.dot({0}, {0}), {0})"),
+):
+    register(
+        Operation(
+            _name,
+            LINEAR,
+            _graph,
+            _twin,
+            (_square,),
+            scale="np.dot(np.dot(np.abs({0}), np.abs({0})), np.abs({0}))",
+            ulps=16,
+            weight=0.5,
+        )
+    )
+register(
+    Operation(
+        "kron",
+        LINEAR,
+        "T.slinalg.kron({0}, {1})",
+        "np.kron({0}, {1})",
+        (both(doubles, of_ndim(2)), both(doubles, of_ndim(2))),
+        _kron,
+        weight=0.5,
+    )
+)
+register(
+    Operation(
+        "expm",
+        LINEAR,
+        "T.slinalg.expm({0})",
+        "exponential({0})",
+        (_square,),
+        domain=lambda a: float(np.abs(a).sum()) < 8,
+        scale="exponential(np.abs({0}))",
+        ulps=256,
+        weight=0.7,
+    )
+)

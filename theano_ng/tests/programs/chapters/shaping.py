@@ -198,3 +198,67 @@ register(
         scale="2 * (np.max(np.abs({0})) if {0}.size else 0)",
     )
 )
+for _name, _graph, _twin in (
+    ("tril", "T.tril({0}, {k})", "np.tril({0}, {k})"),
+    ("triu", "T.triu({0}, {k})", "np.triu({0}, {k})"),
+):
+    register(
+        Operation(
+            _name,
+            CHAPTER,
+            _graph,
+            _twin,
+            (both(numbers, of_ndim(2)),),
+            parameters=lambda draw, x: dict(k=draw.integer(-1, 2)),
+            exact=True,
+            weight=0.5,
+        )
+    )
+register(
+    Operation(
+        "fill_diagonal",
+        CHAPTER,
+        "T.fill_diagonal({0}, {1})",
+        "with_diagonal({0}, {1})",
+        (both(numbers, of_ndim(2), lambda v: v.array.size > 0), both(numbers, of_ndim(0))),
+        lambda x, y: x.array.dtype == y.array.dtype,
+        exact=True,
+        weight=0.5,
+    )
+)
+register(
+    Operation(
+        "unbroadcast",
+        CHAPTER,
+        "T.unbroadcast({0}, {axis})",
+        "{0}",
+        (_ARRAYS,),
+        parameters=lambda draw, x: dict(axis=draw.integer(0, x.array.ndim - 1)),
+        exact=True,
+        weight=0.5,
+    )
+)
+register(
+    Operation(
+        "addbroadcast",
+        CHAPTER,
+        "T.addbroadcast({0}, {axis})",
+        "{0}",
+        (both(_ARRAYS, lambda v: 1 in v.array.shape),),
+        parameters=lambda draw, x: dict(axis=x.array.shape.index(1)),
+        exact=True,
+        weight=0.5,
+    )
+)
+register(
+    Operation(
+        "arange_of_length",
+        CHAPTER,
+        "T.arange({0}.shape[0]) * {step}",
+        "np.arange({0}.shape[0]) * {step}",
+        (_ARRAYS,),
+        parameters=lambda draw, x: dict(step=draw.choice((1, 2, -1))),
+        exact=True,
+        weight=0.7,
+    )
+)
