@@ -22,6 +22,9 @@ def parse(argv):
     parser.add_argument("--seed", default=None, help="default: a new one, which is printed")
     parser.add_argument("--first", type=int, default=0, help="the first index")
     parser.add_argument("--only", type=int, default=None, help="judge the program of one index, in all configurations")
+    parser.add_argument(
+        "--configurations", default=",".join(CONFIGURATIONS), help="those that are drawn from, by commas; default: all"
+    )
     parser.add_argument("--reduce", type=int, default=5, help="how many of the failures are reduced")
     parser.add_argument(
         "--original",
@@ -105,7 +108,7 @@ def main(argv=None):
     print("seed %s" % seed)
     started = time.process_time()
     original = Original(options.original) if options.original else None
-    session = Session(seed, original=original)
+    session = Session(seed, options.configurations.split(","), original)
     run(session, options.seconds, options.first, report=lambda failure: print(described(failure), flush=True))
     print(summary(session, started), flush=True)
     for failure in session.differs_from_original:

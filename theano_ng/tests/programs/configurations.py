@@ -14,7 +14,7 @@ class Configuration:
     ----------
     name : str
     mode : str
-    flags : tuple of (str, str)
+    flags : tuple of (str, object)
     share : float
         How many of the programs it is used for.
     rewritten : bool
@@ -42,7 +42,7 @@ class Configuration:
 
     def applied(self):
         """A context in which functions are compiled this way."""
-        return config.change_flags(dict(self.flags, on_unused_input="ignore"))
+        return config.change_flags(dict(self.flags, on_unused_input="ignore", on_opt_error="raise"))
 
 
 NO_COMPILER = ("cxx", "")
@@ -55,7 +55,7 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        Configuration("DebugMode", "DebugMode", (), 0.003),
+        Configuration("DebugMode", "DebugMode", (("DebugMode.check_isfinite", False),), 0.003),
         Configuration("device", "device", (NO_COMPILER,), 0.003),
     )
 }

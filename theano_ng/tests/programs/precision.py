@@ -73,7 +73,7 @@ class Noise:
             value = np.where(value == 0, np.copysign(value, self.random.choice((-1.0, 1.0), value.shape)), value)
         if not ulps or value.dtype.kind not in "fc":
             return value
-        size = np.abs(value) if scale is None else np.abs(np.asarray(scale()))
+        size = np.abs(value) if scale is None else np.maximum(np.abs(value), np.abs(scale()))
         signs = self.random.choice((-1.0, 1.0), value.shape)
         return value + (unit(dtype) * NOISE * ulps) * signs * np.where(np.isfinite(size), size, 0)
 

@@ -1,5 +1,6 @@
 """Delta debugging: from a program that differs to a small one that differs in the same way."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,7 @@ def size(program):
     )
 
 
-def reduced(program, fails, budget=400):
+def reduced(program, fails, budget=400, seconds=150):
     """The smallest program found for which `fails` holds.
 
     Parameters
@@ -35,8 +36,10 @@ def reduced(program, fails, budget=400):
         Whether a program differs as the first one did.
     budget : int
         How often it is asked at most.
+    seconds : float
+        After which the smallest one so far is returned.
     """
-    tried, progress = set(), True
+    tried, progress, end = set(), True, time.monotonic() + seconds
     while progress and budget > 0:
         progress = False
         for candidate in smaller(program):
@@ -48,8 +51,8 @@ def reduced(program, fails, budget=400):
             if fails(candidate):
                 program, progress = candidate, True
                 break
-            if budget <= 0:
-                break
+            if budget <= 0 or time.monotonic() > end:
+                return program
     return program
 
 

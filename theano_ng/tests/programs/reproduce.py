@@ -46,16 +46,20 @@ def difference_of(steps):
 
 
 def smallest(program, configuration):
-    """A small program with the same kind of difference as this one, in this process; and its difference."""
-    first = difference_of([(program, configuration)])
+    """A small program with the same kind of difference as this one, in this process; a configuration in which it differs, and its difference."""
+    first = difference_of([(program, "interpreted")])
+    if first is not None:
+        configuration = "interpreted"  # no compiler is waited for
+    else:
+        first = difference_of([(program, configuration)])
     if first is None:
-        return program, None
+        return program, configuration, None
 
     def fails(candidate):
         return same(first, difference_of([(candidate, configuration)]))
 
     program = reduced(program, fails)
-    return program, difference_of([(program, configuration)])
+    return program, configuration, difference_of([(program, configuration)])
 
 
 def same(first, second):
@@ -103,8 +107,8 @@ def minimal(failure):
     """
     name = failure.difference.configuration
     alone = in_new_process("smallest", (failure.program, name))
-    if alone is not None and alone[1] is not None:
-        return [(alone[0], name)], alone[1]
+    if alone is not None and alone[2] is not None:
+        return [alone[:2]], alone[2]
     steps = [*failure.programs_before(), (failure.program, name)]
 
     def fails(some):

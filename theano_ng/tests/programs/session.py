@@ -23,7 +23,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
 from theano_ng.tests.programs import source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
-from theano_ng.tests.programs.generator import chapters_of, generate
+from theano_ng.tests.programs.generator import chapters_of, generate, note, uncomputed
 from theano_ng.tests.programs.judge import Compiled, Difference, Expectation, bits, compare, judged, raised
 
 KEPT = 120  # functions that are called again
@@ -120,7 +120,11 @@ class Session:
         loops = any([node.operation == "loop" for node in program.nodes])
         chosen = [c for c in self.configurations if choices.random() < c.share * (3 if loops and c.family else 1)]
         with np.errstate(all="ignore"):
-            expectation = Expectation(program)
+            try:
+                expectation = Expectation(program)
+            except Exception as error:
+                note(uncomputed, ("twin", type(error).__name__), "program %s: %s" % (index, error))
+                return
             for configuration in chosen:
                 if configuration.name not in self.unavailable:
                     self._judge_one(index, program, configuration, expectation, choices)

@@ -218,10 +218,13 @@ def _special(name, of_scipy):
     return computed
 
 
+LARGE = 1e6  # beyond which mpmath takes long, or fails
+
+
 @functools.lru_cache(maxsize=10000)
 def _by_mpmath(name, value):
     high = float(value)
-    if name in ("erf", "erfc") and np.isfinite(high) or 0 < high < np.inf:
+    if name in ("erf", "erfc") and abs(high) < LARGE or 0 < high < LARGE:
         with mpmath.workdps(30):
             result = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(value - high)))
             if abs(result) < np.finfo(float).max:

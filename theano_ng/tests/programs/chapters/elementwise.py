@@ -346,7 +346,8 @@ for _name, _graph, _twin, _domain in (
             (floats,),
             domain=_domain,
             ulps=16,
-            scale="1 + np.abs({0})",
+            # The graph as it was written takes 1 and a small number together.
+            scale="np.exp(np.abs({0}))" if _name == "log_one_minus_sigmoid" else "1 + np.abs({0})",
             kink=_some_zero,
             weight=0.5,
         )

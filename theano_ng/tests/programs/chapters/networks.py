@@ -82,8 +82,8 @@ register(
         (floats,),
         domain=_within(-8, 8),
         parameters=lambda draw, x: dict(target=draw.choice((0.0, 1.0, 0.3)), dtype=str(x.array.dtype)),
-        scale="1 + np.abs({0})",
-        ulps=64,
+        scale="np.exp(np.abs({0}))",
+        ulps=8,
     )
 )
 register(
