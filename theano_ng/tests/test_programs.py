@@ -3,7 +3,9 @@
 The runs take `SECONDS` of processor time each, those of the environment variable THEANO_PROGRAMS_SECONDS: one with a fixed seed, one with a new seed.
 """
 
+import contextlib
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -22,7 +24,7 @@ from theano_ng.tests.programs import judge, source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS, Configuration
 from theano_ng.tests.programs.generator import CHAPTER_WEIGHTS, chapters_of, generate, uncomputed
 from theano_ng.tests.programs.operations import OPERATIONS
-from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, needed
+from theano_ng.tests.programs.records import Body, Input, Node, Program, all_nodes, needed
 from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.reproduce import difference_of, same
 from theano_ng.tests.programs.text import text
@@ -173,29 +175,55 @@ class TestPlantedFaults(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
     def test_a_kernel_in_the_place_of_another(self):
-        real, seen = KernelCache.address, []
-
-        def first_address(cache, key):
-            found = real(cache, key)
-            if found:
-                seen.append(found)
-            return seen[0] if found else 0
-
         # Kernels that nothing before has compiled.
-        number = int.from_bytes(os.urandom(4), "little") / 2.0**32
+        constant = (("constant", int.from_bytes(os.urandom(4), "little") / 2.0**32), ("dtype", "float64"))
 
-        def program(operation):
-            constant = (("constant", number), ("dtype", "float64"))
+        def chain(operation):
             nodes = (
                 Node("v1", "times_constant", ("x",), constant, dtype="float64"),
                 Node("v2", operation, ("v1",), dtype="float64"),
             )
-            return Program((vector("x", [0.5, 1.0]),), nodes, ("v2",)), "tiered=auto"
+            return Program((vector("x", [0.5, 1.0]),), nodes, ("v2",))
 
-        steps = [program("sin"), program("cosh"), program("tanh")]
-        with unittest.mock.patch.object(KernelCache, "address", first_address):
-            found = difference_of(steps)
-        self.assertEqual((found.kind, found.where), ("numbers", "v2"))
+        def loop(operation):
+            step = (
+                Node("b3", "times_constant", ("b1",), constant, dtype="float64"),
+                Node("b4", "mul", ("b3", "b2"), dtype="float64"),
+                Node("b5", operation, ("b4",), dtype="float64"),
+            )
+            parameters = dict(sequences=((0, (0,)),), states=((1, (-1,)),), others=(), more=0, until=None, n_steps=None)
+            parameters.update(backwards=False, truncate=-1)
+            nodes = (
+                Node("v1", "loop", ("x", "h"), tuple(parameters.items()), Body(("b1", "b2"), step, ("b5",))),
+                Node("v2", "item", ("v1",), (("k", 0),), dtype="float64"),
+            )
+            h = Input("h", "float64", (), (), (0.7,))
+            return Program((vector("x", [0.5, 1.0, 2.0]), h), nodes, ("v2",))
+
+        for program in (chain, loop):
+            steps = [(program(operation), "tiered=auto") for operation in ("sin", "tanh", "abs")]
+            self.assertIsNone(difference_of([(one, "interpreted") for one, _ in steps]))
+            with self.one_address_for_all():
+                found = difference_of(steps)
+            self.assertEqual((found.kind, found.where), ("numbers", "v2"))
+
+    @staticmethod
+    @contextlib.contextmanager
+    def one_address_for_all():
+        """A fault: all kernels with the same parameters are found at the address of the first one."""
+        real_key, real_address, parameters, first = KernelCache.key, KernelCache.address, {}, {}
+
+        def key(cache, kernel, *toolchain):
+            found = real_key(cache, kernel, *toolchain)
+            parameters[found] = re.search(r"KERNEL\([^)]*\)", kernel.source)[0]
+            return found
+
+        def address(cache, key):
+            found = real_address(cache, key)
+            return found and first.setdefault(parameters.get(key), found)
+
+        with unittest.mock.patch.multiple(KernelCache, key=key, address=address):
+            yield
 
     def test_an_argument_that_is_overwritten(self):
         program = Program((vector("x", [1.0, 2.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))

@@ -55,7 +55,7 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        Configuration("DebugMode", "DebugMode", (("DebugMode.check_isfinite", False),), 0.003),
+        Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.003),
         Configuration("device", "device", (NO_COMPILER,), 0.003),
     )
 }
