@@ -16,6 +16,7 @@ def parse(argv):
         "--files", nargs="*", default=["*"], metavar="PATTERN", help="only files like these, as tensor/opt/*.py"
     )
     parser.add_argument("--tests", nargs="*", default=["*"], metavar="PATTERN", help="only test modules like these")
+    parser.add_argument("--recorded", action="store_true", help="only test modules of which is known what they run")
     parser.add_argument(
         "--folder", default=os.path.join("build", "mutants"), help="of results, which are gone on with (%(default)s)"
     )
@@ -52,12 +53,13 @@ def main(argv=None):
                 flush=True,
             )
 
+    if options.recorded:
+        modules = [module for module in modules if module in reach.recorded_modules(folder)]
     known = reach.record(paths, modules, folder, say=lambda text: print(text, flush=True))
     trials = campaign.Campaign(known, modules, os.path.join(folder, "trials"), options.budget)
     try:
-        keys = campaign.run(
-            trials, results, _like(paths, options.files), options.count, options.seed, say, options.again
-        )
+        chosen = _like(paths, options.files)
+        keys = campaign.run(trials, results, paths, options.count, options.seed, say, options.again, chosen)
     finally:
         trials.close()
     return report(results.found, keys, options)

@@ -66,18 +66,15 @@ class Function(NamedTuple):
     inside: int | None
 
 
-def tokens(text):
-    """The tokens of a C text that count; ``define`` and ``end`` say where macros are."""
-    return [
-        Token(m.lastgroup, m.group(), m.start(), m.end())
-        for m in _TOKENS.finditer(text)
-        if m.lastgroup not in ("comment", "space", "continued", "directive")
-    ]
+def tokens(text, start=0, end=None, apart=("comment", "space", "continued", "directive", "end", "define")):
+    """The tokens of a part of a C text that count: all but those of the kinds `apart`."""
+    found = _TOKENS.finditer(text, start, len(text) if end is None else end)
+    return [Token(m.lastgroup, m.group(), m.start(), m.end()) for m in found if m.lastgroup not in apart]
 
 
 def functions(text):
     """The functions and macros of a C text, in its order; functions that a macro defines are part of the macro."""
-    found, i, all_tokens = [], 0, tokens(text)
+    found, i, all_tokens = [], 0, tokens(text, apart=("comment", "space", "continued", "directive"))
     depth, header = 0, 0
     while i < len(all_tokens):
         token = all_tokens[i]
@@ -108,21 +105,12 @@ def _defined(header):
     texts = [t for t in header if t.kind != "end"]
     if not texts or texts[-1].text != ")" or any(t.text == "=" for t in texts):
         return None
-    first = next(
-        (
-            i
-            for i, t in enumerate(texts)
-            if t.text == "(" and i and texts[i - 1].kind == "name" and _closes_last(texts, i)
-        ),
-        None,
-    )
-    if first is None or first > 1 and texts[first - 2].text in ("struct", "union", "enum"):
+    first = next((i for i, t in enumerate(texts) if t.text == "(" and _closing(texts, i) == len(texts) - 1), 0)
+    if not first or texts[first - 1].text not in (")",) and texts[first - 1].kind != "name":
         return None
-    return texts[first - 1].text
-
-
-def _closes_last(texts, i):
-    return _closing(texts, i) == len(texts) - 1
+    # The name may be made by a macro: TYPED(name)(...).
+    name = max(i for i in range(first) if texts[i].kind == "name")
+    return None if texts[max(name - 1, 0)].text in ("struct", "union", "enum") else texts[name].text
 
 
 def _closing(texts, i):
@@ -149,9 +137,8 @@ def changes(path, source):
     """
     text = source.decode("ascii")
     found = []
-    everything = tokens(text)
     for function in functions(text):
-        inside = [t for t in everything if function.start <= t.start < function.end and t.kind not in ("end", "define")]
+        inside = tokens(text, function.start, function.end)
         if function.inside is None:
             inside = inside[_closing(inside, 1) + 1 if len(inside) > 1 and text[inside[0].end] == "(" else 1 :]
         else:

@@ -9,6 +9,7 @@ from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
 BUDGET = 10.0  # seconds of processor time of all cases that a mutant is tried on, as they take unchanged
+IMPORTED = 40  # cases for what a module does when it is imported: which of its statements a case needs is not known
 # What has to be set so that the changed code runs: kernels are compiled at once, or never.
 CONDITIONS = {
     "tensor/elemwise/kernel.py": {"tiered": "off"},
@@ -76,7 +77,8 @@ class Campaign:
     def _ask(self, install, cases):
         kind = "bare" if install["how"] == "import" else "loaded"
         if kind not in self._servers:
-            self._servers[kind] = Server(kind, {"modules": self.modules})
+            targets = [module_of(path) for path in self.reach.marks.first if path.endswith(".py")]
+            self._servers[kind] = Server(kind, {"modules": self.modules, "targets": targets})
         return self._servers[kind].ask(install=install, cases=cases)
 
     # -- one mutant
@@ -103,7 +105,8 @@ class Campaign:
 
     def _cases(self, mutant):
         """(case, seconds) of what runs the mutant, those that are about it first, as many as the budget allows."""
-        rules = _assigned(mutant) if not mutant.function and mutant.path.endswith(".py") else ()
+        imported = not mutant.function and mutant.path.endswith(".py")
+        rules = _assigned(mutant) if imported else ()
         found = self.reach.cases(mutant.path, mutant.start)
         subject = os.path.basename(mutant.path).partition(".")[0]
         related = {c for c in found if c.startswith("example ") or "_" + subject + "." in c}
@@ -111,7 +114,7 @@ class Campaign:
         chosen = ["example " + rule for rule in rules if "example " + rule in self.reach.seconds]
         chosen += sorted(set(found) - set(chosen), key=lambda c: (c not in related, self.reach.seconds[c], c))
         cases, spent = [], 0.0
-        for case in chosen:
+        for case in chosen[:IMPORTED] if imported else chosen:
             spent += self.reach.seconds[case]
             if cases and spent > self.budget:
                 break
@@ -125,6 +128,8 @@ class Campaign:
             if result["outcome"] in ("survived", "cannot be patched"):
                 return {"outcome": result["outcome"]}
             case, how = result.get("case"), result.get("how") or result["outcome"]
+            if case is None and install["how"] == "code":
+                raise RuntimeError("the changed %s is not put in place: %s" % (install["module"], how))
             if case is None:
                 return {"outcome": "caught", "case": "import", "how": how}
             chosen = next(c for c in cases if c[0] == case)
@@ -208,7 +213,7 @@ def _assigned(mutant):
     return sorted({text for text in texts + names + defined if text.isidentifier()})
 
 
-def run(campaign, results, paths, count, seed, say, again=()):
+def run(campaign, results, paths, count, seed, say, again=(), only=None):
     """Try a sample.
 
     Parameters
@@ -222,18 +227,21 @@ def run(campaign, results, paths, count, seed, say, again=()):
         Told of each mutant that was tried.
     again : collection of str
         Outcomes that are tried again.
+    only : collection of str, optional
+        Of the sample, the mutants of these files.
 
     Returns
     -------
     list of str
-        Keys of the sample.
+        Keys of what was tried.
     """
     drawn = {path: sample.Drawn(path, seed) for path in paths}
     shares = sample.quotas({path: len(d.mutants) for path, d in drawn.items()}, count)
-    keys, queues = [], {path: iter(drawn[path].mutants) for path in paths}
+    chosen = [path for path in paths if only is None or path in only]
+    keys, queues = [], {path: iter(drawn[path].mutants) for path in chosen}
     # A mutant of each file in turn, so that a campaign that is stopped early has seen all files.
-    while any(shares.values()):
-        for path in [path for path in paths if shares[path]]:
+    while any(shares[path] for path in chosen):
+        for path in [path for path in chosen if shares[path]]:
             mutant = _next(campaign, results, drawn[path], queues[path], say, again)
             shares[path] = shares[path] - 1 if mutant is not None else 0
             if mutant is not None:

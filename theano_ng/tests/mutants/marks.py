@@ -5,6 +5,8 @@ A mark is a store into an array of bytes, so that marked code takes hardly longe
 
 import ast
 import bisect
+import json
+import os
 
 from theano_ng.tests.mutants import c_changes, python_changes
 from theano_ng.tests.mutants.records import digest, read
@@ -17,6 +19,12 @@ C_HEADER = "__attribute__((weak)) unsigned char %s[%d];\n"
 class Marks:
     """The marks of some files.
 
+    Parameters
+    ----------
+    paths : list of str
+    kept : str, optional
+        A file that keeps where marks are, for the next time.
+
     Attributes
     ----------
     first : dict
@@ -24,18 +32,26 @@ class Marks:
     spans : dict
         Path -> list of (start, end) in bytes, in the order of the text.
     digests : dict
-        Path -> digest of the text.
+        Path -> digest of the text and its marks.
     count : int
     """
 
-    def __init__(self, paths):
+    def __init__(self, paths, kept=None):
         self.first, self.spans, self.digests, self.count = {}, {}, {}, 0
+        known = _load(kept)
         for path in paths:
             source = read(path)
+            spans = known.get(path, {}).get(digest(source))
+            if spans is None:
+                spans = python_spans(source) if path.endswith(".py") else c_spans(source)
+                known[path] = {digest(source): spans}
             self.first[path] = self.count
-            self.digests[path] = digest(source)
-            self.spans[path] = python_spans(source) if path.endswith(".py") else c_spans(source)
+            self.spans[path] = [tuple(span) for span in spans]
+            self.digests[path] = digest(repr((source, self.spans[path])))
             self.count += len(self.spans[path])
+        if kept is not None:
+            with open(kept, "w") as file:
+                json.dump(known, file)
 
     def number(self, path, start):
         """The number of the innermost mark around a byte of a text; None where there is none."""
@@ -52,6 +68,21 @@ class Marks:
     def marked(self, path):
         """A file's text with marks: a tree of Python, a text of C."""
         return (_marked_python if path.endswith(".py") else _marked_c)(read(path), self.first[path])
+
+
+def _load(kept):
+    """What a file of kept marks has, when they were found by the same program."""
+    program = digest(
+        b"".join(
+            read(os.path.join("tests", "mutants", name)) for name in ("marks.py", "c_changes.py", "python_changes.py")
+        )
+    )
+    if kept is not None and os.path.exists(kept):
+        with open(kept) as file:
+            known = json.load(file)
+        if known["program"] == program:
+            return known
+    return {"program": program}
 
 
 # -- Python
@@ -109,11 +140,10 @@ class _Marker(ast.NodeTransformer):
 
 
 def _blocks(source):
-    """(start, end) of each block of a C text, from its opening brace on, and whether a statement may stand first in it."""
+    """(start, end) of each block of a C text in which a statement may stand first, from behind its opening brace on."""
     text = source.decode("ascii")
-    everything = c_changes.tokens(text)
     for function in c_changes.functions(text):
-        tokens = [t for t in everything if function.start <= t.start < function.end and t.kind not in ("end", "define")]
+        tokens = c_changes.tokens(text, function.start, function.end)
         open_braces, open_parens = [], []
         for i, token in enumerate(tokens):
             before = tokens[i - 1].text if i else ""

@@ -10,6 +10,8 @@ from theano_ng.tests.mutants.records import Mutant, digest
 
 # What shows, names or profiles; a change there changes no number.
 REPORTS = re.compile(r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|summary")
+# Statements that measure time or count for profiles; no number of a result depends on them.
+MEASURES = re.compile(r"perf_counter|callbacks?_(?:time|before)|\w*profile|\b(?:io|loop|time|opt)_t\b")
 # Calls of which swapped arguments say nothing: they always fail.
 _ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "super", "zip"}
 _COMPARISONS = {
@@ -120,6 +122,13 @@ class _Finder(ast.NodeVisitor):
         for statement in module.body:
             self._statement = statement
             self.visit(statement)
+
+    def visit(self, node):
+        """Changes of a node, unless it only measures."""
+        text = node.test if isinstance(node, (ast.If, ast.While)) else node
+        compound = isinstance(node, (ast.For, ast.With, ast.Try, ast.FunctionDef, ast.ClassDef))
+        if not (isinstance(node, ast.stmt) and not compound and MEASURES.search(self.of(text))):
+            super().visit(node)
 
     def visit_Import(self, node):
         pass
@@ -300,8 +309,9 @@ class _Finder(ast.NodeVisitor):
             self.visit(node.value)
 
     def visit_Return(self, node):
-        if node.value is None or not isinstance(self._functions[-1], _FUNCTIONS):
-            return
+        nothing = isinstance(node.value, ast.Constant) and node.value.value in (None, False)
+        if node.value is None or nothing or not isinstance(self._functions[-1], _FUNCTIONS):
+            return  # None and False say the same of a rule
         parameters = [a.arg for a in self._functions[-1].args.args if a.arg not in ("self", "cls")]
         if "node" in parameters:
             self.add("return", node.value, "False")

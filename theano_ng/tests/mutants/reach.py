@@ -88,6 +88,15 @@ class Reach:
         return sorted({case for number in self.marks.numbers(path) for case in self._cases[number]})
 
 
+def recorded_modules(folder):
+    """The test modules of which is known what they run."""
+    kept = os.path.join(folder, "reach.json")
+    if not os.path.exists(kept):
+        return set()
+    with open(kept) as file:
+        return set(json.load(file)) - {"digests"}
+
+
 def record(paths, modules, folder, flags=(), say=print):
     """Run tests with marks and keep what they pass.
 
@@ -114,7 +123,7 @@ def record(paths, modules, folder, flags=(), say=print):
     if os.path.exists(kept):
         with open(kept) as file:
             recorded = json.load(file)
-    found = marks.Marks(paths)
+    found = marks.Marks(paths, os.path.join(folder, "marks.json"))
     if recorded.get("digests") != found.digests:
         recorded = {"digests": found.digests}
     texts = {module: digest(read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py")) for module in modules}

@@ -19,6 +19,10 @@ SLOWER = 8  # times the seconds that a case took unchanged, and SECONDS more, ar
 SECONDS = 10
 
 
+# File -> functions of its code, closures included. A child that looked for them itself would touch, and so copy, all memory.
+_functions = {}
+
+
 class CannotBePatched(Exception):
     """The code does not fit into the functions that there are: the module has to be imported."""
 
@@ -29,9 +33,11 @@ def prepare(options):
     Parameters
     ----------
     options : dict
-        ``modules``: tests to import. ``marked``: None, or what `reach` has marked: ``count`` marks, ``modules`` and ``libraries`` by their names.
+        ``modules``: tests to import. ``targets``: modules that are changed. ``marked``: None, or what `reach` has marked: ``count`` marks, ``modules`` and ``libraries`` by their names.
     """
     _warm()
+    for module in options.get("targets", ()):
+        importlib.import_module(module)
     if options.get("marked"):
         _load_marked(options["marked"])
     for module in options["modules"]:
@@ -40,6 +46,9 @@ def prepare(options):
         except Exception:  # a test that a missing package skips
             pass
     gc.collect()
+    for function in gc.get_objects():
+        if type(function) is types.FunctionType:
+            _functions.setdefault(function.__code__.co_filename, []).append(function)
     gc.freeze()
 
 
@@ -92,20 +101,15 @@ def _codes(code):
 
 def _install_code(module, path):
     """Give the functions of a module, and those they have made, the code of a changed text."""
-    file = sys.modules[module].__file__
+    file = importlib.import_module(module).__file__
     with open(file, "rb") as source, open(path, "rb") as changed:
         old, new = (_codes(compile(f.read(), file, "exec", dont_inherit=True)) for f in (source, changed))
     if list(old) != list(new):
         raise CannotBePatched(module)
-    exchanged = {
-        code: new[way]
-        for way, code in old.items()
-        if code != new[way] or code.co_positions and _differs(code, new[way])
-    }
-    gc.unfreeze()
+    exchanged = {code: new[way] for way, code in old.items() if code != new[way]}
     done = 0
-    for function in gc.get_objects():
-        if type(function) is types.FunctionType and function.__code__ in exchanged:
+    for function in _functions.get(file, ()):
+        if function.__code__ in exchanged:
             replacement = exchanged[function.__code__]
             if replacement.co_freevars != function.__code__.co_freevars:
                 raise CannotBePatched(module)
@@ -113,10 +117,6 @@ def _install_code(module, path):
             done += 1
     if not done:
         raise CannotBePatched(module)
-
-
-def _differs(one, other):
-    return one.co_consts != other.co_consts or one.co_code != other.co_code
 
 
 def _install_library(name, path):
@@ -192,6 +192,7 @@ def run(job, say):
         used = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, memory))
     _set_flag("cache_graphs", False)
+    _set_flag("on_opt_error", "raise")  # as theano_ng-nose does
     if job["install"]:
         try:
             install(job["install"])

@@ -1,0 +1,96 @@
+"""Which rows of an output an index reads, against Python's own indices; sums over steps and steps with branches, against NumPy."""
+
+import itertools
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.scan.opt import reads
+from theano_ng.scan.tests.test_opt import Case, loops, ops_of_step
+from theano_ng.tensor.extra_ops import CumOp, cumsum
+
+ENDS = (None, *range(-4, 5))
+
+
+class TestRowsOfAnIndex(unittest.TestCase):
+    def indices(self):
+        yield from (i for i in ENDS if i is not None)
+        for start, stop, step in itertools.product(ENDS, ENDS, (None, 1, 2, -1, -2)):
+            yield slice(start, stop, step)
+
+    def rows(self, index, length):
+        """The rows that an index reads; None where it fails."""
+        try:
+            found = range(length)[index]
+        except IndexError:
+            return None
+        return [found] if isinstance(found, int) else list(found)
+
+    def test_no_row_is_outside_of_what_is_said_to_be_read(self):
+        for index in self.indices():
+            last, first = reads._by_form(index)
+            for length in range(9):
+                for row in self.rows(index, length) or ():
+                    with self.subTest(index=index, length=length, row=row):
+                        self.assertGreaterEqual(row, 0 if last is None else length - last)
+                        self.assertLess(row, length if first is None else first)
+
+    def test_no_more_rows_than_are_read(self):
+        for index in self.indices():
+            last, first = reads._by_form(index)
+            rows = self.rows(index, 20)
+            if rows and (isinstance(index, int) or index.step in (None, 1, -1)):
+                with self.subTest(index=index):
+                    self.assertIn(last, (None, 20 - min(rows)))
+                    self.assertIn(first, (None, max(rows) + 1))
+
+    def test_one_row_of_a_known_number(self):
+        for index in range(-6, 6):
+            for length in range(6):
+                last, first = reads._range(index, length)
+                rows = self.rows(index, length)
+                if rows is not None:
+                    self.assertEqual((length - last, first - 1), (rows[0], rows[0]))
+                else:
+                    self.assertEqual((last, first), reads._by_form(index))
+
+    def test_what_is_no_constant_reads_any_row(self):
+        n = T.lscalar("n")
+        for index in (n, Ellipsis, slice(n, None), slice(None, n), slice(None, None, n)):
+            self.assertEqual(reads._range(index, 5), (None, None))
+
+
+class TestSums(Case):
+    def test_products_of_vectors(self):
+        x, y, start = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("start")
+        values = [self.rng.rand(4, 3), self.rng.rand(4, 3), 0.5]
+        for term, expected in [
+            (lambda a, b: T.dot(a, b), (values[0] * values[1]).sum()),
+            (lambda a, b: T.dot(a, b) + T.dot(b, b), ((values[0] + values[1]) * values[1]).sum()),
+        ]:
+            (out,) = self.loop(lambda a, b, s: s + term(a, b), [x, y], start)
+            fn = self.check([x, y, start], [out[-1]], values)
+            self.assertEqual(loops(fn), [])
+            np.testing.assert_allclose(fn(*values)[0], 0.5 + expected)
+
+
+class TestStepsWithBranches(Case):
+    def test_what_every_step_computes_is_computed_once(self):
+        u, h, flag = T.dvector("u"), T.dvector("h"), T.lscalar("flag")
+        values = [self.rng.rand(3), self.rng.rand(3)]
+        for step, stay in (
+            (lambda h, u, flag: theano.ifelse.ifelse(flag, h * 0.5, h + 1) + cumsum(u), 0),
+            (lambda h, u, flag: theano.ifelse.ifelse(flag, h * 0.5, h + cumsum(u)), 1),
+        ):
+            (out,) = self.loop(step, None, h, [u, flag], n_steps=3)
+            for taken in (0, 1):
+                with self.subTest(stay=stay, taken=taken):
+                    fn = self.check([u, h, flag], [out], [*values, taken])
+                    inside = [cls for node in loops(fn) for cls in ops_of_step(node)]
+                    self.assertEqual(inside.count(CumOp), stay)
+
+
+if __name__ == "__main__":
+    unittest.main()
