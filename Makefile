@@ -4,6 +4,7 @@
 # make audit: look for everything that can be wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.
 # make oracle: compare every rewriting rule with what it replaces, on thousands of graphs and values, and write the table of the manual.
 # make fuzz: run generated programs for SECONDS of processor time, from SEED, and reduce those that differ from NumPy; ONLY is one program's number.
+# make mutants: change rules and kernels mechanically, MUTANTS of them, and count what the tests notice; the table is in doc/internal.
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
 # make sanitize: run the tests that feed odd arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes
 # its own virtual environment.
@@ -19,7 +20,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit fuzz oracle sanitize doc format wheel test-wheel clean
+.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit mutants fuzz oracle sanitize doc format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -91,6 +92,12 @@ SECONDS ?= 60
 fuzz: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.programs --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(ORIGINAL),--original $(ORIGINAL))
+
+# Takes hours of processor time, and goes on where it was stopped: results are in build/mutants. MUTANTS_FLAGS="--files 'tensor/opt/*'" tries some.
+MUTANTS ?= 2000
+MUTANTS_SEED ?= 1
+mutants: $(STAMP)
+	$(VENV)/bin/python -m theano_ng.tests.mutants --count $(MUTANTS) --seed $(MUTANTS_SEED) --table doc/internal/mutants_table.txt $(MUTANTS_FLAGS)
 
 # Lasagne, Keras, PyMC3 and the programs of examples/classic, each client in an environment of its own, filled from PyPI: numbers are those of
 # Theano 1.0.5, run beside them where there is Python 3.8 (OLD_PYTHON), else those recorded.

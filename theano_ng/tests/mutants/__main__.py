@@ -5,7 +5,7 @@ import fnmatch
 import os
 import sys
 
-from theano_ng.tests.mutants import campaign, reach, table, targets
+from theano_ng.tests.mutants import campaign, reach, sample, table, targets
 
 
 def parse(argv):
@@ -29,6 +29,9 @@ def parse(argv):
     )
     parser.add_argument("--table", metavar="FILE", help="where the table is written")
     parser.add_argument("--wanted", type=float, default=0.9, help="the part that has to be caught (%(default)s)")
+    parser.add_argument(
+        "--report", action="store_true", help="try nothing; show what is known of the texts as they are"
+    )
     parser.add_argument("--quiet", action="store_true", help="do not print each mutant")
     return parser.parse_args(argv)
 
@@ -41,17 +44,23 @@ def main(argv=None):
     """Run a campaign; returns 0 when as many as wanted are caught."""
     options = parse(argv)
     paths, tests = targets.host() if not options.devices else targets.devices()
-    modules = _like(tests, options.tests)
     folder = os.path.abspath(options.folder)
     results = campaign.Results(os.path.join(folder, "results.jsonl"))
+    if options.report:
+        keys = [m.key for path in _like(paths, options.files) for m in sample.Drawn(path, options.seed).mutants]
+        keys = [key for key in keys if results.found.get(key, {"outcome": "refused"})["outcome"] != "refused"]
+    else:
+        keys = _tried(options, paths, _like(tests, options.tests), folder, results)
+    return report(results.found, keys, options)
+
+
+def _tried(options, paths, modules, folder, results):
+    """Try a sample; returns its keys."""
 
     def say(mutant, result):
         if not options.quiet:
-            print(
-                "%-9s%s:%d %s, %s  %s"
-                % (result["outcome"], mutant.path, mutant.line, mutant.function, mutant.kind, result.get("case") or ""),
-                flush=True,
-            )
+            place = "%s:%d %s, %s" % (mutant.path, mutant.line, mutant.function, mutant.kind)
+            print("%-9s%s  %s" % (result["outcome"], place, result.get("case") or ""), flush=True)
 
     if options.recorded:
         modules = [module for module in modules if module in reach.recorded_modules(folder)]
@@ -59,10 +68,9 @@ def main(argv=None):
     trials = campaign.Campaign(known, modules, os.path.join(folder, "trials"), options.budget)
     try:
         chosen = _like(paths, options.files)
-        keys = campaign.run(trials, results, paths, options.count, options.seed, say, options.again, chosen)
+        return campaign.run(trials, results, paths, options.count, options.seed, say, options.again, chosen)
     finally:
         trials.close()
-    return report(results.found, keys, options)
 
 
 def report(found, keys, options):

@@ -1,6 +1,7 @@
 """Tries mutants and keeps the results: a campaign that was stopped goes on where it was."""
 
 import ast
+import functools
 import json
 import os
 
@@ -106,20 +107,45 @@ class Campaign:
     def _cases(self, mutant):
         """(case, seconds) of what runs the mutant, those that are about it first, as many as the budget allows."""
         imported = not mutant.function and mutant.path.endswith(".py")
-        rules = _assigned(mutant) if imported else ()
-        found = self.reach.cases(mutant.path, mutant.start)
-        subject = os.path.basename(mutant.path).partition(".")[0]
-        related = {c for c in found if c.startswith("example ") or "_" + subject + "." in c}
-        # In a file's own statements, everything that runs the file may notice; the examples of the rules made there are the nearest.
-        chosen = ["example " + rule for rule in rules if "example " + rule in self.reach.seconds]
-        chosen += sorted(set(found) - set(chosen), key=lambda c: (c not in related, self.reach.seconds[c], c))
+        found = self._cases_of_statement(mutant) if imported else self.reach.cases(mutant.path, mutant.start)
         cases, spent = [], 0.0
-        for case in chosen[:IMPORTED] if imported else chosen:
+        for case in found[:IMPORTED] if imported else self._by_subject(mutant.path, found):
             spent += self.reach.seconds[case]
             if cases and spent > self.budget:
                 break
             cases.append((case, self.reach.seconds[case]))
         return cases
+
+    def _by_subject(self, path, cases):
+        """The examples of rules and the tests with a file's name first, then the fastest."""
+        subject = "_" + os.path.basename(path).partition(".")[0] + "."
+        return sorted(cases, key=lambda c: (not (c.startswith("example ") or subject in c), self.reach.seconds[c], c))
+
+    def _cases_of_statement(self, mutant):
+        """Cases for what a module does when it is imported.
+
+        Those that run the function that the statement defines; the examples of rules that it makes, and the tests that name them; what runs
+        anything of the file; anything.
+        """
+        statement = _statement(mutant)
+        if isinstance(statement, ast.FunctionDef):
+            start = (
+                sum(map(len, read(mutant.path).splitlines(True)[: statement.body[-1].lineno - 1]))
+                + statement.body[-1].col_offset
+            )
+            near = self._by_subject(mutant.path, self.reach.cases(mutant.path, start))
+        else:
+            names = _names(statement)
+            near = ["example " + name for name in names if "example " + name in self.reach.seconds]
+            near += [
+                case
+                for module in self.modules
+                if _mentions(module, names)
+                for case in self.reach.seconds
+                if module in case
+            ]
+        rest = self.reach.cases_of_file(mutant.path) or self.reach.seconds
+        return list(dict.fromkeys([*near, *self._by_subject(mutant.path, rest)]))
 
     def _judged(self, install, original, cases):
         """The outcome of a trial. A case counts that fails alone as well, and does not with the original in the same place."""
@@ -199,18 +225,32 @@ class Campaign:
         return max(modules, key=uses)
 
 
-def _assigned(mutant):
-    """Names in the statement of a mutant outside functions; some are those of rules."""
-    tree = ast.parse(read(mutant.path))
-    statement = next((s for s in tree.body if s.lineno <= mutant.line <= s.end_lineno), None)
-    texts = (
-        [n.value for n in ast.walk(statement) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        if statement
-        else []
-    )
-    names = [n.id for n in ast.walk(statement) if isinstance(n, ast.Name)] if statement else []
-    defined = [statement.name] if isinstance(statement, (ast.FunctionDef, ast.ClassDef)) else []
-    return sorted({text for text in texts + names + defined if text.isidentifier()})
+def _statement(mutant):
+    """The statement of a module in which a mutant is."""
+    return next(s for s in ast.parse(read(mutant.path)).body if _first_line(s) <= mutant.line <= s.end_lineno)
+
+
+def _first_line(statement):
+    return min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
+
+
+def _names(statement):
+    """Names and texts of a statement that may be those of rules."""
+    nodes = list(ast.walk(statement))
+    found = {
+        n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str) and n.value.isidentifier()
+    }
+    found |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return sorted(name for name in found if "_" in name)
+
+
+@functools.cache
+def _text_of(module):
+    return read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py").decode()
+
+
+def _mentions(module, names):
+    return any(name in _text_of(module) for name in names)
 
 
 def run(campaign, results, paths, count, seed, say, again=(), only=None):
