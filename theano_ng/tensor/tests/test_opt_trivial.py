@@ -37,16 +37,12 @@ class TestUselessOutputs(unittest.TestCase):
 
     def test_what_works_in_place_stays(self):
         for used in range(3):
-            outputs = self.composite({0: 0})
-            fgraph = FunctionGraph([self.x, self.y], [outputs[used]], clone=False)
-            self.assertIs(local_useless_composite.transform(outputs[0].owner), False)
-            del fgraph
+            (output,) = FunctionGraph([self.x, self.y], [self.composite({0: 0})[used]]).outputs
+            self.assertIs(local_useless_composite.transform(output.owner), False)
 
     def test_all_or_nothing(self):
-        outputs = self.composite()
-        self.assertIs(
-            local_useless_composite.transform(FunctionGraph([self.x, self.y], outputs).outputs[0].owner), False
-        )
+        output = FunctionGraph([self.x, self.y], self.composite()).outputs[0]
+        self.assertIs(local_useless_composite.transform(output.owner), False)
 
 
 if __name__ == "__main__":
