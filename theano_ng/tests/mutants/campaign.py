@@ -106,7 +106,7 @@ class Campaign:
 
     def _cases(self, mutant):
         """(case, seconds) of what runs the mutant, those that are about it first, as many as the budget allows."""
-        imported = not mutant.function and mutant.path.endswith(".py")
+        imported = self._is_imported(mutant)
         found = self._cases_of_statement(mutant) if imported else self.reach.cases(mutant.path, mutant.start)
         cases, spent = [], 0.0
         for case in found[:IMPORTED] if imported else self._by_subject(mutant.path, found):
@@ -115,6 +115,12 @@ class Campaign:
                 break
             cases.append((case, self.reach.seconds[case]))
         return cases
+
+    def _is_imported(self, mutant):
+        """Whether the code runs when its module is imported, and has to be imported anew."""
+        if not mutant.path.endswith(".py"):
+            return False
+        return not mutant.function or self.reach.marks.number(mutant.path, mutant.start) in self.reach.imported
 
     def _by_subject(self, path, cases):
         """The examples of rules and the tests with a file's name first, then the fastest."""
@@ -128,7 +134,9 @@ class Campaign:
         anything of the file; anything.
         """
         statement = _statement(mutant)
-        if isinstance(statement, ast.FunctionDef):
+        if mutant.function:
+            near = self._by_subject(mutant.path, self.reach.cases(mutant.path, mutant.start))
+        elif isinstance(statement, ast.FunctionDef):
             start = (
                 sum(map(len, read(mutant.path).splitlines(True)[: statement.body[-1].lineno - 1]))
                 + statement.body[-1].col_offset
@@ -192,7 +200,7 @@ class Campaign:
             paths.append(os.path.join(self.folder, name))
             with open(paths[-1], "wb") as file:
                 file.write(text)
-        ways = ("code", "import") if mutant.function else ("import",)
+        ways = ("import",) if self._is_imported(mutant) else ("code", "import")
         return [[{"how": way, "module": module, "path": path, "flags": flags} for path in paths] for way in ways]
 
     def _library(self, mutant, source, flags):

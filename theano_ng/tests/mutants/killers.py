@@ -47,6 +47,10 @@ class RuleExamples:
     """The examples in the docstring of one rule: a part of one test, which takes a hundredth of its time."""
 
     module = "theano_ng.tests.test_rule_examples"
+    tests = (
+        "theano_ng.tests.test_rule_examples.TestExamples.test_every_rule_has_examples_that_hold",
+        "theano_ng.tests.test_rule_traces.TestTraces.test_every_rule_has_examples_that_hold",
+    )
 
     def cases(self, module):
         if module != self.module:
@@ -56,7 +60,7 @@ class RuleExamples:
         return sorted({name for name, _ in _rules()} - set(NOT_EXECUTED))
 
     def run(self, name):
-        """None when the test of all examples passes with the examples of this rule alone."""
+        """None when the tests of all examples pass with the examples of this rule alone."""
         from theano_ng.tests import test_rule_examples as examples
 
         chosen = [rule for known, rule in _rules() if known == name]
@@ -65,7 +69,7 @@ class RuleExamples:
         else:
             patch = unittest.mock.patch.object(examples, "all_rules", lambda: dict(chosen))
         with patch:
-            return Tests().run(self.module + ".TestExamples.test_every_rule_has_examples_that_hold")
+            return Tests().run(self.tests[0]) or Tests().run(self.tests[1])
 
 
 class RuleOracle:
@@ -87,7 +91,23 @@ class RuleOracle:
         return None
 
 
-KILLERS = {"test": Tests(), "example": RuleExamples(), "oracle": RuleOracle()}
+class Registration:
+    """The rules of the package are registered as its own, which a test can say of a new process only: other tests register theirs."""
+
+    module = "theano_ng.gof.tests.test_own"
+
+    def cases(self, module):
+        return ["rules"] if module == self.module else []
+
+    def run(self, name):
+        """None when graphs can be cached."""
+        from theano_ng.gof import optdb
+
+        optdb.load()
+        return "a rule is registered as foreign" if optdb.has_foreign_rules() else None
+
+
+KILLERS = {"test": Tests(), "example": RuleExamples(), "oracle": RuleOracle(), "own": Registration()}
 
 
 def cases_of(module):

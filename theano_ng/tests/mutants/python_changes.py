@@ -10,7 +10,7 @@ from theano_ng.tests.mutants.records import Mutant, digest
 
 # What shows, names or profiles; a change there changes no number.
 REPORTS = re.compile(
-    r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|summary"
+    r"__repr__|__str__|__hash__|print_\w+|\w*profile\w*|_?describe\w*|_?shown|_?message\w*|report_\w+|merge_dict|summary"
 )
 # Statements that measure time or count for profiles; no number of a result depends on them.
 MEASURES = re.compile(

@@ -63,19 +63,18 @@ class Reach:
     marks : Marks
     seconds : dict
         Case -> seconds of processor time; those that pass unchanged.
-    passed : dict
-        Case -> frozenset of marks.
+    imported : frozenset of int
+        The marks that are passed when the package is imported, whatever a case does.
     """
 
     def __init__(self, found, recorded):
-        self.marks, self.seconds, self._cases, self.stale = found, {}, collections.defaultdict(list), set()
-        self._recorded = recorded
-        for module in recorded:
-            if module != "digests":
-                for case, (seconds, numbers) in recorded[module]["cases"].items():
-                    self.seconds[case] = seconds
-                    for number in numbers:
-                        self._cases[number].append(case)
+        self.marks, self.seconds, self._cases = found, {}, collections.defaultdict(list)
+        self.imported = frozenset(recorded.pop("imported", ()))
+        for module in recorded.values():
+            for case, (seconds, numbers) in module["cases"].items():
+                self.seconds[case] = seconds
+                for number in numbers:
+                    self._cases[number].append(case)
 
     def cases(self, path, start):
         """The cases that run a byte of a text, fastest first; all that run something of the file where the byte has no mark."""
@@ -94,7 +93,7 @@ def recorded_modules(folder):
     if not os.path.exists(kept):
         return set()
     with open(kept) as file:
-        return set(json.load(file)) - {"digests"}
+        return set(json.load(file)) - {"digests", "imported"}
 
 
 def record(paths, modules, folder, flags=(), say=print):
@@ -131,6 +130,7 @@ def record(paths, modules, folder, flags=(), say=print):
     if wanted:
         marked = _marked(found, folder)
         with Server("loaded", {"modules": wanted, "marked": marked}, flags) as server:
+            recorded["imported"] = server.ask(imported=True)["marks"]
             for module in wanted:
                 recorded[module] = {"text": texts[module], "cases": _recorded(server, module)}
                 with open(kept + ".new", "w") as file:
@@ -138,7 +138,7 @@ def record(paths, modules, folder, flags=(), say=print):
                 os.replace(kept + ".new", kept)
                 cases = recorded[module]["cases"].values()
                 say("%-70s %4d cases %7.1f s" % (module, len(cases), sum(seconds for seconds, _ in cases)))
-    return Reach(found, {name: recorded[name] for name in modules})
+    return Reach(found, {name: recorded[name] for name in ["imported", *modules] if name in recorded})
 
 
 def _recorded(server, module):

@@ -40,6 +40,7 @@ def prepare(options):
         importlib.import_module(module)
     if options.get("marked"):
         _load_marked(options["marked"])
+        _passed_at_import.extend(_marks())
     for module in options["modules"]:
         try:
             importlib.import_module(module)
@@ -137,6 +138,7 @@ def _install_library(name, path):
 # -- marks
 
 _marked_libraries = []
+_passed_at_import = []
 
 
 def _load_marked(marked):
@@ -176,7 +178,8 @@ def run(job, say):
     ----------
     job : dict
         ``install``: what is changed, or None. ``cases``: list of (case, seconds that it takes). ``to the end``: run all, and answer with
-        the failures. ``marks``: add the marks that were passed. ``list``: a module, of which the cases are wanted.
+        the failures. ``marks``: add the marks that were passed. ``list``: a module, of which the cases are wanted. ``imported``: the marks that
+        were passed at the import are wanted.
     say : callable
         Sends a message to the server.
 
@@ -185,6 +188,8 @@ def run(job, say):
     dict
         ``outcome``: "survived", "caught", or "cannot be patched".
     """
+    if job.get("imported"):
+        return {"outcome": "imported", "marks": _passed_at_import}
     if "list" in job:
         return {"outcome": "listed", "cases": killers.cases_of(job["list"])}
     memory = resource.getrlimit(resource.RLIMIT_AS)[1]
