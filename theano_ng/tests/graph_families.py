@@ -622,10 +622,10 @@ def planar_flow(steps):
 def couplings(steps):
     x = T.dvector("x")
     s, t = T.dvector("s"), T.dvector("t")
-    a, b, cost = x[:2], x[2:4], 0
+    a, b, cost = x[::2], x[1::2], 0
     for _ in range(steps):
-        scale = T.tanh(s * a)
-        a, b = b * T.exp(scale) + t * a, a
+        scale = T.tanh(s[::2] * a)
+        a, b = b * T.exp(scale) + t[::2] * a, a
         cost = cost + scale.sum()
     return [x, s, t], [], cost + (a * b).sum()
 
