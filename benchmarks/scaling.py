@@ -1,26 +1,36 @@
 """How the time of `theano.function` grows with the graph, for many kinds of graphs, forward and with the gradient.
 
-    python benchmarks/scaling.py                            # every family at 1,000 and 8,000 nodes; some minutes
+    python benchmarks/scaling.py                            # every family at 10, 20 and 40 steps; some minutes
     python benchmarks/scaling.py join_of_slices tree        # some of them
-    python benchmarks/scaling.py --sizes 500 2000 --forward
-    python benchmarks/scaling.py softmax --profile          # where the time goes at the larger size
+    python benchmarks/scaling.py --steps 20 40 80 --forward
+    python benchmarks/scaling.py --nodes 1000 8000          # graphs of so many nodes
+    python benchmarks/scaling.py softmax --profile          # where the time goes at the largest size
 
-CPU seconds of this process: rewriting and linking, without the C compiler. An exponent of 1 is proportional, 2 quadratic. Nodes are those of
-the graph as it was written, before any rewriting; those of the gradient count too. The cache starts empty.
+CPU seconds of this process: rewriting and linking, without the C compiler; the less of two runs. An exponent of 1 is proportional to the operands
+of all nodes, 2 quadratic; those above 1.2 are marked, and make the exit status 1. Nodes are those of the graph as it was written, before any rewriting; those of the
+gradient count too. The graph cache is off.
 """
 
 import argparse
 import cProfile
 import gc
+import itertools
 import math
 import os
 import pstats
+import sys
 import tempfile
 import time
 
 import measure
 
-SIZES = (1000, 8000)
+STEPS = (10, 20, 40)
+MOST = 1.2
+"""The largest exponent that is not marked."""
+
+RUNS = 2
+SHORT = 0.05
+"""Seconds; what takes less is all overhead, and has no exponent."""
 
 
 def main():
@@ -28,11 +38,13 @@ def main():
     parser.add_argument(
         "families", nargs="*", metavar="family", help="names of theano_ng/tests/graph_families.py; default: all"
     )
-    parser.add_argument("--sizes", nargs=2, type=int, default=SIZES, help="nodes of the two graphs")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument("--steps", nargs="+", type=int, default=STEPS, help="steps of the graphs")
+    sizes.add_argument("--nodes", nargs="+", type=int, help="about how many nodes they have, instead")
     parser.add_argument("--forward", action="store_true", help="only the graph itself")
     parser.add_argument("--gradient", action="store_true", help="only with the gradient")
     parser.add_argument(
-        "--profile", action="store_true", help="print a profile of the larger graph instead of the table"
+        "--profile", action="store_true", help="print a profile of the largest graph instead of the table"
     )
     arguments = parser.parse_args()
     kinds = [
@@ -50,64 +62,93 @@ def main():
         if unknown:
             parser.error("unknown families: %s; known: %s" % (", ".join(unknown), ", ".join(FAMILIES)))
         rows = [(FAMILIES[name], gradient) for name in arguments.families or FAMILIES for gradient in kinds]
+        graphs = [Graphs(make, gradient, arguments.steps, arguments.nodes) for make, gradient in rows]
         if arguments.profile:
-            for make, gradient in rows:
-                profile(make, gradient, arguments.sizes[1])
-            return
+            for graph in graphs:
+                profile(graph)
+            return 0
         table = measure.Table(
             "Rewriting and linking, CPU seconds without the C compiler",
             "family",
             "nodes",
-            "building",
-            *("%d nodes" % size for size in arguments.sizes),
+            *["%d %s" % (size, "nodes" if arguments.nodes else "steps") for size in arguments.nodes or arguments.steps],
             "exponent",
             "ms per node",
             "nodes compiled",
+            "",
         )
-        for make, gradient in rows:
-            row(table, make, gradient, arguments.sizes)
+        marked = [graph.name for graph in graphs if graph.row(table)]
+        print(
+            "%d of %d above an exponent of %s%s"
+            % (len(marked), len(graphs), MOST, ": " + ", ".join(marked) if marked else "")
+        )
+        return 1 if marked else 0
 
 
 def compiled(inputs, outputs):
     import theano_ng
 
-    return theano_ng.function(inputs, outputs, on_unused_input="ignore")
+    with theano_ng.change_flags(cache_graphs=False):
+        return theano_ng.function(inputs, outputs, on_unused_input="ignore")
 
 
-def row(table, make, gradient, sizes):
-    """Measure a family at both sizes."""
-    from theano_ng.tests.graph_families import build, count_nodes, steps_for
+class Graphs:
+    """The graphs of a family at all sizes."""
 
-    compiled(*build(make, 4, gradient))  # what is imported once
-    nodes, times = [], []
-    for size in sizes:
-        steps = steps_for(make, size, gradient)
-        gc.collect()
-        start = time.process_time()
-        graph = build(make, steps, gradient)
-        building = time.process_time() - start
-        nodes.append(count_nodes(*graph))
-        start = time.process_time()
-        function = compiled(*graph)
-        times.append(time.process_time() - start)
-    table.row(
-        make.__name__.replace("_", " ") + (", gradient" if gradient else ""),
-        "%d" % nodes[1],
-        measure.show_time(building),
-        *map(measure.show_time, times),
-        "%.2f" % (math.log(times[1] / times[0]) / math.log(nodes[1] / nodes[0])),
-        "%.2f" % (1e3 * times[1] / nodes[1]),
-        "%d" % len(function.maker.fgraph.apply_nodes),
-    )
+    def __init__(self, make, gradient, steps, nodes):
+        from theano_ng.tests.graph_families import steps_for
+
+        self.make, self.gradient = make, gradient
+        self.name = make.__name__.replace("_", " ") + (", gradient" if gradient else "")
+        self.steps = [steps_for(make, size, gradient) for size in nodes] if nodes else steps
+
+    def at(self, steps):
+        from theano_ng.tests.graph_families import build
+
+        return build(self.make, steps, self.gradient)
+
+    def row(self, table):
+        """Measure all sizes; whether the largest exponent from one to the next is to be marked."""
+        from theano_ng.tests.graph_families import count_nodes, count_operands
+
+        compiled(*self.at(4))  # what is imported once
+        nodes, operands, times = [], [], []
+        for steps in self.steps:
+            graph = self.at(steps)
+            nodes.append(count_nodes(*graph))
+            operands.append(count_operands(*graph))
+            times.append(min(seconds(graph) for _ in range(RUNS)))
+            function = compiled(*graph)
+        exponents = [
+            math.log(t2 / t1) / math.log(n2 / n1)
+            for (t1, n1), (t2, n2) in itertools.pairwise(zip(times, operands))
+            if t2 > SHORT and n2 > n1
+        ]
+        marked = max(exponents, default=0) > MOST
+        table.row(
+            self.name,
+            "%d" % nodes[-1],
+            *map(measure.show_time, times),
+            "%.2f" % max(exponents, default=math.nan),
+            "%.2f" % (1e3 * times[-1] / nodes[-1]),
+            "%d" % len(function.maker.fgraph.apply_nodes),
+            "<<<" if marked else "",
+        )
+        return marked
 
 
-def profile(make, gradient, size):
+def seconds(graph):
+    gc.collect()
+    start = time.process_time()
+    compiled(*graph)
+    return time.process_time() - start
+
+
+def profile(graphs):
     """Print where the time goes."""
-    from theano_ng.tests.graph_families import build, steps_for
-
-    compiled(*build(make, 4, gradient))
-    graph = build(make, steps_for(make, size, gradient), gradient)
-    calls = cProfile.Profile()
+    compiled(*graphs.at(4))
+    graph = graphs.at(graphs.steps[-1])
+    calls = cProfile.Profile(time.process_time)
     calls.runcall(compiled, *graph)
     statistics = pstats.Stats(calls)
     statistics.sort_stats("cumulative").print_stats(45)
@@ -115,4 +156,4 @@ def profile(make, gradient, size):
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

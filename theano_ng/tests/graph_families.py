@@ -811,6 +811,11 @@ def count_nodes(inputs, outputs):
     return len(io_toposort(inputs, outputs))
 
 
+def count_operands(inputs, outputs):
+    """How many inputs all nodes have: in a network of dense joins there are more for each further node."""
+    return sum(len(node.inputs) for node in io_toposort(inputs, outputs))
+
+
 def steps_for(make, size, gradient):
     """The steps that give a graph of about `size` nodes."""
     few, more = (count_nodes(*build(make, steps, gradient)) for steps in (16, 48))

@@ -11,6 +11,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
 from theano_ng.gof.destroy.dynamic_order import DynamicOrder
 from theano_ng.gof.destroy.handler import DestroyHandler
+from theano_ng.gof.rewriting.navigate import NavigatorOptimizer
 from theano_ng.tests import graph_families
 
 # Nodes: above the limits up to which rules look at what others use.
@@ -57,6 +58,21 @@ def nodes_asked_for(function):
     return Asked.count - before
 
 
+def visits(function):
+    """How often a rule is asked whether it applies to a node."""
+    count = 0
+    original = NavigatorOptimizer.process_node
+
+    def process_node(*args):
+        nonlocal count
+        count += 1
+        return original(*args)
+
+    with mock.patch.object(NavigatorOptimizer, "process_node", process_node):
+        function()
+    return count
+
+
 class TestGrowth(unittest.TestCase):
     def setUp(self):
         self._policy = config.on_opt_error
@@ -97,6 +113,17 @@ class TestGrowth(unittest.TestCase):
             little, much = [calls_of(lambda steps=steps: graph_families.build(make, steps, True)) for steps in sizes]
             with self.subTest(name):
                 self.assertLess(much / little, 1.3 * many / few)
+
+    def test_iterations(self):
+        """Each step uses the last one several times: what is put together from all before it grows with powers of the number of steps."""
+        names = "newton_square_root newton_cube_root share_and_complement cross_entropies_chained cross_entropy_by_hand abs_share"
+        names += " abs_quotient_sign times_own_sum tanh_by_hand x_log_x softmax_by_hand softsign adam second_derivatives_of_quotients"
+        for name in names.split():
+            make = graph_families.FAMILIES[name]
+            for gradient in (False, True):
+                (few, little), (many, much) = [self._work(make, steps, gradient, visits) for steps in (6, 18)]
+                with self.subTest(name, gradient=gradient):
+                    self.assertLess(much / little, 1.2 * many / few)
 
     def test_forward(self):
         self._check(False, "reversed_slices", "slices_of_slices", "reshapes", "sums_of_powers")
