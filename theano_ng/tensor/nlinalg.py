@@ -393,7 +393,8 @@ def trace(X):
     -------
     TensorVariable
     """
-    return extract_diag(X).sum(axis=-1)
+    diagonal = extract_diag(X)
+    return diagonal.sum(axis=None if diagonal.ndim == 1 else -1)
 
 
 def matrix_power(M, n):

@@ -408,7 +408,7 @@ class BatchedDot(BlasOp):
         dtype = upcast(*[i.dtype for i in inputs])
         inputs = [i if i.dtype == dtype else i.astype(dtype) for i in inputs]
         x, y = inputs
-        pattern = (x.broadcastable[0] and y.broadcastable[0],) + x.broadcastable[1:-1] + y.broadcastable[2:]
+        pattern = (x.broadcastable[0] or y.broadcastable[0],) + x.broadcastable[1:-1] + y.broadcastable[2:]
         return Apply(self, inputs, [TensorType(dtype, pattern)()])
 
     def native_code(self, node):

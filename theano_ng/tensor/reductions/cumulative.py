@@ -321,9 +321,6 @@ class DiffOp(NativeOp, Op):
             shape[self.axis] = maximum(0, shape[self.axis] - self.n)
         return [tuple(shape)]
 
-    def __str__(self):
-        return type(self).__name__
-
 
 def diff(x, n=1, axis=-1):
     """The n-th difference along an axis, as `numpy.diff`.

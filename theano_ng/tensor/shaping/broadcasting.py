@@ -1,5 +1,7 @@
 """Which dimensions of a tensor are known to be 1 long: changing what is known."""
 
+import numpy as np
+
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.tensor.constant import as_tensor_variable
 
@@ -8,6 +10,8 @@ __all__ = ["addbroadcast", "patternbroadcast", "unbroadcast"]
 
 def _axes_of(who, x, axes):
     for axis in axes:
+        if not isinstance(axis, (int, np.integer)):
+            raise TypeError("Rebroadcast needs integer axes. Got %s" % (axis,))
         if not -x.ndim <= axis < x.ndim:
             raise ValueError(
                 "Trying to rebroadcast non-existent dimension: %s(axis %d) of %d dimensions" % (who, axis, x.ndim)

@@ -293,6 +293,7 @@ class TestShapes(BadInput):
             (IndexError, r"axis 3 is out of bounds \[-3, 3\)", lambda: T.shape_padaxis(x, 3)),
             (ValueError, "not a permutation", lambda: T.transpose(x, (0, 0))),
             (ValueError, "non-existent dimension", lambda: T.addbroadcast(x, 2)),
+            (TypeError, "Rebroadcast needs integer axes. Got 1.5", lambda: T.addbroadcast(x, 1.5)),
             (ValueError, "3 flags given for 2 dimensions", lambda: T.patternbroadcast(x, (True, False, False))),
             (ValueError, "empty list", lambda: joining.Join()(0)),
             (TypeError, "same number of dimensions", lambda: T.join(0, x, v)),

@@ -192,6 +192,16 @@ class NativeOps(unittest.TestCase):
             # A factor of zero does not look at the matrix.
             self.check(blas.gemv_inplace, beta * y[:m], y[:m], zero, np.full_like(a, np.nan), x[:n], beta)
 
+    def test_known_lengths_of_batched_dot(self):
+        x, y = T.dtensor3("x"), T.TensorType("float64", (True, False, False))("y")
+        rng = np.random.RandomState(0)
+        a, b = rng.rand(1, 2, 3), rng.rand(1, 3, 4)
+        for out, values in ((blas.batched_dot(x, y), (a, b)), (blas.batched_dot(y, x), (b[:, :, :2], a))):
+            self.assertEqual(out.type.broadcastable, (True, False, False))
+            inputs = list(out.owner.inputs) if out.owner.op == blas.batched_dot else [x, y]
+            f = theano.function(inputs, [out, *T.grad(out.sum(), inputs)])
+            np.testing.assert_allclose(f(*values)[0], np.matmul(*values))
+
     def test_batched_dot(self):
         rng = np.random.RandomState(4)
         for dtype in TOL:
