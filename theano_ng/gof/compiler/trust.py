@@ -5,7 +5,7 @@ files (`StrictModes`), from the root of the file system down to each file:
 
 - the owner is this user, or root;
 - nobody else can write. Write permission of the group counts as somebody else's unless the group is the owner's own: of the same number
-  and name, without other members, as systems with umask 002 have it;
+  and name, without other members, as systems with umask 002 have it. An access control list (`acl`) may permit it to others, too;
 - a directory on the way down may be open to all when its sticky bit is set, as that of /tmp is: what is ours in it stays ours;
 - symbolic links on the way are followed when their owner is one of these, and the rules hold for what is above them and for what they
   lead to. A file in the cache is no symbolic link.
@@ -20,6 +20,7 @@ import os
 import stat
 
 from theano_ng.configdefaults import config, user_cache_directory
+from theano_ng.gof.compiler import acl
 from theano_ng.gof.compiler.toolchain import _digest, warn_once
 from theano_ng.gof.later import later
 
@@ -56,12 +57,14 @@ class Untrusted(PermissionError):
         self.place, self.reason = place, reason
 
 
-def problem(status, crossed=False):
+def problem(status, where, crossed=False):
     """Why a file or directory is not trusted.
 
     Parameters
     ----------
     status : os.stat_result
+    where : str or int
+        Its path, or a descriptor of it, where its access control list is asked for.
     crossed : bool
         It is a directory on the way to another one.
 
@@ -75,13 +78,33 @@ def problem(status, crossed=False):
         return "belongs to %s (mode %04o)" % (user_name(status.st_uid), mode)
     if not mode & OTHERS_WRITE or stat.S_ISLNK(status.st_mode):  # the permissions of links mean nothing
         return None
-    if crossed and mode & stat.S_ISVTX or mode & OTHERS_WRITE == stat.S_IWGRP and _is_own_group(status):
+    if crossed and mode & stat.S_ISVTX:
         return None
-    return "can be written by others (it belongs to %s, group %s, mode %04o)" % (
+    others = ""
+    if mode & OTHERS_WRITE == stat.S_IWGRP:
+        # With an access control list these bits are its mask.
+        group_writes, others = _permitted(where)
+        if not others and not (group_writes and not _is_own_group(status)):
+            return None
+    return "can be written by others (it belongs to %s, group %s, mode %04o%s)" % (
         user_name(status.st_uid),
         status.st_gid,
         mode,
+        others,
     )
+
+
+def _permitted(where):
+    """Whether the group of a file can write it, and a clause about others whom its access control list permits that."""
+    try:
+        found = acl.access_list(where)
+        if found is None:
+            return True, ""
+        users, groups, group_writes = acl.writers(found)
+    except (OSError, ValueError) as failure:
+        return True, ", access control list: %s" % failure
+    names = [user_name(uid) for uid in users if uid not in (0, os.geteuid())] + ["group %d" % gid for gid in groups]
+    return group_writes, ", access control list: %s" % ", ".join(names) if names else ""
 
 
 def user_name(uid):
@@ -125,7 +148,7 @@ def first_problem(path):
     todo = [part for part in reversed(os.path.abspath(path).split(os.sep)) if part]
     place, links = os.sep, 0
     try:
-        reason = problem(os.lstat(place), crossed=bool(todo))
+        reason = problem(os.lstat(place), place, crossed=bool(todo))
         while todo and not reason:
             part = todo.pop()
             if part == "..":  # in the target of a link: `place` has none any more
@@ -133,7 +156,7 @@ def first_problem(path):
                 continue
             above, place = place, os.path.join(place, part)
             status = os.lstat(place)
-            reason = problem(status, crossed=bool(todo))
+            reason = problem(status, place, crossed=bool(todo))
             if not reason and stat.S_ISLNK(status.st_mode):
                 target = os.readlink(place)
                 links += 1
@@ -166,7 +189,9 @@ def directory(path):
     now = None
     try:
         status = os.stat(path)
-        now = os.geteuid(), status.st_dev, status.st_ino, status.st_uid, status.st_gid, status.st_mode
+        # A list that changes need not change the mode.
+        permitted = acl.access_list(path) if status.st_mode & stat.S_IWGRP else None
+        now = os.geteuid(), status.st_dev, status.st_ino, status.st_uid, status.st_gid, status.st_mode, permitted
         if _known.get(path) == now:
             return path
     except OSError:
@@ -195,7 +220,10 @@ def _remedy(place, reason):
     if reason.startswith("is "):  # a link, or no file
         return "Delete it"
     if "can be written" in reason:
-        return "If nobody has put anything there: chmod go-w %s; otherwise delete it" % place
+        return "If nobody has put anything there: %s %s; otherwise delete it" % (
+            "setfacl -b" if "access control list" in reason else "chmod go-w",
+            place,
+        )
     return "If you trust what is there: chown -R %s %s; otherwise delete it" % (os.geteuid(), place)
 
 
@@ -340,7 +368,7 @@ def _open_checked(path, flags):
     try:
         status = os.fstat(descriptor)
         if CHECKED:
-            reason = problem(status)
+            reason = problem(status, descriptor)
             if reason is None and not stat.S_ISREG(status.st_mode):
                 reason = "is no regular file"
             if reason is not None:
@@ -375,7 +403,7 @@ def is_trusted(path):
     try:
         status = os.lstat(path)
         if CHECKED:
-            reason = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else problem(status)
+            reason = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else problem(status, path)
             if reason is not None:
                 _refuse(path, reason)
     except OSError:
@@ -420,7 +448,7 @@ def open_stamp(path):
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
     if CHECKED:
         try:
-            reason = problem(os.stat(path, follow_symlinks=False))
+            reason = problem(os.stat(path, follow_symlinks=False), path)
         except FileNotFoundError:
             reason = None
         if reason is not None or os.path.islink(path):
@@ -449,7 +477,7 @@ def untrusted_content(folder):
     for place, folders, files in os.walk(folder):
         for path in sorted(os.path.join(place, name) for name in folders + files):
             try:
-                reason = problem(os.lstat(path))
+                reason = problem(os.lstat(path), path)
             except OSError:  # gone meanwhile
                 continue
             if reason is not None:

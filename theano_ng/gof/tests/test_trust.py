@@ -1,12 +1,14 @@
 """Files and directories that others own, or can write, are not loaded."""
 
 import contextlib
+import errno
 import glob
 import io
 import os
 import pickle
 import shutil
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
@@ -209,10 +211,69 @@ class TestDirectories(InDirectory):
             fields[stat.ST_GID] = gid
             group.gr_name, group.gr_mem = name, members
             with mock.patch("grp.getgrgid", return_value=group), mock.patch("pwd.getpwuid", return_value=user):
-                self.assertEqual(good, trust.problem(os.stat_result(fields)) is None, (gid, name, members))
+                self.assertEqual(good, trust.problem(os.stat_result(fields), path) is None, (gid, name, members))
         fields[stat.ST_GID] = own.st_uid
         with mock.patch("grp.getgrgid", side_effect=KeyError):
-            self.assertIn("group %d" % own.st_uid, trust.problem(os.stat_result(fields)))
+            self.assertIn("group %d" % own.st_uid, trust.problem(os.stat_result(fields), path))
+
+    def permit(self, path, *entries):
+        """Give a file an access control list of entries (tag, permissions, number); skip the test where there are none."""
+        data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+        try:
+            os.setxattr(path, "system.posix_acl_access", data)
+        except (AttributeError, OSError) as failure:
+            self.skipTest("no access control lists in %s: %s" % (self.base, failure))
+
+    def test_access_control_lists(self):
+        """The group's bits of the mode are the mask of a list, and who can write by it need not be the group."""
+        nobody, none = 65534, 0xFFFFFFFF
+        owner, group, others = (0x01, 7, none), (0x04, 5, none), (0x20, 0, none)
+        own_group = mock.patch.object(trust, "_is_own_group", return_value=True)
+        for named, mask, said in (
+            ([(0x02, 7, nobody)], 7, "access control list: .*65534"),
+            ([(0x08, 6, nobody)], 7, "access control list: group 65534"),
+            ([(0x02, 5, nobody)], 7, None),  # may read
+            ([(0x02, 7, nobody)], 5, None),  # the mask takes it away
+            ([(0x02, 7, os.geteuid())], 7, None),
+        ):
+            path = self.folder("cache")
+            self.permit(path, owner, *named[:1], group, (0x10, mask, none), others)
+            content = self.file("content")
+            self.permit(content, owner, *named[:1], group, (0x10, mask, none), others)
+            with self.subTest(named=named, mask=mask), own_group:
+                found = trust.first_problem(path)
+                if said is None:
+                    self.assertIsNone(found)
+                    trust.open_file(content).close()
+                    continue
+                self.assertRegex(found[1], "can be written by others .*" + said)
+                with self.one_warning("is not used", "access control list", "setfacl -b"):
+                    self.assertNotEqual(trust.directory(path), path)
+                with self.one_warning("is not loaded"), self.assertRaises(trust.Untrusted):
+                    trust.open_file(content)
+                self.assertFalse(trust.is_trusted(content))
+                self.assertIn((path, found[1]), trust.untrusted_content(self.base))
+                os.removexattr(path, "system.posix_acl_access")
+                os.chmod(path, 0o700)
+
+    def test_a_list_that_comes_later(self):
+        path = self.folder("cache", mode=0o770)
+        entries = ((0x01, 7, 0xFFFFFFFF), (0x04, 7, 0xFFFFFFFF), (0x10, 7, 0xFFFFFFFF), (0x20, 0, 0xFFFFFFFF))
+        with mock.patch.object(trust, "_is_own_group", return_value=True):
+            self.assertEqual(trust.directory(path), path)
+            self.permit(path, entries[0], (0x02, 7, 65534), *entries[1:])
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o770)
+            with self.one_warning("access control list"):
+                self.assertNotEqual(trust.directory(path), path)
+
+    def test_unreadable_lists(self):
+        path = self.folder("cache", mode=0o770)
+        with mock.patch.object(trust, "_is_own_group", return_value=True):
+            for failure in ({"return_value": b"what"}, {"side_effect": PermissionError(errno.EACCES, "no")}):
+                with mock.patch("os.getxattr", create=True, **failure):
+                    self.assertIn("access control list", trust.first_problem(path)[1])
+            with mock.patch("os.getxattr", create=True, side_effect=OSError(errno.ENODATA, "none")):
+                self.assertIsNone(trust.first_problem(path))
 
     def test_no_good_place(self):
         """Without a good directory for caches or temporary files there is one of the process, or an error that says why."""
@@ -384,7 +445,7 @@ class TestCaches(InDirectory):
             with mock.patch.object(compilers, "_warned", set()), self.one_warning(unit, "not loaded"):
                 kernelcache.KernelCache(folder).load([test_cmodule.scaling(2)])
             unit = os.path.join(folder, kernelcache.linked_unit(link))
-            self.assertIsNone(trust.problem(os.stat(unit)))
+            self.assertIsNone(trust.problem(os.stat(unit), unit))
 
     def test_modules(self):
         folder = os.path.join(self.base, "compiledir")
@@ -399,7 +460,7 @@ class TestCaches(InDirectory):
                     cache = cmodule.ModuleCache(folder)
                     self.module(cache, 1)
                 self.assertEqual([0, 0, 1], cache.stats)
-                self.assertIsNone(trust.problem(os.stat(path)))
+                self.assertIsNone(trust.problem(os.stat(path), path))
                 cache = cmodule.ModuleCache(folder)
                 self.module(cache, 1)
                 self.assertEqual([0, 1, 0], cache.stats)
@@ -443,7 +504,7 @@ class TestCaches(InDirectory):
             _, compiled, hits, text = self.run_program("base_compiledir=" + base)
             self.assertEqual((0, 0), (compiled, hits))
             self.assertIn(entry, text)
-            self.assertIsNone(trust.problem(os.stat(entry)))
+            self.assertIsNone(trust.problem(os.stat(entry), entry))
         self.assertEqual((0, 1), self.run_program("base_compiledir=" + base)[1:3])
 
     def test_command(self):
