@@ -218,7 +218,7 @@ class TestDirectories(InDirectory):
 
     def permit(self, path, *entries):
         """Give a file an access control list of entries (tag, permissions, number); skip the test where there are none."""
-        data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+        data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
         try:
             os.setxattr(path, "system.posix_acl_access", data)
         except (AttributeError, OSError) as failure:
