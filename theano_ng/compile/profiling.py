@@ -12,6 +12,7 @@ from theano_ng.compile import profiling_page
 from theano_ng.compile.profiling_memory import memory_report
 from theano_ng.configdefaults import config
 from theano_ng.gof import differentiate
+from theano_ng.gof.utils import writable
 from theano_ng.printing import debugprint
 
 _logger = logging.getLogger("theano_ng.compile.profiling")
@@ -665,7 +666,7 @@ class ProfileStats:
             path.write(text)
             return
         with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(writable(text))
 
     def name_on_page(self):
         """What the title of a page calls the function."""

@@ -6,6 +6,7 @@ import pathlib
 import re
 
 from theano_ng.d3viz.formatting import PyDotFormatter
+from theano_ng.gof.utils import writable
 from theano_ng.printing.graphs import shortened
 
 __all__ = ["d3viz", "d3write", "replace_patterns", "safe_json"]
@@ -155,7 +156,7 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     # One pass, so that nothing is looked for in what was put in.
     page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], page)
     outfile.parent.mkdir(parents=True, exist_ok=True)
-    outfile.write_text(page, encoding="utf-8")
+    outfile.write_text(writable(page), encoding="utf-8")
 
 
 def d3write(fct, path, *args, **kwargs):

@@ -2,6 +2,7 @@
 
 import re
 
+from theano_ng.gof.utils import writable
 from theano_ng.moved import no_attribute
 from theano_ng.printing.drawing import Reader, broadcastable_to_str, dtype_to_char, type_to_str, var_label
 from theano_ng.printing.graphs import user_frames
@@ -186,7 +187,7 @@ _WORDS = frozenset("node edge graph digraph subgraph strict".split())
 
 def _quoted(text):
     """A text as Graphviz reads it."""
-    text = str(text)
+    text = writable(str(text))
     if _PLAIN.match(text) and text.lower() not in _WORDS:
         return text
     return '"%s"' % text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", " ").replace("\n", "\\n")

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import linecache
 import os
+import re
 import sys
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
@@ -132,6 +133,27 @@ def _internal(filename):
         path = os.path.abspath(filename)
         known = _is_internal[filename] = path.startswith(_internal_parts) and _tests_part not in path
     return known
+
+
+def comment_text(text):
+    """Text of others for a ``//`` comment in C: one line, which the next one does not continue.
+
+    Parameters
+    ----------
+    text : str
+        Names of classes and files may hold anything.
+    """
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    # A backslash at the end, or the trigraph for it, would make the next line part of the comment.
+    return re.sub(r"(\\|\?\?/|\s)+$", "", shown)
+
+
+_UNWRITABLE = re.compile("[\0\ud800-\udfff]")
+
+
+def writable(text):
+    """Text that any file takes: names may hold NUL and lone surrogates, which UTF-8 has not; a replacement character stands for each."""
+    return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def user_stacklevel():

@@ -19,6 +19,7 @@ from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.pickling import reduce_in_graph
 from theano_ng.gof.unpicklable import unpicklable_part
+from theano_ng.gof.utils import writable
 
 __all__ = [
     "CompatUnpickler",
@@ -313,7 +314,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
                     )
                 value = obj.container.storage[0]
                 # The value comes when the variable's own state is written.
-                self.ndarray_names[id(value)] = (obj.name, value)
+                self.ndarray_names[id(value)] = (writable(obj.name), value)
             elif not self.allow_unnamed:
                 raise ValueError("unnamed shared variable, %s: give it a name, or allow unnamed ones" % obj)
         return super().__call__(obj)

@@ -7,6 +7,7 @@ from theano_ng.gof import ports
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import ops_with_inner_function
+from theano_ng.gof.utils import writable
 
 
 def char_from_number(number):
@@ -97,7 +98,7 @@ class _Tree:
             tail = " %s" % storage[r] if storage is not None and r in storage else ""
             if arrow is not None:
                 tail += " -> %s" % arrow
-            self.file.write("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail))
+            self.file.write(writable("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail)))
             return
         identifier = self.id_text(node)  # before those of its clients
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
@@ -108,10 +109,19 @@ class _Tree:
         tail = " %s" % storage[r] if storage is not None and r in storage else ""
         if self.print_clients:
             tail += self.clients_text(node, position)
-        self.file.write(
-            "%s%s%s%s%s '%s' %s %s %s%s\n"
-            % (prefix, node.op, index, identifier, type_text, r.name or "", destroy, view, position.get(node, ""), tail)
+        text = "%s%s%s%s%s '%s' %s %s %s%s\n" % (
+            prefix,
+            node.op,
+            index,
+            identifier,
+            type_text,
+            r.name or "",
+            destroy,
+            view,
+            position.get(node, ""),
+            tail,
         )
+        self.file.write(writable(text))
 
     def tree(self, root, depth, position, storage, prefix="", indent="", arrows=None, inner=None):
         """Write `root` and what it is computed from, `depth` levels (-1: all).

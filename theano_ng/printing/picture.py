@@ -3,6 +3,7 @@
 import importlib
 import logging
 import os
+import re
 import shutil
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.utils import writable
 from theano_ng.printing.graphs import contents, overwritten_inputs, shortened
 from theano_ng.printing.overview import Overview
 
@@ -96,7 +98,7 @@ class _Picture:
     @staticmethod
     def quoted(text):
         """A text as Graphviz reads it."""
-        return '"%s"' % text.replace("\\", "\\\\").replace('"', "'").replace("\n", "\\n")
+        return '"%s"' % writable(text).replace("\\", "\\\\").replace('"', "'").replace("\n", "\\n")
 
     def variable_label(self, variable):
         options = self.options
@@ -320,7 +322,9 @@ def pydotprint(
             inner = getattr(node.op, "fn", None) if type(node.op).__name__ == "Scan" else None
             if inner is None:
                 continue
-            name = "%s_%s_%d%s" % (base, getattr(node.op, "name", None) or "scan", number, extension)
+            # The name of a loop is part of that of a file.
+            loop = re.sub(r"[^\w.-]", "_", getattr(node.op, "name", None) or "scan")
+            name = "%s_%s_%d%s" % (base, loop, number, extension)
             pydotprint(
                 inner,
                 name,
@@ -340,11 +344,13 @@ def pydotprint(
 
 
 def _render(graph, action):
-    """Call graphviz, and say what is missing if it cannot be run."""
+    """Call graphviz; say what is missing if it cannot be run, and what it said if it refuses the graph."""
     try:
         return action()
-    except (OSError, AssertionError) as error:
+    except OSError as error:
         raise RuntimeError("graphviz could not draw the graph (%s). %s" % (error, pydot_imported_msg)) from error
+    except AssertionError as error:
+        raise RuntimeError("graphviz could not draw the graph: %s" % error) from error
 
 
 def pydotprint_variables(

@@ -3,7 +3,7 @@
 from theano_ng.configdefaults import config
 from theano_ng.gof.codegen.modulecode import delimited, indented
 from theano_ng.gof.type import CLinkerType
-from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.gof.utils import MethodNotDefined, comment_text
 
 __all__ = [
     "CodeBlock",
@@ -437,7 +437,7 @@ def optional(method, *args, default=""):
 
 def type_text(type_):
     """A type in a few words that do not change from process to process."""
-    text = type(type_).__name__
+    text = comment_text(type(type_).__name__)
     if hasattr(type_, "dtype"):
         text += " " + str(type_.dtype)
     if hasattr(type_, "ndim"):
@@ -456,7 +456,7 @@ def module_comment(nodes):
     -------
     list of str
     """
-    ops = [type(node.op).__name__ for node in nodes]
+    ops = [comment_text(type(node.op).__name__) for node in nodes]
     return [
         "C++ code of %s."
         % (ops[0] if len(ops) == 1 else "a graph of %d nodes: %s" % (len(ops), ", ".join(dict.fromkeys(ops)))),

@@ -10,7 +10,7 @@ import numpy as np
 from theano_ng.gof.graph import NoParams
 from theano_ng.gof.op.base import Op
 from theano_ng.gof.type import Generic
-from theano_ng.gof.utils import MethodNotDefined, hash_from_code
+from theano_ng.gof.utils import MethodNotDefined, comment_text, hash_from_code
 
 _END = "// end of section"  # for `modulecode.locate_file`
 
@@ -181,7 +181,12 @@ class COp(Op):
                         "Unknown section type (in file %s, line %d): %s; known are %s"
                         % (func_files[i], line, tag, ", ".join(sorted(self.SECTIONS)))
                     )
-                text = "// #section %s, line %d of %s%s" % (tag, line, os.path.basename(func_files[i]), text)
+                text = "// #section %s, line %d of %s%s" % (
+                    tag,
+                    line,
+                    comment_text(os.path.basename(func_files[i])),
+                    text,
+                )
                 before = self.code_sections.get(tag, "")
                 self.code_sections[tag] = before + ("" if before.endswith("\n") or not before else "\n") + text
 

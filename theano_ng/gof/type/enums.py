@@ -1,6 +1,7 @@
 """Types of op params that are named constants, in Python and in C."""
 
 import numbers
+import re
 
 import numpy as np
 
@@ -236,7 +237,7 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
     PyErr_SetString(PyExc_ValueError, "%(classname)s: unknown enumeration value.");
     return 1;
 }
-""" % dict(cname=self.cname, ctype=self.ctype, cases=cases, classname=type(self).__name__)
+""" % dict(cname=self.cname, ctype=self.ctype, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__))
 
     def c_support_code(self):
         text = "".join("\n#define %s %s\n" % (name, _c_number(self[name])) for name in self._names())
@@ -392,7 +393,7 @@ class CEnumType(EnumList):
                 PyErr_SetString(PyExc_ValueError, "%(classname)s: invalid value to map to C constants.");
                 %(fail)s
         }
-        """ % dict(name=name, cases=cases, classname=type(self).__name__, fail=sub["fail"])
+        """ % dict(name=name, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__), fail=sub["fail"])
 
     def c_code_cache_version(self):
         # The C values belong to the headers, so only names and positions count.
