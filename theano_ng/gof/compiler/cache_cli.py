@@ -17,11 +17,11 @@ Commands:
   list                   list the compiled modules and kernels, and what is not loaded because others own it or can write it
   cleanup                delete what has not been used for long, what cannot be used, and leftovers
   clear                  delete all compiled modules, kernels and headers
-  purge                  delete everything in the compile directory
+  purge                  delete everything that the cache has made in the compile directory
   unlock                 remove lock files
   basecompiledir         list the compile directories of all platforms and versions
   basecompiledir list    the same
-  basecompiledir purge   delete everything in the base compile directory
+  basecompiledir purge   the same in the compile directories of all platforms and versions; files of others stay
 
 The directories are chosen by THEANO_FLAGS=base_compiledir=... or compiledir=...
 """

@@ -1,9 +1,11 @@
 """Looking at compile directories and cleaning them."""
 
 import os
+import re
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.compilelock import LOCK_NAME
 from theano_ng.gof.compiler.kernelcache import linked_unit
 from theano_ng.gof.compiler.modulecache import _is_module_hash, _rmtree, get_module_cache, read_info
 
@@ -11,6 +13,12 @@ string_types = (str,)
 
 #: Sub-folder of the compile directory with what an audit compiled under the sanitizers.
 SANITIZED = "sanitizer"
+
+# What the cache makes in a compile directory.
+_OWN_NAME = re.compile(
+    r"m[0-9a-f]{40}|(?:pch|tmp|lock|compiler)-.+|%s"
+    % "|".join(map(re.escape, (LOCK_NAME, "kernels", "graphs", "gpuarray_kernels", SANITIZED)))
+)
 
 __all__ = [
     "basecompiledir_ls",
@@ -111,30 +119,66 @@ def clear():
 
 
 def compiledir_purge():
-    """Delete everything in `config.compiledir`, and in the directory that is used instead when it is not trusted."""
+    """Delete all that the cache has made in `config.compiledir`, and in the directory that is used instead when it is not trusted."""
+    left = []
     for folder in dict.fromkeys((config.compiledir, trust.directory(config.compiledir))):
-        for name in _names(folder):
+        left += _purge(folder)
+    _print_left(left)
+
+
+def _purge(folder):
+    """Delete what the cache has made in a compile directory; paths of what is there beside."""
+    for name in _names(folder):
+        if _OWN_NAME.fullmatch(name):
             _remove(os.path.join(folder, name))
+    return [os.path.join(folder, name) for name in _names(folder)]
+
+
+def _print_left(paths):
+    """Say what a purge has left; nothing when that is nothing."""
+    if paths:
+        print("Left, since the cache has not made it:")
+        for path in paths:
+            print("    %s" % path)
+
+
+def _compile_directories():
+    """Paths of the compile directories in `config.base_compiledir`, of all platforms and versions."""
+    base, current = config.base_compiledir, os.path.abspath(config.compiledir)
+    paths = [os.path.join(base, name) for name in _names(base)]
+    return [
+        path
+        for path in paths
+        if (os.path.basename(path).startswith("compiledir_") or os.path.abspath(path) == current)
+        and os.path.isdir(path)
+        and not os.path.islink(path)
+    ]
 
 
 def basecompiledir_ls():
     """Print the compile directories in `config.base_compiledir`, with sizes and the times of their last change."""
     import time
 
-    folder = config.base_compiledir
-    print_title("Base compile directory: %s" % folder, overline="=", underline="=")
-    found = [name for name in _names(folder) if os.path.isdir(os.path.join(folder, name))]
-    for name in found:
-        path = os.path.join(folder, name)
+    print_title("Base compile directory: %s" % config.base_compiledir, overline="=", underline="=")
+    found = _compile_directories()
+    for path in found:
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(os.stat(path).st_mtime))
-        print("%s  %s  %s" % (_human(_size(path)).rjust(10), changed, name))
+        print("%s  %s  %s" % (_human(_size(path)).rjust(10), changed, os.path.basename(path)))
     print("%d directories" % len(found))
 
 
 def basecompiledir_purge():
-    """Delete everything in `config.base_compiledir`."""
-    for name in _names(config.base_compiledir):
-        _remove(os.path.join(config.base_compiledir, name))
+    """Delete all that the cache has made in the compile directories in `config.base_compiledir`, and those that are empty then.
+
+    Whatever else is in it stays: users keep files of their own there, and some set the flag to a directory that is not for this alone.
+    """
+    left = []
+    for folder in _compile_directories():
+        found = _purge(folder)
+        left += found
+        if not found:
+            os.rmdir(folder)
+    _print_left(left)
 
 
 def _names(folder):

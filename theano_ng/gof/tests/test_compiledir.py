@@ -81,6 +81,56 @@ class TestCompiledir(InDirectory):
         self.assertEqual(os.listdir(self.base), [])
         self.assertIn("0 directories", self.output(compiledir.basecompiledir_ls)[1])
 
+    def test_purge_leaves_what_others_made(self):
+        """Files of users in the base directory and in compile directories, and directories that are no compile directories."""
+        kept = [
+            os.path.join(self.base, *parts)
+            for parts in (
+                ("notes.txt",),
+                ("project", "kernels", "mine.cl"),
+                ("project", "m" + "0" * 40),
+                ("compiledir_there", "results.npz"),
+                ("compiledir_here", "thesis", "chapter.tex"),
+                ("compiledir_here", "kernels.txt"),
+                ("compiledir_file",),
+            )
+        ]
+        for path in kept:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w") as file:
+                file.write("mine")
+        elsewhere = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, elsewhere, ignore_errors=True)
+        os.makedirs(os.path.join(elsewhere, "kernels"))
+        os.symlink(elsewhere, os.path.join(self.base, "compiledir_link"))
+        os.makedirs(os.path.join(self.base, "compiledir_empty"))
+        for purge in (compiledir.compiledir_purge, compiledir.basecompiledir_purge):
+            self.fill()
+            _, text = self.output(purge)
+            self.assertIn("Left, since the cache has not made it:", text)
+            self.assertIn(os.path.join("compiledir_here", "thesis"), text)
+            self.assertEqual(sorted(os.listdir(self.directory)), ["kernels.txt", "thesis"])
+        for path in kept:
+            with open(path) as file:
+                self.assertEqual(file.read(), "mine")
+        self.assertEqual(os.listdir(elsewhere), ["kernels"])
+        self.assertFalse(os.path.exists(os.path.join(self.base, "compiledir_empty")))
+        self.assertNotIn("project", self.output(compiledir.basecompiledir_ls)[1])
+
+    def test_a_real_directory_is_emptied(self):
+        """All that a process leaves in its compile directory belongs to the cache."""
+        program = (
+            "import theano_ng as theano, theano_ng.tensor as T\n"
+            "x = T.dvector()\n"
+            "print(theano.function([x], T.exp(x) * 3 + 1)([0.0]))\n"
+        )
+        environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s" % self.base)
+        subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True)
+        (made,) = [name for name in os.listdir(self.base) if name not in ("compiledir_here", "compiledir_there")]
+        self.assertIn("graphs", os.listdir(os.path.join(self.base, made)))
+        self.assertEqual(self.output(compiledir.basecompiledir_purge)[1], "")
+        self.assertEqual(os.listdir(self.base), [])
+
     def test_cleanup(self):
         self.fill()
         self.assertEqual(compiledir.cleanup(), 0)
