@@ -136,7 +136,7 @@ def _internal(filename):
 
 
 def comment_text(text):
-    """Text of others for a ``//`` comment in C: one line, which the next one does not continue.
+    """`text` as one line of a ``//`` comment in C, which does not continue in the next line.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def writable(text):
-    """Text that any file takes: names may hold NUL and lone surrogates, which UTF-8 has not; a replacement character stands for each."""
+    """`text` with a replacement character for each NUL and lone surrogate, which names may hold and UTF-8 files cannot."""
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -344,7 +344,7 @@ def pydotprint(
 
 
 def _render(graph, action):
-    """Call graphviz; say what is missing if it cannot be run, and what it said if it refuses the graph."""
+    """Call graphviz. Its errors become RuntimeErrors; one that it is not installed names the packages to install."""
     try:
         return action()
     except OSError as error:

@@ -60,12 +60,12 @@ from theano_ng.tensor.indexing.subtensor import *  # noqa: F401,F403
 
 integer_types = (int,)
 
-# dtype names by family, as tuples.
-int_dtypes = tuple(str(t.dtype) for t in scal.int_types)
-uint_dtypes = tuple(str(t.dtype) for t in scal.uint_types)
-float_dtypes = tuple(str(t.dtype) for t in scal.float_types)
-complex_dtypes = tuple(str(t.dtype) for t in scal.complex_types)
-discrete_dtypes = tuple(str(t.dtype) for t in scal.discrete_types)
+# dtype names by family. Programs add lists to them.
+int_dtypes = [str(t.dtype) for t in scal.int_types]
+uint_dtypes = [str(t.dtype) for t in scal.uint_types]
+float_dtypes = [str(t.dtype) for t in scal.float_types]
+complex_dtypes = [str(t.dtype) for t in scal.complex_types]
+discrete_dtypes = [str(t.dtype) for t in scal.discrete_types]
 continuous_dtypes = float_dtypes + complex_dtypes
 integer_dtypes = int_dtypes + uint_dtypes
 all_dtypes = discrete_dtypes + continuous_dtypes

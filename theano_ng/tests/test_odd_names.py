@@ -163,7 +163,7 @@ class TestVariables(unittest.TestCase):
 
     @unittest.skipUnless(picture.pydot_available(), "pydot is not installed")
     def test_what_graphviz_refuses(self):
-        """Its own message; pydot is not missing then."""
+        """The error has the message of graphviz, and does not say that pydot is not installed."""
         refused = AssertionError('"dot" with args [...] returned code: 1')
         for failure, blamed in ((refused, False), (FileNotFoundError('"dot" not found in path.'), True)):
             with (

@@ -1,4 +1,4 @@
-"""Access control lists of POSIX (acl(5)), as Linux keeps them: who may write a file beside its owner.
+"""Access control lists of POSIX (acl(5)), as Linux keeps them: who may write a file in addition to its owner.
 
 A file with such a list shows its mask where other files show the permissions of their group, so the mode alone does not say who the others are.
 """
@@ -43,7 +43,7 @@ def access_list(where):
 
 
 def writers(data):
-    """Those whom a list permits to write, beside the owner and all others, whom the mode has.
+    """Users and groups that a list permits to write. The mode of the file says that of its owner and of all others.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def writers(data):
     Returns
     -------
     users, groups : list of int
-        The numbers of those that have entries of their own.
+        The numbers in the entries that name one user or one group.
     own_group : bool
         Whether the file's group is one.
 

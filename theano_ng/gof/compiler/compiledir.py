@@ -14,7 +14,7 @@ string_types = (str,)
 #: Sub-folder of the compile directory with what an audit compiled under the sanitizers.
 SANITIZED = "sanitizer"
 
-# What the cache makes in a compile directory.
+# Matches the names that the cache gives to files and directories in a compile directory.
 _OWN_NAME = re.compile(
     r"m[0-9a-f]{40}|(?:pch|tmp|lock|compiler)-.+|%s"
     % "|".join(map(re.escape, (LOCK_NAME, "kernels", "graphs", "gpuarray_kernels", SANITIZED)))
@@ -127,7 +127,7 @@ def compiledir_purge():
 
 
 def _purge(folder):
-    """Delete what the cache has made in a compile directory; paths of what is there beside."""
+    """Delete what the cache has made in a compile directory, and return the paths of everything else in it."""
     for name in _names(folder):
         if _OWN_NAME.fullmatch(name):
             _remove(os.path.join(folder, name))
@@ -170,7 +170,7 @@ def basecompiledir_ls():
 def basecompiledir_purge():
     """Delete all that the cache has made in the compile directories in `config.base_compiledir`, and those that are empty then.
 
-    Whatever else is in it stays: users keep files of their own there, and some set the flag to a directory that is not for this alone.
+    Everything else stays: the flag may name a directory in which users keep other files.
     """
     left = []
     for folder in _compile_directories():
