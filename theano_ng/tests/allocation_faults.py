@@ -143,16 +143,20 @@ def work(name, mode, begin, step, end, report):
 
     tell("allocations", worker.allocations, sys.version)
     positions = range(begin, min(end, worker.allocations + 1), step)
-    middle, before = len(positions) // 2, worker.blocks()
-    for k, n in enumerate(positions):
-        if k == middle:
-            before = worker.blocks()  # what is kept after the first failures is kept once
+    for n in positions:
         tell("at", n)
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
         tell("outcome", n, *worker.position(n, mode))
+    # What is kept after failures is kept once. So blocks are counted while the last ones are repeated.
+    repeated = list(positions[-50:])
+    if repeated:
+        before = worker.blocks()
+        for n in repeated * (-(-50 // len(repeated))):
+            tell("at", n)
+            worker.position(n, mode)
+        after = worker.blocks()
+        tell("growth", after[0] - before[0], 50, after[1] != before[1] and [before[1], after[1]])
     faulthandler.cancel_dump_traceback_later()
-    after = worker.blocks()
-    tell("growth", after[0] - before[0], len(positions) - middle, after[1] != before[1] and [before[1], after[1]])
 
 
 # ---------------------------------------------------------------- in the process that watches
@@ -164,6 +168,10 @@ class Count:
     def __init__(self):
         self.allocations = self.positions = self.growth = self.grown_over = 0
         self.outcomes, self.wrong, self.crashes = collections.Counter(), [], []
+
+    def grown_by(self):
+        """Blocks of memory for each failure."""
+        return self.growth / self.grown_over if self.grown_over else 0.0
 
     def take(self, record):
         word, *rest = record
@@ -253,7 +261,7 @@ HEAD = (
 def row(name, mode, count):
     """The line of a table."""
     others = count.positions - count.outcomes["MemoryError"] - count.outcomes["done"] - count.outcomes["dead"]
-    growth = "%.3f" % (count.growth / count.grown_over) if count.grown_over else "-"
+    growth = "%.3f" % count.grown_by() if count.grown_over else "-"
     return (name, mode, count.allocations, count.positions, count.outcomes["MemoryError"], count.outcomes["done"], others,
             len(count.wrong), len(count.crashes), growth)  # fmt: skip
 

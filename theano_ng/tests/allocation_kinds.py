@@ -12,6 +12,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import sparse
+from theano_ng.gof._destroyhandler import DynamicOrder
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.ifelse import ifelse
@@ -404,6 +405,29 @@ def deep_copies():
     x = T.dvector()
     f = theano.function([x], [T.exp(x).sum(), x[::-1]])
     return Case(lambda: copy.deepcopy(f)(vector()), compiles=True)
+
+
+@kind
+def order_of_nodes():
+    """The order of nodes that the destroy handler keeps: they come, move, and go again, whatever failed."""
+    nodes = range(40)
+    before = {n: [n - 2] if n > 2 else [] for n in nodes}
+    after = {n: [m for m in nodes if n in before[m]] for n in nodes}
+
+    def do():
+        order = DynamicOrder(after.get, before.get)
+        try:
+            for n in nodes:
+                order.place(n)
+            order.add_edges([(n + 1, n) for n in range(0, 40, 4)])
+            return list(order)
+        finally:
+            for n in nodes:
+                order.remove(n)
+            if list(order):
+                raise ValueError("nodes are left")
+
+    return Case(do)
 
 
 @kind

@@ -13,6 +13,7 @@ import unittest
 
 import theano_ng as theano
 from theano_ng.configdefaults import default_cxx
+from theano_ng.tests import allocation_faults
 
 TRAINING_STEP = """
 import numpy as np
@@ -166,6 +167,66 @@ class TestMachines(unittest.TestCase):
         self.assertRegex(listing, r"(?m)^.*(g\+\+|clang\+\+|c\+\+).* -shared .*\.cpp")
         number = re.search(r"\.cpp:(\d+):\d+: error", listing).group(1)
         self.assertRegex(listing, r"(?m)^0*%s\s.*this_is_no_function" % number)
+
+
+class TestDisturbances(unittest.TestCase):
+    """Signals and forks at any moment; ``make faults`` tries a thousand of each."""
+
+    def check(self, what, times):
+        with tempfile.TemporaryDirectory() as folder:
+            process = start(
+                "import sys; from theano_ng.tests import disturbances; disturbances.%s(%d)" % (what, times), folder
+            )
+            out, err = process.communicate(timeout=300)  # the process ends
+            self.assertEqual(process.returncode, 0, out + err)
+            # what it has left in the cache is whole
+            self.assertEqual(self.values(folder), self.values(folder, ",cxx=", tempfile.gettempdir()))
+
+    def values(self, folder, flags="", path=None):
+        program = "import numpy; from theano_ng.tests.disturbances import *; print(*[build(k)[0](numpy.ones(4)) for k in range(VARIANTS)])"
+        out, err = start(program, folder, flags, path).communicate(timeout=300)
+        self.assertEqual(err, "")
+        return [round(float(word), 9) for word in out.split()]
+
+    def test_signals(self):
+        self.check("signals", 60)
+
+    def test_each_moment_of_a_signal(self):
+        self.check("moments", 9)
+
+    @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+    def test_forks(self):
+        self.check("forks", 8)
+
+
+# Some kinds of work, every allocation of which fails in turn; ``make faults`` has all kinds.
+FAILING = (
+    "updates_in_place",
+    "updates_in_place_large",
+    "python_op_in_place",
+    "default_overwritten",
+    "rows_of_state",
+    "streams",
+    "order_of_nodes",
+)
+
+
+class TestAllocations(unittest.TestCase):
+    """Memory runs out, at every place where it can."""
+
+    def test_every_allocation(self):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                paths = allocation_faults.build(folder)
+            except (OSError, subprocess.CalledProcessError):
+                self.skipTest("needs gcc, and the GNU C library, whose allocator can be replaced")
+            for name in FAILING:
+                for mode in (allocation_faults.ALONE, allocation_faults.ONWARD):
+                    with self.subTest(name, mode=mode):
+                        count = allocation_faults.sweep(name, mode, paths)
+                        self.assertEqual((count.wrong, count.crashes), ([], []))
+                        self.assertGreater(count.positions, 0)
+                        self.assertLess(count.grown_by(), 2)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,15 @@
 """Functions called from several threads, and from inside Ops of other functions."""
 
+import os
 import threading
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as tt
+from theano_ng.gof import forks
 
 
 class Call(theano.Op):
@@ -145,6 +148,78 @@ class TestNested(unittest.TestCase):
             f([1.0])
         op.function = lambda v: v + 1
         np.testing.assert_array_equal(f([1.0]), [2.0])
+
+
+@unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
+class TestForks(unittest.TestCase):
+    def in_child(self, check):
+        """Run a check in a child; its failure is printed there."""
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                check()
+                status = 0
+            except BaseException:
+                import traceback
+
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0)
+
+    def test_a_call_that_another_thread_was_in(self):
+        """A child is not there to end it: the function can be called, and its state is as before that call."""
+        x, state = tt.dvector("x"), theano.shared(np.zeros(4), "state")
+        inside, go_on = threading.Event(), threading.Event()
+
+        def wait(v):
+            inside.set()
+            go_on.wait(60)
+            return v + 0
+
+        new = tt.inc_subtensor(state[1:], x[1:])
+        f = theano.function([x], Call(wait)(new), updates=[(state, new)])
+        thread = threading.Thread(target=f, args=[np.ones(4)])
+        thread.start()
+        inside.wait(60)
+
+        def check():
+            go_on.set()
+            np.testing.assert_array_equal(f(np.ones(4)), [0, 1, 1, 1])
+            np.testing.assert_array_equal(state.get_value(), [0, 1, 1, 1])
+
+        self.in_child(check)
+        go_on.set()
+        thread.join(60)
+        np.testing.assert_array_equal(state.get_value(), [0, 1, 1, 1])
+
+    def test_a_lock_that_is_not_given_back(self):
+        """A fork waits for a lock for a while; then the child opens it, and brings in order what it guards."""
+        lock, held, end, reset = threading.RLock(), threading.Event(), threading.Event(), []
+        forks.HeldOverForks(lock, lambda: reset.append(True))
+
+        def hold():
+            with lock:
+                held.set()
+                end.wait(60)
+
+        thread = threading.Thread(target=hold)
+
+        def check():
+            self.assertTrue(lock.acquire(timeout=1))
+            self.assertEqual(reset, [True] if thread.is_alive() or held.is_set() else [])
+
+        self.in_child(check)
+        thread.start()
+        held.wait(60)
+        with unittest.mock.patch.object(forks, "PATIENCE", 0.05):
+            self.in_child(check)
+        end.set()
+        thread.join()
+        with lock:
+            self.in_child(lambda: None)  # the thread that forks may hold it itself
+        self.assertEqual(reset, [])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.link import PerformLinker, WrapLinker
 from theano_ng.gof.op import Op
 from theano_ng.gof.vm import VM_Linker
+from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 from theano_ng.tensor.elemwise import Elemwise
 
 
@@ -81,6 +82,98 @@ class TestState(unittest.TestCase):
         self.check([x], [(a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
         b = theano.shared(np.zeros(3), name="b")
         self.check([x], [(b, b + x), (a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
+
+
+class Stops(Op):
+    """The sum of its input, in Python; raises what its second input is the number of."""
+
+    __props__ = ()
+    reasons = (None, KeyboardInterrupt, SystemExit, MemoryError, ZeroDivisionError)
+
+    def make_node(self, x, k):
+        return Apply(self, [x, k], [T.dscalar()])
+
+    def perform(self, node, inputs, outputs):
+        x, k = inputs
+        if self.reasons[k] is not None:
+            raise self.reasons[k]()
+        outputs[0][0] = np.asarray(x.sum())
+
+
+class TestReasons(unittest.TestCase):
+    """Whatever ends a call, all state is as it was, and the same call then does what it does otherwise."""
+
+    def check(self, f, states, good, bad):
+        f(*good)
+        before = [state.get_value() for state in states]
+        for arguments in bad:
+            for _ in range(2):
+                with self.assertRaises(BaseException):
+                    f(*arguments)
+                for state, value in zip(states, before):
+                    np.testing.assert_array_equal(state.get_value(), value)
+        result = f(*good)
+        after = [state.get_value() for state in states]
+        for state, value in zip(states, before):
+            state.set_value(value)
+        np.testing.assert_array_equal(f(*good), result)
+        for state, value in zip(states, after):
+            np.testing.assert_array_equal(state.get_value(), value)
+
+    reasons = range(1, len(Stops.reasons))
+
+    def test_behind_updates_in_place(self):
+        x, k = T.dvector("x"), T.lscalar("k")
+        for n in (4, 300000):
+            for linker in ("cvm", "vm", "py"):
+                a, c = theano.shared(np.zeros(n), "a"), theano.shared(np.zeros(n), "c")
+                new = T.inc_subtensor(a[1:], x[1:])
+                f = theano.function(
+                    [x, k], Stops()(new, k), updates=[(a, new), (c, c * 2 + x)], mode=theano.Mode(linker, "fast_run")
+                )
+                self.check(f, [a, c], (np.ones(n), 0), [(np.ones(n), reason) for reason in self.reasons])
+
+    def test_two_streams(self):
+        r, x, k = MRG_RandomStreams(7), T.dvector("x"), T.lscalar("k")
+        u, v = r.uniform((5,), dtype="float64"), r.normal((6,), dtype="float64")
+        f = theano.function([x, k], [Stops()(u * x, k), v.sum()])
+        self.check(
+            f, [s for s, _ in r.state_updates], (np.ones(5), 0), [(np.ones(5), reason) for reason in self.reasons]
+        )
+
+    def test_in_a_loop(self):
+        """One that overwrites rows of state, step by step."""
+        a, x, k = theano.shared(np.zeros((4, 3)), "a"), T.dmatrix("x"), T.lvector("k")
+        rows, updates = theano.scan(
+            lambda row, reason, last: last + Stops()(row, reason), sequences=[x, k], outputs_info=[a[0]]
+        )
+        f = theano.function([x, k], rows.sum(), updates=[*updates.items(), (a, T.set_subtensor(a[1:], rows))])
+        bad = [(np.ones((3, 3)), [0, reason, 0]) for reason in self.reasons]
+        self.check(f, [a], (np.ones((3, 3)), [0, 0, 0]), bad)
+
+    def test_a_default_that_is_overwritten(self):
+        z, k = T.dvector("z"), T.lscalar("k")
+        f = theano.function([theano.In(z, value=np.ones(3), mutable=True), k], [Stops()(T.sqr(z), k), T.sqr(z) * 3])
+        for reason in self.reasons:
+            with self.assertRaises(BaseException):
+                f(k=reason)
+            np.testing.assert_array_equal(f(k=0)[1], [3, 3, 3])
+
+    def test_update_of_a_state_with_odd_strides(self):
+        """What was a view comes back element by element."""
+        base = np.arange(24.0).reshape(4, 6)
+        k = T.lscalar("k")
+        for view in (base[::2, ::-1], base.T, base[:, 1:2], base[:0]):
+            a, c = theano.shared(view, borrow=True), theano.shared(np.zeros(2))
+            new = T.inc_subtensor(a[:1], 1.0)
+            f = theano.function([k], Stops()(new, k), updates=[(a, new), (c, c + 1)])
+            kept = a.get_value(borrow=True)
+            for _ in range(2):
+                before = kept.copy()
+                self.assertRaises(KeyboardInterrupt, f, 1)
+                np.testing.assert_array_equal(kept, before)
+                self.assertIs(a.get_value(borrow=True), kept)
+                np.testing.assert_array_equal(c.get_value(), [0, 0])
 
 
 class TestCallbacks(unittest.TestCase):

@@ -1,0 +1,197 @@
+"""Signals and forks at any moment of compiling and calling: ``python -m theano_ng.tests.disturbances signals 1000``, ``moments 1`` or ``forks 1000``.
+
+Functions are compiled and called again and again. A signal handler raises KeyboardInterrupt at a random moment of this (`signals`), or at each line of
+the modules that hold locks, in turn (`moments`); or the process forks while another thread is at it (`forks`). Afterwards everything works: the next
+function, kernels that come later, state, the end of the process.
+"""
+
+import linecache
+import os
+import random
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.gof.compiler.background import wait_for_kernels
+
+VARIANTS = 9
+LIMIT = 120  # seconds for what takes a second
+
+
+def build(k):
+    """A function that changes two shared vectors in place, in a graph of its own for each k; and these."""
+    x, a, c = T.dvector("x"), theano.shared(np.zeros(4), "a"), theano.shared(np.zeros(4), "c")
+    y = T.tanh(x * (k + 2)) + k
+    return theano.function([x], y.sum(), updates=[(a, a + x), (c, T.inc_subtensor(c[1:], x[1:]))]), a, c
+
+
+def value(k):
+    """What it gives for ones."""
+    return 4 * (np.tanh(k + 2.0) + k)
+
+
+class Failed(Exception):
+    pass
+
+
+def check(condition, what):
+    if not condition:
+        raise Failed(what)
+
+
+class Interrupt:
+    """A handler of signals that raises while it is armed."""
+
+    armed = False
+
+    def __call__(self, *_):
+        if self.armed:
+            raise KeyboardInterrupt
+
+
+def signals(times, seed=0):
+    """Compile and call under signals."""
+    rng, ones, interrupted = random.Random(seed), np.ones(4), 0
+    theano.config.tiered = "on"  # each function begins on the interpreter, and gets its kernels from another thread
+    interrupt = Interrupt()
+    signal.signal(signal.SIGALRM, interrupt)
+    kept = [build(k) for k in range(VARIANTS)]
+    begun = time.monotonic()
+    for i in range(5):
+        build(i)[0](ones)
+    span = (time.monotonic() - begun) / 4  # a little more than what one takes
+    for i in range(times):
+        k = i % VARIANTS
+        f, a, c = kept[k]
+        interrupt.armed = True
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(0.0001, span))
+            try:
+                build(i % max(VARIANTS, times // 20))
+                for _ in range(20):
+                    f(ones)
+            finally:
+                interrupt.armed = False
+        except KeyboardInterrupt:
+            interrupted += 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        state = a.get_value()
+        check((state == state[0]).all(), "state is torn: %s" % state)
+        check((c.get_value()[1:] == state[1:]).all(), "updates are torn: %s and %s" % (state, c.get_value()))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(LIMIT)
+    for k, (f, _, _) in enumerate(kept):
+        np.testing.assert_allclose(f(ones), value(k))
+        np.testing.assert_allclose(build(k)[0](ones), value(k))
+    check(wait_for_kernels(LIMIT / 2), "kernels do not arrive")
+    signal.alarm(0)
+    print("%d signals, %d of them raised" % (times, interrupted))
+
+
+# What has locks.
+LOCKING = ("background.py", "later.py", "progress.py", "threading.py", "maker.py")
+
+
+class Tracer:
+    """A trace function that raises KeyboardInterrupt at one event in the files of `LOCKING`: where a line or a call begins, or a call ends.
+
+    The end of a ``with`` block is an event on the line of the ``with``, but no moment at which the interpreter looks for signals.
+    """
+
+    def __init__(self, position):
+        self.position, self.seen = position, 0
+
+    def __call__(self, frame, event, argument):
+        if os.path.basename(frame.f_code.co_filename) not in LOCKING:
+            return None
+        source = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event != "exception" and not (event == "line" and source.lstrip().startswith("with ")):
+            self.seen += 1
+            if self.seen == self.position:
+                raise KeyboardInterrupt
+        return self
+
+
+def moments(step):
+    """Compile, and raise at each event of a `Tracer` in turn; or at each of `step`."""
+    theano.config.tiered = "on"
+    ones = np.ones(4)
+    for _ in range(2):
+        build(0)[0](ones)
+    check(wait_for_kernels(LIMIT / 2), "kernels do not arrive")
+    tracer, position = None, 1
+    while tracer is None or tracer.seen >= tracer.position:
+        tracer = Tracer(position)
+        sys.settrace(tracer)
+        try:
+            build(0)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(None)
+        signal.alarm(LIMIT)
+        np.testing.assert_allclose(build(0)[0](ones), value(0))
+        # a lock that this thread holds stops others only
+        other = threading.Thread(target=wait_for_kernels, args=[LIMIT / 4], daemon=True)
+        other.start()
+        other.join(LIMIT / 2)
+        check(not other.is_alive(), "after event %d: a lock is held" % position)
+        signal.alarm(0)
+        position += step
+    print("%d events" % tracer.seen)
+
+
+def in_child(i, f):
+    """What a child does: it calls what another thread of the parent may be calling, and compiles."""
+    signal.alarm(LIMIT)
+    ones, k = np.ones(4), i % VARIANTS
+    np.testing.assert_allclose(f(ones), value(0))
+    g = build(k)[0]
+    np.testing.assert_allclose(g(ones), value(k))
+    check(wait_for_kernels(LIMIT / 2), "kernels do not arrive")
+
+
+def forks(times):
+    """Fork while another thread compiles and calls."""
+    f, ending, ones = build(0)[0], [], np.ones(4)
+
+    def compile_and_call():
+        k = 0
+        while not ending:
+            k = (k + 1) % VARIANTS
+            build(k)
+            for _ in range(50):
+                f(ones)
+
+    thread = threading.Thread(target=compile_and_call)
+    thread.start()
+    failed = 0
+    try:
+        for i in range(times):
+            pid = os.fork()
+            if pid == 0:
+                status = 1
+                try:
+                    in_child(i, f)
+                    status = 0
+                finally:
+                    if status:
+                        import traceback
+
+                        traceback.print_exc()
+                    os._exit(status)
+            failed += os.waitpid(pid, 0)[1] != 0
+    finally:
+        ending.append(True)
+        thread.join()
+    print("%d forks, %d children failed" % (times, failed))
+    check(not failed, "children failed")
+
+
+if __name__ == "__main__":
+    {"signals": signals, "moments": moments, "forks": forks}[sys.argv[1]](int(sys.argv[2]))
