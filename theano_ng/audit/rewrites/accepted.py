@@ -46,11 +46,147 @@ NOT_COMPARED = {
 }
 
 TABLE = [
+    _row("nan, range", "where the inner function is not defined the result is x instead of NaN", "local_func_inv"),
+    _row(
+        "value, rounding, new error",
+        "it is not registered: who registers it vouches for indices that exist and do not repeat",
+        "local_adv_sub1_adv_inc_sub1_of_trusted_rows",
+    ),
+    _row(
+        "nan, new nan, infinity, sign of zero, range",
+        "y * log(x) is NaN for a negative x, for 0 times infinity, and a number where the power overflows or is rounded to zero",
+        "local_log_pow",
+    ),
+    _row(
+        "cancellation, range",
+        "a sum of logarithms has the rounding errors of its terms, and is known where the product overflows or is rounded to zero",
+        "local_log_prod_sqr",
+    ),
+    _row(
+        "sign of zero",
+        "a difference that is zero is 0.0, and erf(-0.0) is -0.0",
+        "local_erf_minus_one local_one_minus_erfc local_one_minus_erfc2 local_one_minus_erfc3 local_one_add_neg_erfc"
+        " local_erf_neg_minus_one local_erf_neg_minus_one2",
+    ),
+    _row("sign of zero", "a sparse matrix does not keep -0.0", "local_dense_from_sparse_sparse_from_dense"),
+    _row(
+        "lost error",
+        "the lengths of an array that is not made any more are not compared",
+        "local_mul_filled local_csm_grad_of_filled local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc local_fill_to_alloc",
+    ),
+    _row("nan", "elements that are not stored stay zero", "local_mul_filled"),
+    _row(
+        "sign of zero", "a product with zero is 0.0, whatever the sign of the other factor", "local_csm_grad_of_filled"
+    ),
+    _row(
+        "new nan, range, cancellation, infinity",
+        "in a row with an infinity a softmax is NaN, and subnormal shares have other roundings",
+        "local_softmax_by_hand local_share_of_sum",
+    ),
+    _row(
+        "cancellation, range, sign of zero",
+        "another algorithm of LAPACK, with other roundings",
+        "transinv_to_invtrans tag_solve_triangular inv_as_solve local_det_chol psd_solve_with_chol",
+    ),
+    _row(
+        "cancellation, range, infinity, sign of zero",
+        "a logarithm is computed where its argument overflows or is rounded to zero or one",
+        "local_log_of_positive local_log_add local_log_erfc local_log_sum_exp",
+    ),
+    _row(
+        "nan",
+        "x - x and x * 0 are zero, also where x is NaN or infinite",
+        "local_elemwise_sub_zeros local_mul_specialize",
+    ),
+    _row(
+        "nan, sign of zero, cancellation",
+        "a sum is multiplied instead of its terms, some of which may be infinite, or zeros of both signs",
+        "local_sum_prod_mul_by_scalar",
+    ),
+    _row(
+        "lost error",
+        "lengths and indices of what is not made any more are not checked",
+        "local_opt_alloc local_csm_properties_csm",
+    ),
+    _row(
+        "sign of zero, infinity",
+        "a softplus is computed where its logarithm is infinite, and -softplus(x) is -0.0 where it is rounded to zero",
+        "log1msigm_to_softplus logsigm_to_softplus log1p_neg_sigmoid log1p_minus_one_sigmoid log1pexp_to_softplus",
+    ),
+    _row(
+        "range, nan, infinity",
+        "a sigmoid is zero where it would be subnormal, and a number where exp(x) overflows",
+        "local_exp_over_1_plus_exp local_sigm_times_exp local_inv_1_plus_exp local_sigmoid_of_one_exponential",
+    ),
+    _row(
+        "cancellation, infinity, range, nan",
+        "a softmax and its logarithm are computed as one, also where a share is rounded to zero",
+        "local_logsoftmax local_logsoftmax_grad crossentropy_to_crossentropy_with_softmax_with_bias"
+        " crossentropy_to_crossentropy_with_softmax graph_merge_softmax_with_crossentropy_softmax"
+        " local_softmax_grad_to_crossentropy_with_softmax_grad local_logsoftmax_by_hand"
+        " local_advanced_indexing_crossentropy_onehot local_advanced_indexing_crossentropy_onehot_grad"
+        " local_crossentropy_onehot_grad local_softmax_with_bias",
+    ),
+    _row(
+        "value, range",
+        "numbers that the function rounds to the same one, or to infinity, are not the same for their order",
+        "local_argmax_pushdown",
+    ),
+    _row(
+        "lost error, sign of zero",
+        "lengths and indices are checked by another Op, and zeros are made by it",
+        "local_softmax_grad_to_crossentropy_with_softmax_grad local_advanced_indexing_crossentropy_onehot",
+    ),
+    _row(
+        "infinity, nan, range, cancellation, lost error, sign of zero",
+        "alpha is multiplied with the elements of the sparse matrix, not with the product",
+        "local_usmm local_usmm_csx",
+    ),
+    _row("cancellation", "a product of squares has more roundings than a power", "local_pow_specialize_device"),
+    _row(
+        "lost error",
+        "lengths are checked by another Op",
+        "local_advanced_indexing_crossentropy_onehot_grad local_crossentropy_onehot_grad",
+    ),
+    _row(
+        "lost error, range, new nan, infinity, cancellation, nan",
+        "another algorithm: it takes images without pixels, multiplies padding with infinities, and adds in another order",
+        "local_conv2d_gradweight_cpu local_conv2d_gradinputs_cpu local_conv2d_cpu local_abstractconv_gemm"
+        " local_abstractconv_gradweight_gemm local_abstractconv_gradinputs_gemm local_abstractconv3d_gemm"
+        " local_abstractconv3d_gradweight_gemm local_abstractconv3d_gradinputs_gemm",
+    ),
+    _row(
+        "cancellation",
+        "the scale is multiplied with the inverse of the deviation first",
+        "local_abstract_batch_norm_inference local_abstract_batch_norm_train local_abstract_batch_norm_train_grad",
+    ),
+    _row(
+        "new error",
+        "the branch that is not taken fails; no machine but the Python linker, which is not lazy, computes it",
+        "ifelse_lift_single_if_through_acceptable_ops cond_merge_ifs_true cond_merge_ifs_false cond_merge cond_merge_random_op",
+    ),
+    _row(
+        "nan, new nan, infinity, range, cancellation, sign of zero",
+        "BLAS adds in its own order, and multiplies nothing by a factor that is zero",
+        "gemm_optimizer local_dot22_to_dot22scalar local_dot22_to_ger_or_gemv local_gemm_to_gemv local_gemm_to_ger"
+        " local_dot_to_dot22 use_scipy_ger local_structured_dot local_dot_in_c local_sampling_dot_csr",
+    ),
+    _row("cancellation", "exp of NumPy and of C differ in the last bit", "inline_ofg_expansion"),
+    _row("nan", "1 + x of integers wraps around, log1p(x) does not", "local_log1p"),
+    _row(
+        "nan", "a sum is divided instead of its terms, some of which may be infinite", "local_sum_prod_div_dimshuffle"
+    ),
+    _row(
+        "range",
+        "terms are added in another order, so that other partial sums overflow or are subnormal",
+        "local_add_canonizer local_IncSubtensor_serialize local_subtensor_of_dot",
+    ),
     _row(
         "lost error",
         "a check of lengths or indices goes with the operand or the Op that made it",
         "local_fill_sink local_reshape_chain local_useless_reshape local_subtensor_lift local_set_to_inc_subtensor local_join_1"
-        " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_subtensor_of_alloc local_canonicalize_alloc",
+        " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_subtensor_of_alloc local_canonicalize_alloc"
+        " local_useless_fill local_useless_switch",
     ),
     _row("lost error", "it removes checks, and has to be asked for", "local_remove_all_assert"),
     _row(

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.configdefaults import config
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.link import PerformLinker
 from theano_ng.gof.rewriting import ChangeTracker, EquilibriumOptimizer, MergeOptimizer, Optimizer, in2out
+from theano_ng.gof.rewriting.base import attach_destroy_handler
 from theano_ng.gof.traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
@@ -51,8 +54,18 @@ def _prepared(rule, inputs, outputs):
     fgraph.attach_feature(HintsFeature())
     if not isinstance(rule, MergeOptimizer):
         MergeOptimizer().optimize(fgraph)
+    if rule is not None and works_in_place(rule):
+        # As in a function: outputs are not overwritten. Inputs may be.
+        fgraph.attach_feature(DestroyHandler())
+        fgraph.attach_feature(Supervisor([]))
     fgraph.attach_feature(ChangeTracker())
     return fgraph
+
+
+def works_in_place(rule):
+    """Whether a rule makes Ops that overwrite their inputs."""
+    name = getattr(rule, "__name__", None) or getattr(rule, "name", None) or ""
+    return "inplace" in name or "destructive" in name or attach_destroy_handler in getattr(rule, "requirements", ())
 
 
 def rewritten(rule, inputs, outputs):
@@ -77,8 +90,10 @@ def rewritten(rule, inputs, outputs):
     with _quiet(), config.change_flags(on_opt_error="raise", check_stack_trace="warn" if traced else "off"):
         for _ in range(MOST_WALKS):
             tracker.reset()
+            text = str(after)
             walker.optimize(after)
-            if not tracker.changed:
+            # What destroys a constant is taken back: nothing has changed.
+            if not tracker.changed or str(after) == text and walker is not rule:
                 break
             applied = True
             if walker is rule:
@@ -158,6 +173,10 @@ class Computation:
 
 def _on_host(value):
     """A value, or its copy where it is an array on a device."""
-    if hasattr(value, "__array__") and not isinstance(value, (np.ndarray, np.generic)) and not scipy.sparse.issparse(value):
+    if (
+        hasattr(value, "__array__")
+        and not isinstance(value, (np.ndarray, np.generic))
+        and not scipy.sparse.issparse(value)
+    ):
         return np.asarray(value)
     return value

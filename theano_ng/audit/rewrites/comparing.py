@@ -13,7 +13,7 @@ KINDS = {
     "shape": "the shape of a value changed",
     "value": "integers, booleans or objects differ",
     "rounding": "a float is further from the true value than the roundings of the graph before may have led",
-    "cancellation": "the same, yet only by roundings of the largest value on the way: terms are added in another order",
+    "cancellation": "the same, yet only by some roundings of the largest value on the way, or in the result",
     "nan": "a number where the graph before gives or meets NaN, and nothing else is true",
     "new nan": "NaN where the graph before gives a number",
     "infinity": "an infinity before or after the rule, or as an input, and something else in the other graph",
@@ -29,10 +29,13 @@ KINDS = {
 }
 
 #: Elements of one comparison that are looked at with all digits.
-MOST_EXACT = 60
+MOST_EXACT = 40
 
 #: Roundings of the largest value on the way that another order of terms may make.
 SPARE = 8
+
+#: Roundings of the largest result, where nothing is known of the values on the way.
+SPARE_OF_ARRAYS = 64
 
 
 @dataclass(frozen=True)
@@ -171,12 +174,18 @@ def _floats(output, a, b, bounds, precise):
             if a.dtype.kind == "f":
                 doubtful = _judged_exactly(output, a, b, doubtful, precise, error)
         unknown = doubtful & (np.isnan(a) | unknown)
+        if true is not None:
+            unknown &= ~(np.isfinite(true) & outside)
         inside = doubtful & ~outside & ~unknown
         infinite = np.isinf(a) & np.isinf(b)
         nonfinite = np.isinf(a) | np.isinf(b) | from_infinity
         finite = inside & np.isfinite(a) & np.isfinite(b)
         cancelled = np.zeros(a.shape, bool)
-        if largest is not None:
+        if true is None and np.any(finite):
+            cancelled = finite & (
+                np.abs(a - b) <= SPARE_OF_ARRAYS * np.finfo(a.dtype).eps * np.max(np.abs(a[np.isfinite(a)]))
+            )
+        elif largest is not None:
             cancelled = finite & (np.abs(a - b) <= SPARE * np.finfo(a.dtype).eps * largest)
         return [
             *_at(output, "nan", a, b, unknown, true),

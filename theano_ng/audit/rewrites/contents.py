@@ -49,6 +49,8 @@ def contents(instance, rng, most, wide):
         sets, _ = shapes_and_values(instance.inputs, rng, min(most, MOST_LENGTHS))
         return [[v.reshape((1,) * (i.ndim - 1) + (-1,)) for v, i in zip(vectors, instance.inputs)], *sets], complete
     sets, complete = shapes_and_values(instance.inputs, rng, most)
+    if instance.needs_regular_matrices:
+        sets = [[_regular(value) for value in values] for values in sets]
     return sets, complete and not instance.is_pointwise
 
 
@@ -81,6 +83,15 @@ def shapes_and_values(inputs, rng, most):
     for _ in range(min(6, most // 4)):
         sets.append([_filled(v, shape, rng, exact=False) for v, shape in zip(inputs, first)])
     return sets, complete
+
+
+def _regular(value):
+    """A square matrix with numbers on its diagonal by which it is far from singular; other values as they are."""
+    value = np.asarray(value) if not scipy.sparse.issparse(value) else value
+    if value.ndim != 2 or value.shape[0] != value.shape[1] or value.dtype.kind not in "fc":
+        return value
+    small = np.where(np.abs(value) <= 4, value, 1)
+    return (small + 16 * np.eye(len(value))).astype(value.dtype)
 
 
 def _base(v):

@@ -37,7 +37,17 @@ NOT_COMPARED = {
 DTYPES = ("float64", "float32", "float16", "int8", "uint8", "bool", "complex64")
 
 _MODULES = (
-    *(T, theano.compile.ops, T.basic, T.opt, T.extra_ops, T.subtensor, theano.printing, theano_ng.ifelse, theano_ng.breakpoint),
+    *(
+        T,
+        theano.compile.ops,
+        T.basic,
+        T.opt,
+        T.extra_ops,
+        T.subtensor,
+        theano.printing,
+        theano_ng.ifelse,
+        theano_ng.breakpoint,
+    ),
     *(T.shaping.allocation, T.shaping.creation, T.shaping.reshaping, T.shaping.joining, T.shaping.diagonals),
     *(T.reductions.extremes, T.assert_op, basic_ops, elemwise, extra_ops, reduction, subtensor, transfers, arrays),
 )
@@ -81,7 +91,9 @@ class DeviceJudge(Judge):
         elif not is_available():
             self.verdict.reason = "there is no device: pip install 'theano_ng[opencl]'"
         elif any(isinstance(db, GraphToGPUDB) for db in self.one.databases) and len(self.one.databases) == 1:
-            self.verdict.reason = "the same as the rule of this name for single nodes, as a part of the pass that moves a graph"
+            self.verdict.reason = (
+                "the same as the rule of this name for single nodes, as a part of the pass that moves a graph"
+            )
         else:
             return self._tried()
         return self.verdict
@@ -92,7 +104,7 @@ class DeviceJudge(Judge):
             for dtype in DTYPES:
                 self._try_on_device(text, namespace(dtype), text if dtype == "float64" else None)
             texts = [pair for pair in variations(text)][1:]
-            for _, other in self._some(texts, self.effort.texts // 4):
+            for _, other in self._some(texts, 2 * self.effort.texts):
                 self._try_on_device(other, namespace(), None)
         return self._concluded(own)
 

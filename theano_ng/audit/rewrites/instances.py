@@ -14,6 +14,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
 _NAMES = {}
+_DECOMPOSING = frozenset("MatrixInverse Det Cholesky Solve".split())
 
 
 def names():
@@ -62,6 +63,11 @@ class Instance:
     def is_elementwise(self):
         """True where besides all inputs have a last axis of any length."""
         return self.is_pointwise and all(v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs)
+
+    @property
+    def needs_regular_matrices(self):
+        """True where a matrix is inverted or decomposed: of one that is nearly singular nothing is known."""
+        return any(v.owner is not None and type(v.owner.op).__name__ in _DECOMPOSING for v in ancestors(self.outputs))
 
     @property
     def is_pointwise(self):
