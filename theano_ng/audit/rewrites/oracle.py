@@ -16,6 +16,7 @@ from theano_ng.audit.rewrites.registry import partners, registered
 from theano_ng.audit.rewrites.templates import around, differences, quotients, variations
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.rewriting import Optimizer
+from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import Canonizer
 
@@ -41,6 +42,14 @@ class Effort:
     borrowed: int = 8
     sets: int = 1536
 
+    @property
+    def few_sets(self):
+        """Sets of values for a graph that is a variation of another one."""
+        return max(self.sets // 40, 8)
+
+
+#: Kinds of settings with all sets of values, and with all values of small dtypes.
+AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
 QUICK, FULL, THOROUGH = Effort(12, 10, 6, 40), Effort(), Effort(400, 400, 200, 4096)
 
@@ -145,7 +154,10 @@ class Judge:
         if isinstance(rule, Optimizer):
             return
         if isinstance(rule, Canonizer):
-            yield from self._some(list(quotients()) + list(differences()), 4 * self.effort.generated)
+            most = 20 * self.effort.generated
+            yield from (
+                sorted(quotients(), key=len)[:most] if rule.main == T.mul else self._some(list(differences()), most)
+            )
         tracks = list(rule.tracks() or ())
         texts = [text for op in tracks if isinstance(op, Elemwise) for text in around_op(op)]
         yield from self._some(texts, self.effort.generated)
@@ -157,36 +169,43 @@ class Judge:
         instance = build(text, setting)
         if instance is None or example is None and instance.needs_regular_matrices and text not in corpus():
             return  # of 1 / A or A * A of a regular matrix A nothing is known
+        change = self._changed(instance)
+        if change is None:
+            return
+        self.verdict.graphs += 1
+        as_it_is, in_full = [example is not None and setting.kind in kinds for kinds in (AS_IT_IS, IN_FULL)]
+        sets, complete = contents(instance, self.rng, self.effort.sets if as_it_is else self.effort.few_sets, in_full)
+        self._compare(change, instance, sets)
+        if as_it_is:
+            self._check_partners(instance)
+        if in_full:
+            self.complete[example] = self.complete.get(example, False) or complete
+            self._prove(change, instance, example)
+
+    def _changed(self, instance):
+        """What the rule makes of a graph; None where it does not apply, or where nothing is to be computed after it."""
         try:
             change = rewritten(self.one.rule, instance.inputs, instance.outputs)
         except Exception as failure:  # of the rule: whatever it is, it is wrong
             if self._computes(instance):
                 self._report(Difference("crash", after="%s: %s" % (type(failure).__name__, failure)), instance, None)
-            return
+            return None
         if not change.applied:
-            return
-        self.verdict.graphs += 1
+            return None
         if not change.ended:
             self._report(Difference("endless", after=str(change.after)[:300]), instance, None)
-            return
+            return None
         if not change.traced:
             self._report(Difference("trace", after=str(change.after)[:300]), instance, None)
         for i, (old, new) in enumerate(zip(change.before.outputs, change.after.outputs)):
             if old.type != new.type:
                 self._report(Difference("broadcast", i, None, str(old.type), str(new.type)), instance, None)
-        most = (
-            self.effort.sets if example is not None and setting.kind == "as it is" else max(self.effort.sets // 40, 8)
-        )
-        wide = example is not None and setting.kind in ("as it is", "dtype")
-        sets, complete = contents(instance, self.rng, most, wide)
-        self._compare(change, instance, sets)
-        if example is not None and setting.kind == "as it is":
-            for rules in self.partners:
-                if not settles(rules, instance.inputs, instance.outputs):
-                    self._report(Difference("endless", after="with the other rules of its database"), instance, None)
-        if example is not None and setting.kind in ("as it is", "dtype"):
-            self.complete[example] = self.complete.get(example, False) or complete
-            self._prove(change, instance, example)
+        return change
+
+    def _check_partners(self, instance):
+        for rules in self.partners:
+            if not settles(rules, instance.inputs, instance.outputs):
+                self._report(Difference("endless", after="with the other rules of its database"), instance, None)
 
     def _computes(self, instance):
         """Whether the graph of an instance has values at all: rules may rely on what its Ops demand."""
@@ -216,12 +235,13 @@ class Judge:
         if reason is not None:
             self.verdict.exceptions.setdefault(kind, reason)
             return
-        known = self.seen.get(kind)
+        key = kind, instance.setting.kind
+        known = self.seen.get(key)
         size = len(instance.text) + sum(len(text) for _, _, text in instance.setting.given)
         if known is not None and known[0] <= size:
             return
         values = values if values is None else smallest(self.one.rule, instance, values, difference)
-        self.seen[kind] = (
+        self.seen[key] = (
             size,
             Found(
                 difference, instance.text, instance.setting.kind, program(self.one.name, instance, values, difference)
@@ -249,11 +269,8 @@ def _few_settings(text, kind):
     """Settings for a changed text."""
     yield Setting(kind)
     for setting in settings(text):
-        if (
-            setting.kind == "the same variable"
-            or setting.kind == "dtype"
-            and setting.given[0][1].dtype in ("int8", "uint8")
-        ):
+        small = setting.kind == "dtype" and setting.given[0][1].dtype in ("int8", "uint8")
+        if small or setting.kind == "the same variable":
             yield setting
 
 
