@@ -1,0 +1,52 @@
+"""What is allocated has the lengths that were asked for: all forms of values and of lengths, against NumPy.
+
+A length of one that repeats is declared broadcastable; see `Alloc` about others.
+"""
+
+import itertools
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+
+VALUES = {
+    "scalar": (T.dscalar, [()]),
+    "vector": (T.dvector, [(1,), (3,)]),
+    "row": (T.drow, [(1, 1), (1, 3)]),
+    "col": (T.dcol, [(1, 1), (2, 1)]),
+    "matrix": (T.dmatrix, [(1, 1), (2, 1), (1, 3), (2, 3)]),
+}
+SIZES = ["n", "1", "1 n", "n 1", "1 1", "m n", "1 m n", "m 1 n", "1 1 n", "1 m 1", "1 1 1"]
+
+
+class TestLengths(unittest.TestCase):
+    def check(self, kind, sizes, around):
+        make, shapes = VALUES[kind]
+        x, m, n = make("x"), T.lscalar("m"), T.lscalar("n")
+        known = {"m": m, "n": n, "1": 1}
+        out = T.alloc(x, *[known[s] for s in sizes])
+        fn = theano.function([x, m, n], around(out), on_unused_input="ignore")
+        for shape, m_value, n_value in itertools.product(shapes, (1, 2), (1, 3)):
+            wanted = [{"m": m_value, "n": n_value, "1": 1}[s] for s in sizes]
+            value = np.arange(1.0, 1 + np.prod(shape, dtype=int)).reshape(shape)
+            flags = x.broadcastable
+            if any(not flag and a != b for flag, a, b in zip(flags[::-1], shape[::-1], wanted[::-1])):
+                continue
+            with self.subTest(kind=kind, sizes=sizes, shape=shape, m=m_value, n=n_value):
+                np.testing.assert_array_equal(fn(value, m_value, n_value), around(np.broadcast_to(value, wanted)))
+
+    def test_results(self):
+        for kind, text in itertools.product(VALUES, SIZES):
+            if len(text.split()) >= VALUES[kind][0]("x").ndim:
+                self.check(kind, text.split(), lambda v: v)
+
+    def test_parts_of_expressions(self):
+        for kind, text in itertools.product(VALUES, SIZES):
+            if len(text.split()) >= VALUES[kind][0]("x").ndim:
+                self.check(kind, text.split(), lambda v: v * 2 + 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,91 @@
+"""Operations whose outcome is known beforehand, and those that only look so: tables against NumPy."""
+
+import itertools
+import operator
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+
+COMPARISONS = {
+    T.lt: operator.lt,
+    T.le: operator.le,
+    T.gt: operator.gt,
+    T.ge: operator.ge,
+    T.eq: operator.eq,
+    T.neq: operator.ne,
+    T.minimum: min,
+    T.maximum: max,
+}
+BITWISE = {T.or_: np.bitwise_or, T.and_: np.bitwise_and, T.xor: np.bitwise_xor}
+
+
+class TestLengths(unittest.TestCase):
+    bounds = range(-2, 4)
+
+    def test_comparisons_with_numbers(self):
+        x, y, k = T.dvector("x"), T.dvector("y"), T.lscalar("k")
+        terms = [x.shape[0], x.shape[0] + y.shape[0], x.shape[0] + k, k]
+        for op, compared in COMPARISONS.items():
+            outputs = [f for t, b in itertools.product(terms, self.bounds) for f in (op(t, b), op(b, t))]
+            fn = theano.function([x, y, k], outputs)
+            for n, m, number in itertools.product((0, 1, 2), (0, 2), (-1, 0, 3)):
+                values = [n, n + m, n + number, number]
+                wanted = [
+                    f for v, b in itertools.product(values, self.bounds) for f in (compared(v, b), compared(b, v))
+                ]
+                self.assertEqual([int(v) for v in fn(np.ones(n), np.ones(m), number)], wanted, (op, n, m, number))
+
+    def test_switches_on_lengths(self):
+        x, y, k = T.dvector("x"), T.dvector("y"), T.lscalar("k")
+        terms = [x.shape[0], y.shape[0], k]
+        outputs, expected = [], []
+        for i, j in itertools.product(range(3), repeat=2):
+            for (op, compared), bound, other in itertools.product(list(COMPARISONS.items())[:4], (-1, 0, 1), (0, 1)):
+                outputs += [
+                    T.switch(op(terms[i], bound), other, terms[j]),
+                    T.switch(op(terms[i], bound), terms[j], other),
+                ]
+                expected.append((i, j, compared, bound, other))
+        fn = theano.function([x, y, k], outputs)
+        for values in ((0, 2, -1), (1, 0, 0), (2, 1, 3)):
+            wanted = []
+            for i, j, compared, bound, other in expected:
+                chosen = (other, values[j]) if compared(values[i], bound) else (values[j], other)
+                wanted += chosen
+            self.assertEqual([int(v) for v in fn(np.ones(values[0]), np.ones(values[1]), values[2])], wanted)
+
+
+class TestBitwise(unittest.TestCase):
+    def test_constants_on_either_side(self):
+        for dtype in ("bool", "int8", "uint8", "int64", "uint64"):
+            x, y = T.vector("x", dtype), T.vector("y", dtype)
+            top = np.array(~np.zeros((), dtype))
+            values = np.array([0, 1, 1, 0] if dtype == "bool" else [0, 1, 6, top], dtype)
+            others = values[::-1].copy()
+            constants = [np.array(c).astype(dtype) for c in ((0, 1) if dtype == "bool" else (0, 1, 6))] + [top]
+            for op, ufunc in BITWISE.items():
+                outputs, expected = [op(x, x), op(x, y)], [ufunc(values, values), ufunc(values, others)]
+                for c in constants:
+                    outputs += [op(x, T.constant(c)), op(T.constant(c), x), op(x, T.constant(np.array([c, c, c, c])))]
+                    expected += [ufunc(values, c)] * 3
+                for got, wanted in zip(theano.function([x, y], outputs)(values, others), expected):
+                    self.assertEqual(got.dtype, wanted.dtype)
+                    np.testing.assert_array_equal(got, wanted, str((op, dtype)))
+
+
+class TestSame(unittest.TestCase):
+    def test_comparisons_with_itself(self):
+        for dtype in ("float32", "int8", "uint16", "bool"):
+            x, y = T.vector("x", dtype), T.vector("y", dtype)
+            a, b = np.array([0, 1, 2]).astype(dtype), np.array([1, 1, 0]).astype(dtype)
+            for op, compared in COMPARISONS.items():
+                same, other = theano.function([x, y], [op(x, x), op(x, y)])(a, b)
+                np.testing.assert_array_equal(same, [compared(v, v) for v in a])
+                np.testing.assert_array_equal(other, [compared(v, w) for v, w in zip(a, b)])
+
+
+if __name__ == "__main__":
+    unittest.main()
