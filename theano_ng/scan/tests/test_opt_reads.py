@@ -75,6 +75,15 @@ class TestSums(Case):
             self.assertEqual(loops(fn), [])
             np.testing.assert_allclose(fn(*values)[0], 0.5 + expected)
 
+    def test_dtypes_of_sums(self):
+        for dtype in ("int8", "uint8", "int32", "float32", "bool"):
+            x = T.matrix("x", dtype=dtype)
+            value = self.rng.randint(0, 100, size=(6, 3)).astype(dtype)
+            (out,) = self.loop(lambda a, s: s + a, x, T.zeros_like(x[0]))
+            fn = self.check([x], [out[-1]], [value], rtol=1e-6)
+            self.assertEqual(fn(value)[0].dtype, dtype)
+            np.testing.assert_array_equal(fn(value)[0], value.sum(axis=0, dtype=dtype))
+
 
 class TestStepsWithBranches(Case):
     def test_what_every_step_computes_is_computed_once(self):
