@@ -96,13 +96,6 @@ class Alloc(NativeOp, Op):
             )
         return Apply(self, [value, *sizes], [TensorType(dtype=value.dtype, broadcastable=broadcastable)()])
 
-    def __call__(self, val, *shapes, **kwargs):
-        """The filled array; `val` itself while a graph is rewritten, when its type says that nothing would change."""
-        result = super().__call__(val, *shapes, **kwargs)
-        if getattr(val, "fgraph", None) is not None and val.type == result.type:
-            return val
-        return result
-
     def native_code(self, node):
         return NativeCode("theano_ng.tensor.native.shape:alloc", type_number=np.dtype(node.outputs[0].dtype).num)
 

@@ -1,7 +1,4 @@
-"""What is allocated has the lengths that were asked for: all forms of values and of lengths, against NumPy.
-
-A length of one that repeats is declared broadcastable; see `Alloc` about others.
-"""
+"""The result of `alloc` has the given lengths: all forms of values and of lengths, against NumPy."""
 
 import itertools
 import unittest
@@ -31,11 +28,11 @@ class TestLengths(unittest.TestCase):
         for shape, m_value, n_value in itertools.product(shapes, (1, 2), (1, 3)):
             wanted = [{"m": m_value, "n": n_value, "1": 1}[s] for s in sizes]
             value = np.arange(1.0, 1 + np.prod(shape, dtype=int)).reshape(shape)
-            flags = x.broadcastable
-            if any(not flag and a != b for flag, a, b in zip(flags[::-1], shape[::-1], wanted[::-1])):
-                continue
             with self.subTest(kind=kind, sizes=sizes, shape=shape, m=m_value, n=n_value):
-                np.testing.assert_array_equal(fn(value, m_value, n_value), around(np.broadcast_to(value, wanted)))
+                if any(a not in (1, b) for a, b in zip(shape[::-1], wanted[::-1])):
+                    self.assertRaises(ValueError, fn, value, m_value, n_value)
+                else:
+                    np.testing.assert_array_equal(fn(value, m_value, n_value), around(np.broadcast_to(value, wanted)))
 
     def test_results(self):
         for kind, text in itertools.product(VALUES, SIZES):
@@ -46,6 +43,13 @@ class TestLengths(unittest.TestCase):
         for kind, text in itertools.product(VALUES, SIZES):
             if len(text.split()) >= VALUES[kind][0]("x").ndim:
                 self.check(kind, text.split(), lambda v: v * 2 + 1)
+
+    def test_a_part_of_what_is_allocated(self):
+        """An integer index keeps the length of the other dimensions, also where that repeats a length of one."""
+        x, n = T.dvector("x"), T.lscalar("n")
+        for index in (1, -1, slice(1, None), (slice(None), 0), (slice(None), slice(None, None, -1))):
+            f = theano.function([x, n], T.alloc(x, 3, n)[index])
+            np.testing.assert_array_equal(f([1.5], 2), np.full((3, 2), 1.5)[index])
 
 
 if __name__ == "__main__":
