@@ -253,7 +253,8 @@ class _Methods(object):
 
     def trace(self):
         """Sum of the main diagonal; see `tensor.nlinalg.trace`."""
-        return basic.diagonal(self).sum(axis=-1)
+        diagonal = basic.diagonal(self)
+        return diagonal.sum(axis=None if diagonal.ndim == 1 else -1)
 
     def repeat(self, repeats, axis=None):
         """See `tensor.repeat`."""

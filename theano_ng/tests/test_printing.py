@@ -123,6 +123,7 @@ class TestPretty(unittest.TestCase):
             (T.exp(m).sum(), "Sum{acc_dtype=float64}(exp(m))"),
             (m.prod(0), "Prod{axis=(0,), dtype='float64', acc_dtype='float64'}(m)"),
             (m.max(0), "MaxAndArgmax{axis=(0,)}(m)"),
+            (m.trace(), "Sum{acc_dtype=float64}(ExtractDiag{offset=0, axis1=0, axis2=1, view=False}(m))"),
             (T.nlinalg.trace(m), "Sum{acc_dtype=float64}(ExtractDiag{offset=0, axis1=0, axis2=1, view=False}(m))"),
             (T.extra_ops.diff(v), "DiffOp{n=1, axis=-1}(v)"),
             (T.nlinalg.svd(m)[1], "SVD{full_matrices=1, compute_uv=1}(m)"),

@@ -513,11 +513,12 @@ def transpose(x, axes=None):
     """
     x = as_tensor_variable(x)
     backwards = list(range(x.ndim - 1, -1, -1))
+    named = bool(x.name) and axes is None
     axes = backwards if axes is None else [axis + x.ndim if axis < 0 else axis for axis in axes]
     if sorted(axes) != backwards[::-1]:
         raise ValueError("transpose: axes %s are not a permutation of the %d dimensions" % (axes, x.ndim))
     result = x.dimshuffle(axes)
-    if x.name and axes == backwards and result is not x:
+    if named and result is not x:
         result.name = x.name + ".T"
     return result
 

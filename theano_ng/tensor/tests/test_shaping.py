@@ -162,7 +162,8 @@ class TestGraphs(unittest.TestCase):
         self.assertEqual(T.unbroadcast(row, 0).type, T.dmatrix)
         self.assertRaises(ValueError, T.addbroadcast, row, 2)
         self.assertEqual(T.reshape(x, (1, -1, 1)).broadcastable, (True, False, True))
-        self.assertEqual(T.matrix("m").T.name, "m.T")
+        m = T.matrix("m")
+        self.assertEqual([m.T.name, m.transpose().name, m.transpose(1, 0).name], ["m.T", "m.T", None])
         self.assertEqual(T.transpose(x, (1, 0, -1)).owner.op.new_order[:2], (1, 0))
         with self.assertRaises(ValueError):
             T.reshape(x, T.lvector())
