@@ -5,6 +5,7 @@
 # make oracle: compare every rewriting rule with what it replaces, on thousands of graphs and values, and write the table of the manual.
 # make fuzz: run generated programs for SECONDS of processor time, from SEED, and reduce those that differ from NumPy; ONLY is one program's number.
 # make mutants: change rules and kernels mechanically, MUTANTS of them, and count what the tests notice; the table is in doc/internal.
+# make faults: let memory run out, and signals and forks come, at every place where they can (theano_ng/tests/allocation_faults.py).
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
 # make sanitize: run the tests that feed odd arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes
 # its own virtual environment.
@@ -20,7 +21,7 @@ export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS)
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
 
-.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit mutants fuzz oracle sanitize doc format wheel test-wheel clean
+.PHONY: demo test test-gpu test-debug test-debug-sample test-clients audit faults mutants fuzz oracle sanitize doc format wheel test-wheel clean
 
 demo: $(STAMP)
 	@echo "Training takes about a minute: a dense network, then a convolutional one."
@@ -98,6 +99,17 @@ MUTANTS ?= 2000
 MUTANTS_SEED ?= 1
 mutants: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.mutants --count $(MUTANTS) --seed $(MUTANTS_SEED) --table doc/internal/mutants_table.txt $(MUTANTS_FLAGS)
+
+# Memory that runs out at each of the allocations of some forty kinds of work, then signals and forks at a thousand moments of compiling and calling; part of
+# it is in theano_ng/tests/test_faults.py. Takes an hour: FAULTS_POSITIONS=200 tries so many allocations of each kind. Needs gcc and the GNU C library.
+FAULTS_POSITIONS ?= 1000000000
+FAULTS_TIMES ?= 1000
+faults: $(STAMP)
+	mkdir -p build
+	$(VENV)/bin/python -m theano_ng.tests.allocation_faults --positions $(FAULTS_POSITIONS) --table build/faults.rst $(FAULTS)
+	$(VENV)/bin/python -m theano_ng.tests.disturbances moments 1
+	$(VENV)/bin/python -m theano_ng.tests.disturbances signals $(FAULTS_TIMES)
+	$(VENV)/bin/python -m theano_ng.tests.disturbances forks $(FAULTS_TIMES)
 
 # Lasagne, Keras, PyMC3 and the programs of examples/classic, each client in an environment of its own, filled from PyPI: numbers are those of
 # Theano 1.0.5, run beside them where there is Python 3.8 (OLD_PYTHON), else those recorded.

@@ -25,7 +25,6 @@ cdef class CallGate:
     cdef Waiter *first          # the thread that has waited longest, and behind it the others
 
     cdef int enter(self, FunctionBase function) except -1
-    cdef void take(self, FunctionBase function, unsigned long me) noexcept
     cdef int wait(self, FunctionBase function, unsigned long me) except -1
     cdef bint waits_for(self, unsigned long me) except -1
     cdef void queue(self, Waiter *waiter) noexcept

@@ -70,6 +70,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=after_fork)
 
 
+cdef inline void take(CallGate self, FunctionBase function, unsigned long me) noexcept:
+    """Note that a thread is in."""
+    self.busy = True
+    self.owner = me
+    self.inside = <PyObject *>function
+    self.forks = forks
+
+
 cdef class CallGate:
     """See _function.pxd. C code may release the GIL while it runs: a second thread then waits here until the first one has its results.
 
@@ -81,14 +89,8 @@ cdef class CallGate:
         cdef unsigned long me = PyThread_get_thread_ident()
         if self.busy:
             return self.wait(function, me)
-        self.take(function, me)
+        take(self, function, me)
         return 0
-
-    cdef void take(self, FunctionBase function, unsigned long me) noexcept:
-        self.busy = True
-        self.owner = me
-        self.inside = <PyObject *>function
-        self.forks = forks
 
     cdef int wait(self, FunctionBase function, unsigned long me) except -1:
         """Come in when the thread inside has left."""
@@ -97,7 +99,7 @@ cdef class CallGate:
         if self.forks != forks:
             self.forget_other_threads()
             if not self.busy:
-                self.take(function, me)
+                take(self, function, me)
                 return 0
         if self.owner == me:
             raise RuntimeError(
@@ -125,7 +127,7 @@ cdef class CallGate:
                         self.forget_other_threads()
                 else:
                     mine.offered = False
-            self.take(function, me)
+            take(self, function, me)
         finally:
             self.unqueue(&mine)
             _waiting.pop(me, None)
@@ -429,7 +431,8 @@ cdef class FunctionBase:
                 subset = self._bind(args, kwargs)
             if self.n_pairs:
                 self.break_aliases()
-            if self.guarded is not None:
+            if self.guarded is not None and (
+                    self.new_shapes is not None or self.always_guard or self.vm is None or self.profile is not None):
                 self.guard(subset)
             if not self.unpack_single or self.n_returned != 1 or subset is not None or self.output_keys is not None:
                 result = self.room_for_results(subset)
@@ -529,8 +532,6 @@ cdef class FunctionBase:
         self.shapes = -1
         if self.always_guard or self.profile is not None or self.vm is None:
             return self.keep(self.guarded, True)
-        if self.new_shapes is None:
-            return 0
         if subset is not None or not self.knows_shapes():
             return self.keep(self.new_shapes, True)
         if self.exposed is not None:
@@ -677,7 +678,8 @@ cdef class FunctionBase:
             for i in range(self.n_returned):
                 (<list>result)[i] = <object>peek(self.cells[self.n_in + i])
         if self.vm is not None:
-            self.vm.apply_updates()
+            if self.vm.n_updates:
+                self.vm.apply_updates()
         elif self.updates_are_ours:
             self.apply_updates()
         for i in range(self.n_returned):

@@ -7,7 +7,6 @@ then gives what it gives otherwise, and nothing stays behind. All allocations co
 
 import argparse
 import collections
-import contextlib
 import faulthandler
 import gc
 import json
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
@@ -134,15 +132,16 @@ class Worker:
         return self.faults.alive(), live_objects()
 
 
-def work(name, mode, begin, step, end, report):
+def work(name, mode, begin, most, report):
     """Try positions, and write a line of JSON about each to a file descriptor."""
     worker = Worker(name)
+    step = max(1, worker.allocations // most)
 
     def tell(*record):
         os.write(report, (json.dumps(record) + "\n").encode())
 
-    tell("allocations", worker.allocations, sys.version)
-    positions = range(begin, min(end, worker.allocations + 1), step)
+    tell("allocations", worker.allocations, step)
+    positions = range(begin, worker.allocations + 1, step)
     for n in positions:
         tell("at", n)
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
@@ -167,6 +166,7 @@ class Count:
 
     def __init__(self):
         self.allocations = self.positions = self.growth = self.grown_over = 0
+        self.step = 1
         self.outcomes, self.wrong, self.crashes = collections.Counter(), [], []
 
     def grown_by(self):
@@ -176,7 +176,7 @@ class Count:
     def take(self, record):
         word, *rest = record
         if word == "allocations":
-            self.allocations = rest[0]
+            self.allocations, self.step = rest
         elif word == "outcome":
             n, outcome, wrong = rest
             self.positions += 1
@@ -189,7 +189,7 @@ class Count:
                 self.wrong.append((0, "", "compiled objects are left: %s" % leaked))
 
 
-def sweep(name, mode, paths, step=1, begin=1, end=EVERY, deadline=None):
+def sweep(name, mode, paths, most=EVERY):
     """All positions of a kind, in processes that may die.
 
     Parameters
@@ -199,23 +199,21 @@ def sweep(name, mode, paths, step=1, begin=1, end=EVERY, deadline=None):
         `ALONE` or `ONWARD`.
     paths : (str, str)
         From `build`.
-    step, begin, end : int
-        Which positions.
-    deadline : float, optional
-        By `time.monotonic`: no process is waited for longer.
+    most : int
+        About so many positions, at equal distances, where there are more.
 
     Returns
     -------
     Count
     """
-    count = Count()
-    while begin < end:
+    count, begin = Count(), 1
+    while True:
         at = None
         with tempfile.TemporaryFile() as said:
             reader, writer = os.pipe()
             process = subprocess.Popen(
                 [sys.executable, "-X", "faulthandler", "-m", "theano_ng.tests.allocation_faults", "--work", name, mode]
-                + [str(begin), str(step), str(end), str(writer), paths[1]],
+                + [str(begin), str(most), str(writer), paths[1]],
                 env=dict(os.environ, LD_PRELOAD=paths[0], PYTHONMALLOC="malloc"),
                 pass_fds=[writer],
                 stderr=said,
@@ -227,21 +225,17 @@ def sweep(name, mode, paths, step=1, begin=1, end=EVERY, deadline=None):
                     if record[0] == "at":
                         at = record[1]
                     count.take(record)
-                    if deadline is not None and time.monotonic() > deadline:
-                        process.terminate()
-                        break
             status = process.wait()
             said.seek(0)
             text = said.read().decode(errors="replace")
-        if status == 0 or deadline is not None and time.monotonic() > deadline:
-            break
+        if status == 0:
+            return count
         if at is None:
             raise RuntimeError("%s cannot be done at all:\n%s" % (name, text[-3000:]))
         count.crashes.append((at, status, text[-3000:]))
         count.positions += 1
         count.outcomes["dead"] += 1
-        begin = at + step
-    return count
+        begin = at + count.step
 
 
 HEAD = (
@@ -266,38 +260,47 @@ def row(name, mode, count):
             len(count.wrong), len(count.crashes), growth)  # fmt: skip
 
 
+def table(rows):
+    """Rows as a table of reStructuredText."""
+    lines = [[str(cell) for cell in line] for line in (HEAD, *rows)]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    rule = "  ".join("=" * width for width in widths)
+    head, *body = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines]
+    return "\n".join([rule, head, rule, *body, rule, ""])
+
+
 def main(arguments=None):
     """The command."""
     from theano_ng.tests.allocation_kinds import KINDS
 
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("kinds", nargs="*", help="default: all")
-    parser.add_argument("--positions", type=int, help="try this many of the allocations of each kind; default: all")
+    parser.add_argument("--positions", type=int, default=EVERY, help="at most about so many of each kind; default: all")
     parser.add_argument("--table", help="write the counts to this file, as a table of reStructuredText")
     options = parser.parse_args(arguments)
     rows = []
-    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(KeyboardInterrupt):
+    with tempfile.TemporaryDirectory() as folder:
         paths = build(folder)
         for name in options.kinds or KINDS:
             for mode in (ALONE, ONWARD):
-                count = sweep(name, mode, paths)
+                count = sweep(name, mode, paths, options.positions)
                 rows.append(row(name, mode, count))
-                print(
-                    *rows[-1], {k: v for k, v in count.outcomes.items() if k not in ("MemoryError", "done")}, sep="  "
-                )
+                print(*rows[-1], dict(count.outcomes), sep="  ", flush=True)
                 for wrong in count.wrong[:5]:
                     print("   ", wrong)
                 for at, status, text in count.crashes[:3]:
                     print("    %d: status %d\n%s" % (at, status, text))
-                sys.stdout.flush()
-    return 1 if any(r[7] or r[8] for r in rows) else 0
+                if options.table:  # so far: all of it takes long
+                    with open(options.table, "w") as file:
+                        file.write(table(rows))
+    return 1 if any(line[HEAD.index("wrong")] or line[HEAD.index("dead")] for line in rows) else 0
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--work"]:
         del os.environ["LD_PRELOAD"], os.environ["PYTHONMALLOC"]  # of compilers that are started
-        name, mode, begin, step, end, report, folder = sys.argv[2:]
+        name, mode, begin, most, report, folder = sys.argv[2:]
         sys.path.insert(0, folder)
-        work(name, mode, int(begin), int(step), int(end), int(report))
+        work(name, mode, int(begin), int(most), int(report))
     else:
         sys.exit(main())
