@@ -8,7 +8,6 @@ import functools
 
 import numpy as np
 
-from theano_ng import scalar
 from theano_ng.audit.rewrites.special import FLOATS, INTEGERS
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise

@@ -194,10 +194,10 @@ ATOMS = ("x", "abs(x)", "-x", "sgn(x)", "y", "x * y", "2")
 
 
 def quotients():
-    """Every quotient of up to two factors over up to two, of `ATOMS`."""
+    """Every quotient of three factors at most, of `ATOMS`."""
     sides = [()] + [(a,) for a in ATOMS] + list(itertools.combinations_with_replacement(ATOMS, 2))
     for above, below in itertools.product(sides, sides):
-        if below and any("x" in a for a in above + below):
+        if below and len(above + below) <= 3 and any("x" in a for a in above + below):
             yield "(%s) / (%s)" % tuple(" * ".join("(%s)" % a for a in side) or "1" for side in (above, below))
 
 
