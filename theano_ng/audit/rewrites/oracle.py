@@ -154,7 +154,7 @@ class Judge:
         if isinstance(rule, Optimizer):
             return
         if isinstance(rule, Canonizer):
-            most = 20 * self.effort.generated
+            most = 48 * self.effort.generated
             yield from (
                 sorted(quotients(), key=len)[:most] if rule.main == T.mul else self._some(list(differences()), most)
             )
