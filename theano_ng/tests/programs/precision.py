@@ -11,7 +11,7 @@ import numpy as np
 
 EXTENDED, EXTENDED_COMPLEX = np.longdouble, np.clongdouble
 NOISE = 4.0  # units in the last place, times those of the operation
-SAMPLES = 3
+SAMPLES = 4
 ALLOWED = 6.0  # times the largest deviation that was seen
 OWN_UNITS = 16.0  # of the output itself
 
@@ -62,19 +62,29 @@ def settle_extended(value, dtype, ulps=0.0, scale=None):
 
 
 class Noise:
-    """``settle`` that adds errors. Zeros get any sign: rewrites do not keep it."""
+    """``settle`` that adds errors. Zeros get any sign: rewrites do not keep it.
 
-    def __init__(self, seed):
-        self.random = np.random.RandomState(random.Random(seed).getrandbits(32))
+    Parameters
+    ----------
+    number : int
+        Those of an odd number are the opposite of those before, so that one of both changes the result of a comparison with an equal value.
+    """
+
+    def __init__(self, number):
+        self.random = np.random.RandomState(random.Random(number // 2).getrandbits(32))
+        self.sign = 1.0 - 2.0 * (number % 2)
 
     def settle(self, value, dtype, ulps=0.0, scale=None):
         value = settle_extended(value, dtype)
         if value.dtype.kind == "f" and not value.all():
-            value = np.where(value == 0, np.copysign(value, self.random.choice((-1.0, 1.0), value.shape)), value)
+            value = np.where(
+                value == 0, np.copysign(value, self.sign * self.random.choice((-1.0, 1.0), value.shape)), value
+            )
         if not ulps or value.dtype.kind not in "fc":
             return value
         size = np.abs(value) if scale is None else np.maximum(np.abs(value), np.abs(scale()))
-        signs = self.random.choice((-1.0, 1.0), value.shape)
+        # Of different sizes, so that two errors do not cancel.
+        signs = self.sign * self.random.choice((-1.0, 1.0), value.shape) * self.random.uniform(0.5, 1.0, value.shape)
         return value + (unit(dtype) * NOISE * ulps) * signs * np.where(np.isfinite(size), size, 0)
 
 
