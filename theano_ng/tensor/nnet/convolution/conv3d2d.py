@@ -34,7 +34,7 @@ def get_diagonal_subtensor_view(x, i0, i1):
     ----------
     x : ndarray
     i0, i1 : int
-        Dimensions; the first is at least as long as the second.
+        Two dimensions; the first is at least as long as the second.
 
     Returns
     -------
@@ -45,9 +45,11 @@ def get_diagonal_subtensor_view(x, i0, i1):
     Raises
     ------
     ValueError
-        When the first dimension is shorter than the second.
+        When the first dimension is shorter than the second, or both are the same.
     """
     i0, i1 = int(i0), int(i1)
+    if range(x.ndim)[i0] == range(x.ndim)[i1]:
+        raise ValueError("diagonals need two dimensions, got dimension %d twice" % i0)
     if x.shape[i0] < x.shape[i1]:
         raise ValueError(
             "the first dimension must be at least as long as the second, got dimensions %d and %d of shape %s"

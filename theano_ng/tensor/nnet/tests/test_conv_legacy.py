@@ -241,6 +241,9 @@ class TestDiagonals(unittest.TestCase):
             self.assertTrue(np.shares_memory(view, x))
         with self.assertRaisesRegex(ValueError, "at least as long"):
             conv3d2d.get_diagonal_subtensor_view(x, 1, 0)
+        for i0, i1 in ((0, 0), (1, -2)):
+            with self.assertRaisesRegex(ValueError, "got dimension . twice"):
+                conv3d2d.get_diagonal_subtensor_view(x, i0, i1)
 
     def test_ops(self):
         x, amount = operands((4, 3, 2), (2, 3, 2))
