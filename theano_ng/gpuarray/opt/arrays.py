@@ -1,5 +1,8 @@
 """What makes, joins and reshapes arrays, and what works on values of any kind, moves to a device."""
 
+import functools
+import operator
+
 import numpy as np
 
 from theano_ng.breakpoint import PdbBreakpoint
@@ -72,8 +75,11 @@ def local_gpua_reshape(op, context_name, inputs, outputs):
 def local_gpua_flatten(op, context_name, inputs, outputs):
     """Flatten(1)(host(A))  ->  host(GpuReshape(1)(A, [-1]))"""
     x = as_gpuarray_variable(inputs[0], context_name)
-    shape = [x.shape[i] for i in range(op.outdim - 1)] + [-1]
-    return _with_pattern(GpuReshape(op.outdim)(x, shape), outputs[0])
+    kept = op.outdim - 1
+    lengths = [x.shape[i] for i in range(x.ndim)]
+    # Next to a length of 0, -1 could be any length.
+    last = functools.reduce(operator.mul, lengths[kept:]) if kept else -1
+    return _with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
 
 
 def _with_pattern(new, old):

@@ -109,5 +109,11 @@ class TestRows(unittest.TestCase):
     def test_shapes(self):
         self.check(SHAPES)
 
+    def test_flattened_arrays_without_elements(self):
+        tensor = T.dtensor3("tensor")
+        f = theano.function([tensor], (tensor * 2).flatten(2), mode=MODE)
+        for shape in ((0, 3, 2), (2, 0, 3), (2, 3, 0)):
+            self.assertEqual(f(np.ones(shape)).shape, (shape[0], shape[1] * shape[2]))
+
     def test_indices(self):
         self.check(INDICES)

@@ -108,7 +108,9 @@ def local_usmm(node):
         if found is None or any(z.type.broadcastable) or any(v.type.ndim != 2 for v in found):
             continue
         alpha, x, y = found
-        result = usmm(-alpha if node.op == T.sub else alpha, x, y, z)
+        if node.op == T.sub:
+            alpha = -in_dtype(alpha, dtype)  # the opposite of an unsigned number wraps around, a bool has none
+        result = usmm(alpha, x, y, z)
         if result.dtype != dtype or result.type != node.outputs[0].type:
             continue
         copy_stack_trace(node.outputs[0], result)

@@ -565,6 +565,15 @@ class TestRules(unittest.TestCase):
                         np.testing.assert_allclose(f(value, b, to, 0.5), g(value, b, to, 0.5))
                         np.testing.assert_array_equal(to, kept)
 
+    def test_usmm_takes_away_unsigned_multiples(self):
+        x, d, z = sparse.csc_dmatrix(), T.dmatrix(), T.dmatrix()
+        value, ones = sp.csc_matrix(np.diag([2.0, 3.0])), np.ones((2, 2))
+        for dtype, number in (("bool", True), ("uint8", 3), ("uint64", 2), ("int8", -128)):
+            a = T.scalar(dtype=dtype)
+            f = theano.function([x, d, z, a], z - a * sparse.dot(x, d), mode=theano.Mode("cvm", "fast_run"))
+            expected = ones - float(number) * value.toarray().dot(ones)
+            np.testing.assert_array_equal(f(value, ones, ones, number), expected)
+
     def test_products_in_odd_memory(self):
         rng = np.random.RandomState(1)
         for x in (sparse.csr_dmatrix(), sparse.csc_dmatrix()):

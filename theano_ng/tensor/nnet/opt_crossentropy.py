@@ -528,6 +528,8 @@ def local_logsoftmax_grad(node):
     if _label_increment(quotient.owner.inputs[0]) is not None:
         return None  # another rule fuses this one
     grads = quotient.owner.inputs[0]
+    if grads.dtype != quotient.dtype:
+        grads = T.cast(grads, quotient.dtype)  # sums of integers would wrap around
     if grads.broadcastable[1] and not sm.broadcastable[1]:
         grads = T.second(sm, grads)
     result = grads - grads.sum(axis=1, keepdims=True) * sm

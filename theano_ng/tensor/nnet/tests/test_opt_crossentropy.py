@@ -58,6 +58,17 @@ class RuleCase(unittest.TestCase):
 
 
 class TestSoftmax(RuleCase):
+    def test_gradient_of_a_logarithm_from_integers(self):
+        """The rule sums what it is given: in the dtype of the result, in which sums do not wrap around."""
+        grads = T.matrix("grads", dtype="uint64")
+        sm = nnet.softmax(self.x)
+        out = SoftmaxGrad()(grads / sm, sm)
+        f = theano.function([self.x, grads], out)
+        given, value = np.full((2, 3), 2**63, "uint64"), np.log([[1.0, 2, 5], [3, 3, 2]])
+        self.assertNotIn("SoftmaxGrad", row_ops(f))
+        wanted = 2.0**63 - 3 * 2.0**63 * scipy.special.softmax(value, axis=1)
+        np.testing.assert_allclose(f(value, given), wanted, rtol=1e-10)
+
     def test_exp_over_sum_is_softmax(self):
         e = T.exp(self.x)
         for out in (e / e.sum(axis=1, keepdims=True), e / e.sum(axis=1).dimshuffle(0, "x"), nnet.softmax_graph(self.x)):
