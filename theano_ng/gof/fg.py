@@ -461,7 +461,8 @@ class FunctionGraph(Drawable, object2):
         Returns
         -------
         list of Apply
-            A node comes after those that compute its inputs, and after those that the features' `orderings` name.
+            A node comes after those that compute its inputs, and after those that the features' `orderings` name. The order follows from the graph
+            alone, not from what it was made from, and how: the same graph read from the cache runs in the same order.
 
         Raises
         ------
@@ -503,13 +504,13 @@ class FunctionGraph(Drawable, object2):
                 found.append(orderings)
         if not found:
             return {}
-        if len(found) == 1:
-            return found[0]
         united = {}
         for orderings in found:
             for node, prereqs in orderings.items():
-                united.setdefault(node, OrderedSet()).update(prereqs)
-        return {node: list(prereqs) for node, prereqs in united.items()}
+                united.setdefault(node, set()).update(prereqs)
+        # Features name nodes in the order in which they have come to know them.
+        place = {node: i for i, node in enumerate(graph.io_toposort(self.inputs, self.outputs))}
+        return {node: sorted(united[node], key=place.__getitem__) for node in sorted(united, key=place.__getitem__)}
 
     # ------------------------------------------------------------ checks, copies
 

@@ -178,9 +178,9 @@ def make_program(
     nodes = tuple(nodes)
     computed = dict.fromkeys(r for node in nodes for r in node.outputs)
     updates = updates_of(fgraph, updated_vars or {})
-    clear_before = dict.fromkeys(computed if no_recycling is True else [r for r in no_recycling if r in computed])
+    cleared = set(computed if no_recycling is True else no_recycling)
     # The value of an update that is returned as well is the input's and the caller's: it stays in its cell, but is no buffer.
-    clear_before.update((update.source, None) for update in updates if not update.release and update.source in computed)
+    cleared.update(update.source for update in updates if not update.release)
     if not lazy:
         # Every node runs, in order: to a lazy thunk, all of it is computed.
         for flag in compute_map.values():
@@ -193,7 +193,7 @@ def make_program(
         compute_map,
         tuple(input_cells),
         tuple(output_cells),
-        tuple(clear_before),
+        tuple([r for r in computed if r in cleared]),
         last_uses(nodes, fgraph.outputs) if allow_gc else None,
         updates,
         prerequisites or {},
