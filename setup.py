@@ -25,6 +25,10 @@ NATIVE = os.path.join("theano_ng", "tensor", "native")
 GPU = os.path.join("theano_ng", "gpuarray")
 SCAN = os.path.join("theano_ng", "scan")
 DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
+NATIVE_CODE = os.path.join("theano_ng", "gof", "_native.pyx")
+# What loops over exp call, for compiled kernels and for the interpreter.
+VECTOR_MATH = os.path.join("theano_ng", "gof", "vector_math.c")
+HAS_MVEC_MACRO = [("TNG_HAS_MVEC", "1")] if HAS_MVEC else []
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
     os.path.join(folder, name)
@@ -48,6 +52,9 @@ def cython_extensions():
             if name.endswith(".pyx"):
                 path = os.path.join(folder, name)
                 made = extension(path[:-4].replace(os.sep, "."), path)
+                if path == NATIVE_CODE:
+                    made.sources.append(VECTOR_MATH)
+                    made.define_macros += HAS_MVEC_MACRO
                 if path == GPUARRAY:
                     made.sources += device_sources()
                     # What takes time is on the device; optimised, its wrappers take half a minute to compile.
@@ -90,15 +97,17 @@ def block_extensions():
         levels.update({3: ["-march=x86-64-v3"], 4: ["-march=x86-64-v4"]})
     for level, flags in levels.items():
         blocks = extension("theano_ng.tensor.native.blocks_v%d" % level, os.path.join(folder, "rows.c"))
-        blocks.sources += [os.path.join(folder, name) for name in ("module.c", "vector_math.c")]
-        blocks.depends = [*HEADERS, *[os.path.join(folder, name) for name in sorted(os.listdir(folder))]]
-        blocks.define_macros.append(("BLOCKS_LEVEL", str(level)))
-        if HAS_MVEC:
-            blocks.define_macros.append(("TNG_HAS_MVEC", "1"))
-            blocks.libraries.append("dl")
+        blocks.sources += [os.path.join(folder, "module.c"), VECTOR_MATH]
+        folders = folder, os.path.join("theano_ng", "scalar", "c_code"), os.path.join("theano_ng", "gof", "c_include")
+        blocks.depends = [
+            *HEADERS,
+            *[os.path.join(f, name) for f in folders for name in sorted(os.listdir(f)) if name.endswith((".c", ".h"))],
+        ]
+        blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
         # As kernels are compiled (gof/compiler/toolchain.py).
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
-        blocks.extra_compile_args += ["-fno-tree-sink", "-fno-strict-aliasing", *builtins, *flags]
+        roundings = ["-fno-tree-sink", "-fno-thread-jumps", "-fno-split-paths", "--param=avoid-fma-max-bits=0"]
+        blocks.extra_compile_args += [*roundings, "-fno-strict-aliasing", *builtins, *flags]
         yield blocks
 
 

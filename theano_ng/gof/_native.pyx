@@ -7,7 +7,7 @@ from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsul
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport intptr_t
 from libc.string cimport memcpy
-from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
+from posix.dlfcn cimport RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
 
 cimport numpy as cnp
 
@@ -15,7 +15,18 @@ from theano_ng.gof.cells cimport Py_None, cell_of, decref, empty, give, incref, 
 
 cnp.import_array()
 
+cdef extern from *:
+    """
+    #ifdef TNG_HAS_MVEC
+    #define HAS_VECTOR_MATH 1
+    #else
+    #define HAS_VECTOR_MATH 0
+    #endif
+    """
+    const bint has_vector_math "HAS_VECTOR_MATH"
+
 cdef extern from "<dlfcn.h>":
+    const int RTLD_NOLOAD
     ctypedef struct Dl_info:
         const char *dli_sname
         void *dli_saddr
@@ -42,6 +53,21 @@ def live_objects():
     """
     return {"CThunk": live[LIVE_THUNKS], "CLazyLinker": live[LIVE_MACHINES], "FunctionBase": live[LIVE_FUNCTIONS],
             "Block": live[LIVE_BLOCKS]}
+
+
+# Whether this module has the functions of vector_math.c.
+HAS_VECTOR_MATH = bool(has_vector_math)
+
+
+def lend_vector_math():
+    """Let the libraries of kernels, which are opened afterwards, find the functions of vector_math.c by their names.
+
+    Raises
+    ------
+    OSError
+    """
+    if HAS_VECTOR_MATH and dlopen(__file__.encode("utf-8", "surrogateescape"), RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL) == NULL:
+        raise OSError(dlerror().decode("utf-8", "replace"))
 
 
 cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL:

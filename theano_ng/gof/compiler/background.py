@@ -346,14 +346,14 @@ def obtain(kernels):
     Returns
     -------
     list of LoadedKernel or None
-        None for a kernel that is not there and cannot be interpreted.
+        None for a kernel that is not there and cannot be interpreted, or would then give other bits.
     """
     cache, wanted, found = get_kernel_cache(), {}, []
     for kernel in kernels:
         key = cache.key(kernel)
         address = 0 if config.tiered == "on" and kernel.interpreted else cache.address(key)
         interpretation = None if address else kernel.interpreted and kernel.interpreted()
-        if interpretation:
+        if interpretation and interpretation.exact:
             wanted[key] = (kernel, stand_in(interpretation, key))
             found.append(wanted[key][1].loaded)
         else:

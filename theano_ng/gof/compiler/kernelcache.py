@@ -19,11 +19,12 @@ from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
 from theano_ng.gof import progress
 from theano_ng.gof.compiler import trust
-from theano_ng.gof._native import dlopen_symbols
+from theano_ng.gof._native import dlopen_symbols, lend_vector_math
 from theano_ng.gof.later import later
 from theano_ng.gof.compiler.toolchain import (
     KERNEL_FLAGS,
     CompileError,
+    c_include_text,
     compile_file,
     require_toolchain,
     shared_library_argument,
@@ -34,14 +35,7 @@ FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0  # seconds after which leftovers of killed processes are swept
 
 use_locks = True  # compilelock.set_lock_status
-_C_INCLUDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include")
 _prologue = None
-
-
-def c_include_text(name):
-    """The text of a header of ``gof/c_include``."""
-    with open(os.path.join(_C_INCLUDE, name)) as file:
-        return file.read()
 
 
 def kernel_prologue():
@@ -79,6 +73,7 @@ class KernelCache:
     """
 
     def __init__(self, directory):
+        lend_vector_math()
         self.shared = self.directory = trust.directory(directory)
         self._addresses = {}  # key -> address of a loaded kernel
         self._units = set()  # paths of the units that are loaded
@@ -145,7 +140,7 @@ class KernelCache:
         base = self._bases.get(kind)
         if base is None:
             base = blake2b(FORMAT)
-            for part in (kernel_prologue(), toolchain.vector_declarations(), *KERNEL_FLAGS, *map(str, kind)):
+            for part in (kernel_prologue(), toolchain.vector_declarations, *KERNEL_FLAGS, *map(str, kind)):
                 base.update(b"\0" + part.encode("utf-8", "surrogateescape"))
             self._bases[kind] = base
         hasher = base.copy()
@@ -366,7 +361,7 @@ def unit_source(group, toolchain):
     cplusplus = first.language == "c++"
     parts = ["#include %s\n" % header for header in first.headers]
     parts.append(kernel_prologue())
-    parts.append(toolchain.vector_declarations())
+    parts.append(toolchain.vector_declarations)
     parts.extend(dict.fromkeys(kernel.support for kernel in group.values() if kernel.support))
     for key, kernel in group.items():
         text = rename_symbol(kernel.source, kernel.symbol, symbol_of(key))

@@ -22,11 +22,15 @@ class Interpretation(NamedTuple):
         The first one is 0.
     keeps : object
         Owns the memory that the words lead to.
+    exact : bool
+        Whether the program gives the bits of the compiled kernel (any NaN is as good as another). Otherwise nothing takes its place while functions run:
+        where there is a compiler, it is waited for.
     """
 
     address: int
     words: object
     keeps: object
+    exact: bool
 
 
 class WrongKernel(Exception):

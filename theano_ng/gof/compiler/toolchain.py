@@ -5,6 +5,7 @@ time, and the processor by the system's description of it; the usual flags are a
 first time is the compiler asked which of them it knows (`Toolchain.probe`, remembered in the compile directory).
 """
 
+import functools
 import itertools
 import os
 import re
@@ -12,17 +13,22 @@ import sys
 
 from theano_ng.configdefaults import config, register_compiler_version
 from theano_ng.digests import blake2b
-from theano_ng.gof._native import dlopen_symbols
+from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
-# move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized.
+# move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized. For some processors gcc leaves products
+# and sums apart that follow each other, where it joins them for others: kernels round as native/blocks does, whatever the processor. Where one condition
+# chooses twice, it would copy what is between into both branches, in the loop over the last elements alone, and join other products and sums there.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-tree-sink",
+    "-fno-thread-jumps",
+    "-fno-split-paths",
+    "--param=avoid-fma-max-bits=0",
     "-fno-builtin-sin",
     "-fno-builtin-cos",
     "-fno-builtin-sinf",
@@ -47,7 +53,15 @@ _VECTOR_ABIS = {
     "aarch64": (("_ZGVnN2",), ("_ZGVnN2", "_ZGVnN4")),
 }
 
+_C_INCLUDE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include")
 _DISK_TROUBLE = ("No space left on device", "Disk quota exceeded", "Read-only file system", "Permission denied")
+
+
+@functools.cache
+def c_include_text(name):
+    """The text of a header of ``gof/c_include``."""
+    with open(os.path.join(_C_INCLUDE, name)) as file:
+        return file.read()
 
 
 class MissingGXX(NotImplementedError):
@@ -230,16 +244,34 @@ class Toolchain:
             self._vectorized = _find_vectorized()
         return self._vectorized
 
+    @functools.cached_property
     def vector_declarations(self):
-        """C text that declares the functions of `vectorized` again with simd("notinbranch"); follows the kernel prologue."""
+        """C text that follows the kernel prologue: by it, compilers vectorize loops over the functions of `vectorized`.
+
+        In C these are the functions of ``c_include/vector_math.h``, one version of which is libmvec's own. C++ calls libmvec and libm.
+        """
+        if not self.vectorized():
+            return ""
+        plain = 'extern "C" {\n%s\n}' % self._simd_declarations()
+        if not HAS_VECTOR_MATH:
+            return "#ifdef __cplusplus\n%s\n#else\n%s\n#endif\n" % (plain, self._simd_declarations())
+        prefix = _VECTOR_ABIS["x86_64"][0][2], _VECTOR_ABIS["x86_64"][1][2]
+        same = []
+        for name in self.vectorized():
+            single = name.endswith("f") and name != "erf"
+            symbol = prefix[single] + "v" * VECTOR_FUNCTIONS[name[:-1] if single else name] + "_%s"
+            same.append(".set %s, %s" % (symbol % ("tng_" + name), symbol % name))
+        ours = '%s#ifdef __AVX2__\n__asm__("%s");\n#endif' % (c_include_text("vector_math.h"), "\\n".join(same))
+        return "#ifdef __cplusplus\n%s\n#else\n%s\n#endif\n" % (plain, ours)
+
+    def _simd_declarations(self):
         lines = []
         for name in self.vectorized():
             single = name.endswith("f") and name != "erf"
             kind = "float" if single else "double"
             arguments = ", ".join([kind] * VECTOR_FUNCTIONS[name[:-1] if single else name])
             lines.append('extern %s %s(%s) TNG_NOTHROW __attribute__((simd("notinbranch")));' % (kind, name, arguments))
-        text = "\n".join(lines)
-        return '#ifdef __cplusplus\nextern "C" {\n#endif\n%s\n#ifdef __cplusplus\n}\n#endif\n' % text if lines else ""
+        return "\n".join(lines)
 
     def math_libraries(self):
         """Linker arguments for the math library, by their run-time names where that is possible: quicker than linker scripts."""

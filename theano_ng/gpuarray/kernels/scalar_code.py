@@ -230,4 +230,4 @@ def _for_devices(text):
 
 def _rename(text):
     """`half` is a type in OpenCL; functions are the device's in CUDA."""
-    return re.sub(r"\bstatic inline\b", "TNG_FUNCTION", re.sub(r"\bhalf\b", "tng_half", text))
+    return re.sub(r"\bstatic inline\b|\bTNG_INLINE\b", "TNG_FUNCTION", re.sub(r"\bhalf\b", "tng_half", text))

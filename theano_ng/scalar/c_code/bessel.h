@@ -15,7 +15,7 @@
 
 /* J0(x) / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of degree 11,
  * relative error 2.0e-18. */
-static inline npy_float64 tng_j0_small(npy_float64 t)
+TNG_INLINE npy_float64 tng_j0_small(npy_float64 t)
 {
     return 0.0031873556303932387 + t * (-0.0019210870437164043 + t * (0.00048768271776558413 + t * (-7.121705240575853e-05 + t * (
         6.854954847199373e-06 + t * (-4.7062916645708525e-07 + t * (2.4286220380254094e-08 + t * (-9.781438946172569e-10 + t * (
@@ -23,7 +23,7 @@ static inline npy_float64 tng_j0_small(npy_float64 t)
 }
 
 /* P of A&S 9.2.5 for order 0 and x >= 5, t = 50 / x^2 - 1; Chebyshev fit of degree 17, relative error 2.0e-17. */
-static inline npy_float64 tng_j0_p(npy_float64 t)
+TNG_INLINE npy_float64 tng_j0_p(npy_float64 t)
 {
     return 0.9986347659091991 + t * (-0.0013274931272003446 + t * (3.4917305810915766e-05 + t * (-2.4599633242216923e-06 + t * (
         2.975900989096833e-07 + t * (-5.086428409883204e-08 + t * (1.105832711236427e-08 + t * (-2.870792244429867e-09 + t * (
@@ -33,7 +33,7 @@ static inline npy_float64 tng_j0_p(npy_float64 t)
 }
 
 /* x Q, the same way; Chebyshev fit of degree 21, relative error 3.0e-17. */
-static inline npy_float64 tng_j0_q(npy_float64 t)
+TNG_INLINE npy_float64 tng_j0_q(npy_float64 t)
 {
     return -0.12361496352611864 + t * (0.001314213972910237 + t * (-6.338715442513257e-05 + t * (6.239113170466805e-06 + t * (
         -9.409875312710735e-07 + t * (1.8870296015840276e-07 + t * (-4.63978199552338e-08 + t * (1.3296752836791914e-08 + t * (
@@ -45,7 +45,7 @@ static inline npy_float64 tng_j0_q(npy_float64 t)
 
 /* J1(x) / x / ((z - r1) (z - r2)) for z = x^2 in [0, 25], r1 and r2 its first zeros, t = z / 12.5 - 1; Chebyshev fit of degree
  * 11, relative error 3.0e-19. */
-static inline npy_float64 tng_j1_small(npy_float64 t)
+TNG_INLINE npy_float64 tng_j1_small(npy_float64 t)
 {
     return 0.0004323698734106474 + t * (-0.00020932672214860176 + t * (4.42186880710148e-05 + t * (-5.515494459601969e-06 + t * (
         4.625979215164964e-07 + t * (-2.8111472529722753e-08 + t * (1.3002918729585539e-09 + t * (-4.7428777955818374e-11 + t * (
@@ -53,7 +53,7 @@ static inline npy_float64 tng_j1_small(npy_float64 t)
 }
 
 /* P of A&S 9.2.5 for order 1 and x >= 5, t = 50 / x^2 - 1; Chebyshev fit of degree 17, relative error 2.0e-17. */
-static inline npy_float64 tng_j1_p(npy_float64 t)
+TNG_INLINE npy_float64 tng_j1_p(npy_float64 t)
 {
     return 1.0022906462560661 + t * (0.0022414632139171322 + t * (-4.5782806529543783e-05 + t * (2.97862110803436e-06 + t * (
         -3.4667191185744856e-07 + t * (5.791663725419715e-08 + t * (-1.2402728629933329e-08 + t * (3.1852202992251782e-09 + t * (
@@ -63,7 +63,7 @@ static inline npy_float64 tng_j1_p(npy_float64 t)
 }
 
 /* x Q, the same way; Chebyshev fit of degree 20, relative error 3.0e-17. */
-static inline npy_float64 tng_j1_q(npy_float64 t)
+TNG_INLINE npy_float64 tng_j1_q(npy_float64 t)
 {
     return 0.3730474331740802 + t * (-0.001864849621841231 + t * (7.898094177972238e-05 + t * (-7.369927953913392e-06 + t * (
         1.0798853844438713e-06 + t * (-2.1266727479894664e-07 + t * (5.164154996988851e-08 + t * (-1.4665578811212324e-08 + t * (
@@ -75,7 +75,7 @@ static inline npy_float64 tng_j1_q(npy_float64 t)
 
 /* J0 and J1: a polynomial with their first zeros, in two parts each, split off; for |x| >= 5 the form A&S 9.2.5 with the cosine and sine of
  * x - pi/4 written by those of x, which the library reduces exactly. NaN at infinity, as SciPy. */
-static inline npy_float64 tng_j0(npy_float64 x)
+TNG_INLINE npy_float64 tng_j0(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), z = x * x, c = cos(a), s = sin(a), t = 50 / z - 1;
     const npy_float64 small = ((z - 5.783185962946784) - 4.123247343506204e-16) * ((z - 30.471262343662087) + 2.366534485750659e-16)
@@ -84,7 +84,7 @@ static inline npy_float64 tng_j0(npy_float64 x)
     return a < 5 ? small : large;
 }
 
-static inline npy_float64 tng_j1(npy_float64 x)
+TNG_INLINE npy_float64 tng_j1(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), z = x * x, c = cos(a), s = sin(a), t = 50 / z - 1;
     const npy_float64 small = x * ((z - 14.681970642123893) + 9.858177825793294e-17) * ((z - 49.2184563216946) - 5.086354069436341e-16)
@@ -94,7 +94,7 @@ static inline npy_float64 tng_j1(npy_float64 x)
 }
 
 /* I0(x) for t = x^2 / 4 in [0, 16]; all terms are positive; Chebyshev fit of degree 16, relative error 4.0e-19. */
-static inline npy_float64 tng_i0_small(npy_float64 t)
+TNG_INLINE npy_float64 tng_i0_small(npy_float64 t)
 {
     return 1.0 + t * (1.0 + t * (0.2500000000000001 + t * (0.027777777777777565 + t * (0.0017361111111113758 + t * (
         6.944444444424399e-05 + t * (1.9290123457790406e-06 + t * (3.936759885673581e-08 + t * (6.151187413177668e-10 + t * (
@@ -103,7 +103,7 @@ static inline npy_float64 tng_i0_small(npy_float64 t)
 }
 
 /* sqrt(x) exp(-x) I0(x) for x >= 8, t = 16 / x - 1; Chebyshev fit of degree 23, relative error 3.0e-17. */
-static inline npy_float64 tng_i0_large(npy_float64 t)
+TNG_INLINE npy_float64 tng_i0_large(npy_float64 t)
 {
     return 0.4021765094450081 + t * (0.0033605519836678913 + t * (0.00013621607438951463 + t * (1.114303378845176e-05 + t * (
         1.4838476780922646e-06 + t * (2.9735992084667734e-07 + t * (8.872014585661555e-08 + t * (3.932512321137824e-08 + t * (
@@ -114,7 +114,7 @@ static inline npy_float64 tng_i0_large(npy_float64 t)
 }
 
 /* I1(x) / (x / 2) for t = x^2 / 4 in [0, 16]; all terms are positive; Chebyshev fit of degree 15, relative error 2.0e-18. */
-static inline npy_float64 tng_i1_small(npy_float64 t)
+TNG_INLINE npy_float64 tng_i1_small(npy_float64 t)
 {
     return 1.0 + t * (0.5000000000000001 + t * (0.08333333333333304 + t * (0.0069444444444450686 + t * (
         0.00034722222222153507 + t * (1.157407407453132e-05 + t * (2.7557319204030443e-07 + t * (4.920949921538654e-09 + t * (
@@ -123,7 +123,7 @@ static inline npy_float64 tng_i1_small(npy_float64 t)
 }
 
 /* sqrt(x) exp(-x) I1(x) for x >= 8, t = 16 / x - 1; Chebyshev fit of degree 23, relative error 3.0e-17. */
-static inline npy_float64 tng_i1_large(npy_float64 t)
+TNG_INLINE npy_float64 tng_i1_large(npy_float64 t)
 {
     return 0.38939845902587233 + t * (-0.009749577193235765 + t * (-0.00021923576383137776 + t * (-1.5038547198221758e-05 + t * (
         -1.8349102493990178e-06 + t * (-3.4838563464253135e-07 + t * (-1.0001075046243961e-07 + t * (-4.3128498031006734e-08 + t * (
@@ -134,14 +134,14 @@ static inline npy_float64 tng_i1_large(npy_float64 t)
 }
 
 /* I0 and I1; the exponential in two factors, since it overflows before the result does. NaN at infinity, as SciPy. */
-static inline npy_float64 tng_i0(npy_float64 x)
+TNG_INLINE npy_float64 tng_i0(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), half = exp(0.5 * a);
     const npy_float64 small = tng_i0_small(0.25 * x * x), large = half * (half * (tng_i0_large(16 / a - 1) / sqrt(a)));
     return a < 8 ? small : large;
 }
 
-static inline npy_float64 tng_i1(npy_float64 x)
+TNG_INLINE npy_float64 tng_i1(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), half = exp(0.5 * a);
     const npy_float64 small = 0.5 * x * tng_i1_small(0.25 * x * x), large = half * (half * (tng_i1_large(16 / a - 1) / sqrt(a)));

@@ -14,7 +14,7 @@
 #endif
 
 /* (1 + 2x) erfcx(x) for x >= 0, t = (x - 3.75) / (x + 3.75); Chebyshev fit of degree 24, relative error 6.0e-18. */
-static inline npy_float64 tng_erfcx_fit(npy_float64 t)
+TNG_INLINE npy_float64 tng_erfcx_fit(npy_float64 t)
 {
     return 1.2375126308378275 + t * (-0.14024059858554697 + t * (0.003585415485463775 + t * (0.08227673849014516 + t * (
         -0.10880393014171785 + t * (0.09230432116037876 + t * (-0.058693398590212366 + t * (0.028362277418940665 + t * (
@@ -26,7 +26,7 @@ static inline npy_float64 tng_erfcx_fit(npy_float64 t)
 }
 
 /* exp(x^2) erfc(x); for x < 0 it is 2 exp(x^2) - erfcx(-x), with the rounding error of x^2 made good. */
-static inline npy_float64 tng_erfcx(npy_float64 x)
+TNG_INLINE npy_float64 tng_erfcx(npy_float64 x)
 {
     /* The exponential of an ordinary number where it is not needed: an overflow would leave the vector unit. */
     const npy_float64 a = __builtin_fabs(x), base = 0.5 * (x - a), square = base * base, rest = __builtin_fma(base, base, -square);
@@ -38,7 +38,7 @@ static inline npy_float64 tng_erfcx(npy_float64 x)
 }
 
 /* erfinv(x) / x for w = -log(1 - x^2) in [0, 5], t = w / 2.5 - 1; Chebyshev fit of degree 21, relative error 2.0e-17. */
-static inline npy_float64 tng_erfinv_low(npy_float64 t)
+TNG_INLINE npy_float64 tng_erfinv_low(npy_float64 t)
 {
     return 1.501409351110792 + t * (0.6166006918604174 + t * (-0.026108235777393043 + t * (-0.019573561059545413 + t * (
         0.008525400950756228 + t * (-0.0004878983983671671 + t * (-0.0008341356408355454 + t * (0.0002921906855461145 + t * (
@@ -49,7 +49,7 @@ static inline npy_float64 tng_erfinv_low(npy_float64 t)
 }
 
 /* erfinv(x) / x for s = sqrt(w) in [2.2, 4], t = (s - 3.1) / 0.9; Chebyshev fit of degree 22, relative error 3.0e-18. */
-static inline npy_float64 tng_erfinv_middle(npy_float64 t)
+TNG_INLINE npy_float64 tng_erfinv_middle(npy_float64 t)
 {
     return 2.933231672208679 + t * (0.9030205044313409 + t * (0.006042673283659691 + t * (-0.0041528216025700565 + t * (
         0.0027040513603731418 + t * (-0.001602124352815995 + t * (0.0006996075837981072 + t * (-0.00014711391819100195 + t * (
@@ -61,7 +61,7 @@ static inline npy_float64 tng_erfinv_middle(npy_float64 t)
 
 /* erfinv(x) / (x s) for s in [4, 27.5], t maps 1/s from [1/27.5, 1/4] to [-1, 1]; Chebyshev fit of degree 30, relative error
  * 3.0e-17. */
-static inline npy_float64 tng_erfinv_high(npy_float64 t)
+TNG_INLINE npy_float64 tng_erfinv_high(npy_float64 t)
 {
     return 0.9812264416084467 + t * (-0.02043042180653873 + t * (-0.001993871975835724 + t * (0.0013680794624962294 + t * (
         -0.0002789162609370712 + t * (7.48297299733112e-05 + t * (-2.8893334759924746e-05 + t * (1.2602733761854817e-05 + t * (
@@ -74,7 +74,7 @@ static inline npy_float64 tng_erfinv_high(npy_float64 t)
 }
 
 /* erfinv(x) / x from w = -log(1 - x^2), the variable of M. Giles, Approximating the erfinv function (GPU Computing Gems, 2011). */
-static inline npy_float64 tng_erfinv_ratio(npy_float64 w)
+TNG_INLINE npy_float64 tng_erfinv_ratio(npy_float64 w)
 {
     const npy_float64 s = sqrt(w), low = tng_erfinv_low(0.4 * w - 1), middle = tng_erfinv_middle((s - 3.1) * (1 / 0.9));
     const npy_float64 high = s * tng_erfinv_high((2 / s - (0.25 + 1 / 27.5)) * (1 / (0.25 - 1 / 27.5)));
@@ -82,7 +82,7 @@ static inline npy_float64 tng_erfinv_ratio(npy_float64 w)
     return w < 5 ? low : upper;
 }
 
-static inline npy_float64 tng_erfinv(npy_float64 x) { return x * tng_erfinv_ratio(-log((1 - x) * (1 + x))); }
-static inline npy_float64 tng_erfcinv(npy_float64 z) { return (1 - z) * tng_erfinv_ratio(-log(z * (2 - z))); }
+TNG_INLINE npy_float64 tng_erfinv(npy_float64 x) { return x * tng_erfinv_ratio(-log((1 - x) * (1 + x))); }
+TNG_INLINE npy_float64 tng_erfcinv(npy_float64 z) { return (1 - z) * tng_erfinv_ratio(-log(z * (2 - z))); }
 
 #endif

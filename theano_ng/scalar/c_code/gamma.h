@@ -14,7 +14,7 @@
 #endif
 
 /* Gamma(2 + t) for |t| <= 1/2; Chebyshev fit of degree 18, relative error 1.0e-17. */
-static inline npy_float64 tng_gamma_fit(npy_float64 t)
+TNG_INLINE npy_float64 tng_gamma_fit(npy_float64 t)
 {
     return 1.0 + t * (0.4227843350984668 + t * (0.41184033042643986 + t * (0.08157691924717193 + t * (0.07424901075347107 + t * (
         -0.0002669820747604432 + t * (0.01115404572113896 + t * (-0.0028526456294803125 + t * (0.0021039332448517375 + t * (
@@ -24,7 +24,7 @@ static inline npy_float64 tng_gamma_fit(npy_float64 t)
 }
 
 /* log Gamma(2 + t) / (t (1 + t)) for |t| <= 1/2; Chebyshev fit of degree 17, relative error 9.0e-18. */
-static inline npy_float64 tng_lgamma_fit(npy_float64 t)
+TNG_INLINE npy_float64 tng_lgamma_fit(npy_float64 t)
 {
     return 0.42278433509846713 + t * (-0.10031730167435392 + t * (0.03296500062115359 + t * (-0.012384192193370211 + t * (
         0.0049986411649353725 + t * (-0.002108130834069472 + t * (0.0009153769125087831 + t * (-0.00040570739285611585 + t * (
@@ -35,7 +35,7 @@ static inline npy_float64 tng_lgamma_fit(npy_float64 t)
 
 /* a (log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) for t = 1 / a^2, a >= 12; Chebyshev fit of degree 5, relative error
  * 4.0e-18. */
-static inline npy_float64 tng_stirling_fit(npy_float64 t)
+TNG_INLINE npy_float64 tng_stirling_fit(npy_float64 t)
 {
     return 0.08333333333333333 + t * (-0.0027777777777744607 + t * (0.0007936507880654842 + t * (-0.0005952346477190828 + t * (
         0.0008407848945048127 + t * -0.0017915186526947942))));
@@ -50,14 +50,14 @@ static inline npy_float64 tng_stirling_fit(npy_float64 t)
 #define TNG_GAMMA_STEP up *= t > 0.5 ? t + 1 : 1; t -= t > 0.5 ? 1 : 0;
 
 /* sin(pi x), with the argument reduced before it is multiplied by pi. */
-static inline npy_float64 tng_sin_pi(npy_float64 x)
+TNG_INLINE npy_float64 tng_sin_pi(npy_float64 x)
 {
     const npy_float64 n = __builtin_rint(x), s = sin(TNG_PI * (x - n)), half = 0.5 * n;
     return half == __builtin_floor(half) ? s : -s;
 }
 
 /* Gamma; NaN at the negative integers. Recurrence below 12, Stirling's formula above; for x <= -1/2 reflected, A&S 6.1.17. */
-static inline npy_float64 tng_gamma(npy_float64 x)
+TNG_INLINE npy_float64 tng_gamma(npy_float64 x)
 {
     const npy_float64 v = x > -0.5 ? x : -x, w = v > 200 ? 200 : v, s = tng_sin_pi(x);
     TNG_GAMMA_REDUCE(v)
@@ -72,7 +72,7 @@ static inline npy_float64 tng_gamma(npy_float64 x)
 }
 
 /* log |Gamma| for x > -1/2. */
-static inline npy_float64 tng_lgamma_right(npy_float64 v)
+TNG_INLINE npy_float64 tng_lgamma_right(npy_float64 v)
 {
     TNG_GAMMA_REDUCE(v)
     const npy_float64 logarithm = log(v < 12 ? __builtin_fabs(v < 1.5 ? down : up) : v);
@@ -82,7 +82,7 @@ static inline npy_float64 tng_lgamma_right(npy_float64 v)
 }
 
 /* log |Gamma|; below -1/2 reflected, A&S 6.1.17. That of -inf is -inf, as SciPy's. */
-static inline npy_float64 tng_lgamma(npy_float64 x)
+TNG_INLINE npy_float64 tng_lgamma(npy_float64 x)
 {
     const npy_float64 value = tng_lgamma_right(x > -0.5 ? x : -x);
     const npy_float64 reflected = log(TNG_PI / __builtin_fabs(x * tng_sin_pi(x))) - value;
@@ -90,7 +90,7 @@ static inline npy_float64 tng_lgamma(npy_float64 x)
 }
 
 /* pi / tan(pi x), with the argument reduced before it is multiplied by pi. */
-static inline npy_float64 tng_pi_cot(npy_float64 x)
+TNG_INLINE npy_float64 tng_pi_cot(npy_float64 x)
 {
     const npy_float64 r = x - __builtin_rint(x);
     return TNG_PI / tan(TNG_PI * r);
@@ -98,7 +98,7 @@ static inline npy_float64 tng_pi_cot(npy_float64 x)
 
 /* Digamma. Poles: -inf at +0, +inf at -0, NaN at negative integers. */
 #define TNG_PSI_STEP up = v < 10 ? up * v + down : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
-static inline npy_float64 tng_psi(npy_float64 x)
+TNG_INLINE npy_float64 tng_psi(npy_float64 x)
 {
     /* Negative numbers are reflected, A&S 6.3.7; the recurrence A&S 6.3.5 brings all to 10 and more: up / down is the sum of its terms. */
     const npy_float64 reflected = x == __builtin_floor(x) ? TNG_NAN : tng_pi_cot(x);
@@ -110,7 +110,7 @@ static inline npy_float64 tng_psi(npy_float64 x)
 }
 
 /* Trigamma; +inf at zero and the negative integers. */
-static inline npy_float64 tng_tri_gamma(npy_float64 x)
+TNG_INLINE npy_float64 tng_tri_gamma(npy_float64 x)
 {
     npy_float64 sum = 0, sign = 1, offset = 0, z;
     if (x <= 0) {

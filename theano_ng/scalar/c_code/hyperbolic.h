@@ -3,13 +3,13 @@
 #define TNG_SCALAR_HYPERBOLIC_H
 
 /* -expm1(-2a) / (2 + expm1(-2a)); from 22 on it is 1 to the last digit. */
-static inline npy_float64 tng_tanh_float64(npy_float64 x)
+TNG_INLINE npy_float64 tng_tanh_float64(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), e = expm1(-2 * (a > 22 ? 22 : a));
     return x != x ? x : __builtin_copysign(-e / (2 + e), x);
 }
 
-static inline npy_float32 tng_power_of_two(npy_int32 n)
+TNG_INLINE npy_float32 tng_power_of_two(npy_int32 n)
 {
     const npy_uint32 bits = (npy_uint32)(n + 127) << 23;
     npy_float32 value;
@@ -18,7 +18,7 @@ static inline npy_float32 tng_power_of_two(npy_int32 n)
 }
 
 /* expm1(2a) = 2^n expm1(t) + (2^n - 1) with 2a = n log 2 + t, |t| <= log(2) / 2; interpolated at Chebyshev nodes, relative error 1e-7. */
-static inline npy_float32 tng_tanh_float32(npy_float32 x)
+TNG_INLINE npy_float32 tng_tanh_float32(npy_float32 x)
 {
     const npy_float32 a = __builtin_fabsf(x), c = a > 10 ? 10 : a, n = __builtin_rintf(c * 2.885390081777926814f);
     const npy_float32 t = (2 * c - n * 0.693145751953125f) - n * 1.42860677e-6f;
@@ -29,7 +29,7 @@ static inline npy_float32 tng_tanh_float32(npy_float32 x)
 
 /* log(x + sqrt(x^2 - 1)) for t = x - 1, and log 2x where squares overflow or add nothing. The second of two
  * equal tests is one of bits, since gcc would join them and call the library on either side. */
-static inline npy_float32 tng_acosh_float32(npy_float32 x)
+TNG_INLINE npy_float32 tng_acosh_float32(npy_float32 x)
 {
     const npy_float32 t = x - 1, root = __builtin_sqrtf(t * (t + 2)), value = log1pf(x > 1e9f ? x : t + root);
     npy_int32 bits;

@@ -7,7 +7,7 @@
 #define TNG_SCALAR_SPECIAL_H
 
 /* Gamma(a + 1) for 0 <= a < 10, one number at a time: by recurrence. */
-static inline npy_float64 tng_gamma1p(npy_float64 a)
+TNG_INLINE npy_float64 tng_gamma1p(npy_float64 a)
 {
     npy_float64 t = a < 0.5 ? a : a - 1, up = a < 0.5 ? 1 / (1 + a) : 1;
     while (t > 0.5) {
@@ -18,7 +18,7 @@ static inline npy_float64 tng_gamma1p(npy_float64 a)
 }
 
 /* x^a e^-x / Gamma(a + 1), without overflow of its factors. */
-static inline npy_float64 tng_gamma_prefix(npy_float64 a, npy_float64 x)
+TNG_INLINE npy_float64 tng_gamma_prefix(npy_float64 a, npy_float64 x)
 {
     npy_float64 u, z, stirling;
     if (a < 10) return exp(a * log(x) - x) / tng_gamma1p(a);
@@ -31,7 +31,7 @@ static inline npy_float64 tng_gamma_prefix(npy_float64 a, npy_float64 x)
 }
 
 /* The same functions for a > 1e8: Temme's expansion DLMF 8.12.3 with one term, where x/a is so near 1 that they are not 0 or 1. */
-static inline npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 x, int upper)
+TNG_INLINE npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 x, int upper)
 {
     const npy_float64 u = (x - a) / a;
     npy_float64 s, eta, y, rest;
@@ -45,7 +45,7 @@ static inline npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 
 }
 
 /* log Gamma(1 + a) without loss of digits for small a, A&S 6.1.33. */
-static inline npy_float64 tng_lgamma1p(npy_float64 a)
+TNG_INLINE npy_float64 tng_lgamma1p(npy_float64 a)
 {
     if (__builtin_fabs(a) > 1e-3) return tng_lgamma_right(1 + a);
     return a * (-0.57721566490153286061 + a * (0.82246703342411321824 - a * (0.40068563438653142847 - a * (0.27058080842778454788
@@ -53,7 +53,7 @@ static inline npy_float64 tng_lgamma1p(npy_float64 a)
 }
 
 /* Q(a, x) where it is small though x is below 1.1, so that 1 - P has few digits: DLMF 8.7.3. */
-static inline npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
+TNG_INLINE npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
 {
     const npy_float64 power = a * log(x);
     npy_float64 factor = 1, sum = 0, term;
@@ -68,7 +68,7 @@ static inline npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 
 }
 
 /* Regularized incomplete gamma functions; upper = 0 gives P(a, x), upper = 1 gives Q(a, x) = 1 - P. */
-static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int upper)
+TNG_INLINE npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int upper)
 {
     npy_float64 prefix, p;
     int n;
@@ -106,20 +106,20 @@ static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int
     }
 }
 
-static inline npy_float64 tng_gammainc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0); }
-static inline npy_float64 tng_gammaincc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 1); }
+TNG_INLINE npy_float64 tng_gammainc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0); }
+TNG_INLINE npy_float64 tng_gammaincc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 1); }
 /* Gamma(a) for a >= 0. */
-static inline npy_float64 tng_gamma_right(npy_float64 a) { return a > 0 && a < 10 ? tng_gamma1p(a) / a : tng_gamma(a); }
+TNG_INLINE npy_float64 tng_gamma_right(npy_float64 a) { return a > 0 && a < 10 ? tng_gamma1p(a) / a : tng_gamma(a); }
 
-static inline npy_float64 tng_gammal(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0) * tng_gamma_right(a); }
-static inline npy_float64 tng_gammau(npy_float64 a, npy_float64 x)
+TNG_INLINE npy_float64 tng_gammal(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0) * tng_gamma_right(a); }
+TNG_INLINE npy_float64 tng_gammau(npy_float64 a, npy_float64 x)
 {
     if (a > 0 && a < 1e-300 && x > 0) a = 1e-300;                 /* the value is E1(x), but gamma(a) overflows */
     return tng_incomplete_gamma(a, x, 1) * tng_gamma_right(a);
 }
 
 /* Probability that a chi-squared variable of k degrees of freedom exceeds x, A&S 26.4.19. */
-static inline npy_float64 tng_chi2sf(npy_float64 x, npy_float64 k)
+TNG_INLINE npy_float64 tng_chi2sf(npy_float64 x, npy_float64 k)
 {
     if (!(k > 0) || x != x) return TNG_NAN;
     return x <= 0 ? 1 : tng_incomplete_gamma(0.5 * k, 0.5 * x, 1);

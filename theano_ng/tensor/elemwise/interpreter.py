@@ -313,7 +313,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
         head.append(at)
         at += len(table)
     words = np.array([word for table in (head, *tables) for word in table], dtype=np.int64)
-    return Interpretation(library().kernels[kernel], words, (blocks, other))
+    return Interpretation(library().kernels[kernel], words, (blocks, other), writer.exact)
 
 
 def _aligned(value, length):

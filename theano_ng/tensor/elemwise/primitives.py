@@ -35,6 +35,17 @@ _OF_COMPLEX = {
 }
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
+# Functions that are computed one number at a time, with branches: which of their products are rounded with a sum is decided by where a compiler puts
+# branches, and so by the processor that it knows, and by its version.
+BRANCHING = {
+    basic_scipy.Chi2SF,
+    basic_scipy.GammaInc,
+    basic_scipy.GammaIncC,
+    basic_scipy.GammaL,
+    basic_scipy.GammaU,
+    basic_scipy.TriGamma,
+}
+
 _registered = {}  # class of scalar ops -> an instance
 
 

@@ -8,7 +8,7 @@ from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
 from theano_ng.tensor.elemwise.chains import chained
 from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
-from theano_ng.tensor.elemwise.primitives import PARTS, conversion, library, name_of, operand_dtype
+from theano_ng.tensor.elemwise.primitives import BRANCHING, PARTS, conversion, library, name_of, operand_dtype
 
 _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
@@ -28,6 +28,7 @@ class Writer:
         self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
         self.constants = {}
         self.steps = []  # name of the instruction, its result, its operands
+        self.exact = True  # whether compiled kernels give the same bits
 
     def emit(self, name, dtype, *operands):
         value = ("result", len(self.steps))
@@ -97,6 +98,7 @@ class Writer:
         computed = op._c_dtype(dtypes, out)
         computed = "float32" if computed == "float16" else computed
         kind = type(op)
+        self.exact = self.exact and kind not in BRANCHING
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
                 raise Unsupported  # rounded once, by way of float64

@@ -1,7 +1,9 @@
 /* The instructions, and the loop over blocks that runs them; compiled for several levels of processors (setup.py). No Python here: the rows are
  * the C that scalar ops give for kernels, behind the same prologue. */
 #include "../../../gof/c_include/kernel_prologue.h"
-#include "vector_math.h"
+#ifdef TNG_HAS_MVEC
+#include "../../../gof/c_include/vector_math.h"
+#endif
 #define TNG_FOR_float32
 #define TNG_FOR_float64
 #include "../../../gof/c_include/complex_numbers.h"
