@@ -55,7 +55,7 @@ class Kernel(NamedTuple):
     def never_compiled(self):
         """The `LoadedKernel` of a program that does the same, and in whose place no compiled kernel comes; None where there is no program."""
         interpretation = self.interpreted and self.interpreted()
-        return interpretation and stand_in(interpretation).loaded
+        return interpretation and stand_in(interpretation).loaded_for(None)
 
 
 class ForeignKernel:

@@ -354,10 +354,14 @@ def obtain(kernels):
         address = 0 if config.tiered == "on" and kernel.interpreted else cache.address(key)
         interpretation = None if address else kernel.interpreted and kernel.interpreted()
         if interpretation and interpretation.exact:
-            wanted[key] = (kernel, stand_in(interpretation, key))
-            found.append(wanted[key][1].loaded)
-        else:
-            found.append(LoadedKernel(address) if address else None)
+            standing_in = stand_in(interpretation, key)
+            try:
+                found.append(standing_in.loaded_for(key))
+                wanted[key] = (kernel, standing_in)
+                continue
+            except WrongKernel as error:
+                warn_once(("wrong kernel", key), str(error))
+        found.append(LoadedKernel(address) if address else None)
     if wanted:
         _background.want(wanted)
     return found

@@ -11,6 +11,7 @@ Everything is published by rename. Locks only spare work: they are flock locks, 
 long goes ahead without.
 """
 
+import functools
 import os
 import time
 from typing import NamedTuple
@@ -128,33 +129,21 @@ class KernelCache:
         return self.address(self.key(kernel)) != 0
 
     def key(self, kernel, toolchain=None):
-        """The content hash of a kernel, its prologue, the compiler and the flags; a hex string."""
+        """The digest of a kernel: of the very text and command by which it would be compiled alone, and of the compiler; a hex string.
+
+        Nothing else reaches the compiler, so whatever a kernel may depend on is part of its key.
+        """
         toolchain = toolchain or require_toolchain()
-        kind = (
-            kernel.language,
-            toolchain.identity,
-            config.gcc.cxxflags,
-            config.cmodule.remove_gxx_opt,
-            config.cmodule.debug,
-        )
+        # Which of the usual flags this compiler refuses follows from its identity; it is found out when they are refused.
+        command = [word for word in unit_command(kernel, toolchain, "", "") if word not in KERNEL_FLAGS]
+        head, text = unit_parts({"": kernel}, toolchain)
+        kind = (toolchain.identity, tuple(command), head)
         base = self._bases.get(kind)
         if base is None:
-            base = blake2b(FORMAT)
-            for part in (kernel_prologue(), toolchain.vector_declarations, *KERNEL_FLAGS, *map(str, kind)):
-                base.update(b"\0" + part.encode("utf-8", "surrogateescape"))
-            self._bases[kind] = base
+            base = self._bases[kind] = blake2b(FORMAT)
+            base.update(repr((*KERNEL_FLAGS, *kind)).encode("utf-8", "surrogateescape"))
         hasher = base.copy()
-        hasher.update(
-            b"\0".join(
-                [
-                    b"",
-                    kernel.symbol.encode(),
-                    kernel.support.encode(),
-                    kernel.source.encode(),
-                    repr((tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))).encode(),
-                ]
-            )
-        )
+        hasher.update(repr((kernel.symbol, *text)).encode("utf-8", "surrogateescape"))
         return hasher.hexdigest()
 
     # Looking up
@@ -357,16 +346,38 @@ def unit_source(group, toolchain):
     -------
     str
     """
+    head, text = unit_parts(
+        {key: k._replace(source=rename_symbol(k.source, k.symbol, symbol_of(key))) for key, k in group.items()},
+        toolchain,
+    )
+    return "\n".join([head, *text]) + "\n"
+
+
+def unit_parts(group, toolchain):
+    """The C text of a unit in which functions have the names that the texts of kernels call them.
+
+    Parameters
+    ----------
+    group : dict
+    toolchain : Toolchain
+
+    Returns
+    -------
+    head : str
+        What stands in front of all kernels with these headers.
+    text : list of str
+    """
     first = next(iter(group.values()))
-    cplusplus = first.language == "c++"
-    parts = ["#include %s\n" % header for header in first.headers]
-    parts.append(kernel_prologue())
-    parts.append(toolchain.vector_declarations)
-    parts.extend(dict.fromkeys(kernel.support for kernel in group.values() if kernel.support))
-    for key, kernel in group.items():
-        text = rename_symbol(kernel.source, kernel.symbol, symbol_of(key))
-        parts.append('extern "C" {\n%s\n}' % text if cplusplus else text)
-    return "\n".join(parts) + "\n"
+    includes = "".join(["#include %s\n" % header for header in first.headers])
+    head = _head(includes, kernel_prologue(), toolchain.vector_declarations)
+    text = list(dict.fromkeys(kernel.support for kernel in group.values() if kernel.support))
+    form = 'extern "C" {\n%s\n}' if first.language == "c++" else "%s"
+    return head, text + [form % kernel.source for kernel in group.values()]
+
+
+@functools.cache
+def _head(*parts):
+    return "\n".join(parts)
 
 
 def unit_command(kernel, toolchain, source_path, output_path):

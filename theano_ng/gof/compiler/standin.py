@@ -33,8 +33,11 @@ class Interpretation(NamedTuple):
     exact: bool
 
 
+_OURS = "This is a bug in theano_ng: please report it"
+
+
 class WrongKernel(Exception):
-    """A kernel was not installed: it is another one than the program stands in for."""
+    """A kernel is another one than a program stands in for."""
 
 
 class StandIn:
@@ -58,8 +61,27 @@ class StandIn:
         """The address of the program."""
         return self.words.ctypes.data
 
-    @property
-    def loaded(self):
+    def loaded_for(self, digest):
+        """What a node runs until its kernel is there.
+
+        Parameters
+        ----------
+        digest : str or None
+            The key of the node's kernel.
+
+        Returns
+        -------
+        LoadedKernel
+
+        Raises
+        ------
+        WrongKernel
+            When this stands in for another one, which would take its place.
+        """
+        if digest != self.digest:
+            raise WrongKernel(
+                "A program that stands in for %s was to be run in place of %s. %s" % (self.digest, digest, _OURS)
+            )
         return LoadedKernel(self.interpretation.address, self.program)
 
     def install(self, address):
@@ -77,8 +99,8 @@ class StandIn:
         found = _native.symbol_at(address)
         if self.digest is None or found != symbol_of(self.digest):
             raise WrongKernel(
-                "The function %s was to take the place of a program that stands in for %s. The program goes on; this is a bug in theano_ng"
-                % (found, self.digest and symbol_of(self.digest))
+                "The function %s was to take the place of a program that stands in for %s. The program goes on. %s"
+                % (found, self.digest and symbol_of(self.digest), _OURS)
             )
         _native.store_word(self.program, address)
 

@@ -6,8 +6,17 @@ import sys
 import tempfile
 import unittest
 
+import numpy as np
+
 from theano_ng.configdefaults import config
+from theano_ng.gof import _native
 from theano_ng.gof.compiler.background import AVAILABLE
+from theano_ng.gof.compiler.kernelcache import KernelCache
+from theano_ng.gof.compiler.standin import Interpretation, StandIn, WrongKernel, stand_in
+from theano_ng.gof.native import Kernel
+from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel
+from theano_ng.scalar import add, mul
+from theano_ng.tensor.elemwise.interpreter import InterpretedLoop, interpreted, interpreted_loop
 
 _LOOPS = """
 import numpy as np, theano_ng as theano, theano_ng.tensor as T
@@ -60,6 +69,165 @@ class TestLoops(unittest.TestCase):
     def test_taps(self):
         self.run_cases([((), [-2]), ((), [-1]), ((), [-3])])
         self.run_cases([((), [-1]), ((), [-2])])
+
+
+# A value for each field of a kernel, and another one.
+_KERNEL = Kernel("void KERNEL(void) { }", "KERNEL", "c", (), "", (), ())
+_OTHERS = dict(
+    source="void KERNEL(void) { (void)0; }",
+    symbol="KERNE",
+    language="c++",
+    headers=("<cmath>",),
+    support="static int one;",
+    compile_args=("-DONE",),
+    libraries=("dl",),
+)
+_DEVICE_KERNEL = DeviceKernel("KERNEL void KERNEL_NAME() { }", ("*",), None, 0, (), "")
+_OTHERS_OF_DEVICES = dict(
+    source="KERNEL void KERNEL_NAME() { ; }", types=("float32",), flags=1, support=("int one;",), options="-DONE"
+)
+
+
+def unnoticed(key, record, others):
+    """The fields of a record that a key does not tell of."""
+    return [name for name, other in others.items() if key(record) == key(record._replace(**{name: other}))]
+
+
+@unittest.skipUnless(config.cxx, "there is no compiler whose kernels would have keys")
+class TestKeys(unittest.TestCase):
+    """Everything that a kernel depends on is part of its key; the check notices where something is not."""
+
+    def check(self, key, record, others, apart):
+        self.assertEqual({*others, *apart}, set(record._fields))
+        self.assertEqual(unnoticed(key, record, others), [])
+        for name in others:
+            blind = lambda kernel: key(kernel._replace(**{name: getattr(record, name)}))  # noqa: B023, E731
+            self.assertEqual(unnoticed(blind, record, others), [name])
+
+    def test_kernels(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cache = KernelCache(folder)
+            self.check(cache.key, _KERNEL, _OTHERS, ["interpreted"])
+            before = cache.key(_KERNEL)
+            for flags in ({"gcc.cxxflags": "-DTWO"}, {"cmodule.remove_gxx_opt": True}, {"cmodule.debug": True}):
+                with config.change_flags(flags):
+                    self.assertNotEqual(cache.key(_KERNEL), before, flags)
+
+    def test_kernels_of_devices(self):
+        self.check(lambda kernel: kernel.key, _DEVICE_KERNEL, _OTHERS_OF_DEVICES, ["context"])
+
+    def test_where_fields_end(self):
+        """What is at the end of one field is not the same at the beginning of the next."""
+        self.assertNotEqual(_DEVICE_KERNEL._replace(support=("a",)).key, _DEVICE_KERNEL._replace(options="a").key)
+        self.assertNotEqual(
+            _DEVICE_KERNEL._replace(types=("a", "b")).key, _DEVICE_KERNEL._replace(types=("a",), support=("b",)).key
+        )
+
+
+class TestPrograms(unittest.TestCase):
+    """Whatever a program depends on makes it another one."""
+
+    def test_elementwise(self):
+        usual = dict(op=add, dtypes=("float64", "float64"), outs=("float64",), classes=(0, 0), divisors=(), summed=None)
+        others = dict(
+            op=mul, dtypes=("float64", "float32"), outs=("float32",), classes=(0, 1), divisors=(1,), summed="float64"
+        )
+        self.differ(lambda **arguments: interpreted(*arguments.values()), usual, others)
+
+    def test_loops(self):
+        node = (add, (0, 1), ("float64", "float64"), ("float64",))
+        usual = dict(
+            dtypes=("float64", "float64"),
+            dtypes_of_outputs=("float64",),
+            kinds=(4, 0, 4),
+            fixed=(),
+            nodes=(node,),
+            outputs=(2,),
+            until=None,
+        )
+        others = dict(
+            dtypes=("float64", "float32"),
+            dtypes_of_outputs=("float32",),
+            kinds=(4, 1, 4),
+            fixed=(1,),
+            nodes=((mul, *node[1:]),),
+            outputs=(0,),
+            until=2,
+        )
+        self.assertEqual(tuple(usual), InterpretedLoop._fields)
+        self.differ(lambda **fields: interpreted_loop(InterpretedLoop(**fields)), usual, others)
+
+    def differ(self, write, usual, others):
+        self.assertIs(write(**usual), write(**usual))
+        for name, other in others.items():
+            self.assertIsNot(write(**usual), write(**{**usual, name: other}), name)
+
+
+@unittest.skipUnless(config.cxx, "there is no compiler")
+class TestInstalling(unittest.TestCase):
+    """A program is left alone by kernels that it does not stand in for."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.cache = KernelCache(folder.name)
+        kernels = _KERNEL, _KERNEL._replace(source="int KERNEL(void) { return 1; }")
+        self.keys = list(map(self.cache.key, kernels))
+        self.addresses = self.cache.load(kernels)
+        self.program = Interpretation(1, np.zeros(3, dtype=np.int64), None, True)
+
+    def test_kernel(self):
+        mine = StandIn(self.program, self.keys[0])
+        mine.install(self.addresses[0])
+        self.assertEqual(mine.words.tolist(), [self.addresses[0], 0, 0])
+        self.assertEqual(self.program.words.tolist(), [0, 0, 0])
+
+    def test_others(self):
+        mine, nobodys = StandIn(self.program, self.keys[0]), StandIn(self.program, None)
+        for standing_in, address in (
+            (mine, self.addresses[1]),
+            (nobodys, self.addresses[0]),
+            (mine, self.addresses[0] + 1),
+            (mine, 0),
+        ):
+            with self.assertRaises(WrongKernel):
+                standing_in.install(address)
+            self.assertEqual(standing_in.words[0], 0)
+
+    def test_other_nodes(self):
+        mine = StandIn(self.program, self.keys[0])
+        self.assertEqual(mine.loaded_for(self.keys[0]), (1, mine.program))
+        for other in (self.keys[1], None):
+            with self.assertRaises(WrongKernel):
+                mine.loaded_for(other)
+
+    def test_one_program_for_two_kernels(self):
+        first, second = [stand_in(self.program, key) for key in self.keys]
+        self.assertIsNot(first, second)
+        self.assertIs(first, stand_in(self.program, self.keys[0]))
+        self.assertEqual([_native.symbol_at(address) for address in self.addresses], ["k" + key for key in self.keys])
+
+
+_FORGETFUL = """
+from theano_ng.gof.compiler import background, standin
+programs = {}
+def forgetful(interpretation, digest=None):
+    return programs.setdefault(id(interpretation), standin.StandIn(interpretation, digest))
+background.stand_in = forgetful
+"""
+
+
+@unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
+class TestForgottenDigest(unittest.TestCase):
+    def test_results_stay_right(self):
+        """Should programs be kept without the kernels that they stand in for, those of other kernels are not run, and a warning tells of them."""
+        cases = [((), [-1]), ((3,), [-1]), ((2, 2), [-1])]
+        with tempfile.TemporaryDirectory() as folder:
+            flags = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,tiered=auto" % folder)
+            text = _FORGETFUL + "CASES, WAIT = %r, True\n" % cases + _LOOPS
+            done = subprocess.run([sys.executable, "-c", text], env=flags, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("was to be run in place of", done.stderr)
 
 
 if __name__ == "__main__":

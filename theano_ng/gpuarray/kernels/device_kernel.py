@@ -41,11 +41,8 @@ class DeviceKernel(_Fields, ForeignKernel):
     @property
     def key(self):
         """What it is known by: the same for equal kernels, in every process."""
-        digest = hashlib.sha256()
-        for part in (self.source, *map(str, self.types), *self.support, self.options, str(self.flags)):
-            digest.update(part.encode())
-            digest.update(b"\0")
-        return digest.hexdigest()[:24]
+        identity = self._replace(types=tuple(map(str, self.types)), context=None)
+        return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:24]
 
     def build(self):
         """The GpuKernel itself, for Python."""

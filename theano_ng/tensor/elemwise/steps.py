@@ -29,12 +29,18 @@ class Writer:
         self.constants = {}
         self.steps = []  # name of the instruction, its result, its operands
         self.exact = True  # whether compiled kernels give the same bits
+        self.known = set()  # results of constants alone
 
     def emit(self, name, dtype, *operands):
         value = ("result", len(self.steps))
         self.dtypes[value] = dtype
         self.steps.append((name, value, operands))
+        if all(map(self.is_known, operands)):
+            self.known.add(value)
         return value
+
+    def is_known(self, value):
+        return value[0] == "constant" or value in self.known
 
     def dtype_of(self, value):
         return _COMPLEX[self.dtypes[value.re]] if isinstance(value, Parts) else self.dtypes[value]
@@ -98,7 +104,11 @@ class Writer:
         computed = op._c_dtype(dtypes, out)
         computed = "float32" if computed == "float16" else computed
         kind = type(op)
-        self.exact = self.exact and kind not in BRANCHING
+        # Of what it knows, a compiler computes our own functions itself, and rounds each product; those of complex numbers it rounds once.
+        of_constants = all(self.is_known(part) for v in operands for part in single(v))
+        folded = op.c_helpers or op.c_float_helpers or any(map(is_complex, (*wide, computed)))
+        if kind in BRANCHING or of_constants and folded:
+            self.exact = False
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
                 raise Unsupported  # rounded once, by way of float64
@@ -267,6 +277,7 @@ def _numbered(writer, steps, outputs):
     for name, value, operands in steps:
         names[value] = ("result", len(writer.steps))
         writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
+    writer.known = {names[v] for v in writer.known if v in names}
     dtypes = {new: writer.dtypes[old] for old, new in names.items()}
     writer.dtypes = {**{v: d for v, d in writer.dtypes.items() if v[0] in ("operand", "constant")}, **dtypes}
     return [renamed(v, names) for v in outputs]

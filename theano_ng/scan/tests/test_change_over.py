@@ -1,0 +1,28 @@
+"""Loops that are called while compilers finish: `scan.tests.change_over` in a process of its own, with an empty cache."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler.background import AVAILABLE
+
+
+@unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
+class TestChangeOver(unittest.TestCase):
+    def run_loops(self, flags, count):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,%s" % (folder, flags))
+            command = [sys.executable, "-m", "theano_ng.scan.tests.change_over", "--first", "0", "--count", str(count)]
+            done = subprocess.run(command, env=environment, text=True, capture_output=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_random_loops(self):
+        """Numbers, vectors and matrices, other taps, `until`: the same bits before and after the kernels arrive, and NumPy's numbers."""
+        self.run_loops("tiered=auto", 53)
+
+
+if __name__ == "__main__":
+    unittest.main()
