@@ -11,6 +11,7 @@ import faulthandler
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -19,7 +20,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
 ALONE, ONWARD = "alone", "onward"
-PATIENCE = 20  # seconds for one position
+PATIENCE = 60  # seconds for one position
+REPEATED = 60  # positions
+# What CPython says when it ends the process because it has no memory to raise an exception.
+INTERPRETER = re.compile("Fatal Python error: (?!Segmentation fault|Aborted|Bus error|Floating|Illegal)")
 
 
 def build(folder):
@@ -146,15 +150,18 @@ def work(name, mode, begin, most, report):
         tell("at", n)
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
         tell("outcome", n, *worker.position(n, mode))
-    # What is kept after failures is kept once. So blocks are counted while the last ones are repeated.
-    repeated = list(positions[-50:])
+    # What is kept after failures is kept once, and caches come and go: a leak is there each time that positions are repeated.
+    repeated = list(positions[-REPEATED:])
     if repeated:
-        before = worker.blocks()
-        for n in repeated * (-(-50 // len(repeated))):
-            tell("at", n)
-            worker.position(n, mode)
-        after = worker.blocks()
-        tell("growth", after[0] - before[0], 50, after[1] != before[1] and [before[1], after[1]])
+        counts = []
+        for _ in range(4):
+            faulthandler.dump_traceback_later(10 * PATIENCE, exit=True)
+            counts.append(worker.blocks())
+            for n in repeated * (-(-REPEATED // len(repeated))):
+                worker.position(n, mode)
+        blocks, live = zip(*counts)
+        growth = min(later - earlier for earlier, later in zip(blocks, blocks[1:]))
+        tell("growth", growth, REPEATED, live[0] != live[-1] and [live[0], live[-1]])
     faulthandler.cancel_dump_traceback_later()
 
 
@@ -232,9 +239,12 @@ def sweep(name, mode, paths, most=EVERY):
             return count
         if at is None:
             raise RuntimeError("%s cannot be done at all:\n%s" % (name, text[-3000:]))
-        count.crashes.append((at, status, text[-3000:]))
         count.positions += 1
-        count.outcomes["dead"] += 1
+        if INTERPRETER.search(text):
+            count.outcomes["interpreter"] += 1
+        else:
+            count.outcomes["dead"] += 1
+            count.crashes.append((at, status, text[-3000:]))
         begin = at + count.step
 
 
@@ -247,6 +257,7 @@ HEAD = (
     "done",
     "other",
     "wrong",
+    "interpreter",
     "dead",
     "blocks / failure",
 )
@@ -254,10 +265,10 @@ HEAD = (
 
 def row(name, mode, count):
     """The line of a table."""
-    others = count.positions - count.outcomes["MemoryError"] - count.outcomes["done"] - count.outcomes["dead"]
+    others = count.positions - sum(count.outcomes[word] for word in ("MemoryError", "done", "interpreter", "dead"))
     growth = "%.3f" % count.grown_by() if count.grown_over else "-"
     return (name, mode, count.allocations, count.positions, count.outcomes["MemoryError"], count.outcomes["done"], others,
-            len(count.wrong), len(count.crashes), growth)  # fmt: skip
+            len(count.wrong), count.outcomes["interpreter"], len(count.crashes), growth)  # fmt: skip
 
 
 def table(rows):

@@ -18,6 +18,7 @@ from theano_ng.gof.op import Op
 from theano_ng.ifelse import ifelse
 from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 from theano_ng.tensor.shared_randomstreams import RandomStreams
+from theano_ng.tensor.signal.pool import pool_2d
 from theano_ng.typed_list import TypedListType
 
 
@@ -334,7 +335,7 @@ def products_and_solutions():
 def nets():
     """Convolution, pooling, softmax and batch normalization, with gradients."""
     x, w = T.dtensor4(), T.dtensor4()
-    y = T.signal.pool.pool_2d(T.nnet.conv2d(x, w), (2, 2), ignore_border=True)
+    y = pool_2d(T.nnet.conv2d(x, w), (2, 2), ignore_border=True)
     cost = T.nnet.softmax(y.flatten(2)).max(axis=1).sum()
     rng = np.random.RandomState(0)
     return of_calls([x, w], [cost, *theano.grad(cost, [x, w])], [], rng.rand(2, 2, 6, 6), rng.rand(3, 2, 3, 3))

@@ -226,7 +226,7 @@ class TestAllocations(unittest.TestCase):
                         count = allocation_faults.sweep(name, mode, paths)
                         self.assertEqual((count.wrong, count.crashes), ([], []))
                         self.assertGreater(count.positions, 0)
-                        self.assertLess(count.grown_by(), 2)
+                        self.assertLess(count.grown_by(), 0.5)
 
 
 if __name__ == "__main__":
