@@ -238,6 +238,7 @@ class TestTrain(unittest.TestCase):
                 stats = [T.TensorType("float64", (False,) * len(small))(name) for name in ("g", "b", "m", "v")]
                 g, b, m, v = stats
                 outputs = batch_normalization_train(x, g, b, axes, 1e-3, 0.3, m, v)
+                self.assertIsInstance(outputs, tuple)
                 test = batch_normalization_test(x, g, b, m, v, axes, 1e-3)
                 f = theano.function([x, *stats], [*outputs, test])
                 X, values = rng.randn(*shape) + 2, [rng.uniform(0.5, 2, small) for _ in stats]
@@ -256,7 +257,7 @@ class TestTrain(unittest.TestCase):
                     self.assertEqual(got.shape, expected.shape)
                     utt.assert_allclose(got, expected)
                 for got, expected in zip(
-                    theano.function([x, *stats], outputs + [test], mode=UNREWRITTEN)(X, *values), want
+                    theano.function([x, *stats], [*outputs, test], mode=UNREWRITTEN)(X, *values), want
                 ):
                     utt.assert_allclose(got, expected)
 
