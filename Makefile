@@ -82,10 +82,16 @@ audit: $(STAMP)
 		--json build/audit.json
 
 # Compares every rewriting rule with what it replaces, and writes the table of the manual. ORACLE_RULES="name ..." tries some rules (of others
-# too: package.module:rule) and writes no table; no rule is begun after ORACLE_SECONDS of processor time.
+# too: package.module:rule) and writes no table; no rule is begun after ORACLE_SECONDS. ORACLE_EFFORT=thorough tries thirty times as many graphs.
+# Rules about arrays on devices are tried on ORACLE_DEVICE.
+ORACLE_DEVICE ?= opencl0:0
+ORACLE_PROCESSES ?= 2
+ORACLE_EFFORT ?= full
 oracle: $(STAMP)
 	mkdir -p build
-	$(VENV)/bin/python -W ignore -m theano_ng.audit.rewrites $(ORACLE_RULES) $(addprefix --seconds ,$(ORACLE_SECONDS)) --json build/oracle.json \
+	THEANO_FLAGS="$$THEANO_FLAGS,init_gpu_device=$(ORACLE_DEVICE),print_active_device=False" POCL_DEVICES=basic \
+		$(VENV)/bin/python -W ignore -m theano_ng.audit.rewrites $(ORACLE_RULES) --devices --effort $(ORACLE_EFFORT) \
+		--processes $(ORACLE_PROCESSES) $(addprefix --seconds ,$(ORACLE_SECONDS)) --json build/oracle.json \
 		$(if $(ORACLE_RULES)$(ORACLE_SECONDS),,--page doc/internal/rules.rst)
 
 # The seed is printed. ORIGINAL names an interpreter with Theano 1.0.5, on which a sample runs, too.

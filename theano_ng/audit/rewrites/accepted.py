@@ -106,7 +106,7 @@ TABLE = [
     _row(
         "lost error",
         "lengths and indices of what is not made any more are not checked",
-        "local_opt_alloc local_csm_properties_csm",
+        "local_opt_alloc local_csm_properties_csm local_merge_alloc local_adv_sub1_adv_inc_sub1_of_trusted_rows",
     ),
     _row(
         "sign of zero, infinity",
@@ -170,6 +170,11 @@ TABLE = [
         "BLAS adds in its own order, and multiplies nothing by a factor that is zero",
         "gemm_optimizer local_dot22_to_dot22scalar local_dot22_to_ger_or_gemv local_gemm_to_gemv local_gemm_to_ger"
         " local_dot_to_dot22 use_scipy_ger local_structured_dot local_dot_in_c local_sampling_dot_csr",
+    ),
+    _row(
+        "cancellation",
+        "what is set in one dtype is added in another, with other roundings",
+        "local_set_to_inc_subtensor",
     ),
     _row("cancellation", "exp of NumPy and of C differ in the last bit", "inline_ofg_expansion"),
     _row("nan", "1 + x of integers wraps around, log1p(x) does not", "local_log1p"),

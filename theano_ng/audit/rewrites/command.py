@@ -3,8 +3,11 @@
 import argparse
 import importlib
 import json
+import multiprocessing
+import os
 import sys
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 from theano_ng.audit.rewrites import page
 from theano_ng.audit.rewrites.oracle import FULL, QUICK, THOROUGH, Judge
@@ -31,7 +34,10 @@ def _parser():
         metavar="RULE",
         help="a registered name, package.module:RULE, or a module for all its rules (all)",
     )
-    parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after so many CPU seconds")
+    parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after so many seconds")
+    parser.add_argument(
+        "--processes", type=int, default=1, metavar="N", help="rules that are tried at the same time (1)"
+    )
     parser.add_argument("--effort", choices=list(EFFORTS), default="full", help="how many graphs (full)")
     parser.add_argument("--devices", action="store_true", help="rules about arrays on devices, too")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (0)")
@@ -80,16 +86,38 @@ def _judge_of(one):
     return importlib.import_module("theano_ng.audit.rewrites.devices").DeviceJudge if one.on_devices else Judge
 
 
+def _verdict(number):
+    """The verdict about one of the rules that forks know; None where no time is left."""
+    rules, arguments, end = _shared
+    if end is not None and time.monotonic() > end:
+        return None
+    one = rules[number]
+    return _judge_of(one)(one, EFFORTS[arguments.effort], arguments.seed).run()
+
+
+_shared = []
+
+
 def _judged(rules, arguments, done):
     """Verdicts, and the names of the rules for which no time was left."""
-    start, verdicts, left = time.process_time(), [], []
-    for one in rules:
-        if arguments.seconds is not None and time.process_time() - start > arguments.seconds:
-            left.append(one.name)
-            continue
-        verdicts.append(_judge_of(one)(one, EFFORTS[arguments.effort], arguments.seed).run())
-        done(verdicts[-1])
-    return verdicts, left
+    end = None if arguments.seconds is None else time.monotonic() + arguments.seconds
+    _shared[:] = rules, arguments, end
+    verdicts = []
+
+    def add(verdict):
+        if verdict is not None:
+            done(verdict)
+            verdicts.append(verdict)
+
+    if arguments.processes == 1 or not hasattr(os, "fork"):
+        for number in range(len(rules)):
+            add(_verdict(number))
+    else:
+        with ProcessPoolExecutor(arguments.processes, mp_context=multiprocessing.get_context("fork")) as pool:
+            for verdict in pool.map(_verdict, range(len(rules))):
+                add(verdict)
+    judged = {verdict.name for verdict in verdicts}
+    return verdicts, [one.name for one in rules if one.name not in judged]
 
 
 @command
@@ -110,6 +138,9 @@ def main(argv=None):
         arguments = _parser().parse_args(argv)
     except SystemExit as stop:  # argparse has printed why
         return stop.code or 0
+    if arguments.processes < 1:
+        sys.stderr.write("theano_ng.audit.rewrites: --processes is %d; it has to be positive\n" % arguments.processes)
+        return 2
     try:
         rules = [one for target in arguments.rules for one in rules_of(target)] or registered(arguments.devices)
     except UsageError as failure:

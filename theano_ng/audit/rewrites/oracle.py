@@ -37,10 +37,10 @@ class Effort:
         Sets of values for each graph that is not elementwise; fewer for graphs of changed texts.
     """
 
-    texts: int = 16
-    generated: int = 24
-    borrowed: int = 8
-    sets: int = 1536
+    texts: int = 12
+    generated: int = 10
+    borrowed: int = 6
+    sets: int = 600
 
     @property
     def few_sets(self):
@@ -51,7 +51,7 @@ class Effort:
 #: Kinds of settings with all sets of values, and with all values of small dtypes.
 AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
-QUICK, FULL, THOROUGH = Effort(12, 10, 6, 40), Effort(), Effort(400, 400, 200, 4096)
+QUICK, FULL, THOROUGH = Effort(6, 4, 3, 40), Effort(), Effort(400, 400, 200, 4096)
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Judge:
         if isinstance(rule, Optimizer):
             return
         if isinstance(rule, Canonizer):
-            most = 48 * self.effort.generated
+            most = 46 * self.effort.generated
             yield from (
                 sorted(quotients(), key=len)[:most] if rule.main == T.mul else self._some(list(differences()), most)
             )

@@ -24,6 +24,7 @@ from theano_ng.audit.rewrites.registry import Registered, name_of, registered
 from theano_ng.audit.rewrites.templates import leaves, variations
 from theano_ng.audit.tests.planted_rules import PLANTED
 from theano_ng.gof.rewriting import local_optimizer
+from theano_ng.gpuarray.tests.device import context
 from theano_ng.tensor.opt import local_mul_to_sqr
 
 SMALL = Effort(24, 4, 2, 24)
@@ -97,6 +98,19 @@ class TestRules(unittest.TestCase):
         with open(path, encoding="utf-8") as file:
             text = file.read()
         self.assertEqual([one.name for one in registered() if "``%s``" % one.name not in text], [])
+
+
+class TestDevices(unittest.TestCase):
+    def test_rules_about_devices(self):
+        context()
+        from theano_ng.audit.rewrites.devices import DeviceJudge
+
+        for one in registered(devices=True):
+            if one.name in ("local_gpua_join", "local_cut_gpu_transfers") and one.on_devices:
+                with self.subTest(rule=one.name, databases=list(one.databases.values())):
+                    verdict = DeviceJudge(one, SMALL).run()
+                    self.assertEqual(verdict.findings, [])
+                    self.assertTrue(verdict.graphs or verdict.reason)
 
 
 class TestParts(unittest.TestCase):
