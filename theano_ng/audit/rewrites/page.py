@@ -30,6 +30,9 @@ sampled
 
 
 def _how(verdict):
+    """By which theories, or why not."""
+    if verdict.status == "sampled":
+        return verdict.reason or "there are too many values or lengths to try all"
     return ", ".join(filter(None, [", ".join(verdict.theories), verdict.reason]))
 
 
