@@ -272,7 +272,9 @@ class TestTrials(unittest.TestCase):
                         cases = [("test %s.TestLimited.test_values" % suite, 0.1)]
                         outcomes[suite][mutant.diff(source)] = server.ask(install=install, cases=cases)["outcome"]
             hangs = self.write("changed.py", PLANTED.replace("    if", "    while"))
-            crashes = self.write("crashes.py", PLANTED.replace("return None", "return __import__('ctypes').string_at(0)"))
+            crashes = self.write(
+                "crashes.py", PLANTED.replace("return None", "return __import__('ctypes').string_at(0)")
+            )
             cases = [("test strong.TestLimited.test_values", -1.2)]
             for path, outcome in ((hangs, "survived"), (crashes, "crashed")):
                 got = server.ask(install={"how": "code", "module": "planted", "path": path}, cases=cases)

@@ -376,8 +376,14 @@ def _finished(draw, inputs):
     return Program(**{**vars(program), "derivative": _derivative(draw, program)})
 
 
+# With other integers than those of the first call these may divide by zero, or read beyond the end.
+PARTICULAR = ("floor_div", "mod", "index_by_variable")
+
+
 def _update(draw, one):
     if one.role != "shared" or not draw.chance(0.8):
+        return []
+    if np.dtype(one.dtype).kind in "iu" and any([n.operation in PARTICULAR for n in all_nodes(draw.nodes)]):
         return []
     mine = next(v for v in draw.values if v.name == one.name)
 

@@ -29,7 +29,11 @@ def difference_of(steps):
     """
     kept, results, found = [], None, None
     for program, name in steps:
-        compiled, results, found = judged(program, CONFIGURATIONS[name], Expectation(program))
+        try:
+            expectation = Expectation(program)
+        except Exception:  # it is no program that could run
+            return None
+        compiled, results, found = judged(program, CONFIGURATIONS[name], expectation)
         if results is not None:
             kept.append(Kept(0, compiled, results))
         background.wait_for_kernels(60)
