@@ -111,7 +111,7 @@ class Graphs:
         """Measure all sizes; whether the largest exponent from one to the next is to be marked."""
         from theano_ng.tests.graph_families import count_nodes, count_operands
 
-        compiled(*self.at(4))  # what is imported once
+        compiled(*self.at(4))  # imports are not measured
         nodes, operands, times = [], [], []
         for steps in self.steps:
             graph = self.at(steps)

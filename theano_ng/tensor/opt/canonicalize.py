@@ -87,9 +87,16 @@ class Canonizer(LocalOptimizer):
         return self._walk(input, ())
 
     def _walk(self, input, closed, shared=None, kept=None):
-        """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there.
+        """`get_num_denum` without opening the variables in `closed`.
 
-        With a set `kept`, the operands of what is opened and used by others too go there.
+        Parameters
+        ----------
+        input : Variable
+        closed : collection of Variable
+        shared : list, optional
+            Variables with several clients are not opened; they are appended to this list.
+        kept : set, optional
+            Gets the operands of opened variables with several clients, which stay in the graph.
         """
         num, denum = [], []
         dtype = input.type.dtype
@@ -146,7 +153,7 @@ class Canonizer(LocalOptimizer):
             s * z  -> ([s, z], [])
             t * 3  -> ([2, x, 3], [])
 
-        With a set `kept`, the operands of parts that are opened and stay in the graph all the same go there.
+        The set `kept` gets the operands of the opened parts that stay in the graph.
         """
         shared = []
         num, denum = self._walk(expression, (), shared)

@@ -1,4 +1,4 @@
-"""What rules put in is computed in the dtypes of what it replaces: integers wrap around, and floats are rounded, where the program says so."""
+"""Replacements are computed in the dtypes of the variables they replace: integers wrap around, and floats are rounded, where the program says so."""
 
 import unittest
 
