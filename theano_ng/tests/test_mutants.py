@@ -187,6 +187,24 @@ class TestMarks(unittest.TestCase):
         self.assertIsNone(found.number(path, 0))
 
 
+class TestReach(unittest.TestCase):
+    def test_tests_of_files_that_have_changed(self):
+        """What ran something of a file that has changed may run all of it; the rest is known as before."""
+        paths = ["tensor/opt/join.py", "tensor/opt/lift.py"]
+        found = marks.Marks(paths)
+        layout = [
+            ["gone.py", "", 3],
+            ["tensor/opt/join.py", "another text", 2],
+            [paths[1], found.digests[paths[1]], len(found.spans[paths[1]])],
+        ]
+        tests = {"text": "", "cases": {"both": (1, [0, 4, 5]), "one": (1, [6])}}
+        moved = reach._moved({"layout": layout, "imported": [5], "tests": tests}, found)
+        first = found.first[paths[1]]
+        self.assertEqual(moved["imported"], [first])
+        self.assertEqual(moved["tests"]["cases"]["both"], (1, [*found.numbers(paths[0]), first]))
+        self.assertEqual(moved["tests"]["cases"]["one"], (1, [first + 1]))
+
+
 class TestSample(unittest.TestCase):
     def test_every_file_has_its_part(self):
         shares = sample.quotas({"a": 1000, "b": 100, "c": 2}, 60)

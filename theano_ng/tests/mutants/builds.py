@@ -1,5 +1,6 @@
 """Builds one extension of a changed C text, beside the package: its folder stays as it is."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -117,6 +118,7 @@ def modules_of(path, builder):
     return found
 
 
+@functools.cache
 def includes(path, depth=4):
     """The package's C texts that a C text includes, by their paths."""
     found = []

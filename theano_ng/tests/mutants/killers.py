@@ -118,4 +118,7 @@ def cases_of(module):
 def run(case):
     """Run a case; None, or what is wrong."""
     kind, _, name = case.partition(" ")
-    return KILLERS[kind].run(name)
+    try:
+        return KILLERS[kind].run(name)
+    except Exception as error:  # what is changed may be what makes a case
+        return "%s: %s" % (type(error).__name__, str(error)[:200])

@@ -53,6 +53,11 @@ class Marks:
             with open(kept, "w") as file:
                 json.dump(known, file)
 
+    @property
+    def layout(self):
+        """Path, digest and number of marks of each file, in the order of their numbers."""
+        return [[path, self.digests[path], len(spans)] for path, spans in self.spans.items()]
+
     def number(self, path, start):
         """The number of the innermost mark around a byte of a text; None where there is none."""
         spans = self.spans[path]

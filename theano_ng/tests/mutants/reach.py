@@ -93,7 +93,7 @@ def recorded_modules(folder):
     if not os.path.exists(kept):
         return set()
     with open(kept) as file:
-        return set(json.load(file)) - {"digests", "imported"}
+        return set(json.load(file)) - {"layout", "imported"}
 
 
 def record(paths, modules, folder, flags=(), say=print):
@@ -104,7 +104,8 @@ def record(paths, modules, folder, flags=(), say=print):
     paths : list of str
         Files to mark.
     modules : list of str
-        Test modules. Those that have been recorded, and have not changed since, are not run again.
+        Test modules. Those that have been recorded, and have not changed since, are not run again. A test that ran something of a file that
+        has changed since counts as one that runs all of it; without ``reach.json`` everything is recorded anew.
     folder : str
         Results are in its ``reach.json``.
     flags : sequence of str
@@ -123,8 +124,9 @@ def record(paths, modules, folder, flags=(), say=print):
         with open(kept) as file:
             recorded = json.load(file)
     found = marks.Marks(paths, os.path.join(folder, "marks.json"))
-    if recorded.get("digests") != found.digests:
-        recorded = {"digests": found.digests}
+    if recorded.get("layout", found.layout) != found.layout:
+        recorded = _moved(recorded, found)
+    recorded["layout"] = found.layout
     texts = {module: digest(read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py")) for module in modules}
     wanted = [module for module in modules if recorded.get(module, {}).get("text") != texts[module]]
     if wanted:
@@ -139,6 +141,26 @@ def record(paths, modules, folder, flags=(), say=print):
                 cases = recorded[module]["cases"].values()
                 say("%-70s %4d cases %7.1f s" % (module, len(cases), sum(seconds for seconds, _ in cases)))
     return Reach(found, {name: recorded[name] for name in ["imported", *modules] if name in recorded})
+
+
+def _moved(recorded, found):
+    """What was recorded with the marks of texts of which some have changed."""
+    where, first = {}, 0
+    for path, known, count in recorded.pop("layout"):
+        new = list(found.numbers(path)) if path in found.first else []
+        same = new and found.digests[path] == known
+        for i in range(count):
+            where[first + i] = new[i : i + 1] if same else new
+        first += count
+
+    def moved(numbers):
+        return sorted({new for number in numbers for new in where[number]})
+
+    result = {"imported": moved(recorded.pop("imported", ()))}
+    for module, tests in recorded.items():
+        cases = {case: (seconds, moved(numbers)) for case, (seconds, numbers) in tests["cases"].items()}
+        result[module] = {"text": tests["text"], "cases": cases}
+    return result
 
 
 def _recorded(server, module):
@@ -159,9 +181,9 @@ def _marked(found, folder):
     if os.path.exists(made):
         with open(made) as file:
             kept = json.load(file)
-        if kept["digests"] == found.digests:
+        if kept["layout"] == found.layout:
             return kept
-    marked = {"name": marks.PYTHON_NAME, "count": found.count, "digests": found.digests}
+    marked = {"name": marks.PYTHON_NAME, "count": found.count, "layout": found.layout}
     marked.update(modules=_marked_modules(found, there), libraries=_marked_libraries(found, there))
     with open(made, "w") as file:
         json.dump(marked, file)
