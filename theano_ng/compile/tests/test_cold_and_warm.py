@@ -83,13 +83,59 @@ for kind in (families, several_updates, random_graphs, loops):
 """
 
 
-def run(folder, flags=""):
-    """What the functions of `_PROGRAM` are in a process: name -> whether it came from the cache, bits, the printed program."""
+# Eight schools (Gelman et al., Bayesian Data Analysis, section 5.5) with a gamma prior and Student's t, sampled by Hamiltonian dynamics: each number of
+# the trace depends on all bits of those before. Functions are called while their kernels arrive.
+_TRACE = """
+import numpy as np, theano_ng as theano, theano_ng.tensor as T
+from theano_ng.gof.compiler.background import wait_for_kernels
+
+effects, errors = np.array([28.0, 8, -3, 7, -1, 1, 18, 12]), np.array([15.0, 10, 16, 11, 9, 11, 10, 18])
+q = T.dvector("q")
+mu, log_tau, log_nu, eta = q[0], q[1], q[2], q[3:]
+tau, nu = T.exp(log_tau), T.exp(log_nu) + 1
+residual = (effects - mu - tau * eta) / errors
+student = T.gammaln((nu + 1) / 2) - T.gammaln(nu / 2) - 0.5 * T.log(nu * np.pi * errors**2) - (nu + 1) / 2 * T.log1p(residual**2 / nu)
+prior = -0.5 * (mu / 5) ** 2 - T.log1p((tau / 5) ** 2) + log_tau + log_nu - 0.1 * nu - 0.5 * (eta**2).sum()
+density = student.sum() + prior + T.log(T.nnet.sigmoid(mu)) - T.log(T.erfc(eta / 10)).sum()
+f = theano.function([q], [density, T.grad(density, q)])
+# The same leap in a loop of its own, on some of the numbers.
+p = T.dvector("p")
+leap = lambda a, b: (a + 0.01 * b, b - 0.01 * T.tanh(a) * T.exp(-a * a) + 0.001 * T.psi(abs(a) + 1))
+leaps, _ = theano.scan(leap, outputs_info=[q, p], n_steps=7)
+g = theano.function([q, p], [leaps[0][-1], leaps[1][-1]])
+
+rng, at, trace = np.random.RandomState(1), np.zeros(11), []
+for draw in range(60):
+    if draw == 40:
+        assert wait_for_kernels(120)
+    momentum = rng.randn(11)
+    value, slope = f(at)
+    begun, place, speed = value - 0.5 * momentum @ momentum, at, momentum
+    for _ in range(9):
+        speed = speed + 0.05 * slope
+        place = place + 0.1 * speed
+        value, slope = f(place)
+        speed = speed + 0.05 * slope
+    place, speed = g(place, speed)
+    if np.log(rng.rand()) < value - 0.5 * speed @ speed - begun:
+        at = place
+    trace += [*at, float(value)]
+print(np.array(trace).tobytes().hex())
+"""
+
+
+def output(folder, flags, text):
+    """What a program prints with a compile directory."""
     environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s%s" % (folder, flags))
-    done = subprocess.run([sys.executable, "-c", _PROGRAM], env=environment, text=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", text], env=environment, text=True, capture_output=True)
     if done.returncode:
         raise AssertionError(done.stderr)
-    lines = [ast.literal_eval(line) for line in done.stdout.splitlines()]
+    return done.stdout
+
+
+def run(folder, flags=""):
+    """What the functions of `_PROGRAM` are in a process: name -> whether it came from the cache, bits, the printed program."""
+    lines = [ast.literal_eval(line) for line in output(folder, flags, _PROGRAM).splitlines()]
     return {name: rest for name, *rest in lines}
 
 
@@ -105,6 +151,17 @@ class TestColdAndWarm(unittest.TestCase):
                 with self.subTest(name=name):
                     self.assertEqual(cold[name][2], other[name][2])
                     self.assertEqual(cold[name][1], other[name][1])
+
+    def test_traces(self):
+        """One seed, one trace: with a cold cache and a warm one, whether kernels are compiled at once or while functions run."""
+        traces = {}
+        for flags in ("", ",tiered=off", ",tiered=on", ",cache_graphs=False"):
+            with tempfile.TemporaryDirectory() as folder:
+                for cache in ("cold", "warm"):
+                    traces[cache + flags] = output(folder, flags, _TRACE)
+        for name, trace in traces.items():
+            with self.subTest(name):
+                self.assertEqual(trace, traces["cold"])
 
 
 if __name__ == "__main__":

@@ -96,8 +96,15 @@ TNG_INLINE npy_float64 tng_pi_cot(npy_float64 x)
     return TNG_PI / tan(TNG_PI * r);
 }
 
+/* A compiler rounds a product with a sum where it finds both in one branch: which branches there are is decided by what else a loop computes. */
+#ifdef __FP_FAST_FMA
+#define TNG_FUSED(x, y, z) __builtin_fma(x, y, z)
+#else
+#define TNG_FUSED(x, y, z) ((x) * (y) + (z))
+#endif
+
 /* Digamma. Poles: -inf at +0, +inf at -0, NaN at negative integers. */
-#define TNG_PSI_STEP up = v < 10 ? up * v + down : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
+#define TNG_PSI_STEP up = v < 10 ? TNG_FUSED(up, v, down) : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
 TNG_INLINE npy_float64 tng_psi(npy_float64 x)
 {
     /* Negative numbers are reflected, A&S 6.3.7; the recurrence A&S 6.3.5 brings all to 10 and more: up / down is the sum of its terms. */

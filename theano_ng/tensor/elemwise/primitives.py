@@ -35,7 +35,7 @@ _OF_COMPLEX = {
 }
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
-# Functions that are computed one number at a time, with branches: which of their products are rounded with a sum is decided by where a compiler puts
+# Functions with branches: which of their products are rounded with a sum is decided by where a compiler puts
 # branches, and so by the processor that it knows, and by its version.
 BRANCHING = {
     basic_scipy.Chi2SF,
@@ -43,6 +43,7 @@ BRANCHING = {
     basic_scipy.GammaIncC,
     basic_scipy.GammaL,
     basic_scipy.GammaU,
+    basic_scipy.Psi,
     basic_scipy.TriGamma,
 }
 

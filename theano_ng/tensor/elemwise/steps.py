@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng.scalar.op import is_complex, is_discrete
-from theano_ng.scalar.ops_arith import Identity, Second, Switch
+from theano_ng.scalar.ops_arith import Identity, IntDiv, Mod, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
 from theano_ng.tensor.elemwise.chains import chained
@@ -107,7 +107,8 @@ class Writer:
         # Of what it knows, a compiler computes our own functions itself, and rounds each product; those of complex numbers it rounds once.
         of_constants = all(self.is_known(part) for v in operands for part in single(v))
         folded = op.c_helpers or op.c_float_helpers or any(map(is_complex, (*wide, computed)))
-        if kind in BRANCHING or of_constants and folded:
+        divides = kind in (IntDiv, Mod) and not is_discrete(computed)
+        if kind in BRANCHING or divides or of_constants and folded:
             self.exact = False
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
@@ -158,6 +159,19 @@ class Writer:
 _NEGATIVE = {"mul_add": "neg_mul_sub", "mul_sub": "sub_mul", "sub_mul": "mul_sub", "neg_mul_sub": "mul_add"}
 
 
+# Operations without a selection: in kernels they are no branches. So are conversions.
+_STRAIGHT = frozenset(
+    "Add Sub Mul Sqr Neg Abs TrueDiv Sqrt Inv LT GT LE GE EQ NEQ AND OR XOR Invert IsNan IsInf Real Imag Complex Ceil Floor Trunc "
+    "Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan ArcSin ArcCos ArcTan ArcTan2 Sinh Cosh Erf Erfc "
+    "mul_add mul_sub sub_mul round_to_half negative".split()
+)
+
+
+def _is_straight(name):
+    operation = name.rpartition("_")[0]
+    return operation in _STRAIGHT or "_to_" in name
+
+
 def contract(writer, outputs, first, invariant):
     """Make one step of a product and the sum or difference that it goes into, as compilers do in kernels.
 
@@ -195,6 +209,7 @@ def contract(writer, outputs, first, invariant):
             known.add(value)
         if all([v in fixed or v[0] == "constant" for v in operands]):
             fixed.add(value)
+    place_of = {step[1]: k for k, step in enumerate(steps)}
     for name, value, operands in list(steps[first:]):
         operation, _, dtype = name.partition("_")
         if value in known:
@@ -214,6 +229,10 @@ def contract(writer, outputs, first, invariant):
             continue
         if len(sums) < len(uses[value]) or any(steps[at][0] not in ("Add_" + dtype, "Sub_" + dtype) for at in sums):
             continue
+        # The last elements of an array, and numbers, are computed with branches: a product on one side of them is no part of a sum on the other.
+        between = steps[place_of[value] + 1 : max(sums)]
+        if not all(_is_straight(step[0]) for step in between):
+            writer.exact = False
         for at, term in sums.items():
             _, result, (left, right) = steps[at]
             if steps[at][0].startswith("Add"):
