@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng.scalar.op import is_complex, is_discrete
-from theano_ng.scalar.ops_arith import Identity, IntDiv, Mod, Second, Switch
+from theano_ng.scalar.ops_arith import Identity, IntDiv, Maximum, Minimum, Mod, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
 from theano_ng.tensor.elemwise.chains import chained
@@ -108,7 +108,9 @@ class Writer:
         of_constants = all(self.is_known(part) for v in operands for part in single(v))
         folded = op.c_helpers or op.c_float_helpers or any(map(is_complex, (*wide, computed)))
         divides = kind in (IntDiv, Mod) and not is_discrete(computed)
-        if kind in BRANCHING or divides or of_constants and folded:
+        # Selections of complex numbers move products of their parts into branches.
+        selects = kind in (Switch, Maximum, Minimum) and is_complex(computed)
+        if kind in BRANCHING or divides or selects or of_constants and folded:
             self.exact = False
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
