@@ -34,6 +34,9 @@ class GpuOp(NativeOp, Op):
     def fails_on_values(self, node):
         return fails_on_values(self.host_node(node))
 
+    def takes_memory(self, node):
+        return len(getattr(self, "destroy_map", None) or ()) < len(node.outputs)
+
     def perform(self, node, inputs, output_storage, params=None):
         host = self.host_node(node)
         cells = [[None] for _ in output_storage]

@@ -165,7 +165,7 @@ class Background:
         with self._lock:
             todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.stand_ins}
             jobs = [Job(get_kernel_cache(), group) for group in units(todo)]
-            # A signal may raise between any two lines. What has stand-ins has a job then, which is begun.
+            # A signal may raise between any two lines. Each key of `stand_ins` has a job all the same, and each job is begun.
             if jobs:
                 self._queue += jobs
                 later(self._begin)
