@@ -21,7 +21,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
 ALONE, ONWARD = "alone", "onward"
 PATIENCE = 60  # seconds for one position
-REPEATED = 60  # positions
+REPEATED = 30  # positions
 # What CPython says when it ends the process because it has no memory to raise an exception.
 INTERPRETER = re.compile("Fatal Python error: (?!Segmentation fault|Aborted|Bus error|Floating|Illegal)")
 
@@ -150,18 +150,20 @@ def work(name, mode, begin, most, report):
         tell("at", n)
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
         tell("outcome", n, *worker.position(n, mode))
-    # What is kept after failures is kept once, and caches come and go: a leak is there each time that positions are repeated.
+    # Caches fill while positions are repeated, ever slower; a leak is there in each round.
     repeated = list(positions[-REPEATED:])
+    growth, rounds = REPEATED, 0
+    while repeated and growth > REPEATED // 4 and rounds < 8:
+        faulthandler.dump_traceback_later(10 * PATIENCE, exit=True)
+        before = worker.blocks()
+        for n in repeated * (-(-REPEATED // len(repeated))):
+            worker.position(n, mode)
+        after = worker.blocks()
+        growth, rounds = min(growth, after[0] - before[0]), rounds + 1
+        if after[1] != before[1]:
+            tell("left", before[1], after[1])
     if repeated:
-        counts = []
-        for _ in range(4):
-            faulthandler.dump_traceback_later(10 * PATIENCE, exit=True)
-            counts.append(worker.blocks())
-            for n in repeated * (-(-REPEATED // len(repeated))):
-                worker.position(n, mode)
-        blocks, live = zip(*counts)
-        growth = min(later - earlier for earlier, later in zip(blocks, blocks[1:]))
-        tell("growth", growth, REPEATED, live[0] != live[-1] and [live[0], live[-1]])
+        tell("growth", growth, REPEATED)
     faulthandler.cancel_dump_traceback_later()
 
 
@@ -191,9 +193,9 @@ class Count:
             if wrong:
                 self.wrong.append((n, outcome, wrong))
         elif word == "growth":
-            self.growth, self.grown_over, leaked = rest
-            if leaked:
-                self.wrong.append((0, "", "compiled objects are left: %s" % leaked))
+            self.growth, self.grown_over = rest
+        elif word == "left":
+            self.wrong.append((0, "", "compiled objects are left: %s, then %s" % tuple(rest)))
 
 
 def sweep(name, mode, paths, most=EVERY):
