@@ -74,7 +74,10 @@ cdef class DynamicOrder:
         if behind is not self.head and behind.label - after.label <= count:
             self.make_gap(after, count)
         step = GAP if behind is self.head else (behind.label - after.label) // (count + 1)
-        return [after.label + step * (i + 1) for i in range(count)]
+        cdef list made = [None] * count
+        for i in range(count):
+            made[i] = after.label + step * (i + 1)
+        return made
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
         """Put places, which are in no list, behind `after`."""
