@@ -66,7 +66,8 @@ cdef class DynamicOrder:
         self.places[node] = place
         self.link(alone, labels, after)
 
-    # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it.
+    # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it. Labels are put
+    # into lists of their length: a list comprehension whose append fails for want of memory frees the number twice.
 
     cdef list labels(self, Py_ssize_t count, Place after, Place behind):
         """Labels for places that are to be between two others."""
@@ -107,7 +108,9 @@ cdef class DynamicOrder:
             if step > count and step > room:
                 break
             count *= 2
-        labels = [after.label + step * (i + 1) for i in range(len(run))]
+        labels = [None] * len(run)
+        for i in range(len(run)):
+            labels[i] = after.label + step * (i + 1)
         for i in range(len(run)):
             (<Place>run[i]).label = labels[i]
         return 0
