@@ -67,7 +67,7 @@ cdef class DynamicOrder:
         self.link(alone, labels, after)
 
     # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it. Labels are put
-    # into lists of their length: a list comprehension whose append fails for want of memory frees the number twice.
+    # into lists of their length: with a list comprehension, an append that failed for want of memory was followed by a corrupted heap.
 
     cdef list labels(self, Py_ssize_t count, Place after, Place behind):
         """Labels for places that are to be between two others."""
