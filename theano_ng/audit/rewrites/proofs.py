@@ -145,6 +145,18 @@ class Bits(_Theory):
         self._check(node.outputs[0].dtype)
         return -x
 
+    def IntDiv(self, node, x, y):
+        """By a constant, rounded down."""
+        self._check(node.outputs[0].dtype)
+        x, y = self._operands(node, (x, y))
+        if not z3.is_bv_value(z3.simplify(y)) or z3.simplify(y).as_long() == 0:
+            raise Unknown("a divisor that may be zero")
+        if node.outputs[0].dtype[0] == "u":
+            return z3.UDiv(x, y)
+        quotient = x / y
+        rest = x - quotient * y
+        return z3.If(z3.And(rest != 0, (rest < 0) != (y < 0)), quotient - 1, quotient)
+
     def Sqr(self, node, x):
         return x if node.outputs[0].dtype == "bool" else x * x
 
@@ -278,9 +290,7 @@ class HalfFloats(_Theory):
         return z3.fpSqrt(z3.RNE(), x)
 
     def Switch(self, node, c, x, y):
-        if node.inputs[0].dtype != "bool":
-            raise Unknown("condition")
-        return z3.If(c, x, y)
+        return z3.If(c if node.inputs[0].dtype == "bool" else z3.Not(z3.fpIsZero(c)), x, y)
 
     def EQ(self, node, x, y):
         return z3.fpEQ(x, y)
@@ -360,6 +370,13 @@ class Reals(_Theory):
     def Pow(self, node, x, y):
         self._float(node)
         return x**y
+
+    def Switch(self, node, c, x, y):
+        """With a constant condition."""
+        self._float(node)
+        if not c.is_number:
+            raise Unknown("a condition")
+        return x if c != 0 else y
 
 
 def _real_function(function):
