@@ -176,6 +176,25 @@ TABLE = [
         "what is set in one dtype is added in another, with other roundings",
         "local_set_to_inc_subtensor",
     ),
+    _row("new error", "a matrix that is said to be positive definite is not", "psd_solve_with_chol"),
+    _row(
+        "rounding, new nan",
+        "a float32 matrix is inverted in float32, and solved in the dtype of the result",
+        "inv_as_solve",
+    ),
+    _row(
+        "infinity, range",
+        "1 - erfc(x) is zero where erf(x) is not",
+        "local_one_minus_erfc local_one_minus_erfc2 local_one_minus_erfc3 local_one_add_neg_erfc",
+    ),
+    _row("sign of zero", "the sign of zero in a constant 0 is lost", "local_neg_div_neg"),
+    _row("lost error", "a factor zero takes the other factors along", "local_mul_specialize"),
+    _row("range", "the scale times the inverse of the deviation may be subnormal", "local_abstract_batch_norm_inference"),
+    _row(
+        "sign of zero, cancellation",
+        "another Op adds the same terms, and gives 0.0 for -log(1)",
+        "crossentropy_to_crossentropy_with_softmax_with_bias crossentropy_to_crossentropy_with_softmax",
+    ),
     _row("cancellation", "exp of NumPy and of C differ in the last bit", "inline_ofg_expansion"),
     _row("nan", "1 + x of integers wraps around, log1p(x) does not", "local_log1p"),
     _row(
