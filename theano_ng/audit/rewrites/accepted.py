@@ -48,7 +48,7 @@ NOT_COMPARED = {
 TABLE = [
     _row("nan, range", "where the inner function is not defined the result is x instead of NaN", "local_func_inv"),
     _row(
-        "value, rounding, new error",
+        "value, rounding, infinity, new error",
         "it is not registered: who registers it vouches for indices that exist and do not repeat",
         "local_adv_sub1_adv_inc_sub1_of_trusted_rows",
     ),
