@@ -189,11 +189,23 @@ TABLE = [
     ),
     _row("sign of zero", "the sign of zero in a constant 0 is lost", "local_neg_div_neg"),
     _row("lost error", "a factor zero takes the other factors along", "local_mul_specialize"),
-    _row("range", "the scale times the inverse of the deviation may be subnormal", "local_abstract_batch_norm_inference"),
+    _row(
+        "range", "the scale times the inverse of the deviation may be subnormal", "local_abstract_batch_norm_inference"
+    ),
     _row(
         "sign of zero, cancellation",
         "another Op adds the same terms, and gives 0.0 for -log(1)",
         "crossentropy_to_crossentropy_with_softmax_with_bias crossentropy_to_crossentropy_with_softmax",
+    ),
+    _row(
+        "cancellation, range, rounding, nan, new nan, infinity, sign of zero",
+        "the kernel of a loop and BLAS have other roundings than the Ops one by one, which differ in the last bits at every step",
+        "scanOp_pushout_nonseqs_ops scanOp_pushout_output scanOp_pushout_seqs_ops scan_pushout_dot1",
+    ),
+    _row(
+        "new error, lost error",
+        "of a loop without steps nothing is computed or checked, and the product behind it checks its own lengths",
+        "scanOp_pushout_nonseqs_ops scanOp_pushout_output scanOp_pushout_seqs_ops scan_pushout_dot1",
     ),
     _row("cancellation", "exp of NumPy and of C differ in the last bit", "inline_ofg_expansion"),
     _row("nan", "1 + x of integers wraps around, log1p(x) does not", "local_log1p"),

@@ -111,6 +111,8 @@ def build(text, setting=Setting("as it is")):
         return None
     if setting.more == "inner":
         inner = [v for v in ancestors(outputs) if v.owner is not None and v not in outputs]
+        if any(type(v.owner.op).__name__ == "AllocEmpty" for v in inner):
+            return None  # memory with any content
         outputs = outputs + inner
     elif setting.more == "input":
         outputs = outputs + inputs
