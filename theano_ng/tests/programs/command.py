@@ -19,6 +19,7 @@ def parse(argv):
         prog="python -m theano_ng.tests.programs", description="Run generated programs, and reduce those that differ."
     )
     parser.add_argument("--seconds", type=float, default=60.0, help="of processor time of this process")
+    parser.add_argument("--wall", type=float, default=float("inf"), help="the most seconds of the clock on the wall")
     parser.add_argument("--seed", default=None, help="default: a new one, which is printed")
     parser.add_argument("--first", type=int, default=0, help="the first index")
     parser.add_argument("--only", type=int, default=None, help="judge the program of one index, in all configurations")
@@ -109,7 +110,13 @@ def main(argv=None):
     started = time.process_time()
     original = Original(options.original) if options.original else None
     session = Session(seed, options.configurations.split(","), original)
-    run(session, options.seconds, options.first, report=lambda failure: print(described(failure), flush=True))
+    run(
+        session,
+        options.seconds,
+        options.first,
+        wall=options.wall,
+        report=lambda failure: print(described(failure), flush=True),
+    )
     print(summary(session, started), flush=True)
     for failure in session.differs_from_original:
         print("to be read: " + described(failure))

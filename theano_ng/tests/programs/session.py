@@ -274,17 +274,18 @@ def _other_flags():
     return ",".join([word for word in words if word and not word.startswith("base_compiledir")])
 
 
-def run(session, seconds, first=0, clock=time.process_time, report=None):
+def run(session, seconds, first=0, wall=float("inf"), report=None):
     """Judge programs until the time is over.
 
     Parameters
     ----------
     session : Session
     seconds : float
-        Of the clock.
+        Of processor time of this process.
     first : int
         The first index.
-    clock : callable
+    wall : float
+        The most seconds of the clock on the wall.
     report : callable, optional
         Is told each Failure at once.
 
@@ -293,8 +294,8 @@ def run(session, seconds, first=0, clock=time.process_time, report=None):
     int
         The next index.
     """
-    end, index = clock() + seconds, first
-    while clock() < end:
+    end, latest, index = time.process_time() + seconds, time.monotonic() + wall, first
+    while time.process_time() < end and time.monotonic() < latest:
         known = len(session.failures)
         session.judge(index)
         index += 1
