@@ -41,14 +41,18 @@ def described(failure):
 
 def report(failures, limit):
     """Print reduced programs, one for each kind of failure that is not the same graph once more."""
-    seen = set()
+    seen, indices, tried = set(), set(), 0
     for failure in failures:
-        if len(seen) >= limit:
+        if failure.index in indices:
+            continue
+        if len(seen) >= limit or tried >= 3 * limit:
             break
+        tried += 1
         steps, difference = minimal(failure)
         if difference is None:
             print("# not seen again alone, nor after the programs before it: " + described(failure))
             continue
+        indices.add(failure.index)
         shape = (difference.kind, tuple([tuple([node.operation for node in program.nodes]) for program, _ in steps]))
         if shape in seen:
             continue
