@@ -114,6 +114,8 @@ class Judged:
         if dtype.kind not in "fc":
             differ = [np.asarray(n) != exact for n in noisy] + [self.plain != exact]
             return np.where(np.any(differ, axis=0), np.inf, 0.0)
+        # Where the sign of a zero, or rounding, decides about an infinity, nothing is known.
+        self._steady = np.all([_structure(np.asarray(n)) == _structure(exact) for n in noisy], axis=0)
         with np.errstate(all="ignore"):
             moved = np.max([np.abs(np.asarray(n) - exact) for n in noisy] + [0 * np.abs(exact)], axis=0)
             moved = np.maximum(moved, np.abs(self.plain.astype(exact.dtype) - exact))
@@ -145,7 +147,7 @@ class Judged:
             bad &= ~_same(got, self.plain)
             judged = np.isfinite(self.error)
             if as_written and got.dtype.kind in "fc":
-                bad = np.where(judged, bad, _structure(got) != _structure(self.plain))
+                bad = np.where(judged, bad, self._steady & (_structure(got) != _structure(self.plain)))
                 return bad
         if not finite and not as_written and got.dtype.kind not in "fc":
             return np.zeros(got.shape, bool)
