@@ -259,10 +259,10 @@ def already_there(v):
     """The variable of a graph that computes the same as `v`, which was just made from a variable of it; `v` itself where there is none.
 
     A rule that moves a node down a chain of variables, each of which has such a node, otherwise makes a copy of it at each level, and each copy
-    moves on.
+    moves on. Of many clients the first `MAX_SHARED` are looked at.
     """
     node = v.owner
-    for client, _ in getattr(node.inputs[0], "clients", ()):
+    for client, _ in getattr(node.inputs[0], "clients", ())[:MAX_SHARED]:
         if client != "output" and client.op == node.op and client.inputs == node.inputs:
             return client.outputs[v.index]
     return v
