@@ -28,7 +28,6 @@ REASONS = {
     "random 49": "m / d, of two results, is computed once; Theano 1.0 divides in both.",
     "random 73, gradient": "The length that a vector shares with the columns of a matrix is checked.",
     "random 98, gradient": "A fill of -1 along reversed rows keeps the length that the slice has.",
-    "random 105, gradient": "-s**3, of two results, is computed once.",
     "random 106, gradient": "-(y + 0.5) is -0.5 - y, and has a sum of its own.",
     "random 150, gradient": "Reversed rows are read through views in one loop, without zeros to increment.",
     "random 153": "y - y.mean(0), of two results, is computed once; Theano 1.0 subtracts in both.",
