@@ -130,8 +130,8 @@ class Campaign:
     def _cases_of_statement(self, mutant):
         """Cases for what a module does when it is imported.
 
-        Those that run the function that the statement defines; the examples of rules that it makes, and the tests that name them; what runs
-        anything of the file; anything.
+        Whether rules are registered as the package's own; those that run the function that the statement defines; the examples of rules that
+        it makes, and the tests that name them; what runs anything of the file; anything.
         """
         statement = _statement(mutant)
         if mutant.function:
@@ -153,7 +153,8 @@ class Campaign:
                 if module in case
             ]
         rest = self.reach.cases_of_file(mutant.path) or self.reach.seconds
-        return list(dict.fromkeys([*near, *self._by_subject(mutant.path, rest)]))
+        general = [case for case in self.reach.seconds if case.startswith("own ")]
+        return list(dict.fromkeys([*general, *near, *self._by_subject(mutant.path, rest)]))
 
     def _judged(self, install, original, cases):
         """The outcome of a trial. A case counts that fails alone as well, and does not with the original in the same place."""
