@@ -308,8 +308,8 @@ class TestTrials(unittest.TestCase):
     )
     @unittest.skipUnless(shutil.which("gcc"), "C is changed and compiled by gcc")
     def test_a_sample_of_the_package_is_caught(self):
-        paths = ["tensor/opt/uncanonicalize.py", "tensor/native/sort.c"]
-        modules = ["theano_ng.tensor.tests.test_opt_uncanonicalize", "theano_ng.tensor.tests.test_sort"]
+        paths = ["scan/opt/reads.py", "tensor/native/sort.c"]
+        modules = ["theano_ng.scan.tests.test_opt_reads", "theano_ng.tensor.tests.test_sort"]
         known = reach.record(paths, modules, self.folder, say=lambda text: None)
         trials = campaign.Campaign(known, modules, os.path.join(self.folder, "trials"))
         self.addCleanup(trials.close)

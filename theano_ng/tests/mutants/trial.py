@@ -47,10 +47,15 @@ def prepare(options):
         except Exception:  # a test that a missing package skips
             pass
     gc.collect()
+    _find_functions()
+    gc.freeze()
+
+
+def _find_functions():
+    _functions.clear()
     for function in gc.get_objects():
         if type(function) is types.FunctionType:
             _functions.setdefault(function.__code__.co_filename, []).append(function)
-    gc.freeze()
 
 
 def _warm():
@@ -103,6 +108,8 @@ def _codes(code):
 def _install_code(module, path):
     """Give the functions of a module, and those they have made, the code of a changed text."""
     file = importlib.import_module(module).__file__
+    if file not in _functions:
+        _find_functions()
     with open(file, "rb") as source, open(path, "rb") as changed:
         old, new = (_codes(compile(f.read(), file, "exec", dont_inherit=True)) for f in (source, changed))
     if list(old) != list(new):
