@@ -46,6 +46,9 @@ class TestRowsOfAnIndex(unittest.TestCase):
                     self.assertIn(last, (None, 20 - min(rows)))
                     self.assertIn(first, (None, max(rows) + 1))
 
+    def test_no_row(self):
+        self.assertEqual(reads._by_form(slice(None, 0)), (None, 0))
+
     def test_one_row_of_a_known_number(self):
         for index in range(-6, 6):
             for length in range(6):
