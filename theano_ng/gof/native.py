@@ -59,9 +59,13 @@ class Kernel(NamedTuple):
 
 
 class ForeignKernel:
-    """What stands for an address among the words as a `Kernel` does, but is built by something else than the C compiler: on a device."""
+    """A kernel that the C compiler does not build: on a device. Among the words it is replaced by its address, as a `Kernel` is."""
 
     interpreted = None  # nothing runs it before it is built
+
+    def never_compiled(self):
+        """None: there is no program that does the same."""
+        return None
 
     @classmethod
     def obtain(cls, kernels):

@@ -21,7 +21,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 EVERY = 1 << 60
 ALONE, ONWARD = "alone", "onward"
 PATIENCE = 60  # seconds for one position
-REPEATED = 30  # positions
+LAST = 30  # positions that are repeated
+REPEATED = 300  # failures in a round
 # What CPython says when it ends the process because it has no memory to raise an exception.
 INTERPRETER = re.compile("Fatal Python error: (?!Segmentation fault|Aborted|Bus error|Floating|Illegal)")
 
@@ -151,7 +152,7 @@ def work(name, mode, begin, most, report):
         faulthandler.dump_traceback_later(PATIENCE, exit=True)
         tell("outcome", n, *worker.position(n, mode))
     # Caches fill while positions are repeated, ever slower; a leak is there in each round.
-    repeated = list(positions[-REPEATED:])
+    repeated = list(positions[-LAST:])
     growth, rounds = REPEATED, 0
     while repeated and growth > REPEATED // 4 and rounds < 8:
         faulthandler.dump_traceback_later(10 * PATIENCE, exit=True)

@@ -117,6 +117,7 @@ def _or_none(write):
     """Decorator: a program is written once for equal arguments; None where there are no instructions for it."""
 
     @functools.cache
+    @functools.wraps(write)  # kernels are pickled, and what interprets them by its name
     def written(*arguments):
         try:
             return write(*arguments)

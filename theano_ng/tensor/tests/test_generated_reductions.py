@@ -247,7 +247,8 @@ class TestThreads(unittest.TestCase):
                 OMP_NUM_THREADS="2",
                 OPENBLAS_NUM_THREADS="1",
                 PYTHONPATH=os.pathsep.join(sys.path),
-                THEANO_FLAGS=os.environ.get("THEANO_FLAGS", "") + ",tiered=off,cache_graphs=False",  # what comes later has a thread of its own
+                THEANO_FLAGS=os.environ.get("THEANO_FLAGS", "")
+                + ",tiered=off,cache_graphs=False",  # what comes later has a thread of its own
             ),
         )
         self.assertEqual(run.returncode, 0, run.stderr)
