@@ -17,6 +17,7 @@ OLD_SYMBOL(pow);
 OLD_SYMBOL(exp2);
 OLD_SYMBOL(log2);
 OLD_SYMBOL(hypot);
+OLD_SYMBOL(hypotf);
 OLD_SYMBOL(fmod);
 OLD_SYMBOL(fmodf);
 OLD_SYMBOL(dlopen);
