@@ -305,8 +305,12 @@ def _numbered(writer, steps, outputs):
 
 
 def _simplified(writer, first, kept):
-    """Steps as compilers see them: they subtract where a negative was added, add where one was subtracted, double sums of equals, and multiply once."""
-    made, negated, products, same = list(writer.steps), {}, {}, {}
+    """Steps as compilers see them.
+
+    Compilers subtract where a negative was added, and add where one was subtracted; they double sums of equals, multiply once, and leave out the
+    absolute value of a square.
+    """
+    made, negated, products, same, squares, signed = list(writer.steps), {}, {}, {}, set(), set()
     for k, (name, value, operands) in enumerate(writer.steps[first:], first):
         operation, _, dtype = name.partition("_")
         operands = tuple([same.get(v, v) for v in operands])
@@ -330,6 +334,14 @@ def _simplified(writer, first, kept):
             elif factors in products:
                 same[value] = products[factors]
             products.setdefault(factors, value)
+            if operation == "Sqr" or operands[0] == operands[1]:
+                squares.add(value)
+        elif operation == "Abs" and operands[0] in squares and value not in kept:
+            same[value] = operands[0]
+        elif operation == "Abs" and operands[0] in signed:
+            writer.exact = False  # some compilers drop the signs inside, and see a square then
+        if operation in ("Abs", "Neg") or operation in ("Mul", "TrueDiv") and not signed.isdisjoint(operands):
+            signed.add(value)
         made[k] = (name, value, operands)
     return made
 

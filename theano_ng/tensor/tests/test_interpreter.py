@@ -234,6 +234,26 @@ class TestPrograms(unittest.TestCase):
                 self.assertLessEqual(ulps(x, y).max(), 1, (op, dtype))
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_absolute_values_of_squares(self):
+        """Compilers leave them out, and make one step of the square and a sum. Where signs are inside, programs wait for the kernel."""
+        rng = np.random.RandomState(5)
+        for dtype in ("float32", "float64"):
+            x = scalar.get_scalar_type(dtype)("x")
+            square = scalar.abs_(scalar.sqr(x))
+            forms = square + x, square - x, x - square, x - 2 * square, scalar.abs_(x * x) + x, -square + x, square
+            inside = Elemwise(scalar.Composite([x], [scalar.abs_(x * scalar.abs_(x)) + x])).make_node(
+                T.vector(dtype=dtype)
+            )
+            (kernel,) = inside.op.native_code(inside).kernels
+            self.assertFalse(kernel.interpreted().exact)
+            for form in (*forms, scalar.abs_(square) + x):
+                for one_value in (False, True):
+                    node = Elemwise(scalar.Composite([x], [form])).make_node(TensorType(dtype, (one_value,))())
+                    for value in rng.uniform(-1, 1, (20, 1 if one_value else 5)).astype(dtype):
+                        expected, got = run(node, [value]), run(node, [value], interpretation(node))
+                        np.testing.assert_array_equal(bits_of(got[0]), bits_of(expected[0]), err_msg=str((form, dtype)))
+
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions(self):
         """Each function of each dtype gives the bits of the compiled kernel, and the same wherever in an array of whatever length a number is."""
         rng, nodes = np.random.RandomState(3), []
