@@ -285,7 +285,7 @@ class TestPrograms(unittest.TestCase):
             # The remainder of floats has branches, too, and so has the choice between complex numbers.
             inexact = (scalar.Mod, scalar.IntDiv, *primitives.BRANCHING)
             if node.outputs[0].dtype.startswith("complex"):
-                inexact += (scalar.Switch,)
+                inexact += (scalar.Switch, scalar.Maximum, scalar.Minimum)
             self.assertTrue(exact or type(node.op.scalar_op) in inexact, node)
             for n in (1, 2, 3, 5, 8, 31, 63, 100, 1025, 1500):
                 part = [v[:n].copy() for v in values]
