@@ -17,10 +17,7 @@ def fails_on_values(node):
     bool
         True also when nothing is known about the Op.
     """
-    cls = type(node.op)
-    if not is_own(cls) and "fails_on_values" not in vars(cls):
-        return True
-    return node.op.fails_on_values(node)
+    return _answer(node, "fails_on_values")
 
 
 def takes_memory(node):
@@ -37,10 +34,15 @@ def takes_memory(node):
     bool
         True also when nothing is known about the Op.
     """
+    return _answer(node, "takes_memory")
+
+
+def _answer(node, method):
+    """Call a method of the node's Op. The result is True for an Op of a user that only inherits the method."""
     cls = type(node.op)
-    if not is_own(cls) and "takes_memory" not in vars(cls):
+    if not is_own(cls) and method not in vars(cls):
         return True
-    return node.op.takes_memory(node)
+    return getattr(node.op, method)(node)
 
 
 def may_fail(node):
