@@ -30,7 +30,7 @@ NATIVE_CODE = os.path.join("theano_ng", "gof", "_native.pyx")
 VECTOR_MATH = os.path.join("theano_ng", "gof", "vector_math.c")
 HAS_MVEC_MACRO = [("TNG_HAS_MVEC", "1")] if HAS_MVEC else []
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
-HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
+HEADERS = [os.path.join("theano_ng", "gof", "native.h"), OLD_SYMBOLS] + sorted(
     os.path.join(folder, name)
     for folder in (
         NATIVE,
@@ -151,7 +151,7 @@ def extension(name, path):
             *DEBUG_INFORMATION,
             *(["-include", OLD_SYMBOLS] if HAS_GLIBC else []),
         ],
-        depends=[*HEADERS, OLD_SYMBOLS],
+        depends=HEADERS,
     )
 
 

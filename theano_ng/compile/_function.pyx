@@ -7,9 +7,9 @@ import os
 import time
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.string cimport memcpy
 cimport numpy as cnp
 
+from theano_ng.compile._backups cimport backup_of, bring_back, copy_list, is_generator, is_on_device, size_of
 from theano_ng.compile._scalars cimport REAL, Number, as_array, fits_exactly, isfinite, read
 from theano_ng.gof._native cimport LIVE_FUNCTIONS, allocate, count_live, free_arena
 from theano_ng.gof.cells cimport empty, peek, put
@@ -36,8 +36,6 @@ cdef extern from "numpy/arrayobject.h":
     int PyArray_CheckExact(object value)
     int PyArray_ISBEHAVED_RO(cnp.ndarray array)
     int PyArray_ISONESEGMENT(cnp.ndarray array)
-    int PyDataType_REFCHK(cnp.dtype dtype)
-    object PyArray_NewCopy(cnp.ndarray array, cnp.NPY_ORDER order)
 
 # what becomes of an input's cell after a call
 cdef enum:
@@ -218,99 +216,6 @@ cdef bint overlap(PyObject *a, PyObject *b) noexcept:
             else:
                 low[i] += extent
     return low[0] < high[1] and low[1] < high[0]
-
-
-cdef Py_ssize_t bytes_in_list(list value) except -1:
-    """How much a copy of a list copies, inner lists and arrays included."""
-    cdef Py_ssize_t size = 8 * len(value)
-    for element in value:
-        if type(element) is list:
-            size += bytes_in_list(element)
-        else:
-            size += getattr(element, "nbytes", 8)
-    return size
-
-
-cdef bint is_generator(value):
-    """Whether a value is a generator of random numbers, whose state can be taken and put back."""
-    return hasattr(value, "get_state") and hasattr(value, "set_state")
-
-
-# The class of arrays on devices, when one is used.
-cdef object DeviceArray = None
-
-
-def set_device_array(cls):
-    """Say of which class arrays on devices are: state of functions that is overwritten in place."""
-    global DeviceArray
-    DeviceArray = cls
-
-
-cdef object backup_of(value):
-    """What brings a value back after it was changed in place: its state, or a copy."""
-    if PyArray_CheckExact(value):
-        return PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_KEEPORDER)
-    if type(value) is list:
-        return copy_list(value, True)
-    return value.get_state() if is_generator(value) else copy.deepcopy(value)
-
-
-cdef void copy_elements(int ndim, const cnp.npy_intp *dims, char *to, const cnp.npy_intp *to_strides, const char *source,
-                        const cnp.npy_intp *strides, size_t size) noexcept nogil:
-    cdef cnp.npy_intp i
-    if ndim == 0:
-        memcpy(to, source, size)
-        return
-    for i in range(dims[0]):
-        copy_elements(ndim - 1, dims + 1, to + i * to_strides[0], to_strides + 1, source + i * strides[0], strides + 1, size)
-
-
-cdef bint write_back(cnp.ndarray value, cnp.ndarray backup) noexcept:
-    """Give an array the elements of its copy; False where Python objects are among them. Takes no memory."""
-    if PyDataType_REFCHK(value.descr):
-        return False
-    if cnp.PyArray_IS_C_CONTIGUOUS(value) and cnp.PyArray_IS_C_CONTIGUOUS(backup):
-        memcpy(cnp.PyArray_DATA(value), cnp.PyArray_DATA(backup), cnp.PyArray_NBYTES(value))
-    else:
-        copy_elements(cnp.PyArray_NDIM(value), cnp.PyArray_DIMS(value), cnp.PyArray_BYTES(value), cnp.PyArray_STRIDES(value),
-                      cnp.PyArray_BYTES(backup), cnp.PyArray_STRIDES(backup), cnp.PyArray_ITEMSIZE(value))
-    return True
-
-
-cdef void bring_back(list cell, value, backup) noexcept:
-    """Let a cell hold what it held before its value was changed.
-
-    Others may hold the value (borrow=True), so it stays the same object. Where that fails, as changing other objects than arrays may take memory,
-    the cell gets the copy.
-    """
-    try:
-        if cnp.PyArray_Check(value):
-            # A read-only one has not been changed.
-            if cnp.PyArray_ISWRITEABLE(<cnp.ndarray>value) and not write_back(value, backup):
-                value[...] = backup
-        elif type(value) is DeviceArray:
-            value[...] = backup
-        elif type(value) is list:
-            (<list>value)[:] = backup
-        elif is_generator(value):
-            value.set_state(backup)
-        else:
-            value = backup
-    except BaseException:
-        if not is_generator(value):
-            value = backup
-    cell[0] = value
-
-
-cdef list copy_list(list value, bint deep):
-    """A copy of a list and the lists in it; of what they hold too, if it is to be deep."""
-    cdef list made = []
-    for element in value:
-        if type(element) is list:
-            made.append(copy_list(element, deep))
-        else:
-            made.append(copy.deepcopy(element) if deep else element)
-    return made
 
 
 cdef class FunctionBase:
@@ -555,7 +460,7 @@ cdef class FunctionBase:
                 for d in range(cnp.PyArray_NDIM(array)):
                     key = (key ^ <unsigned long>cnp.PyArray_DIM(array, d)) * 1000003
                 contiguous = contiguous and PyArray_ISONESEGMENT(array) and PyArray_ISBEHAVED_RO(array)
-            elif type(<object>value) is DeviceArray:
+            elif is_on_device(<object>value):
                 key = key * 31 + <unsigned long>hash((<object>value).shape)
             else:
                 key = key * 31 + 17
@@ -570,20 +475,12 @@ cdef class FunctionBase:
 
     cdef int keep(self, list cells, bint whatever_size) except -1:
         """Copy the values of cells; only if they are small together, or else of lists the lists without the arrays in them."""
-        cdef cnp.npy_intp size = 0
+        cdef Py_ssize_t size = 0
         cdef object value
         cdef bint shallow = False
         if not whatever_size:
             for cell in cells:
-                value = (<list>cell)[0]
-                if type(value) is list:
-                    size += bytes_in_list(value)
-                elif PyArray_CheckExact(value):
-                    size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
-                elif type(value) is DeviceArray:
-                    size += value.nbytes
-                elif not is_generator(value):
-                    size += EXPOSED_LIMIT + 1
+                size += size_of((<list>cell)[0])
             shallow = size > EXPOSED_LIMIT
         cdef list kept = []
         for cell in cells:

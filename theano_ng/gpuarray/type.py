@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from theano_ng.compile._function import set_device_array
+from theano_ng.compile._backups import set_device_array
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.configdefaults import config

@@ -1,17 +1,20 @@
 """A failed call loses nothing: shared variables are as before, whichever update was made in place first."""
 
+import copy
 import unittest
 
 import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as T
+from theano_ng.compile._backups import has_known_layout
 from theano_ng.compile.functions.exposure import exposure
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.link import PerformLinker, WrapLinker
 from theano_ng.gof.op import Op
 from theano_ng.gof.vm import VM_Linker
 from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
+from theano_ng.tensor import raw_random
 from theano_ng.tensor.elemwise import Elemwise
 
 
@@ -100,6 +103,10 @@ class Stops(Op):
         outputs[0][0] = np.asarray(x.sum())
 
 
+class OwnRandomState(np.random.RandomState):
+    """Of a user."""
+
+
 class TestReasons(unittest.TestCase):
     """Whatever ends a call, all state is as it was, and the same call then does what it does otherwise."""
 
@@ -140,6 +147,45 @@ class TestReasons(unittest.TestCase):
         self.check(
             f, [s for s, _ in r.state_updates], (np.ones(5), 0), [(np.ones(5), reason) for reason in self.reasons]
         )
+
+    def test_generators_of_numpy(self):
+        """Also with one normal number of a pair still to come, and over other bit generators."""
+        x, k = T.dvector("x"), T.lscalar("k")
+        generators = [
+            np.random.RandomState(3),
+            np.random.RandomState(np.random.MT19937(3)),
+            np.random.RandomState(np.random.PCG64(3)),
+            OwnRandomState(3),
+        ]
+        for generator in generators:
+            for draw in (raw_random.normal, raw_random.uniform, raw_random.permutation):
+                for drawn_before in (0, 1):
+                    generator.normal(size=drawn_before)
+                    state = theano.shared(generator, borrow=True)
+                    new, sample = draw(state) if draw is raw_random.permutation else draw(state, (5,))
+                    state.default_update = new
+                    f = theano.function([x, k], [Stops()(x, k), sample])
+                    f(np.ones(2), 0)
+                    for reason in self.reasons:
+                        before = generator.get_state(legacy=False)
+                        self.assertRaises(BaseException, f, np.ones(2), reason)
+                        np.testing.assert_equal(generator.get_state(legacy=False), before)
+                    np.testing.assert_array_equal(f(np.ones(2), 0)[1], self.drawn(generator, before, draw))
+
+    @staticmethod
+    def drawn(generator, state, draw):
+        """What the functions of `test_generators_of_numpy` draw."""
+        twin = copy.deepcopy(generator)
+        twin.set_state(state)
+        if draw is raw_random.permutation:
+            return twin.permutation(1)
+        return twin.normal(0.0, 1.0, 5) if draw is raw_random.normal else twin.uniform(0.0, 1.0, 5)
+
+    def test_states_of_numpy_are_read_directly(self):
+        """A state that is asked for takes longer than a small sample."""
+        self.assertTrue(has_known_layout(np.random.RandomState(3)))
+        for other in (OwnRandomState(3), np.random.RandomState(np.random.PCG64(3)), np.random.default_rng(3), None):
+            self.assertFalse(has_known_layout(other))
 
     def test_in_a_loop(self):
         """One that overwrites rows of state, step by step."""
