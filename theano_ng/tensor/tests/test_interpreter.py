@@ -296,13 +296,9 @@ class TestPrograms(unittest.TestCase):
                 message = "%s of %d numbers" % (node, n)
                 if exact:
                     np.testing.assert_array_equal(bits_of(found[0]), bits_of(given[0]), err_msg=message)
-                elif found[0].dtype.kind == "f":
-                    np.testing.assert_allclose(
-                        found[0],
-                        given[0],
-                        rtol=1e-5 if found[0].dtype == "float32" else 1e-2 if found[0].dtype == "float16" else 1e-11,
-                        err_msg=message,
-                    )
+                elif found[0].dtype.kind in "fc":
+                    tolerance = {"float16": 1e-2, "float32": 1e-5, "complex64": 1e-5}.get(found[0].dtype.name, 1e-11)
+                    np.testing.assert_allclose(found[0], given[0], rtol=tolerance, err_msg=message)
                 if not isinstance(whole, str):
                     np.testing.assert_array_equal(bits_of(given[0]), bits_of(whole[0][:n]), err_msg=message)
 
