@@ -311,7 +311,8 @@ class TestTrials(unittest.TestCase):
         paths = ["scan/opt/reads.py", "tensor/native/sort.c"]
         modules = ["theano_ng.scan.tests.test_opt_reads", "theano_ng.tensor.tests.test_sort"]
         known = reach.record(paths, modules, self.folder, say=lambda text: None)
-        trials = campaign.Campaign(known, modules, os.path.join(self.folder, "trials"))
+        kept = campaign.Results(os.path.join(self.folder, "results.jsonl"))
+        trials = campaign.Campaign(known, modules, os.path.join(self.folder, "trials"), kept)
         self.addCleanup(trials.close)
         results = []
         for path in paths:

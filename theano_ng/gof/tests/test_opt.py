@@ -1,5 +1,6 @@
 """Rewriting engine: optimizers, rules, patterns, merging, walks and the equilibrium worklist."""
 
+import contextlib
 import gc
 import io
 import logging
@@ -8,6 +9,7 @@ import time
 import unittest
 
 from theano_ng import gof
+from theano_ng import tensor as T
 from theano_ng.configdefaults import config
 from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof.rewriting import (
@@ -37,7 +39,8 @@ from theano_ng.gof.rewriting import (
     pre_constant_merge,
     pre_greedy_local_optimizer,
 )
-from theano_ng.scalar import add, constant, exp, float64, identity, log, mul, neg, sub, true_div
+from theano_ng.scalar import add, constant, exp, float64, identity, log, mul, neg, sub, transfer_type, true_div
+from theano_ng.tensor.opt import Assert
 
 
 def graph_of(out):
@@ -258,6 +261,27 @@ class TestMerge(Base):
         out = mul(add(self.x, a), b)
         pre_constant_merge([out])
         self.assertIs(out.owner.inputs[1], out.owner.inputs[0].owner.inputs[1])
+        # What belongs to a graph is left alone, and so is what it is computed from.
+        a, b = constant(2.5), constant(2.5)
+        e = gof.FunctionGraph([self.x], [add(self.x, a)], clone=False)
+        (known,) = e.outputs
+        before = list(known.owner.inputs)
+        pre_constant_merge([mul(known, b)])
+        self.assertEqual(known.owner.inputs, before)
+        new = mul(known, b)
+        pre_constant_merge([constant(2.5), new])
+        self.assertEqual(known.owner.inputs, before)
+
+    def test_destroyers(self):
+        """Nodes that work in place are known as long as they are in the graph, and those behind them are not merged with what reads the input before."""
+        inplace = type(neg)(transfer_type(0), name="inplace")
+        inplace.destroy_map = {0: [0]}
+        e = graph_of(add(inplace(exp(self.x)), self.y))
+        MergeOptimizer().add_requirements(e)
+        (node,) = [node for node in e.apply_nodes if node.op == inplace]
+        self.assertEqual(e.merge_feature.destroyers, {node})
+        e.replace(node.outputs[0], log(e.inputs[0]), reason="test")
+        self.assertEqual(e.merge_feature.destroyers, set())
 
 
 class TestWalks(Base):
@@ -389,7 +413,30 @@ class TestGroups(Base):
             self.assertEqual(str(e), after)
             self.assertEqual(sum(group.applied_true.values()), 2 if apply_all else 1)
         self.assertEqual(LocalOptGroup(r1, r2).tracks(), [exp, neg])
+        everywhere = gof_opt.FromFunctionLocalOptimizer(lambda node: False, None)
+        self.assertIsNone(LocalOptGroup(r1, everywhere).tracks())
         self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
+
+    def test_groups_say_what_they_do(self):
+        said = io.StringIO()
+        for verbose in (False, True):
+            with config.change_flags(optimizer_verbose=verbose), contextlib.redirect_stdout(said):
+                LocalOptGroup(OpSub(exp, neg)).transform(exp(self.x).owner)
+            self.assertEqual("LocalOptGroup: exp -> neg applied to exp(x)" in said.getvalue(), verbose)
+
+    def test_walks_over_groups(self):
+        """A walk over one rule, over several, and over a list of them; each leaves new nodes to the next, unless it is asked not to."""
+        for rules in ((OpSub(exp, neg), OpSub(neg, log)), ([OpSub(exp, neg), OpSub(neg, log)],), (OpSub(exp, neg),)):
+            for kwargs in ({}, {"name": "both"}, {"ignore_newtrees": False}):
+                made = gof_opt.topogroup_optimizer("in_to_out", *rules, **kwargs)
+                e = graph_of(exp(self.x))
+                made.optimize(e)
+                several = len(rules) > 1 or isinstance(rules[0], list)
+                again = several and "ignore_newtrees" in kwargs
+                self.assertEqual(str(e), "[log(x)]" if again else "[neg(x)]")
+                self.assertEqual(getattr(made, "__name__", None), kwargs.get("name"))
+                self.assertEqual(isinstance(made.local_opt, LocalOptGroup), several)
+        self.assertRaises(ValueError, gof_opt.topogroup_optimizer, "in_to_out")
 
     def test_group_of_opposites_ends(self):
         group = LocalOptGroup(
@@ -452,6 +499,58 @@ class TestEquilibrium(Base):
             EquilibriumOptimizer(rules, max_use_ratio=5).optimize(graph_of(exp(self.x)))
         self.assertIn("max'ed out by", seen.output[0])
         self.assertIn("optdb.max_use_ratio", seen.output[0])
+
+    def test_the_optimizers_own_limit(self):
+        """The number of uses is that of the argument, and that of the flag where there is none."""
+        for own, flag, most in ((5, 50, 5), (None, 7, 7)):
+            uses = []
+
+            @local_optimizer([exp, neg])
+            def turn(node):
+                uses.append(node)
+                return [(neg if node.op == exp else exp)(node.inputs[0])]
+
+            flags = {"on_opt_error": "ignore", "optdb.max_use_ratio": flag}
+            with config.change_flags(flags):
+                EquilibriumOptimizer([turn], max_use_ratio=own).optimize(graph_of(exp(self.x)))
+            self.assertEqual(len(uses), most + 1)
+
+    def test_starting_from_some_variables(self):
+        """Only what they are computed from is visited first; what changes there goes on to their clients."""
+        e = graph_of(neg(exp(exp(self.x))))
+        inner = e.outputs[0].owner.inputs[0]
+        opt = EquilibriumOptimizer([OpSub(exp, log), PatternSub((neg, (log, "x")), "x"), OpSub(add, mul)])
+        opt.apply(e, start_from=[inner])
+        self.assertEqual(str(e), "[log(x)]")
+        e = graph_of(add(neg(exp(self.x)), self.x))
+        opt.apply(e, start_from=[e.outputs[0].owner.inputs[0].owner.inputs[0]])
+        self.assertEqual(str(e), "[mul(x, x)]")
+
+    def test_ranks(self):
+        """What comes in is ranked behind what it is computed from."""
+        e = graph_of(exp(exp(exp(self.x))))
+        deepest = e.outputs[0]
+        work = gof_opt.equilibrium.Worklist(e, e.toposort())
+        e.attach_feature(work)
+        low, high = log(e.inputs[0]), neg(deepest)
+        e.replace(deepest, add(high, low), reason="test")
+        order = [str(node.op) for node in work.in_order(e.apply_nodes)]
+        self.assertEqual(order[-3:], ["exp", "neg", "add"])
+        self.assertLess(order.index("log"), 2)
+
+    def test_what_changed_inputs_are_visited_again(self):
+        """Of rules about two levels, the outer is found in the same pass, or in the next."""
+        rules = [OpSub(exp, log), PatternSub((neg, (log, "x")), "x")]
+        for again, passes in ((True, 2), (False, 3)):
+            e = graph_of(neg(exp(self.x)))
+            opt = EquilibriumOptimizer(rules, tracks_on_change_inputs=again)
+            self.assertEqual(len(opt.optimize(e)[1]), passes)
+            self.assertEqual(str(e), "[x]")
+            # A global optimizer changes inputs while no rules are applied.
+            e = graph_of(neg(exp(self.x)))
+            opt = EquilibriumOptimizer([in2out(rules[0]), rules[1]], tracks_on_change_inputs=again)
+            opt.optimize(e)
+            self.assertEqual(str(e), "[x]")
 
     def test_growth_without_end(self):
         """Each use adds a node; the limit that the graph set at the start stays."""
@@ -562,6 +661,30 @@ class TestStackTraces(Base):
         self.assertIn(a.tag.trace[0], d.tag.trace)
         self.assertIn(a.tag.trace[0], d.owner.inputs[0].tag.trace)
 
+    def test_replacing_ops(self):
+        """Tags go with the outputs, or only the traces do."""
+        for transfer in (True, False):
+            old = exp(self.x)
+            old.tag.trace, old.tag.test_value, old.owner.tag.mark = [[("f", 1, "g", "h")]], 1.0, "mark"
+            with config.change_flags({"traceback.limit": 0}):
+                (new,) = OpSub(exp, neg, transfer_tags=transfer).transform(old.owner)
+            self.assertEqual(new.tag.trace, old.tag.trace)
+            self.assertEqual(hasattr(new.tag, "test_value"), transfer)
+            self.assertEqual(hasattr(new.owner.tag, "mark"), transfer)
+
+    def test_merged_assertions(self):
+        """A merged assertion points at the lines of both."""
+        x, check = T.dvector("x"), Assert()
+        a, b = check(x, T.eq(x.shape[0], 3)), check(x, T.gt(x[0], 0))
+        a.tag.trace, b.tag.trace = [[("f", 1, "g", "a")]], [[("f", 2, "g", "b")]]
+        e = gof.FunctionGraph([x], [T.exp(a), T.exp(b)], clone=True)
+        with config.change_flags({"traceback.limit": 0}):
+            MergeOptimizer().optimize(e)
+        self.assertIs(e.outputs[0], e.outputs[1])
+        merged = e.outputs[0].owner.inputs[0]
+        self.assertEqual(len(merged.owner.inputs), 3)
+        self.assertEqual({trace[0][3] for trace in merged.tag.trace}, {"a", "b"})
+
     def test_check(self):
         out = log(exp(self.x))
         e = gof.FunctionGraph([self.x], [out], clone=False)
@@ -594,6 +717,14 @@ class TestStackTraces(Base):
             new.tag.trace = []
             e.replace(e.outputs[0], new, reason="test_feature")
             self.assertIn("test_feature", e.outputs[0].tag.trace[0][0][2])
+            # Beside other features it is attached once, and not at all when nothing is checked.
+            e = graph_of(exp(self.x))
+            e.attach_feature(ChangeTracker())
+            for policy, attached in (("off", 0), ("log", 1), ("log", 1)):
+                config.check_stack_trace = policy
+                CheckStackTraceOptimization().add_requirements(e)
+                features = [f for f in e._features if isinstance(f, gof_opt.CheckStrackTraceFeature)]
+                self.assertEqual(len(features), attached)
         finally:
             config.check_stack_trace = before
 
@@ -614,6 +745,25 @@ class TestTools(Base):
         self.assertIs(
             pre_greedy_local_optimizer([PatternSub((log, (exp, "x")), "x", allow_multiple_clients=True)], v), self.x
         )
+
+    def test_pre_greedy_visits_each_variable_once(self):
+        """Of a graph in which each variable is used twice there are 2 ** 40 paths."""
+        visited = []
+
+        @local_optimizer([add])
+        def note(node):
+            visited.append(node)
+            return False
+
+        v = self.x
+        for _ in range(40):
+            v = add(v, v)
+        self.assertIs(pre_greedy_local_optimizer([note], v), v)
+        self.assertEqual(len(visited), 40)
+
+    def test_list_of_nodes(self):
+        e = graph_of(exp(add(self.x, self.y)))
+        self.assertEqual([str(node.op) for node in gof_opt._list_of_nodes(e)], ["add", "exp"])
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
 import io
 import unittest
+import unittest.mock
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import opt
+from theano_ng.gof import opt, optdb
 from theano_ng.gof.optdb import DB, EquilibriumDB, LocalGroupDB, ProxyDB, Query, SequenceDB, TopoDB
 
 
@@ -81,8 +82,18 @@ class TestDB(unittest.TestCase):
         self.assertRaises(TypeError, self.db.register, "new", "not an optimizer")
         self.assertRaises(TypeError, self.db.register, "new", Rule(), colour="red")
         self.assertRaises(KeyError, self.db.__getitem__, "nothing")
+        self.db.register("d", Rule(), "of d alone")
+        self.assertRaises(KeyError, self.db.__getitem__, "of d alone")  # a tag is no name
+        self.assertRaises(KeyError, self.db.add_tags, "of d alone", "x")
         self.assertIs(self.db["a"], self.a)
         self.assertTrue("a" in self.db and "x" not in self.db)
+
+    def test_switching_on(self):
+        """What a program switches on belongs to what says how graphs are rewritten, and with it to the keys of the graph cache."""
+        with unittest.mock.patch.object(optdb, "_decided_by", []):
+            self.db.switch_on("b", "x")
+            self.assertEqual(optdb.decided_by(), [("b", "x")])
+        self.assertEqual(self.names(Query(["x"])), ["a", "b", "c"])
 
     def test_final_and_cleanup(self):
         self.db.register("f", Global(), "x", final_opt=True)

@@ -62,10 +62,11 @@ def _tried(options, paths, modules, folder, results):
             place = "%s:%d %s, %s" % (mutant.path, mutant.line, mutant.function, mutant.kind)
             print("%-9s%s  %s" % (result["outcome"], place, result.get("case") or ""), flush=True)
 
+    kept = os.path.join(folder, "devices") if options.devices else folder
     if options.recorded:
-        modules = [module for module in modules if module in reach.recorded_modules(folder)]
-    known = reach.record(paths, modules, folder, say=lambda text: print(text, flush=True))
-    trials = campaign.Campaign(known, modules, os.path.join(folder, "trials"), options.budget)
+        modules = [module for module in modules if module in reach.recorded_modules(kept)]
+    known = reach.record(paths, modules, kept, say=lambda text: print(text, flush=True))
+    trials = campaign.Campaign(known, modules, os.path.join(folder, "trials"), results, options.budget)
     try:
         chosen = _like(paths, options.files)
         return campaign.run(trials, results, paths, options.count, options.seed, say, options.again, chosen)

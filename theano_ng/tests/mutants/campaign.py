@@ -1,6 +1,7 @@
 """Tries mutants and keeps the results: a campaign that was stopped goes on where it was."""
 
 import ast
+import collections
 import functools
 import json
 import os
@@ -9,7 +10,8 @@ from theano_ng.tests.mutants import builds, sample
 from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
-BUDGET = 10.0  # seconds of processor time of all cases that a mutant is tried on, as they take unchanged
+BUDGET = 8.0  # seconds of processor time of all cases that a mutant is tried on, as they take unchanged
+SHORTEST = 0.1  # seconds that every case takes at least, for comparison
 IMPORTED = 40  # cases for what a module does when it is imported: which of its statements a case needs is not known
 # What has to be set so that the changed code runs: kernels are compiled at once, or never.
 CONDITIONS = {
@@ -33,8 +35,8 @@ class Results:
     Attributes
     ----------
     found : dict
-        Key of a mutant -> dict with its path, function, line, kind, diff, and ``outcome``: "caught" (with ``case`` and ``how``), "survived",
-        or "refused" by the compiler.
+        Key of a mutant -> dict with its path, function, line, kind, diff, ``seconds`` of processor time that the trial took, and ``outcome``:
+        "caught" (with ``case`` and ``how``), "survived", or "refused" by the compiler.
     """
 
     def __init__(self, path):
@@ -51,6 +53,11 @@ class Results:
         with open(self.path, "a") as file:
             file.write(json.dumps({"key": mutant.key, **self.found[mutant.key]}) + "\n")
 
+    def catches(self, path):
+        """How many mutants of a file each case has caught: Counter."""
+        caught = [r["case"] for r in self.found.values() if r["path"] == path and r["outcome"] == "caught"]
+        return collections.Counter(caught)
+
 
 class Campaign:
     """Tries mutants on the cases that run what they change.
@@ -62,12 +69,14 @@ class Campaign:
         Test modules, imported before anything is tried.
     folder : str
         For changed texts and libraries.
+    results : Results
+        What is known: cases that have caught mutants of a file are tried first on its others.
     budget : float
     """
 
-    def __init__(self, reach, modules, folder, budget=BUDGET):
-        self.reach, self.modules, self.folder, self.budget = reach, modules, folder, budget
-        self._servers, self._sound = {}, {}
+    def __init__(self, reach, modules, folder, results, budget=BUDGET):
+        self.reach, self.modules, self.folder, self.results, self.budget = reach, modules, folder, results, budget
+        self._servers, self._sound, self._spent = {}, {}, 0.0
         self._builder = None
         os.makedirs(folder, exist_ok=True)
 
@@ -80,7 +89,9 @@ class Campaign:
         if kind not in self._servers:
             targets = [module_of(path) for path in self.reach.marks.first if path.endswith(".py")]
             self._servers[kind] = Server(kind, {"modules": self.modules, "targets": targets})
-        return self._servers[kind].ask(install=install, cases=cases)
+        answer = self._servers[kind].ask(install=install, cases=cases)
+        self._spent += answer["spent"]
+        return answer
 
     # -- one mutant
 
@@ -90,8 +101,16 @@ class Campaign:
         Returns
         -------
         dict
-            ``outcome``, and who caught it.
+            ``outcome``, ``seconds`` of processor time of the trial, and who caught it.
         """
+        self._spent = 0.0
+        before = os.times()
+        result = self._outcome(mutant, source)
+        after = os.times()
+        compiled = after.children_user - before.children_user + after.children_system - before.children_system
+        return {**result, "seconds": round(self._spent + compiled, 2)}
+
+    def _outcome(self, mutant, source):
         installs = self._installs(mutant, source)
         if installs is None:
             return {"outcome": "refused"}
@@ -109,7 +128,7 @@ class Campaign:
         imported = self._is_imported(mutant)
         found = self._cases_of_statement(mutant) if imported else self.reach.cases(mutant.path, mutant.start)
         cases, spent = [], 0.0
-        for case in found[:IMPORTED] if imported else self._by_subject(mutant.path, found):
+        for case in found[:IMPORTED] if imported else self._ordered(mutant, found):
             spent += self.reach.seconds[case]
             if cases and spent > self.budget:
                 break
@@ -122,10 +141,30 @@ class Campaign:
             return False
         return not mutant.function or self.reach.marks.number(mutant.path, mutant.start) in self.reach.imported
 
-    def _by_subject(self, path, cases):
-        """The examples of rules and the tests with a file's name first, then the fastest."""
-        subject = "_" + os.path.basename(path).partition(".")[0] + "."
-        return sorted(cases, key=lambda c: (not (c.startswith("example ") or subject in c), self.reach.seconds[c], c))
+    def _ordered(self, mutant, cases):
+        """Cases in the order in which they are tried.
+
+        First come those that have caught most mutants of the file in their seconds, then the example of the rule in question and the audit
+        of it, other examples, the tests with the file's name, those of its package, and the rest; the fastest of each first.
+        """
+        catches = self.results.catches(mutant.path)
+        rule = mutant.function.partition(".")[0]
+        name = "_" + os.path.basename(mutant.path).partition(".")[0] + "."
+        package = ".%s." % mutant.path.partition(os.sep)[0]
+        kinds = [
+            lambda case: case in ("example " + rule, "oracle " + rule),
+            lambda case: case.startswith("example "),
+            lambda case: name in case,
+            lambda case: package in case or case.startswith("oracle "),
+            lambda case: True,
+        ]
+
+        def place(case):
+            seconds = self.reach.seconds[case]
+            kind = next(i for i, is_kind in enumerate(kinds) if is_kind(case))
+            return -catches[case] / (seconds + SHORTEST), kind, seconds, case
+
+        return sorted(cases, key=place)
 
     def _cases_of_statement(self, mutant):
         """Cases for what a module does when it is imported.
@@ -135,7 +174,7 @@ class Campaign:
         """
         statement = _statement(mutant)
         if mutant.function:
-            near = self._by_subject(mutant.path, self.reach.cases(mutant.path, mutant.start))
+            near = self._ordered(mutant, self.reach.cases(mutant.path, mutant.start))
         elif isinstance(statement, ast.FunctionDef):
             start = (
                 sum(map(len, read(mutant.path).splitlines(True)[: statement.body[-1].lineno - 1]))
@@ -154,7 +193,7 @@ class Campaign:
             ]
         rest = self.reach.cases_of_file(mutant.path) or self.reach.seconds
         general = [case for case in self.reach.seconds if case.startswith("own ")]
-        return list(dict.fromkeys([*general, *near, *self._by_subject(mutant.path, rest)]))
+        return list(dict.fromkeys([*general, *near, *self._ordered(mutant, rest)]))
 
     def _judged(self, install, original, cases):
         """The outcome of a trial. A case counts that fails alone as well, and does not with the original in the same place."""

@@ -4,7 +4,6 @@ A case is the text ``killer name``. `killer` is a key of `KILLERS`, whose `run` 
 """
 
 import importlib
-import importlib.util
 import unittest
 import unittest.mock
 
@@ -35,12 +34,13 @@ def _flat(suite):
 
 
 def _rules():
-    """(name, what the tests of examples know it by) of the rules on the host."""
-    from theano_ng.tests import test_rule_examples
+    """Name -> the rules of the host that have it."""
+    from theano_ng.audit.rewrites import registered
 
-    if hasattr(test_rule_examples, "registered"):
-        return [(one.name, one) for one in test_rule_examples.registered()]
-    return [(known[0], (rule, known)) for rule, known in test_rule_examples.all_rules().items()]
+    found = {}
+    for one in registered():
+        found.setdefault(one.name, []).append(one)
+    return found
 
 
 class RuleExamples:
@@ -57,18 +57,14 @@ class RuleExamples:
             return []
         from theano_ng.tests.test_rule_examples import NOT_EXECUTED
 
-        return sorted({name for name, _ in _rules()} - set(NOT_EXECUTED))
+        return sorted(set(_rules()) - set(NOT_EXECUTED))
 
     def run(self, name):
         """None when the tests of all examples pass with the examples of this rule alone."""
-        from theano_ng.tests import test_rule_examples as examples
+        from theano_ng.tests import test_rule_examples
 
-        chosen = [rule for known, rule in _rules() if known == name]
-        if hasattr(examples, "registered"):
-            patch = unittest.mock.patch.object(examples, "registered", lambda: chosen)
-        else:
-            patch = unittest.mock.patch.object(examples, "all_rules", lambda: dict(chosen))
-        with patch:
+        rules = _rules()[name]
+        with unittest.mock.patch.object(test_rule_examples, "registered", lambda: rules):
             return Tests().run(self.tests[0]) or Tests().run(self.tests[1])
 
 
@@ -76,19 +72,14 @@ class RuleOracle:
     """The audit's verdict about one rule: graphs on which it may apply are computed before and after it."""
 
     def cases(self, module):
-        if module != RuleExamples.module or importlib.util.find_spec("theano_ng.audit.rewrites") is None:
-            return []
-        return sorted({name for name, _ in _rules()})
+        return sorted(_rules()) if module == RuleExamples.module else []
 
     def run(self, name):
         """None unless the rule is wrong, on few graphs."""
-        from theano_ng.audit.rewrites.oracle import QUICK, judge
+        from theano_ng.audit.rewrites import QUICK, judge
 
-        for known, rule in _rules():
-            verdict = judge(rule, QUICK) if known == name else None
-            if verdict is not None and verdict.status == "wrong":
-                return "%s: %s" % (verdict.status, verdict.findings[0].text)
-        return None
+        findings = [found for rule in _rules()[name] for found in judge(rule, QUICK).findings]
+        return "%s of %s" % (findings[0].difference.kind, findings[0].text) if findings else None
 
 
 class Registration:

@@ -10,6 +10,8 @@ import sys
 from theano_ng.tests.mutants import builds, marks
 from theano_ng.tests.mutants.records import PACKAGE, digest, read
 
+LONGEST = 6  # seconds of a case; what takes longer is run by no trial
+OF_AUDIT = 1.5  # seconds that the audit of a rule takes, more or less
 WHERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -164,10 +166,17 @@ def _moved(recorded, found):
 
 
 def _recorded(server, module):
-    """Case -> (seconds, marks) of the cases of a module that pass, and in no more than `trial.SECONDS`."""
+    """Case -> (seconds, marks) of the cases of a module that pass, and in no more than `LONGEST` seconds.
+
+    The audit of a rule runs at least what the rule's example does, which takes a fortieth of the time to record.
+    """
     found = {}
     for case in server.ask(list=module).get("cases", ()):
-        answer = server.ask(cases=[(case, 0)], marks=True)
+        known = found.get(case.replace("oracle ", "example "))
+        if known is not None:
+            found[case] = OF_AUDIT, known[1]
+            continue
+        answer = server.ask(cases=[(case, 0)], marks=True, most=LONGEST)
         if answer["outcome"] == "survived":
             found[case] = round(answer["seconds"], 3), answer["marks"]
     return found

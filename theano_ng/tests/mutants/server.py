@@ -51,7 +51,8 @@ def answer(job, *inherited):
     Returns
     -------
     dict
-        The child's last answer. ``outcome`` is "crashed" or "timed out" when it came to no end, and ``case`` the one that it began.
+        The child's last answer, and ``spent``, its seconds of processor time. ``outcome`` is "crashed" or "timed out" when it came to no
+        end, and ``case`` the one that it began.
     """
     reading, writing = os.pipe()
     folder = tempfile.mkdtemp(prefix="mutants-")
@@ -64,7 +65,7 @@ def answer(job, *inherited):
     os.close(writing)
     said = _listen(reading, job)
     os.close(reading)
-    ended = _end(child)
+    ended, spent = _end(child)
     shutil.rmtree(folder, ignore_errors=True)
     result = said.pop() if said and "outcome" in said[-1] else {"outcome": "crashed"}
     if "case" not in result and said:
@@ -72,7 +73,7 @@ def answer(job, *inherited):
     if result["outcome"] == "crashed":
         result["outcome"] = "timed out" if ended in (-signal.SIGXCPU, -signal.SIGKILL) else "crashed"
         result["how"] = "status %s" % ended
-    return result
+    return {**result, "spent": spent}
 
 
 def _listen(reading, job):
@@ -93,12 +94,13 @@ def _listen(reading, job):
 
 
 def _end(child):
-    """End a child and all that it has started; returns its status."""
+    """End a child and all that it has started; returns its status, and its seconds of processor time."""
     try:
         os.killpg(child, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    _, status, used = os.wait4(child, 0)
+    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
 
 
 def _child(job, channel, folder):
