@@ -1,5 +1,6 @@
 """Rewritten graphs on disk: a hit gives what a miss gives, keys are stable and tell everything apart, bad entries are passed over."""
 
+import functools
 import glob
 import json
 import os
@@ -16,9 +17,10 @@ import theano_ng as theano
 from theano_ng import tensor as tt
 from theano_ng.compile import graph_cache
 from theano_ng.compile.functions.maker import std_fgraph
-from theano_ng.compile.io import In, Out
-from theano_ng.compile.mode import get_mode
+from theano_ng.compile.io import In, Out, SymbolicInput
+from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.gof.later import later
+from theano_ng.gof.optdb import Query
 from theano_ng.tensor.nnet.corr import CorrMM
 from theano_ng.tensor.signal.pool import Pool
 
@@ -111,7 +113,7 @@ def local_exp_to_two(node):
 
 def key_of(inputs, outputs, mode="FAST_RUN", accept_inplace=False):
     """The file name of a function's entry; None when it is not cached."""
-    inputs = [i if isinstance(i, In) else In(i) for i in inputs]
+    inputs = [i if isinstance(i, SymbolicInput) else In(i) for i in inputs]
     outputs = [o if isinstance(o, Out) else Out(o) for o in (outputs if isinstance(outputs, list) else [outputs])]
     found = graph_cache.find(get_mode(mode), inputs, outputs, accept_inplace, std_fgraph.features)
     return None if found is None else os.path.basename(found.path)
@@ -248,6 +250,121 @@ class TestKeys(unittest.TestCase):
             with unittest.mock.patch.object(graph_cache, "package_fingerprint", lambda: b"another package      "[:20]):
                 self.assertIsNone(found.load())
             self.assertEqual(os.listdir(os.path.join(folder, "graphs")), ["entry"])
+
+
+# The parts of the key of a function of one input that adds a constant to it.
+PARTS = (
+    "include require exclude position_cutoff flags decided_by cxx subquery accept_inplace input outputs variable constant node result order"
+).split()
+FLAGS_OF_INPUTS = "mutable borrow implicit shared update kind".split()
+
+
+def forgetting(part, flag=None):
+    """Have keys leave out a part, or one flag of the parts that describe inputs."""
+    digest, place = graph_cache._Key.digest, PARTS.index(part)
+
+    def forgetful(key):
+        if flag is None:
+            del key.parts[place]
+        for i, text in enumerate(key.parts):
+            if flag is not None and text.startswith("tuple(bool:"):
+                words = text.split(",")
+                del words[FLAGS_OF_INPUTS.index(flag)]
+                key.parts[i] = ",".join(words)
+        return digest(key)
+
+    return unittest.mock.patch.object(graph_cache._Key, "digest", forgetful)
+
+
+class TestParts(unittest.TestCase):
+    """Everything in a key tells functions apart that nothing else in it does: where it is left out, they have one key."""
+
+    def setUp(self):
+        patch = unittest.mock.patch.object(graph_cache.gof_optdb, "has_foreign_rules", lambda: False)
+        patch.start()
+        self.addCleanup(patch.stop)
+        self.x = tt.dscalar("x")
+
+    def check(self, first, second, part, flag=None):
+        self.assertNotEqual(first(), second())
+        with forgetting(part, flag):
+            self.assertIsNotNone(first())
+            self.assertEqual(first(), second(), "not %s alone tells them apart" % (flag or part))
+
+    def of_query(self, **arguments):
+        query = Query(**{"include": ["fast_run"], **arguments})
+        return lambda: key_of([self.x], self.x + 1, mode=Mode("py", query))
+
+    def of_flags(self, target, value):
+        def key():
+            with unittest.mock.patch.object(graph_cache, "flags_in_effect", lambda: []), target(value):
+                return key_of([self.x], self.x + 1)
+
+        return key
+
+    def test_rewriting(self):
+        usual = self.of_query()
+        for part, arguments in (
+            ("include", {"include": ["fast_run", "more"]}),
+            ("require", {"require": ["x"]}),
+            ("exclude", {"exclude": ["x"]}),
+            ("position_cutoff", {"position_cutoff": 2}),
+            ("subquery", {"subquery": {"canonicalize": Query(["x"])}}),
+        ):
+            self.check(usual, self.of_query(**arguments), part)
+
+    def test_surroundings(self):
+        decided = lambda words: unittest.mock.patch.object(graph_cache.gof_optdb, "decided_by", lambda: words)  # noqa: E731
+        self.check(self.of_flags(decided, []), self.of_flags(decided, [("a", "b")]), "decided_by")
+        cxx = lambda value: theano.config.change_flags(cxx=value)  # noqa: E731
+        self.check(self.of_flags(cxx, ""), self.of_flags(cxx, "g++"), "cxx")
+
+        def key(floatX):
+            with theano.config.change_flags(floatX=floatX):
+                return key_of([self.x], self.x + 1)
+
+        self.check(lambda: key("float64"), lambda: key("float32"), "flags")
+
+    def test_what_functions_may_do(self):
+        usual = lambda: key_of([self.x], self.x + 1)  # noqa: E731
+        self.check(usual, lambda: key_of([self.x], self.x + 1, accept_inplace=True), "accept_inplace")
+        self.check(usual, lambda: key_of([self.x], Out(self.x + 1, borrow=True)), "outputs")
+        for flag in ("mutable", "borrow", "implicit", "shared"):
+
+            def changed():
+                spec = In(self.x)
+                setattr(spec, flag, not getattr(spec, flag, False))
+                return key_of([spec], self.x + 1)
+
+            self.check(usual, changed, "input", flag)
+            self.check(usual, changed, "input")
+        self.check(usual, lambda: key_of([SymbolicInput(self.x)], self.x + 1), "input", "kind")
+        y = tt.dscalar("y")
+        usual, updated = In(self.x, mutable=True), In(self.x, mutable=True, update=self.x + y)
+        usual_y, updated_y = In(y, mutable=True), In(y, mutable=True, update=self.x + y)
+        of_first, of_second = lambda: key_of([updated, usual_y], [y]), lambda: key_of([usual, updated_y], [y])  # noqa: E731
+        self.check(of_first, of_second, "input", "update")
+
+    def test_graphs(self):
+        x, y, named = self.x, tt.dscalar("y"), self.x + 1
+        named.name = "sum"
+        for part, inputs, outputs in (
+            ("variable", [y], y + 1),
+            ("constant", [x], x + 2),
+            ("node", [x], x * 1),
+            ("result", [x], named),
+        ):
+            self.check(lambda: key_of([x], x + 1), functools.partial(key_of, inputs, outputs), part)
+        result = x + 1
+        self.check(lambda: key_of([x], [result, x]), lambda: key_of([x], [x, result]), "order")
+
+    def test_all_parts_are_named(self):
+        key = graph_cache._Key
+        with unittest.mock.patch.object(key, "digest", autospec=True) as digest:
+            key_of([self.x], self.x + 1)
+        ((made,), _) = digest.call_args
+        self.assertEqual(len(made.parts), len(PARTS))
+        self.assertEqual(made.parts[PARTS.index("input")].count("bool:"), len(FLAGS_OF_INPUTS))
 
 
 if __name__ == "__main__":

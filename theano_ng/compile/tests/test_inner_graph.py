@@ -4,6 +4,7 @@ import copy
 import gc
 import pickle
 import unittest
+import unittest.mock
 import weakref
 
 import numpy as np
@@ -120,6 +121,33 @@ class TestInnerGraph(unittest.TestCase):
         self.assertEqual(InnerGraph([x], [a, b]), InnerGraph([x], [x * 2, x * 2]))
         self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))  # as a rewrite sees them
         self.assertNotEqual(one, 1)
+
+    def test_every_part_of_the_identity_counts(self):
+        """What alone tells two graphs apart makes them equal when it is left out."""
+        x, y, s, t = self.x, self.y, self.s, theano.shared(self.s.get_value())
+        identity, mode = InnerGraph._identity, {"mode": "FAST_RUN"}
+
+        def made(other=s, number=2, inputs=(x, y), op=T.mul, arguments=mode, turned=False):
+            total = op(x, other) + number
+            outputs = [total, T.exp(total)]
+            return InnerGraph(list(inputs), outputs[::-1] if turned else outputs, arguments)
+
+        for place, other in (
+            (0, made(inputs=(x, T.fvector()))),
+            (1, made(other=t)),
+            (2, made(arguments={"name": "FAST_RUN"})),
+            (3, made(arguments={"mode": "FAST_COMPILE"})),
+            (4, made(number=3)),
+            (5, made(op=T.sub)),
+            (-1, made(turned=True)),
+        ):
+            with self.subTest(place):
+                self.assertNotEqual(made(), other)
+                forgetful = lambda graph: tuple(p for p in identity(graph) if p is not identity(graph)[place])  # noqa: B023, E731
+                with unittest.mock.patch.object(InnerGraph, "_identity", forgetful):
+                    self.assertEqual(
+                        made(), InnerGraph.of_parts(other.inputs, other.outputs, other.shared, other.arguments)
+                    )
 
     def test_clone(self):
         graph = InnerGraph([self.x], [self.x * self.s], {"on_unused_input": "ignore"})
