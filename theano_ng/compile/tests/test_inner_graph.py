@@ -138,7 +138,7 @@ class TestInnerGraph(unittest.TestCase):
             (2, made(arguments={"name": "FAST_RUN"})),
             (3, made(arguments={"mode": "FAST_COMPILE"})),
             (4, made(number=3)),
-            (5, made(op=T.sub)),
+            (6, made(op=T.sub)),
             (-1, made(turned=True)),
         ):
             with self.subTest(place):
