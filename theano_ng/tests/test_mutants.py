@@ -224,7 +224,7 @@ class TestSample(unittest.TestCase):
 
 class TestTable(unittest.TestCase):
     found = {
-        "1": {"path": "a.py", "kind": "return", "outcome": "caught", "case": "test x", "how": "no"},
+        "1": {"path": "a.py", "kind": "return", "outcome": "caught", "case": "test x", "how": "no", "seconds": 3.0},
         "2": {
             "path": "a.py",
             "kind": "return",
@@ -241,6 +241,7 @@ class TestTable(unittest.TestCase):
         self.assertEqual(rows["a.py"], {"mutants": 2, "caught": 1, "survived": 1})
         self.assertAlmostEqual(table.share(table.total(rows)), 2 / 3)
         self.assertEqual(table.ways(self.found, "123"), {"test": 1, "a crash": 1})
+        self.assertEqual(table.seconds(self.found, "123"), 3)
         self.assertIn(
             "   * - ``b.c``\n     - 1\n     - 1\n     - 0\n     - 0\n     - 100\n", table.table(self.found, "123")
         )

@@ -32,9 +32,6 @@ class Numbered(object):
     def __eq__(self, other):
         return self is other
 
-    def __ne__(self, other):
-        return self is not other
-
 
 def report_failure(what, exc, details=()):
     """Treat an exception of an optimizer as `config.on_opt_error` says.

@@ -77,7 +77,7 @@ def pre_greedy_local_optimizer(list_optimizations, out):
             continue
         if not expanded:
             stack.append((r, True))
-            stack.extend((inp, False) for inp in reversed(node.inputs) if inp not in result)
+            stack.extend((inp, False) for inp in reversed(node.inputs))
             continue
         for i, inp in enumerate(node.inputs):
             node.inputs[i] = result[inp]

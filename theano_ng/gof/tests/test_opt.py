@@ -609,6 +609,12 @@ class TestEquilibrium(Base):
             self.assertEqual(str(e), "[log(x)]")
             self.assertEqual(len(prof[1]), passes)
 
+    def test_each_new_node_is_visited(self):
+        """The one that is made first as well, where its inputs have other clients and nothing but itself has changed."""
+        e = graph_of(add(exp(self.x), mul(self.x, self.x)))
+        EquilibriumOptimizer([OpSub(exp, neg), OpSub(neg, log)], max_use_ratio=9).optimize(e)
+        self.assertEqual(str(e), "[add(log(x), mul(x, x))]")
+
     def test_index_by_class_and_op(self):
         seen = []
 

@@ -46,7 +46,7 @@ def frontier(step, moved, own=()):
             continue  # it has nothing but its lengths from outside
         for v in node.outputs:
             if v not in stay and any(
-                client is None or client not in moved or client in stay for client in step.clients.get(v, ())
+                client not in moved or client in stay for client in step.clients.get(v, ())
             ):
                 if can_be_passed(v):
                     found[v] = None

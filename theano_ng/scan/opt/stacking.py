@@ -148,7 +148,7 @@ def _advanced_subtensor1(node, stacked):
         values, rows = inputs
         found = advanced_subtensor1(values, rows.flatten())
         lengths = [values.shape[i] for i in range(1, values.ndim)]
-        return reshape(found, (n_steps, rows.shape[1], *lengths), ndim=values.ndim + 1)
+        return reshape(found, (n_steps, rows.shape[1], *lengths))
 
     return build
 

@@ -56,9 +56,7 @@ def _unread(args):
             continue
         reached.add(v)
         if v in state_of:
-            group, i = state_of[v]
-            if not read[group][i]:
-                need(group, i)
+            need(*state_of[v])
         elif v.owner is not None:
             todo.extend(v.owner.inputs)
     if all(map(all, read.values())):

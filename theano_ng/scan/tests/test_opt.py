@@ -18,10 +18,13 @@ from theano_ng.scan.args import scan_args
 from theano_ng.scan.front import scan
 from theano_ng.scan.op import Scan
 from theano_ng.scan.opt.merge import ScanMerge
-from theano_ng.scan.opt.outside import length_of_buffer
+from theano_ng.scan.opt.outside import length_of_buffer, rows_of
+from theano_ng.scan.opt.push_out_outputs import PushOutDot1, PushOutScanOutput
+from theano_ng.scan.opt.save_mem import ScanSaveMem
 from theano_ng.scan.utils import until
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.opt.shape import ShapeOptimizer
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 LINKER = VM_Linker(use_cloop=False, c_thunks=False)
@@ -264,6 +267,74 @@ class PushOut(Case):
                     self.assertLessEqual(len(ops), 3, ops)
                 self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
 
+    def test_sequences_that_are_longer(self):
+        """Only as many rows are computed outside as there are steps, of sequences whose length is and is not that of what they come from."""
+        x, y = T.dmatrix("x"), T.dvector("y")
+        values, rows = [self.rng.rand(3, 5), self.rng.rand(7)], x.shape[0]
+        for sequence, steps, cut in [
+            (x.sum(axis=0), rows, True),
+            (x.T, rows, True),
+            (x.dimshuffle(1, 0, "x"), rows, True),
+            (y, rows, True),
+            (x[0], rows, True),
+            (x[1:], rows, True),
+            (x[:rows], rows, False),
+            (x[:, 0], rows, False),
+            (T.exp(x), rows, False),
+            (x[:, 0] + y[0], rows, False),
+            (x.dimshuffle(0, "x", 1), rows, False),
+            (T.dot(x, x.T), rows, False),
+            (T.dot(x.T, x), x.shape[1], True),
+            (T.unbroadcast(x, 1), rows, False),
+        ]:
+            with self.subTest(sequence=str(sequence), steps=str(steps)):
+                self.assertEqual(rows_of(sequence, steps) is not sequence, cut)
+                if sequence.owner is None or sequence.owner.inputs[0] is not x or not cut:
+                    (out,) = self.loop(lambda a: T.tanh(a) * 2, sequence, n_steps=steps)
+                    self.assertEqual(loops(self.check([x, y], [out], values)), [])
+
+    def test_sequences_that_are_too_short(self):
+        x, n = T.dmatrix("x"), T.lscalar("n")
+        for sequence in (x, T.exp(x), x[::-1], x[1:]):
+            (out,) = self.loop(lambda a: T.tanh(a) * 2, sequence, n_steps=n)
+            fn = self.check([x, n], [out], [self.rng.rand(4, 3), 2])
+            self.assertEqual(loops(fn), [])
+            for steps in (5, -1):
+                with self.assertRaises((AssertionError, ValueError, IndexError)):
+                    fn(self.rng.rand(4, 3), steps)
+
+    def test_parts_whose_bounds_change(self):
+        x, i, y = T.dmatrix("x"), T.lvector("i"), T.dtensor3("y")
+        values = [self.rng.rand(4, 3), np.array([0, 1, 2, 0]), self.rng.rand(4, 2, 3)]
+        for step in (
+            lambda a, k, m: a[k:].sum(),
+            lambda a, k, m: a[:k].sum(),
+            lambda a, k, m: a[k : k + 1].sum(),
+            lambda a, k, m: a[k] * 2,
+            lambda a, k, m: T.join(-1, m, m * 2),
+            lambda a, k, m: T.join(0, m, a.dimshuffle("x", 0)),
+            lambda a, k, m: T.join(k - k, m, m),
+        ):
+            outputs = self.loop(lambda a, k, m: step(a, k, m), [x, i, y])
+            self.check([x, i, y], outputs, values)
+
+    def test_traces(self):
+        """What takes the place of a loop, or of a part of it, points at the user's lines."""
+        x, v, n = T.dmatrix("x"), T.dvector("v"), T.lscalar("n")
+        outputs = self.loop(lambda a, h: [T.exp(a) + h, T.tanh(a), h[::-1] * 2], [x], [v, None, None], n_steps=n)
+        outputs += self.loop(lambda a: T.tanh(a) * 2, x, n_steps=n)
+        with change_flags({"check_stack_trace": "raise", "traceback.limit": 0}):
+            theano.function([x, v, n], outputs, mode=WITH.excluding("inplace"))
+
+    def test_what_is_seen_stays(self):
+        """Each step prints."""
+        x, h, printed = T.dvector("x"), T.dscalar("h"), []
+        show = theano.printing.Print("row", global_fn=lambda op, value: printed.append(float(value)))
+        out, same = self.loop(lambda a, h, k: [h * show(T.exp(a)), show(k + 1)], x, [h, None], non_sequences=h)
+        fn = theano.function([x, h], [out, same], mode=WITH)
+        fn([0.0, 1.0, 2.0], 1.0)
+        self.assertEqual(sorted(printed), sorted([2.0] * 3 + list(np.exp([0.0, 1.0, 2.0]))))
+
     def test_cheap_factors_stay(self):
         """They become part of a product's loop in the step; terms of sums leave, as a product of matrices may be added to what they come to."""
         x, w, h0 = T.dmatrix("x"), T.dmatrix("w"), T.dvector("h0")
@@ -430,6 +501,37 @@ class Ends(Case):
             values = [self.rng.randint(-9, 9, size=(5, 3, 3)).astype(dtype) for _ in range(2)]
             fn = self.check([x, y], [out[-1]], values, rtol=1e-5)
             self.assertEqual(loops(fn), [])
+
+    def test_sums_of_products_of_vectors(self):
+        """Vectors of one dtype are multiplied row by row; those of two are one long product."""
+        for dtypes in (("float64", "float64"), ("float32", "float64"), ("float64", "float32"), ("int8", "float64")):
+            a, b = [T.matrix(name, dtype=dtype) for name, dtype in zip("ab", dtypes)]
+            values = [self.rng.randint(-9, 9, size=(4, 3)).astype(dtype) for dtype in dtypes]
+            (out,) = self.loop(lambda p, q, s: s + T.dot(p, q), [a, b], T.constant(0.5, dtype="float64"))
+            fn = self.check([a, b], [out[-1]], values)
+            self.assertEqual(loops(fn), [])
+
+    def test_products_alone(self):
+        """The rule for products that are added up leaves results where they are."""
+        x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
+        outputs = self.rnn(x, h, w, v)
+        for rule, results in ((PushOutDot1(), 2), (PushOutScanOutput(), 0)):
+            fgraph = theano.gof.FunctionGraph([x, h, w, v], list(outputs), clone=True)
+            rule.optimize(fgraph)
+            (node,) = [node for node in fgraph.apply_nodes if isinstance(node.op, Scan)]
+            self.assertEqual(node.op.n_nit_sot, results)
+
+    def test_sums_in_buffers_without_all_rows(self):
+        """A state that keeps its last row only is not taken for one that has a row for each step."""
+        x, y, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("m")
+        (out,) = self.loop(lambda a, b, s: s + T.dot(a, b), [x, y], m)
+        fgraph = theano.gof.FunctionGraph([x, y, m], [out[-1]], clone=True)
+        ShapeOptimizer().optimize(fgraph)
+        ScanSaveMem().optimize(fgraph)
+        (node,) = [node for node in fgraph.apply_nodes if isinstance(node.op, Scan)]
+        before = str(fgraph)
+        PushOutDot1().optimize(fgraph)
+        self.assertEqual(str(fgraph), before)
 
     def test_states_whose_rows_are_read_stay(self):
         x, y, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("m")
@@ -611,6 +713,20 @@ class Memory(Case):
             (lambda out: out[0] + out[-1], 7),
         ]:
             self.assertEqual(self.kept(read), rows)
+
+    def test_lengths_of_rows_need_none(self):
+        x, h = T.dmatrix("x"), T.dvector("h")
+        (out,) = self.loop(lambda a, h: T.tanh(h + a), x, h)
+        values = {"x": self.rng.rand(6, 3), "h": self.rng.rand(3)}
+        for read, rows in (
+            (lambda out: out[-1] + out.shape[1], 2),
+            (lambda out: out[1:][-1] + out[1:].shape[1], 3),
+            (lambda out: out[1:][-1] + out[1:].shape[0], 3),
+            (lambda out: out[-1] + out[2:].sum(), 7),
+        ):
+            fn = self.check([x, h], [read(out)], list(values.values()))
+            with self.subTest(read(out)):
+                self.assertEqual(self.rows(self.only_loop(fn), values)[-1], rows)
 
     def test_without_memory_for_results(self):
         self.assertEqual(self.kept(lambda out: out[-1], taps=(-3, -1), prealloc=False), 4)

@@ -78,8 +78,7 @@ def _opposite(x, dtype):
 
 def _finish(node, result):
     """[result] when it can stand for the node's output."""
-    if result.type.dtype != node.outputs[0].type.dtype:
-        result = T.cast(result, node.outputs[0].type.dtype)
+    result = T.cast(result, node.outputs[0].type.dtype)
     if result.type != node.outputs[0].type:
         return None
     copy_stack_trace(node.outputs[0], result)

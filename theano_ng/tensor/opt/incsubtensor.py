@@ -150,7 +150,7 @@ def local_useless_inc_subtensor(node):
         return False
     x, y = node.inputs[:2]
     out = node.outputs[0]
-    if y.ndim != x.ndim or y.broadcastable != x.broadcastable:
+    if y.broadcastable != x.broadcastable:
         return False
     if not node.op.set_instead_of_inc and not is_constant(x, 0):
         return False

@@ -103,7 +103,7 @@ def lifted_through_functions(node):
     lifted = source
     for view in reversed(views):
         lifted = view.op(lifted, *view.inputs[1:])
-        copy_stack_trace(out if view is node else view.outputs[0], lifted)
+        copy_stack_trace(view.outputs[0], lifted)
     for function in reversed(functions):
         lifted = function.op(lifted)
         copy_stack_trace([function.outputs[0], out], lifted)

@@ -6,12 +6,15 @@ import numpy as np
 
 import theano_ng
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.compile.ops import Rebroadcast
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.tensor.opt import (
     apply_local_dimshuffle_lift,
     apply_rebroadcast_opt,
     is_dimshuffle_useless,
     local_dimshuffle_lift,
+    local_rebroadcast_lift,
 )
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
@@ -35,6 +38,21 @@ class TestDimShuffle(RewriteCase):
             self.assertIs(is_dimshuffle_useless(order, x), expected)
         self.check(m.dimshuffle(0, 1) + 0, "m")
         self.check(m.T.T, "m")
+
+    def test_what_is_not_lifted(self):
+        """Operations with several results, and those that work in place, stay where they are."""
+        a, x = scalar.float64("a"), T.dvector("x")
+        both = T.Elemwise(scalar.Composite([a], [a + a, a * a]))(x, return_list=True)
+        inplace = T.Elemwise(scalar.exp, {0: 0})(T.log(x))
+        for v in (*both, inplace):
+            for rule, op in (
+                (local_dimshuffle_lift, T.DimShuffle([False], ("x", 0))),
+                (local_rebroadcast_lift, Rebroadcast((0, True))),
+            ):
+                fgraph = FunctionGraph([x], [op(v)], clone=True)
+                self.assertFalse(rule.transform(fgraph.outputs[0].owner))
+                plain = FunctionGraph([x], [op(T.exp(x))], clone=True)
+                self.assertTrue(rule.transform(plain.outputs[0].owner))
 
     def test_merge_and_lift(self):
         m, v, s = T.dmatrix("m"), T.dvector("v"), T.dscalar("s")

@@ -32,6 +32,26 @@ class TestFusion(RewriteCase):
             self.assertLessEqual(len(f.maker.fgraph.apply_nodes), 3)
         self.assertEqual(elemwise_max_input_fct(None), 32)
 
+    def test_reductions_take_in_what_nothing_else_reads(self):
+        x, y = T.dvectors("xy")
+        for inner, fused in ((x + y, True), (x + 1, False), (T.exp(x), True), (x + 1 + y, True), (x * 2, True)):
+            f = theano_ng.function(
+                [x, y],
+                inner.sum(),
+                on_unused_input="ignore",
+                mode=Mode("cvm", Query(["fusion", "elemwise_fusion", "merge"])),
+            )
+            ops = [type(node.op).__name__ for node in f.maker.fgraph.apply_nodes]
+            self.assertEqual("ReducedElemwise" in ops, fused, shown(f.maker.fgraph))
+            self.assertAlmostEqual(
+                float(f([0.5, 1.0], [2.0, 3.0])),
+                float(
+                    theano_ng.function([x, y], inner.sum(), on_unused_input="ignore", mode=Mode("py", None))(
+                        [0.5, 1.0], [2.0, 3.0]
+                    )
+                ),
+            )
+
     def test_dtypes(self):
         f, d, i, b = T.fvector("f"), T.dvector("d"), T.ivector("i"), T.bvector("b")
         for out in (T.exp(f) * d + i, T.cast(f * d, "int8") + b, (i > b) * f, T.switch(f > d, i, b) + 0.5):

@@ -33,6 +33,14 @@ class TestInplace(unittest.TestCase):
         self.assertIn(patterns(f)[2], ({0: 0}, {0: 1}))
         self.assertEqual(f([1, 2], [3, 4]).tolist(), [12, 48])
 
+    def test_updates_are_computed_in_their_own_memory(self):
+        x, s = T.dvector("x"), theano_ng.shared(np.zeros(2))
+        for new in (T.exp(x) + s, s + T.exp(x), T.exp(x) * T.tanh(x) + s):
+            f = theano_ng.function([x], [], updates={s: new}, mode=INPLACE)
+            last = f.maker.fgraph.toposort()[-1]
+            (overwritten,) = last.op.inplace_pattern.values()
+            self.assertIsNone(last.inputs[overwritten].owner)
+
     def test_safety(self):
         x, m = T.dvector("x"), T.dmatrix("m")
         e = T.exp(x)

@@ -47,6 +47,28 @@ class TestJoin(RewriteCase):
         ]:
             self.check(out, expected)
 
+    def test_empty_constants_of_known_lengths(self):
+        """Nothing is asserted where another operand is known to have the same lengths, and the error is that of Join where it has not."""
+        n, s, v = T.lscalar("n"), T.dscalar("s"), T.dmatrix("v")
+        for width, asserted, joins in ((3, 0, 0), (2, 1, 0)):
+            known = T.exp(T.alloc(s, n, width))
+            f = theano_ng.function([n, s], T.concatenate([np.zeros((0, 3)), known]), mode=Mode("py", QUERY))
+            ops = [type(node.op).__name__ for node in f.maker.fgraph.apply_nodes]
+            self.assertEqual([ops.count("AssertShape"), ops.count("Join")], [asserted, joins])
+        self.assertRaises(ValueError, f, 2, 1.0)
+        self.check(T.concatenate([np.zeros((0, 3)), v]), None)
+        # Rules without the feature that knows lengths assert.
+        query = Query(["canonicalize_db", "canonicalize", "local_join_empty", "merge"])
+        f = self.check(T.concatenate([np.zeros((0, 3)), T.exp(v)]), None, query=query)
+        self.assertIn("AssertShape", [type(node.op).__name__ for node in f.maker.fgraph.apply_nodes])
+        # Of what is broadcastable, rows with none remain broadcastable.
+        row = T.drow("row")
+        for constant in (np.zeros((0, 3)), np.zeros((0, 1))):
+            out = T.concatenate([row, constant])
+            self.assertEqual(
+                theano_ng.function([row], out.shape)(np.ones((1, constant.shape[1]))).tolist(), [1, constant.shape[1]]
+            )
+
     def test_empty_constants(self):
         for dtype, const in itertools.product(("int8", "float32", "float64", "complex128"), ("int8", "float64")):
             x, y, t = T.matrix("x", dtype), T.matrix("y", dtype), T.tensor3("t", dtype)

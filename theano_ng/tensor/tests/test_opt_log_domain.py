@@ -12,6 +12,7 @@ from theano_ng.configparser import change_flags
 from theano_ng.gradient import grad
 from theano_ng.tensor import nnet
 from theano_ng.tensor.logarithms import log_of
+from theano_ng.tensor.opt.log_domain import loses_less
 
 PLAIN = Mode("py", None)
 MODES = [Mode("py", "fast_run"), Mode("py", "fast_compile")]
@@ -79,6 +80,19 @@ class TestLogOf(unittest.TestCase):
         for i in range(200):
             v = v * T.exp(i * x)
         self.assertIsNone(log_of(v))
+
+
+class TestLosses(unittest.TestCase):
+    def test_loses_less(self):
+        """What a complement of a sigmoid cannot know of its logarithm does not count, and nothing more is let pass."""
+        rough = np.array([-30.0, -3.0])
+        unknown = np.finfo("float64").eps * np.exp(-rough)
+        self.assertTrue(loses_less(rough, rough + 7.5 * unknown))
+        self.assertFalse(loses_less(rough, rough + 8.5 * unknown[0]))
+        self.assertTrue(loses_less(np.array([-np.inf]), np.array([-40.0])))
+        self.assertFalse(loses_less(rough, rough[:1]))
+        self.assertFalse(loses_less(rough, rough.astype("float32")))
+        self.assertTrue(loses_less(np.zeros(0), np.zeros(0)))
 
 
 class TestRules(unittest.TestCase):

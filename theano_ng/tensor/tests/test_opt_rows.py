@@ -5,7 +5,7 @@ import unittest
 import theano_ng.tensor as T
 from theano_ng import gof
 from theano_ng.gof.opt import LocalOptimizer, PatternSub
-from theano_ng.tensor.opt.rows import names, pattern_rule, rule, shown, such, terms
+from theano_ng.tensor.opt.rows import Term, names, pattern_rule, rule, shown, such, terms
 from theano_ng.tensor.tests.rewriting import shown as shown_graph
 
 x, y = names("x", "y")
@@ -55,11 +55,42 @@ class TestTerms(unittest.TestCase):
                 self.assertEqual(again, term)
                 self.assertLessEqual(len(shown(term)), len(text))
 
+    def test_terms_of_operators(self):
+        for term, op, arguments in (
+            (-x, T.neg, (x,)),
+            (abs(x), T.abs_, (x,)),
+            (x + y, T.add, (x, y)),
+            (1 + x, T.add, (1, x)),
+            (x - y, T.sub, (x, y)),
+            (1 - x, T.sub, (1, x)),
+            (x * y, T.mul, (x, y)),
+            (2 * x, T.mul, (2, x)),
+            (x / y, T.true_div, (x, y)),
+            (1 / x, T.true_div, (1, x)),
+            (x // y, T.int_div, (x, y)),
+            (1 // x, T.int_div, (1, x)),
+            (x**2, T.pow, (x, 2)),
+        ):
+            self.assertEqual((type(term), tuple(term)), (Term, (op, *arguments)))
+
     def test_restricted_names_are_shown_as_names(self):
         self.assertEqual(shown(exp(such("x", bool)) + 1), "exp(x) + 1")
 
 
 class TestRule(unittest.TestCase):
+    def test_the_rarest_op_of_a_pattern_is_tracked(self):
+        for pattern, op in (
+            (log(1 - erf(x)), T.log),
+            (1 - erf(x), T.erf),
+            (exp(x) + y, T.exp),
+            (y + exp(x), T.exp),
+            (-(exp(x) * y), T.exp),
+            (x + -exp(x), T.exp),
+            (x + -(y * exp(x)), T.add),  # too deep
+            (x * y + x, T.add),
+        ):
+            self.assertEqual(pattern_rule("r", "", pattern, x).tracks(), [op], shown(pattern))
+
     def test_is_a_local_optimizer(self):
         self.assertRaises(ValueError, rule, "r", "", (join(y, x), x), (exp(x), y))
         made = rule("squares", "Products.", (x * x, x**2), (exp(x) * y, y))

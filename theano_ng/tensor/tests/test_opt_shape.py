@@ -12,6 +12,7 @@ from theano_ng.gof import Apply, FunctionGraph, Op
 from theano_ng.gof.toolbox import AlreadyThere
 from theano_ng.tensor.basic import ShapeError
 from theano_ng.tensor.opt import ShapeFeature
+from theano_ng.tensor.opt.shape import Shape, Shape_i, same_length
 
 
 class Opaque(Op):
@@ -41,6 +42,19 @@ def fail(failure):
         raise failure
 
     return infer
+
+
+class TestDimensions(unittest.TestCase):
+    def test_forms_of_a_length(self):
+        """A length is that of a dimension however it is written."""
+        x, y = T.dmatrix("x"), T.dmatrix("y")
+        plain = Shape()(x)
+        for v in (plain[1], plain[-1], Shape_i(1)(x)):
+            self.assertTrue(same_length(v, Shape_i(1)(x)))
+            self.assertTrue(same_length(v + 1, plain[1] + 1))
+            for other in (plain[0], Shape_i(0)(x), Shape()(y)[1], Shape_i(1)(y), T.constant(3), plain[1] + 1):
+                self.assertFalse(same_length(v, other))
+        self.assertFalse(same_length(plain[T.lscalar("k")], plain[0]))
 
 
 class TestShapeFeature(unittest.TestCase):

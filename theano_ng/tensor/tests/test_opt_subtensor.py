@@ -11,6 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.opt import merge_two_slices, subtensor
+from theano_ng.tensor.opt.subtensor import _known_element
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
@@ -45,6 +46,23 @@ class TestUseless(RewriteCase):
         self.check(T.exp(x)[[0, 1, 2]], None)
         f = theano_ng.function([r, i], r[i])
         self.assertRaises(IndexError, f, np.ones((1, 2)), 1)
+
+    def test_known_elements(self):
+        a, b, c = T.dscalars("a", "b", "c")
+        vector, x, m = T.stack([a, b, c]), T.dvector("x"), T.dmatrix("m")
+        for v, element in (
+            (vector[1], b),
+            (vector[-3], a),
+            (vector[T.lscalar("k")], None),
+            (vector[1:][0], None),
+            (vector[1:], None),
+            (x[0], None),
+            (T.exp(x)[0], None),
+            (m[0, 0], None),
+            (T.exp(a), None),
+            (a, None),
+        ):
+            self.assertIs(_known_element(v), element, v)
 
     def test_make_vector(self):
         a, b, c = T.dscalars("abc")

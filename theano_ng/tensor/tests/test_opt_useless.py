@@ -8,6 +8,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng.gof.optdb import Query
 
 COMPARISONS = {
     T.lt: operator.lt,
@@ -20,6 +21,27 @@ COMPARISONS = {
     T.maximum: max,
 }
 BITWISE = {T.or_: np.bitwise_or, T.and_: np.bitwise_and, T.xor: np.bitwise_xor}
+
+
+class TestBits(unittest.TestCase):
+    """Zeros and ones in all bits, on either side, against NumPy."""
+
+    def test_numbers_on_both_sides(self):
+        for dtype in ("bool", "int8", "uint8", "int64", "uint32"):
+            x = T.vector("x", dtype)
+            ones = np.array(~np.zeros((), dtype))
+            values = np.array([0, 1, 1, 0] if dtype == "bool" else [0, 1, 5, int(ones)]).astype(dtype)
+            for (op, computed), number in itertools.product(BITWISE.items(), (np.array(0, dtype), ones)):
+                for swapped in (False, True):
+                    out = op(number, x) if swapped else op(x, number)
+                    fn = theano.function([x], out, mode=theano.Mode("py", Query(["canonicalize"])))
+                    np.testing.assert_array_equal(fn(values), computed(values, number))
+                    left = [
+                        node
+                        for node in fn.maker.fgraph.apply_nodes
+                        if getattr(node.op, "scalar_op", None) == op.scalar_op
+                    ]
+                    self.assertEqual(len(left), op is T.xor, (op, dtype, number, swapped))
 
 
 class TestLengths(unittest.TestCase):

@@ -85,8 +85,8 @@ def report(found, keys, options):
     counts = table.total(table.counted(found, keys))
     caught_by = ", ".join("%s %d" % pair for pair in sorted(table.ways(found, keys).items()))
     print(
-        "%d mutants, %.1f %% of those that are other programs caught (%s)"
-        % (len(keys), 100 * table.share(counts), caught_by)
+        "%d mutants, %.1f %% of those that are other programs caught (%s), in %.1f seconds of processor time each"
+        % (len(keys), 100 * table.share(counts), caught_by, table.seconds(found, keys))
     )
     return 0 if table.share(counts) >= options.wanted else 1
 

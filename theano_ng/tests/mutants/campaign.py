@@ -180,7 +180,7 @@ class Campaign:
                 sum(map(len, read(mutant.path).splitlines(True)[: statement.body[-1].lineno - 1]))
                 + statement.body[-1].col_offset
             )
-            near = self._by_subject(mutant.path, self.reach.cases(mutant.path, start))
+            near = self._ordered(mutant, self.reach.cases(mutant.path, start))
         else:
             names = _names(statement)
             near = ["example " + name for name in names if "example " + name in self.reach.seconds]

@@ -78,6 +78,12 @@ def ways(found, keys):
     return counts
 
 
+def seconds(found, keys):
+    """What a trial takes, on average of those of which it is known."""
+    known = [found[key]["seconds"] for key in keys if "seconds" in found[key]]
+    return sum(known) / len(known) if known else 0.0
+
+
 def survivors(found, keys):
     """What is left to read: keys, places and differences."""
     return "\n".join(

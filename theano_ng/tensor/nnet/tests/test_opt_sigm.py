@@ -7,7 +7,7 @@ import scipy.special
 
 import theano_ng as theano
 from theano_ng import tensor as T
-from theano_ng.compile.mode import get_mode
+from theano_ng.compile.mode import get_mode, optdb
 from theano_ng.gof.graph import is_same_graph
 from theano_ng.tensor.nnet import hard_sigmoid, sigmoid, ultra_fast_sigmoid
 from theano_ng.tensor.nnet.sigm import (
@@ -80,6 +80,18 @@ class TestRules(RuleCase):
         np.testing.assert_array_equal(
             theano.function([x], T.exp(x) / (1 + T.exp(x)), mode=UNFUSED)([-1000.0, 0, 1000.0]), [0, 0.5, 1]
         )
+
+    def test_documented_names(self):
+        names = {name for db in (optdb["stabilize"], optdb["specialize"]) for name in db._names}
+        for name in (
+            "log1msigm_to_softplus",
+            "logsigm_to_softplus",
+            "log1p_neg_sigmoid,",
+            "log1p_minus_one_sigmoid",
+            "log1pexp_to_softplus",
+            "local_exp_over_1_plus_exp",
+        ):
+            self.assertIn(name, names)
 
     def test_complex(self):
         """The logistic function and softplus are those of real numbers here."""
