@@ -70,6 +70,11 @@ class TestPythonChanges(unittest.TestCase):
             ("off by one", "a", "((a) + 1)"),
         )
 
+    def test_tags_have_no_order(self):
+        text = "def f(db, rule):\n    db.register('a', rule, 'one', 'two')\n"
+        swapped = {change for change in news(text, python_changes.changes) if change[0] == "swap arguments"}
+        self.assertEqual({new for _, _, new in swapped}, {"rule, 'a'", "'one', rule"})
+
     def test_rules_return_their_first_input(self):
         self.check(
             "def rule(node):\n    return [f(node)]\n",

@@ -8,6 +8,8 @@ import pickle
 import time
 import unittest
 
+import numpy as np
+
 from theano_ng import gof
 from theano_ng import tensor as T
 from theano_ng.configdefaults import config
@@ -16,6 +18,7 @@ from theano_ng.gof.rewriting import (
     ChangeTracker,
     CheckStackTraceOptimization,
     EquilibriumOptimizer,
+    LocalMetaOptimizer,
     LocalOptGroup,
     LocalOptimizer,
     MergeOptimizer,
@@ -654,6 +657,55 @@ class TestEquilibrium(Base):
         e = graph_of(exp(self.x))
         opt.optimize(e)
         self.assertEqual(str(e), "[neg(x)]")
+
+
+class TestMeta(Base):
+    def test_the_fastest_rule_that_works(self):
+        """Of rules that apply, compile and run, the fastest; what does not is passed over, and told of when that is asked for."""
+        x = T.dvector("x")
+        x.tag.value = np.ones(4)
+
+        class Meta(LocalMetaOptimizer):
+            seconds = {"slow": 2.0, "fast": 1.0}
+
+            def provide_inputs(self, node, inputs):
+                return {v: v.tag.value for v in inputs if hasattr(v.tag, "value")}
+
+            def time_call(self, fn):
+                fn()
+                return next(
+                    s
+                    for word, s in self.seconds.items()
+                    if word in str(fn.maker.fgraph.outputs[0].owner.op.scalar_op.name)
+                )
+
+        def rule(name, result):
+            apply = lambda node: result(node.inputs[0])  # noqa: E731
+            apply.__name__ = name
+            return local_optimizer([T.exp])(apply)
+
+        slow, fast = [T.Elemwise(type(exp)(exp.output_types_preference, name=name)) for name in ("slow", "fast")]
+        works = [rule("one", lambda v: [slow(v)]), rule("two", lambda v: [fast(v)])]
+        fails = [rule("no", lambda v: False), rule("wrong", lambda v: [T.alloc(v, 2)])]
+        for rules, chosen in (
+            (works, fast),
+            (works[::-1], fast),
+            (fails + works[:1], slow),
+            (fails[:1], None),
+            (fails, None),
+        ):
+            meta = Meta()
+            for one in rules:
+                meta.register(one, ["tag"])
+            for verbose in (0, 1, 2):
+                meta.verbose, said = verbose, io.StringIO()
+                with contextlib.redirect_stdout(said):
+                    found = meta.transform(T.exp(x).owner)
+                self.assertEqual(found and found[0].owner.op, chosen or False)
+                self.assertEqual("no rule works for" in said.getvalue(), chosen is None and verbose > 0)
+                self.assertEqual("testing" in said.getvalue(), verbose > 1)
+        del x.tag.value
+        self.assertFalse(meta.transform(T.exp(x).owner))
 
 
 class TestStackTraces(Base):

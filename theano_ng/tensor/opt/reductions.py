@@ -153,9 +153,7 @@ def local_sum_prod_div_dimshuffle(node):
     divisor = shuffled(denominator, left)
     if isinstance(node.op, Prod):
         divisor = T.pow(divisor, _count(numerator, same, node.fgraph))
-    reduced = with_axis(node.op, same)(numerator)
-    copy_stack_trace(out, reduced)
-    rval = T.true_div(reduced, divisor)
+    rval = T.true_div(with_axis(node.op, same)(numerator), divisor)
     rest = [left.index(a) for a in axes if a not in same]
     if rest:
         rval = with_axis(node.op, rest)(rval)

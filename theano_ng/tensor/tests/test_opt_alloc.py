@@ -7,7 +7,10 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
+from theano_ng.tensor.opt import ShapeFeature
+from theano_ng.tensor.opt.common import broadcast_like
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
 WITH_SHAPES = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
@@ -50,6 +53,24 @@ class TestFill(RewriteCase):
         # The operands are not computed for their shape.
         f = self.check(T.fill(T.exp(m), 1.0), None, query=WITH_SHAPES)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
+
+
+class TestBroadcastLike(unittest.TestCase):
+    def test_values(self):
+        x, row, s = T.dmatrix("x"), T.drow("row"), T.dscalar("s")
+        values = [np.arange(6.0).reshape(2, 3), np.arange(3.0)[None], np.float64(7)]
+        for feature in (False, True):
+            fgraph = FunctionGraph([x, row, s], [T.exp(x), T.exp(row)], clone=True)
+            if feature:
+                fgraph.attach_feature(ShapeFeature())
+            for value, known in ((1, 1), (2.5, 2.5), (fgraph.inputs[2], 7), (fgraph.inputs[1], values[1])):
+                for template, shape in zip(fgraph.outputs, ((2, 3), (1, 3))):
+                    for dtype in (None, "float32"):
+                        made = broadcast_like(value, template, fgraph, dtype=dtype)
+                        fn = theano_ng.function(fgraph.inputs, made, mode=Mode("py", None), on_unused_input="ignore")
+                        np.testing.assert_array_equal(fn(*values), np.broadcast_to(known, shape))
+                        self.assertEqual(made.type.broadcastable, template.type.broadcastable)
+        self.assertRaises(NotImplementedError, broadcast_like, 1, T.dvector("other"), fgraph)
 
 
 class TestAlloc(RewriteCase):

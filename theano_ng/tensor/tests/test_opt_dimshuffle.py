@@ -41,8 +41,9 @@ class TestDimShuffle(RewriteCase):
 
     def test_what_is_not_lifted(self):
         """Operations with several results, and those that work in place, stay where they are."""
-        a, x = scalar.float64("a"), T.dvector("x")
+        a, b, x = scalar.float64("a"), scalar.float64("b"), T.dvector("x")
         both = T.Elemwise(scalar.Composite([a], [a + a, a * a]))(x, return_list=True)
+        both += T.Elemwise(scalar.Composite([a, b], [a + b, a * b]))(x, x, return_list=True)
         inplace = T.Elemwise(scalar.exp, {0: 0})(T.log(x))
         for v in (*both, inplace):
             for rule, op in (

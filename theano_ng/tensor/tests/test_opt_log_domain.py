@@ -88,7 +88,7 @@ class TestLosses(unittest.TestCase):
         rough = np.array([-30.0, -3.0])
         unknown = np.finfo("float64").eps * np.exp(-rough)
         self.assertTrue(loses_less(rough, rough + 7.5 * unknown))
-        self.assertFalse(loses_less(rough, rough + 8.5 * unknown[0]))
+        self.assertFalse(loses_less(rough[:1], rough[:1] + 8.5 * unknown[:1]))
         self.assertTrue(loses_less(np.array([-np.inf]), np.array([-40.0])))
         self.assertFalse(loses_less(rough, rough[:1]))
         self.assertFalse(loses_less(rough, rough.astype("float32")))

@@ -234,6 +234,9 @@ class TestTakeAlongAxis(RewriteCase):
         ]:
             f = self.check(out, expected, rows)
             self.assertNotIn("AdvancedIncSubtensor1", shown(f.maker.fgraph))
+        # Rows that are read as they are, too, are not taken twice.
+        f = theano_ng.function([x, i], [x[:, i], x.T[i]], mode=Mode("py", QUERY))
+        self.assertNotIn("AdvancedSubtensor(", shown(f.maker.fgraph))
         # The rows of a transposed tensor stay rows.
         self.check(x.T[i], "AdvancedSubtensor1(InplaceDimShuffle{1,0}(x), i)", rows)
         f = theano_ng.function([x, i], T.inc_subtensor(x[:, i], 1.0))

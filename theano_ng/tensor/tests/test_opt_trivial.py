@@ -35,6 +35,20 @@ class TestUselessOutputs(unittest.TestCase):
                 (node,) = fn.maker.fgraph.apply_nodes
                 self.assertEqual(len(node.outputs), count)
 
+    def test_other_operations_of_several_results_stay(self):
+        class Both(scalar.ScalarOp):
+            nin, nout = 1, 2
+
+            def output_types(self, types):
+                return [types[0], types[0]]
+
+            def impl(self, x):
+                return x + 1, x * 2
+
+        first, _ = Elemwise(Both(name="both"))(self.x, return_list=True)
+        (output,) = FunctionGraph([self.x], [first], clone=True).outputs
+        self.assertFalse(local_useless_composite.transform(output.owner))
+
     def test_what_works_in_place_stays(self):
         for used in range(3):
             (output,) = FunctionGraph([self.x, self.y], [self.composite({0: 0})[used]]).outputs

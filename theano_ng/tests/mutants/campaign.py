@@ -184,16 +184,21 @@ class Campaign:
         else:
             names = _names(statement)
             near = ["example " + name for name in names if "example " + name in self.reach.seconds]
-            near += [
-                case
-                for module in self.modules
-                if _mentions(module, names)
-                for case in self.reach.seconds
-                if module in case
-            ]
+            near += self._mentioning(names)
         rest = self.reach.cases_of_file(mutant.path) or self.reach.seconds
         general = [case for case in self.reach.seconds if case.startswith("own ")]
         return list(dict.fromkeys([*general, *near, *self._ordered(mutant, rest)]))
+
+    def _mentioning(self, names):
+        """The tests whose texts have one of some names, those that have most of them first, and then others of their modules."""
+        found = {}
+        for module in self.modules:
+            counts = {test: sum(name in text for name in names) for test, text in _tests_of(module).items()}
+            if any(counts.values()):
+                found.update(
+                    (case, counts.get(case.rpartition(".")[2], 0)) for case in self.reach.seconds if module in case
+                )
+        return sorted(found, key=lambda case: (-found[case], self.reach.seconds[case], case))
 
     def _judged(self, install, original, cases):
         """The outcome of a trial. A case counts that fails alone as well, and does not with the original in the same place."""
@@ -293,12 +298,12 @@ def _names(statement):
 
 
 @functools.cache
-def _text_of(module):
-    return read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py").decode()
-
-
-def _mentions(module, names):
-    return any(name in _text_of(module) for name in names)
+def _tests_of(module):
+    """Name of a method that is a test -> its text."""
+    text = read(module.removeprefix("theano_ng.").replace(".", os.sep) + ".py").decode()
+    nodes = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
+    lines = text.splitlines()
+    return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
 
 
 def run(campaign, results, paths, count, seed, say, again=(), only=None):

@@ -4,9 +4,14 @@ A key stays as long as the text of its function does (`Mutant.key`).
 """
 
 EQUIVALENT = {
-    "0346477560b5": "scan/opt/push_out.py, frontier without `client is None`: None is not among the nodes that are moved",
+    "0c922297c737": "scan/opt/__init__.py, without ignore_newtrees: new nodes are visited in the same walk instead of the next",
+    "1afc86173ed0": "tensor/opt/constant_folding.py, an assertion about thunks that have all their inputs",
+    "1eeef753bfc6": "tensor/opt/incsubtensor.py, rows as a general index: only the shape of what they take is read",
+    "4347e1d9142f": "tensor/opt/canonicalize.py, without the test that spares loops over an empty list",
+    "8b5e431973fc": "tensor/opt/take.py, a variable that gets its own trace has it once",
+    "a54ede23e150": "tensor/nnet/opt_ctc.py, the trace of the other output: a node's outputs have the same",
+    "dd0f9ee16d42": "sparse/opt/conversion.py, traces of the parts that a matrix was made of: they have theirs",
     "120c0bf132ad": "scan/opt/merge.py, scan_merge_inouts with `if True`: nothing is substituted where there is no replacement",
-    "602bcd77e8f2": "scan/opt/stacking.py, reshape without ndim: the tuple of lengths has as many",
     "c488d6e50be7": "tensor/opt/dimshuffle.py, copy_stack_trace to an operand that stays: it has one more trace",
     "afe80d5bc65e": "gof/rewriting/equilibrium.py, default (-1, 1): only its first element is read",
     "af26d08c4702": 'gof/rewriting/equilibrium.py, clients that are texts: "output" is no node that is alive',
