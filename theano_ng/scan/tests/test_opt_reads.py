@@ -10,8 +10,23 @@ import theano_ng.tensor as T
 from theano_ng.scan.opt import reads
 from theano_ng.scan.tests.test_opt import Case, loops, ops_of_step
 from theano_ng.tensor.extra_ops import CumOp, cumsum
+from theano_ng.tensor.opt.shape import Shape_i
 
 ENDS = (None, *range(-4, 5))
+
+
+class TestReads(unittest.TestCase):
+    def test_what_reads_nothing(self):
+        """Who wants the lengths of rows reads none, of all rows or of the rest; who wants their number does."""
+        out = T.dmatrix("out")
+        rest = out[1:]
+        outputs = [out[-1], rest[-1], Shape_i(1)(out), Shape_i(1)(rest)]
+        for more, known in (([], True), ([Shape_i(0)(out)], False), ([T.exp(rest)], False)):
+            fgraph = theano.gof.FunctionGraph([out], outputs + more, clone=True)
+            found = reads.reads(fgraph.inputs[0])
+            self.assertEqual(all(read.last == 1 for read in found), known)
+            if known:
+                self.assertEqual(len(found), 2)
 
 
 class TestRowsOfAnIndex(unittest.TestCase):

@@ -9,9 +9,17 @@ import scipy.sparse
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import sparse
+from theano_ng.sparse.opt.common import in_dtype
 
 DTYPES = ("int8", "float32", "float64", "complex64")
 FORMATS = ("csr", "csc")
+
+
+class TestInDtype(unittest.TestCase):
+    def test_other_dtypes_only(self):
+        x = T.dvector("x")
+        self.assertIs(in_dtype(x, "float64"), x)
+        self.assertEqual(in_dtype(x, "float32").type, T.fvector)
 
 
 class TestMixed(unittest.TestCase):

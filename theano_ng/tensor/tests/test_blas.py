@@ -11,10 +11,26 @@ import theano_ng.tensor as T
 from theano_ng import function
 from theano_ng.gof.native import make_native_thunk
 from theano_ng.tensor import blas, blas_ops
-from theano_ng.tensor.blas import table
+from theano_ng.tensor.blas import ops, table
+from theano_ng.tensor.opt import blas as opt
 from theano_ng.tests.test_bad_input import run_python
 
 TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11}
+
+
+class TestInPlace(unittest.TestCase):
+    def test_rules(self):
+        """Each Op becomes that which overwrites its first input."""
+        A, B, x, y, a = T.dmatrix("A"), T.dmatrix("B"), T.dvector("x"), T.dvector("y"), T.dscalar("a")
+        for rule, before, after, inputs in (
+            (opt.local_inplace_gemv, ops.gemv_no_inplace, ops.gemv_inplace, (y, a, A, x, a)),
+            (opt.local_inplace_ger, ops.ger, ops.ger_destructive, (A, a, x, y)),
+            (opt.make_c_gemv_destructive, ops.cgemv_no_inplace, ops.cgemv_inplace, (y, a, A, x, a)),
+            (opt.make_c_ger_destructive, ops.cger_no_inplace, ops.cger_inplace, (A, a, x, y)),
+        ):
+            (new,) = rule.transform(before(*inputs).owner)
+            self.assertEqual((new.owner.op, new.owner.inputs[0]), (after, inputs[0]))
+            self.assertEqual([getattr(op, "destroy_map", {}) for op in (before, after)], [{}, {0: [0]}])
 
 
 def run(op, *values):

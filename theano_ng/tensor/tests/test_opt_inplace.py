@@ -6,6 +6,7 @@ import numpy as np
 
 import theano_ng
 import theano_ng.tensor as T
+from theano_ng.audit.rewrites import registered
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
@@ -91,6 +92,18 @@ class TestInplace(unittest.TestCase):
         f = theano_ng.function([], (w**2).sum(), updates=[(w, w * 2)])
         self.assertEqual([float(f()), float(f())], [3, 12])
         self.assertEqual(w.get_value(borrow=True).ctypes.data, memory)
+
+
+class TestRequirements(unittest.TestCase):
+    def test_what_works_in_place_is_watched(self):
+        """Rules that put in what overwrites its inputs bring the feature that keeps the readers before it."""
+        without = []
+        for one in registered():
+            fgraph = FunctionGraph([], [])
+            one.rule.add_requirements(fgraph)
+            if "inplace" in one.tags and not hasattr(fgraph, "destroy_handler"):
+                without.append(one.name)
+        self.assertEqual(without, ["cond_make_inplace"])  # which makes views
 
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.opt.reductions import _runs_through
 from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros, Sum
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -175,6 +177,26 @@ class TestGradients(unittest.TestCase):
         plain = theano_ng.function([x, s], grads, mode=Mode("py", None))(*args)
         for a, b in zip(plain, theano_ng.function([x, s], grads, mode=Mode("py", "fast_run"))(*args)):
             np.testing.assert_allclose(a, b)
+
+
+class TestReaders(unittest.TestCase):
+    def test_what_takes_in_a_product(self):
+        """Loops do, also behind a view that nothing else reads."""
+        A = T.dmatrix("A")
+        view = A.T
+        for outputs, takes_in in (
+            ([T.exp(A)], True),
+            ([A.sum()], True),
+            ([T.exp(view)], True),
+            ([view.sum(axis=0)], True),
+            ([T.exp(view.dimshuffle("x", 0, 1))], True),
+            ([T.exp(view), view + 1], False),
+            ([view], False),
+            ([T.dot(view, view)], False),
+            ([T.sort(A)], False),
+        ):
+            fgraph = FunctionGraph([A], outputs, clone=True)
+            self.assertIs(_runs_through(fgraph.inputs[0].clients[0][0]), takes_in, outputs)
 
 
 if __name__ == "__main__":

@@ -40,6 +40,15 @@ class TestSort(unittest.TestCase):
         self.assertRaises(ValueError, ArgSortOp("quicksort"), x, 0.5)
         self.assertRaises(TypeError, ArgSortOp("quicksort"), x, 1j)
 
+    def test_axis_that_is_not_there(self):
+        """Both axes that are just outside are refused, and those that are just inside are not."""
+        for made, wanted in ((sort, np.sort), (argsort, np.argsort)):
+            f = theano.function([x, axis], made(x, axis))
+            for a in (-3, 2):
+                np.testing.assert_array_equal(f(X, a), wanted(X, a))
+            for a in (-4, 3, 1 << 40):
+                self.assertRaises(ValueError, f, X, a)
+
     def test_gradients(self):
         for a in (0, 1, -1, None):
             utt.verify_grad(lambda y: sort(y, a), [X / 10])

@@ -4,6 +4,8 @@ A key stays as long as the text of its function does (`Mutant.key`).
 """
 
 EQUIVALENT = {
+    "1b75ad882e9c": "tensor/native/sort.c, room for one more of the few that are kept before they are sorted",
+    "7f12b4227615": "tensor/native/sort.c, kept in order instead of sorted now and then",
     "0c922297c737": "scan/opt/__init__.py, without ignore_newtrees: new nodes are visited in the same walk instead of the next",
     "1afc86173ed0": "tensor/opt/constant_folding.py, an assertion about thunks that have all their inputs",
     "1eeef753bfc6": "tensor/opt/incsubtensor.py, rows as a general index: only the shape of what they take is read",

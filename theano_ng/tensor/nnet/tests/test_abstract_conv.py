@@ -18,6 +18,7 @@ from theano_ng.gradient import verify_grad
 from theano_ng.tensor import nnet
 from theano_ng.tensor.nnet import opt
 from theano_ng.tensor.nnet.conv import ConvOp
+from theano_ng.tensor.nnet.convolution import opt as convolution_opt
 from theano_ng.tensor.nnet.corr import CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
 from theano_ng.tensor.nnet.corr3d import Corr3dMM
 from theano_ng.tensor.nnet.tests.convolutions import Reference
@@ -82,6 +83,21 @@ def abstract(shapes, parameters, hints=False, dtype="float64"):
         weights(x, g, **{**some, **known}, **parameters),
     ]
     return [x, w, g], results
+
+
+class TestRules(unittest.TestCase):
+    def test_both_kinds_of_convolutions(self):
+        """Each rule is about the Op of so many dimensions, and about that of any number."""
+        for rule, names in (
+            ("local_abstractconv_gemm", "AbstractConv2d AbstractConv"),
+            ("local_abstractconv_gradweight_gemm", "AbstractConv2d_gradWeights AbstractConv_gradWeights"),
+            ("local_abstractconv_gradinputs_gemm", "AbstractConv2d_gradInputs AbstractConv_gradInputs"),
+            ("local_abstractconv3d_gemm", "AbstractConv3d AbstractConv"),
+            ("local_abstractconv3d_gradweight_gemm", "AbstractConv3d_gradWeights AbstractConv_gradWeights"),
+            ("local_abstractconv3d_gradinputs_gemm", "AbstractConv3d_gradInputs AbstractConv_gradInputs"),
+        ):
+            found = [cls.__name__ for cls in getattr(convolution_opt, rule).tracks()]
+            self.assertEqual(found, names.split(), rule)
 
 
 class TestValues(unittest.TestCase):
