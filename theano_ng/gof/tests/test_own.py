@@ -1,5 +1,7 @@
 """What belongs to the package, and what its Ops say of themselves."""
 
+import subprocess
+import sys
 import unittest
 import unittest.mock
 
@@ -35,6 +37,14 @@ class HarmlessElemwise(Elemwise):
 class UsersScalarOp(scalar.UnaryScalarOp):
     def impl(self, x):
         return x
+
+
+class TestRulesOfThePackage(unittest.TestCase):
+    def test_all_are_registered_as_its_own(self):
+        """In a new process, in which no test has registered any: otherwise graphs with them would not be cached."""
+        code = "from theano_ng.tests.mutants import killers; raise SystemExit(killers.run('own rules'))"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
 
 
 class TestIsOwn(unittest.TestCase):

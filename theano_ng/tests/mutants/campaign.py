@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import fnmatch
 import functools
 import json
 import os
@@ -14,19 +15,22 @@ BUDGET = 8.0  # seconds of processor time of all cases that a mutant is tried on
 SHORTEST = 0.1  # seconds that every case takes at least, for comparison
 IMPORTED = 40  # cases for what a module does when it is imported: which of its statements a case needs is not known
 # What has to be set so that the changed code runs: kernels are compiled at once, or never.
-CONDITIONS = {
-    "tensor/elemwise/kernel.py": {"tiered": "off"},
-    "tensor/elemwise/cgen.py": {"tiered": "off"},
-    "tensor/elemwise/interpreter.py": {"cxx": ""},
-    "tensor/elemwise/steps.py": {"cxx": ""},
-    "tensor/elemwise/complex_steps.py": {"cxx": ""},
-    "tensor/elemwise/chains.py": {"cxx": ""},
-    "tensor/native/blocks/rows.c": {"cxx": ""},
-    "tensor/native/blocks/module.c": {"cxx": ""},
-    "tensor/native/blocks/vector_math.c": {"cxx": ""},
-    "tensor/native/blocks/vector_math.h": {"cxx": ""},
-    "tensor/native/blocks/blocks.h": {"cxx": ""},
-}
+CONDITIONS = (
+    ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_text.py", {"tiered": "off"}),
+    (
+        "tensor/elemwise/interpreter.py tensor/elemwise/steps.py tensor/elemwise/complex_steps.py tensor/elemwise/chains.py"
+        " tensor/native/blocks/* scalar/c_code/*",
+        {"cxx": ""},
+    ),
+)
+
+
+def conditions(path):
+    """The flags under which the text of a file runs: dict."""
+    for patterns, flags in CONDITIONS:
+        if any(fnmatch.fnmatch(path, pattern) for pattern in patterns.split()):
+            return flags
+    return {}
 
 
 class Results:
@@ -235,7 +239,7 @@ class Campaign:
 
     def _installs(self, mutant, source):
         """Pairs (install, the same with the original), the fastest way first; None when the compiler refuses the text."""
-        flags = CONDITIONS.get(mutant.path, {})
+        flags = conditions(mutant.path)
         return (self._python if mutant.path.endswith(".py") else self._library)(mutant, source, flags)
 
     def _python(self, mutant, source, flags):
