@@ -449,6 +449,7 @@ class TestGroups(Base):
 
     def test_sequence(self):
         seq = SeqOptimizer(in2out(OpSub(exp, neg)), in2out(OpSub(neg, log)), name="both")
+        self.assertEqual((seq.name, SeqOptimizer([seq]).name), ("both", None))
         e = graph_of(exp(self.x))
         prof = seq.optimize(e)
         self.assertEqual(str(e), "[log(x)]")
@@ -705,6 +706,7 @@ class TestMeta(Base):
                 self.assertEqual("no rule works for" in said.getvalue(), chosen is None and verbose > 0)
                 self.assertEqual("testing" in said.getvalue(), verbose > 1)
         del x.tag.value
+        meta.verbose = 0
         self.assertFalse(meta.transform(T.exp(x).owner))
 
 
