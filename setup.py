@@ -155,6 +155,21 @@ def extension(name, path):
     )
 
 
+# Cython 3.3.1, when a list comprehension fails to append an object: the function that appends gives the reference back, and so does its caller,
+# into memory that is free by then.
+GIVEN_BACK_TWICE = "    int result = PyList_Append(list, x);\n    Py_DECREF(x);\n"
+GIVEN_BACK_ONCE = "    int result = PyList_Append(list, x);\n    if (result == 0)\n        Py_DECREF(x);\n"
+
+
+def mend_appending(source):
+    """Mend list comprehensions in C code that Cython has generated."""
+    with open(source, encoding="utf-8") as file:
+        text = file.read()
+    if GIVEN_BACK_TWICE in text:
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(text.replace(GIVEN_BACK_TWICE, GIVEN_BACK_ONCE))
+
+
 class BuildExt(build_ext):
     """build_ext that can build some modules only (`--only a.b,c.d`) and cythonizes just those."""
 
@@ -178,6 +193,8 @@ class BuildExt(build_ext):
             build_dir="build/cython",
             compiler_directives={"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True},
         )
+        for extension in self.distribution.ext_modules:
+            mend_appending(extension.sources[0])
         # Those that take longest first, so that none of them is waited for alone at the end.
         self.distribution.ext_modules.sort(key=lambda extension: -compile_time(extension.sources[0]))
         super().finalize_options()

@@ -17,6 +17,7 @@ import logging
 import os
 import sys
 
+from theano_ng._flag_block import FlagBlock
 from theano_ng.digests import blake2b
 
 _logger = logging.getLogger("theano_ng.configparser")
@@ -527,7 +528,7 @@ def flags_in_effect():
     return found
 
 
-class change_flags:
+class change_flags(FlagBlock):
     """Set flags inside a ``with`` block or a decorated function, and put them back afterwards, also after an exception.
 
     Blocks may be nested, and one instance may be entered several times. A decorated generator (or coroutine) sees the flags while its own
@@ -561,7 +562,6 @@ class change_flags:
                 raise AttributeError("there is no flag %r%s" % (name, nearest_flags(name)))
             _refuse_immutable(_config_vars[name])
         self.confs = wanted
-        self._saved = []
 
     def __call__(self, f):
         flags = getattr(getattr(f, "__code__", None), "co_flags", 0)
@@ -582,25 +582,14 @@ class change_flags:
 
         return functools.wraps(f)(with_flags)
 
-    def __enter__(self):
-        saved = []
-        self._saved.append(saved)
-        try:
-            for name, value in self.confs.items():
-                param, last = _config_vars[name], name.rpartition(".")[2]
-                section = param.section
-                saved.append((section, last, getattr(section, last), param.is_default))
-                section.__dict__[last] = param.convert(value)
-                param.is_default = False
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
-        return self
-
-    def __exit__(self, *exc_info):
-        for section, last, value, is_default in reversed(self._saved.pop()):
-            section.__dict__[last] = value
-            section._params[last].is_default = is_default
+    def changes(self):
+        """The flags as they are in the block; see `FlagBlock`."""
+        made = []
+        for name, value in self.confs.items():
+            param, last = _config_vars[name], name.rpartition(".")[2]
+            getattr(param.section, last)  # from here on it has a value
+            made.append((param.section.__dict__, last, param, param.convert(value)))
+        return made
 
 
 def _drive(flags, inner):

@@ -66,19 +66,14 @@ cdef class DynamicOrder:
         self.places[node] = place
         self.link(alone, labels, after)
 
-    # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it. Labels are put
-    # into lists of their length: with a list comprehension, an append that failed for want of memory was followed by a corrupted heap.
+    # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it.
 
     cdef list labels(self, Py_ssize_t count, Place after, Place behind):
         """Labels for places that are to be between two others."""
-        cdef Py_ssize_t i
         if behind is not self.head and behind.label - after.label <= count:
             self.make_gap(after, count)
         step = GAP if behind is self.head else (behind.label - after.label) // (count + 1)
-        cdef list made = [None] * count
-        for i in range(count):
-            made[i] = after.label + step * (i + 1)
-        return made
+        return [after.label + step * (i + 1) for i in range(count)]
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
         """Put places, which are in no list, behind `after`."""

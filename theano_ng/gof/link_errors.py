@@ -109,7 +109,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
         exc_type, exc_value = TypeError, TypeError("%s Found in %s: %s" % (wrong, node, exc_value))
         node, thunk = variable.owner, None
         if storage_map is not None:
-            thunk = types.SimpleNamespace(inputs=[storage_map.get(r, [None]) for r in node.inputs])
+            thunk = types.SimpleNamespace(inputs=_cells_of(node.inputs, storage_map))
 
     if getattr(thunk, "inputs", None) is not None:
         # The function empties its cells when it fails; a debugger that stops in this frame still finds the values in `thunk`.
@@ -128,6 +128,12 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     if index is not None:
         new_value.__applynode_index__ = index
     raise new_value.with_traceback(exc_trace) from exc_value.__cause__
+
+
+def _cells_of(variables, storage_map):
+    # If this comprehension stood in `raise_with_op`, a variable of that would be a cell. CPython 3.11 loses its references to all arguments of a
+    # function when it has no memory for a cell.
+    return [storage_map.get(r, [None]) for r in variables]
 
 
 def _giver_of_a_wrong_value(node, thunk):

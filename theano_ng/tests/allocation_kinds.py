@@ -50,6 +50,15 @@ def kind(make):
     return make
 
 
+PLANTED = {}
+
+
+def planted(make):
+    """Register a kind with a fault, which has to be found."""
+    PLANTED[make.__name__] = make
+    return make
+
+
 def of_calls(inputs, outputs, updates, *arguments, **options):
     """The case of calls of one function."""
     f = theano.function(inputs, outputs, updates=updates, **options)
@@ -231,6 +240,20 @@ def profiled():
     return of_calls(
         [x], [(a * x).sum()], [(a, a + x), (c, c * 2 + x)], vector(), profile=theano.ProfileStats(atexit_print=False)
     )
+
+
+@kind
+def times_of_nodes():
+    """Lists that Cython makes of numbers in C: what a machine says of its nodes."""
+    x = T.dvector()
+    y = x
+    for _ in range(12):
+        y = T.sort(y * 2)
+    f = theano.function([x], y)
+    f.fn.time_thunks = True
+    for _ in range(300):  # integers above 256 are objects of their own
+        f(vector())
+    return Case(lambda: [f.fn.call_counts, f.fn.call_times])
 
 
 @kind
@@ -442,3 +465,39 @@ def values_of_shared_variables():
         return value
 
     return Case(do, [a])
+
+
+def faulty(fault, shared=()):
+    """The case of forty allocations, of which the one in the middle calls `fault` when it fails."""
+
+    def do():
+        for i in range(40):
+            try:
+                bytearray(1000)
+            except MemoryError:
+                if i == 20:
+                    fault()
+                raise
+
+    return Case(do, shared)
+
+
+@planted
+def a_block_is_left():
+    """One block of memory, after failures at one position."""
+    kept = []
+    return faulty(lambda: kept.append(object()))
+
+
+@planted
+def a_reference_is_left():
+    """One reference to an object that is there anyway."""
+    kept = []
+    return faulty(lambda: kept.append(T.exp))
+
+
+@planted
+def state_is_torn():
+    """A shared variable is changed."""
+    a = theano.shared(vector(), "a")
+    return faulty(lambda: a.set_value(vector() + 1), [a])

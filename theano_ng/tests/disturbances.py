@@ -44,6 +44,11 @@ def check(condition, what):
         raise Failed(what)
 
 
+def flags():
+    """The values of all flags."""
+    return str(theano.config)
+
+
 class Interrupt:
     """A handler of signals that raises while it is armed."""
 
@@ -64,6 +69,7 @@ def signals(times, seed=0):
     begun = time.monotonic()
     for i in range(5):
         build(i)[0](ones)
+    before = flags()
     span = (time.monotonic() - begun) / 4  # a little more than what one takes
     for i in range(times):
         k = i % VARIANTS
@@ -83,6 +89,7 @@ def signals(times, seed=0):
         state = a.get_value()
         check((state == state[0]).all(), "state is torn: %s" % state)
         check((c.get_value()[1:] == state[1:]).all(), "updates are torn: %s and %s" % (state, c.get_value()))
+        check(flags() == before, "flags are left changed")
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(LIMIT)
     for k, (f, _, _) in enumerate(kept):
@@ -93,8 +100,8 @@ def signals(times, seed=0):
     print("%d signals, %d of them raised" % (times, interrupted))
 
 
-# What has locks.
-LOCKING = ("background.py", "later.py", "progress.py", "threading.py", "maker.py")
+# What has locks, and what changes flags.
+LOCKING = ("background.py", "later.py", "progress.py", "threading.py", "maker.py", "configparser.py")
 
 
 class Tracer:
@@ -124,7 +131,7 @@ def moments(step):
     for _ in range(2):
         build(0)[0](ones)
     check(wait_for_kernels(LIMIT / 2), "kernels do not arrive")
-    tracer, position = None, 1
+    tracer, position, before = None, 1, flags()
     while tracer is None or tracer.seen >= tracer.position:
         tracer = Tracer(position)
         sys.settrace(tracer)
@@ -134,6 +141,7 @@ def moments(step):
             pass
         finally:
             sys.settrace(None)
+        check(flags() == before, "after event %d: flags are left changed" % position)
         signal.alarm(LIMIT)
         np.testing.assert_allclose(build(0)[0](ones), value(0))
         # a lock that this thread holds stops others only

@@ -258,6 +258,36 @@ class ChangeFlags(unittest.TestCase):
                 self.fail()
         self.assertEqual((config.floatX, config.profiling.n_ops), ("float64", 20))
 
+    def test_signals_at_every_moment(self):
+        seen, raise_at, block = 0, None, change_flags([("floatX", "float32"), ("profiling.n_ops", 3)])
+
+        def trace(frame, event, argument):
+            nonlocal seen
+            if frame.f_code.co_filename != configparser.__file__:
+                return None
+            seen += 1
+            if seen == raise_at:
+                raise KeyboardInterrupt
+            return trace
+
+        def interrupted():
+            try:
+                with block:
+                    pass
+            except KeyboardInterrupt:
+                pass
+
+        while raise_at is None or seen >= raise_at:
+            seen, raise_at = 0, (raise_at or 0) + 1
+            previous = sys.gettrace()
+            sys.settrace(trace)
+            try:
+                interrupted()
+            finally:
+                sys.settrace(previous)
+            self.assertEqual((config.floatX, config.profiling.n_ops), ("float64", 20))
+        self.assertGreater(raise_at, 5)
+
     def test_decorated_functions(self):
         @change_flags(floatX="float32")
         def f(depth, *, fail=False):

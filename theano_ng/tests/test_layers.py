@@ -20,7 +20,7 @@ FLOORS = (
         "version lazy moved digests extras commands status_line compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"
         " misc.may_share_memory",
     ),
-    ("flags", "configparser configdefaults misc.safe_asarray"),
+    ("flags", "_flag_block configparser configdefaults misc.safe_asarray"),
     (
         "texts and graphs",
         "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"

@@ -5,6 +5,7 @@
 extern void failing_malloc_arm(long n, int onward);
 extern long failing_malloc_disarm(void);
 extern long failing_malloc_alive(void);
+extern size_t failing_malloc_refused(void);
 
 /* call(function, n, onward): call a function without arguments while its allocation number n fails, and those behind it if `onward` is true.
  *
@@ -34,9 +35,15 @@ static PyObject *alive(PyObject *self, PyObject *unused)
     return PyLong_FromLong(failing_malloc_alive());
 }
 
+static PyObject *refused(PyObject *self, PyObject *unused)
+{
+    return PyLong_FromSize_t(failing_malloc_refused());
+}
+
 static PyMethodDef methods[] = {
     {"call", call, METH_VARARGS, "call(function, n, onward) -> (allocations, result, failure)"},
     {"alive", alive, METH_NOARGS, "alive() -> blocks of memory of the process"},
+    {"refused", refused, METH_NOARGS, "refused() -> bytes of the allocation that failed in the last call"},
     {NULL},
 };
 

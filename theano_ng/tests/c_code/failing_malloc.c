@@ -17,15 +17,18 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *memory);
 
 static _Thread_local long asked, first, last;
+static _Thread_local size_t refused;
 static _Thread_local int armed;
 static atomic_long alive;
 
-/* Let the allocation number n of this thread fail, counted from 1; and all behind it, if they are wanted, but those of an integer or a float:
- * without these CPython's interpreter tries for ever to enter an exception handler.
+/* Let the allocation number n of this thread fail, counted from 1; and all behind it, if they are wanted, but those of an integer, a float or a
+ * cell: without these CPython's interpreter tries for ever to enter an exception handler, and loses references to arguments of functions that
+ * have cells.
  */
 void failing_malloc_arm(long n, int onward)
 {
     asked = 0;
+    refused = 0;
     first = n;
     last = onward ? LONG_MAX : n;
     armed = 1;
@@ -36,6 +39,12 @@ long failing_malloc_disarm(void)
 {
     armed = 0;
     return asked;
+}
+
+/* The size of the allocation number n. */
+size_t failing_malloc_refused(void)
+{
+    return refused;
 }
 
 /* How many blocks the process has. */
@@ -49,7 +58,9 @@ static int fails(size_t size)
     if (!armed)
         return 0;
     ++asked;
-    if (asked < first || asked > last || (asked > first && size <= 32))
+    if (asked == first)
+        refused = size;
+    if (asked < first || asked > last || (asked > first && size <= 40))
         return 0;
     errno = ENOMEM;
     return 1;
