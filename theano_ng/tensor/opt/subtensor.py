@@ -319,15 +319,17 @@ def local_subtensor_of_alloc(node):
 def _is_inside(entry, size):
     """Whether an integer index is known to be valid for a dimension."""
     length = constant_value(size, only_process_constants=True)
-    return is_integer(entry) and length is not None and -length <= entry < length
+    return is_integer(entry) and length is not None and -int(length) <= entry < length
 
 
 def _inside(entry, length):
     """The condition that an integer index is valid for a dimension."""
-    if is_integer(entry):
-        return T.lt(entry, length) if entry >= 0 else T.ge(entry, -length)
+    if is_integer(entry) and entry >= 0:
+        return T.lt(entry, length)
     entry = _tensor(entry)
-    return T.and_(T.lt(entry, length), T.ge(entry, -length))
+    # The opposite of an unsigned length is a large length.
+    reaches_back = T.ge(entry, -T.cast(length, "int64"))
+    return reaches_back if is_integer(entry) else T.and_(T.lt(entry, length), reaches_back)
 
 
 def _tensor(field):

@@ -51,6 +51,18 @@ class TestLengths(unittest.TestCase):
             f = theano.function([x, n], T.alloc(x, 3, n)[index])
             np.testing.assert_array_equal(f([1.5], 2), np.full((3, 2), 1.5)[index])
 
+    def test_negative_indices_of_unsigned_lengths(self):
+        """The opposite of an unsigned length is no lower bound of an index."""
+        for dtype in ("uint8", "uint64", "int8"):
+            n, i = T.scalar("n", dtype=dtype), T.lscalar("i")
+            f = theano.function([n], T.alloc(1.5, n)[-3])
+            g = theano.function([n, i], T.alloc(1.5, n)[i])
+            with self.subTest(dtype):
+                self.assertEqual(f(3), 1.5)
+                self.assertEqual(g(100, -100), 1.5)
+                self.assertRaises(IndexError, f, 2)
+                self.assertRaises(IndexError, g, 100, -101)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -139,6 +139,12 @@ class TestDtypes(RewriteCase):
             x + -1.5e308 - 1.5e308,
         )
 
+    def test_rows_that_are_set_to_rounded_sums(self):
+        """Integers are set to the whole number of a sum of floats, not incremented by that of each term."""
+        a, u, p, x, rows = self.a, self.u, self.p, self.x, [2, 0]
+        for v in (a, u, p):
+            self.check_all(T.set_subtensor(v[rows], v[rows] + x[:2]), T.set_subtensor(v[rows], v[rows] + self.l[:2]))
+
     def test_complex_factors(self):
         z, w = self.z, self.z[::-1]
         self.check_all(abs(z) * abs(w) * number(1 - 2j, "complex128"), z / abs(z), -z * -w, T.log(1 + z))
