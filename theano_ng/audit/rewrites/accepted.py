@@ -171,11 +171,6 @@ TABLE = [
         "gemm_optimizer local_dot22_to_dot22scalar local_dot22_to_ger_or_gemv local_gemm_to_gemv local_gemm_to_ger"
         " local_dot_to_dot22 use_scipy_ger local_structured_dot local_dot_in_c local_sampling_dot_csr",
     ),
-    _row(
-        "cancellation",
-        "what is set in one dtype is added in another, with other roundings",
-        "local_set_to_inc_subtensor",
-    ),
     _row("new error", "a matrix that is said to be positive definite is not", "psd_solve_with_chol"),
     _row(
         "rounding, new nan",
@@ -223,6 +218,11 @@ TABLE = [
         "local_fill_sink local_reshape_chain local_useless_reshape local_subtensor_lift local_set_to_inc_subtensor local_join_1"
         " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_subtensor_of_alloc local_canonicalize_alloc"
         " local_useless_fill local_useless_switch",
+    ),
+    _row(
+        "new error",
+        "a length of one that the type does not call broadcastable is taken for that of the result (see Alloc)",
+        "local_subtensor_of_alloc",
     ),
     _row("lost error", "it removes checks, and has to be asked for", "local_remove_all_assert"),
     _row(

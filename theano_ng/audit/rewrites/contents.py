@@ -18,6 +18,12 @@ MOST_LENGTHS = 16
 #: Combinations of values of an elementwise graph that is a variation of another one.
 NARROW = 1 << 11
 
+#: Sets of values of what is repeated along the last axis of an elementwise graph.
+MOST_IN_TURN = 1 << 8
+
+#: Matrices of each sparse variable, of three rows and columns.
+PATTERNS = 18
+
 #: Values of whole numbers that may be axes, indices or lengths.
 PLACES = (0, 1, 2, 3, -1, -2)
 
@@ -35,23 +41,59 @@ def contents(instance, rng, most, wide):
     most : int
         Sets of values.
     wide : bool
-        Whether an elementwise graph is computed for all pairs of the values of a small dtype.
+        Whether a graph whose elements depend on one element of each input is computed for all pairs of the values of a small dtype.
 
     Returns
     -------
     list of list
         Sets of values.
-    bool
-        Whether they are all there are: of a small dtype for an elementwise graph, all lengths from 0 to 3 for others.
+    str
+        Of which values and lengths these are all; "" where they are a part.
     """
-    if instance.is_elementwise:
-        vectors, complete = special.combinations([v.dtype for v in instance.inputs], rng, *([] if wide else [NARROW]))
+    if instance.is_pointwise and (instance.is_elementwise or wide):
+        found, over = _values_of_elements(instance, rng, *([] if wide else [NARROW]))
         sets, _ = shapes_and_values(instance.inputs, rng, min(most, MOST_LENGTHS))
-        return [[v.reshape((1,) * (i.ndim - 1) + (-1,)) for v, i in zip(vectors, instance.inputs)], *sets], complete
-    sets, complete = shapes_and_values(instance.inputs, rng, most)
+        return [*found, *sets], over
+    sets, over = shapes_and_values(instance.inputs, rng, most)
     if instance.needs_regular_matrices:
         sets = [[_regular(value) for value in values] for values in sets]
-    return sets, complete and not instance.is_pointwise
+    return sets, "" if instance.is_pointwise else over
+
+
+def _values_of_elements(instance, rng, *most):
+    """Sets of values for a graph whose elements depend on one element of each input, and of which values these are all."""
+    # One value at a time of what is repeated along the last axis, with all values of the others in one array.
+    inputs = sorted(instance.inputs, key=_has_last_axis)
+    vectors, over = special.combinations([v.dtype for v in inputs], rng, *most)
+    starts = _changes(vectors[: sum(not _has_last_axis(v) for v in inputs)])
+    length = len(vectors[0]) // len(starts)
+    if len(starts) > MOST_IN_TURN:
+        starts, over = starts[:: -(-len(starts) // MOST_IN_TURN)], ""
+    sets = []
+    for start in starts:
+        filled = {}
+        for v, vector in zip(inputs, vectors):
+            part = vector[start : start + length] if _has_last_axis(v) else vector[start : start + 1]
+            filled[v] = part.reshape((1,) * (v.ndim - 1) + (-1,) if v.ndim else ())
+        sets.append([filled[v] for v in instance.inputs])
+    return sets, over
+
+
+def _has_last_axis(v):
+    """Whether a variable has a last axis of any length."""
+    return v.ndim >= 1 and not v.broadcastable[-1]
+
+
+def _changes(vectors):
+    """Where values differ from those before them, the first ones included."""
+    if not vectors:
+        return [0]
+    changed = np.zeros(len(vectors[0]), bool)
+    changed[0] = True
+    for vector in vectors:
+        bits = np.ascontiguousarray(vector).view("u1").reshape(len(vector), -1)
+        changed[1:] |= np.any(bits[1:] != bits[:-1], axis=1)
+    return np.nonzero(changed)[0].tolist()
 
 
 def shapes_and_values(inputs, rng, most):
@@ -67,22 +109,39 @@ def shapes_and_values(inputs, rng, most):
     Returns
     -------
     list of list
-    bool
-        Whether all lengths from 0 to 3 occur, with all small whole numbers.
+    str
+        Of which lengths and places these are all; "" where they are a part.
     """
-    choices = [_shapes(v) for v in inputs]
-    total = int(np.prod([float(len(one)) for one in choices]))
-    complete = total <= most
-    if complete:
+    over = ""
+    for lengths in (LENGTHS, LENGTHS[1:], LENGTHS[2:]):
+        choices = [_shapes(v, lengths) for v in inputs]
+        total = int(np.prod([float(len(one)) for one in choices]))
+        if total <= most:
+            over = _told(inputs, choices, lengths)
+            break
+    if total <= most:
         chosen = list(itertools.product(*choices))
     else:
+        choices = [_shapes(v) for v in inputs]
         chosen = [tuple(one[0] for one in choices)]
         chosen += [tuple(one[rng.integers(len(one))] for one in choices) for _ in range(most - 1)]
     sets = [[_filled(v, shape, rng, exact=True) for v, shape in zip(inputs, shapes)] for shapes in chosen]
-    first = chosen[0]
+    first = tuple(_shapes(v)[0] for v in inputs)
     for _ in range(min(6, most // 4)):
         sets.append([_filled(v, shape, rng, exact=False) for v, shape in zip(inputs, first)])
-    return sets, complete
+    return sets, over
+
+
+def _told(inputs, choices, lengths):
+    """In words, what is varied over all its choices, and what is not; "" where nothing is varied."""
+    places = any(isinstance(one[0], int) for one in choices)
+    axes = any(isinstance(one[0], tuple) and any(map(len, one)) for one in choices)
+    patterns = any(isinstance(one[0], scipy.sparse.spmatrix) for one in choices)
+    told = ["all lengths from %d to %d" % (min(lengths), max(lengths))] * axes
+    told += ["all whole numbers from %d to %d" % (min(PLACES), max(PLACES))] * places
+    told += ["%d patterns of a sparse matrix" % PATTERNS] * patterns
+    given = sorted(v.name for v, one in zip(inputs, choices) if one == [None])
+    return " and ".join(told) + (" for given %s" % ", ".join(given) if told and given else "")
 
 
 def _regular(value):
@@ -103,27 +162,43 @@ def _is_changed(v):
     return v.name not in VARIABLES or VARIABLES[v.name][0].type != v.type
 
 
-def _shapes(v):
+def _shapes(v, lengths=LENGTHS):
     """The shapes that a variable may have, the natural one first; for a whole number, its values; None for a value that stays."""
     base = _base(v)
     if scipy.sparse.issparse(base):
-        return ["as it is", "empty", "full"]
+        return _patterns(base)
     if not hasattr(v.type, "broadcastable") or v.name in FIXED:
         return [None]
     if v.ndim == 0 and v.dtype[0] in "iu":
         return [number for number in PLACES if number >= 0 or v.dtype[0] == "i"]
     natural = tuple(np.shape(base)) if base is not None and not _is_changed(v) else (3,) * v.ndim
     natural = tuple(1 if b else n for b, n in zip(v.broadcastable, natural))
-    axes = [(1,) if b else (n, *[other for other in LENGTHS if other != n]) for b, n in zip(v.broadcastable, natural)]
+    axes = [(1,) if b else _with_first(n, lengths) for b, n in zip(v.broadcastable, natural)]
     return list(itertools.product(*axes))
+
+
+def _with_first(natural, lengths):
+    """The lengths of an axis, the natural one first; without it where fewer lengths are tried than it is long."""
+    first = (natural,) if lengths == LENGTHS or natural in lengths else ()
+    return (*first, *[other for other in lengths if other != natural])
+
+
+def _patterns(base):
+    """Sparse matrices of the shape of one: that one, none and all elements stored, each row, each column and each element alone."""
+    places = np.arange(base.shape[0] * base.shape[1]).reshape(base.shape)
+    masks = [np.zeros(base.shape, bool), np.ones(base.shape, bool)]
+    masks += [places // base.shape[1] == i for i in range(base.shape[0])]
+    masks += [places % base.shape[1] == i for i in range(base.shape[1])]
+    masks += [places == i for i in range(places.size)]
+    return [base, *[scipy.sparse.csr_matrix(mask.astype(float)).asformat(base.format) for mask in masks]]
 
 
 def _filled(v, shape, rng, exact):
     """A value of a variable with a shape."""
     if shape is None:
         return _base(v) if not isinstance(v.type, Scalar) else _number(v, rng, exact)
-    if isinstance(shape, str):
-        return _sparse(_base(v), shape, rng)
+    if scipy.sparse.issparse(shape):
+        return _sparse(shape, rng)
     if isinstance(shape, (int, np.integer)):
         return np.array(shape, v.dtype)
     if not exact:
@@ -141,9 +216,8 @@ def _number(v, rng, exact):
     return np.asarray(rng.choice(values)).astype(v.dtype)[()]
 
 
-def _sparse(base, kind, rng):
-    """A sparse matrix of the format of another one."""
-    if kind == "as it is":
-        return base
-    dense = np.zeros(base.shape) if kind == "empty" else rng.integers(-3, 4, base.shape).astype(float)
-    return scipy.sparse.csr_matrix(dense).asformat(base.format)
+def _sparse(pattern, rng):
+    """A sparse matrix with the pattern of another one, and small whole numbers."""
+    made = pattern.copy()
+    made.data = rng.choice([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], made.data.shape)
+    return made

@@ -12,7 +12,7 @@ from theano_ng.audit.rewrites.comparing import Difference
 from theano_ng.audit.rewrites.contents import shapes_and_values
 from theano_ng.audit.rewrites.examples import examples_of
 from theano_ng.audit.rewrites.instances import Instance, Setting
-from theano_ng.audit.rewrites.oracle import Judge
+from theano_ng.audit.rewrites.oracle import Coverage, Judge
 from theano_ng.audit.rewrites.templates import variations
 from theano_ng.gof.graph import Constant, Variable, inputs as inputs_of
 from theano_ng.gof.rewriting import Optimizer
@@ -129,7 +129,7 @@ class DeviceJudge(Judge):
         if not change.ended and not isinstance(self.one.rule, Optimizer):
             self._report(Difference("endless", after=str(change.after)[:300]), instance, None)
             return
-        sets, complete = shapes_and_values(inputs, self.rng, self.effort.sets if example else 8)
+        sets, over = shapes_and_values(inputs, self.rng, self.effort.sets if example else 8)
         self._compare(change, instance, [_moved(values, inputs) for values in sets])
         if example:
-            self.complete[example] = complete
+            self.covered[example] = {("array",): [Coverage(over=over)]}

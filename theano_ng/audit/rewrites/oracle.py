@@ -89,8 +89,10 @@ class Verdict:
     findings : list of Found
     exceptions : dict
         Kind of difference -> reason, of those documented differences that were seen.
-    theories : tuple of str
-        By which the equations of all examples were proved.
+    proofs : tuple of str
+        By which theories the equations of examples were proved.
+    over : tuple of str
+        Of which values and lengths examples were computed for all.
     """
 
     name: str
@@ -102,7 +104,24 @@ class Verdict:
     values: int = 0
     findings: list = field(default_factory=list)
     exceptions: dict = field(default_factory=dict)
-    theories: tuple = ()
+    proofs: tuple = ()
+    over: tuple = ()
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How sure the equation of an example is for some dtypes.
+
+    Attributes
+    ----------
+    proof : str
+        The theory that proves it; "" for none.
+    over : str
+        Of which values or lengths it was computed for all; "" for a part.
+    """
+
+    proof: str = ""
+    over: str = ""
 
 
 class Judge:
@@ -121,8 +140,8 @@ class Judge:
         self.rng = np.random.default_rng([seed, zlib.crc32(one.name.encode())])
         self.partners = partners(one)
         self.seen = {}
-        self.complete = {}  # example -> whether all its values were tried
-        self.proved = {}  # example -> theories
+        self.covered = {}  # example -> kinds of its inputs -> list of Coverage
+        self.hopeless = {}  # example -> theories that do not decide its equation
 
     def run(self):
         """The verdict, from everything that is tried."""
@@ -174,13 +193,13 @@ class Judge:
             return
         self.verdict.graphs += 1
         as_it_is, in_full = [example is not None and setting.kind in kinds for kinds in (AS_IT_IS, IN_FULL)]
-        sets, complete = contents(instance, self.rng, self.effort.sets if as_it_is else self.effort.few_sets, in_full)
+        wide = as_it_is or in_full and _is_small(instance)
+        sets, over = contents(instance, self.rng, self.effort.sets if as_it_is else self.effort.few_sets, wide)
         self._compare(change, instance, sets)
         if as_it_is:
             self._check_partners(instance)
-        if in_full:
-            self.complete[example] = self.complete.get(example, False) or complete
-            self._prove(change, instance, example)
+        if in_full and (instance.is_pointwise or as_it_is):
+            self._cover(change, instance, example, over)
 
     def _changed(self, instance):
         """What the rule makes of a graph; None where it does not apply, or where nothing is to be computed after it."""
@@ -213,14 +232,12 @@ class Judge:
         sets, _ = contents(instance, self.rng, 8, False)
         return not all(isinstance(computation(values), Exception) for values in sets)
 
-    def _prove(self, change, instance, example):
-        dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
-        if instance.is_pointwise and (
-            instance.setting.kind == "as it is" or dtypes <= {"bool", "int8", "uint8", "float16"}
-        ):
-            theory = proofs.prove(change, [v.name for v in instance.inputs])
-            if theory:
-                self.proved.setdefault(example, set()).add(theory)
+    def _cover(self, change, instance, example, over):
+        """Remember how sure the equation of an example is for the dtypes of an instance."""
+        hopeless = self.hopeless.setdefault(example, set())
+        proof = proofs.prove(change, [v.name for v in instance.inputs], hopeless) if instance.is_pointwise else ""
+        kinds = tuple(sorted({v.dtype.rstrip("0123456789") for v in instance.inputs if hasattr(v, "dtype")}))
+        self.covered.setdefault(example, {}).setdefault(kinds, []).append(Coverage(proof, over))
 
     def _compare(self, change, instance, sets):
         before, after = Computation(change.before), Computation(change.after)
@@ -255,14 +272,48 @@ class Judge:
             verdict.status = "wrong"
         elif not verdict.graphs:
             verdict.reason = "it applied to none of the graphs that were tried"
-        elif own and all(self.proved.get(text) for text in own):
-            verdict.status = "proved"
-            verdict.theories = tuple(sorted(set().union(*self.proved.values())))
-        elif own and all(self.complete.get(text, False) for text in own):
-            verdict.status = "exhausted"
         else:
-            verdict.status = "sampled"
+            verdict.status = self._status(own)
         return verdict
+
+    def _status(self, own):
+        """The least sure of all kinds of dtypes of all examples."""
+        left = [text for text in own if text not in self.covered]
+        left = ["it does not apply alone to the example %s" % text for text in left]
+        status = "proved"
+        for text, by_kinds in self.covered.items():
+            for kinds, coverages in by_kinds.items():
+                proved = all(one.proof for one in coverages)
+                over = _best([one.over for one in coverages if one.over and not one.proof])
+                if proved:
+                    self.verdict.proofs += tuple(one.proof for one in coverages)
+                elif over:
+                    status = "exhausted"
+                    self.verdict.proofs += tuple(one.proof for one in coverages if one.proof)
+                    self.verdict.over += (over,)
+                else:
+                    left.append("too many values or lengths of %s inputs" % " and ".join(kinds))
+        self.verdict.proofs, self.verdict.over = (
+            tuple(sorted(set(one))) for one in (self.verdict.proofs, self.verdict.over)
+        )
+        self.verdict.reason = "; ".join(dict.fromkeys(left)) or ("" if own else "it has no example")
+        return "sampled" if self.verdict.reason else status
+
+
+def _is_small(instance):
+    """Whether all inputs that vary have few values, or are complex numbers, of which no dtype has few."""
+    return {v.dtype for v in instance.inputs if hasattr(v, "dtype")} <= {
+        "bool",
+        "int8",
+        "uint8",
+        "float16",
+        "complex64",
+    }
+
+
+def _best(texts):
+    """Of texts that tell over which values something holds, that of all values of a dtype, if there is one; "" for none."""
+    return min(texts, key=lambda text: ("special" in text, len(text), text), default="")
 
 
 def _few_settings(text, kind):

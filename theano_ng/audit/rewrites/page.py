@@ -30,10 +30,8 @@ sampled
 
 
 def _how(verdict):
-    """By which theories, or why not."""
-    if verdict.status == "sampled":
-        return verdict.reason or "there are too many values or lengths to try all"
-    return ", ".join(filter(None, [", ".join(verdict.theories), verdict.reason]))
+    """By which theories, over which values, or why neither."""
+    return "; ".join(filter(None, [", ".join(verdict.proofs), ", ".join(verdict.over), verdict.reason]))
 
 
 def counts(verdicts):
@@ -85,7 +83,7 @@ def to_json(verdicts, seed):
 
 def _entry(verdict):
     entry = {name: getattr(verdict, name) for name in ("name", "status", "reason", "graphs", "values", "exceptions")}
-    entry.update({name: list(getattr(verdict, name)) for name in ("databases", "tags", "theories")})
+    entry.update({name: list(getattr(verdict, name)) for name in ("databases", "tags", "proofs", "over")})
     entry["findings"] = [
         {
             "kind": found.difference.kind,

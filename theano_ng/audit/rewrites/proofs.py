@@ -1,14 +1,15 @@
 """Proofs that an elementwise graph has the same values before and after a rule.
 
-Three theories: integers and booleans as bit vectors and float16 as IEEE numbers, both by z3 and bit for bit; real numbers by sympy. Each
-has the Ops that its table names. z3 works up to a number of steps, not of seconds, so that the same run gives the same answers.
+Bit for bit, by z3: integers and booleans as vectors of bits, floats as IEEE numbers. Exactly, by sympy: integers as polynomials, which hold
+for all widths, real and complex numbers. Each theory has the Ops that it names. z3 works up to a number of steps, not of seconds, so that
+the same run gives the same answers.
 """
 
 import functools
 
 import numpy as np
 
-from theano_ng.audit.rewrites.special import FLOATS, INTEGERS
+from theano_ng.audit.rewrites.special import COMPLEX, FLOATS, INTEGERS
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.shaping.allocation import Alloc
@@ -19,8 +20,8 @@ try:
 except ImportError:  # proofs are left out
     sympy = z3 = None
 
-#: Steps of z3 for one equation: some seconds.
-STEPS = 3_000_000
+#: Steps of z3 for one equation of the smallest numbers, and of wider ones: a second, and a tenth of it.
+STEPS, FEWER_STEPS = 1_000_000, 100_000
 
 #: Nodes of a graph that sympy is asked about.
 MOST_NODES = 24
@@ -28,6 +29,10 @@ MOST_NODES = 24
 
 class Unknown(Exception):
     """A graph that a theory does not describe, or an equation that was not decided."""
+
+
+class Undecided(Unknown):
+    """An equation for which z3 would need more steps."""
 
 
 def _kind(dtype):
@@ -223,98 +228,163 @@ class Bits(_Theory):
         return z3.If(first(node, x, y), a, b)
 
 
-class HalfFloats(_Theory):
-    """Float16 with all its roundings, infinities and zeros; every NaN is the same."""
-
-    def _check(self, dtype):
-        if dtype != "float16":
-            raise Unknown(dtype)
+class Ieee(_Theory):
+    """Floats with all their roundings, infinities and zeros; every NaN is the same."""
 
     def leaf(self, name, dtype):
-        if dtype == "bool":
-            return z3.Bool(name)
-        self._check(dtype)
-        return z3.FP(name, z3.Float16())
+        return z3.Bool(name) if dtype == "bool" else z3.FP(name, self._sort(dtype))
+
+    def _sort(self, dtype):
+        if dtype not in FLOATS:
+            raise Unknown(dtype)
+        return {"float16": z3.Float16, "float32": z3.Float32, "float64": z3.Float64}[dtype]()
 
     def number(self, value, dtype):
         if dtype == "bool":
             return z3.BoolVal(bool(value))
-        value = float(value)
-        if dtype not in FLOATS + INTEGERS or np.float16(value) != value and value == value:
-            raise Unknown(dtype)
-        return z3.fpToFP(z3.BitVecVal(int(np.float16(value).view("uint16")), 16), z3.Float16())
+        if dtype in INTEGERS:
+            return z3.IntVal(int(value))
+        sort, bits = self._sort(dtype), 8 * np.dtype(dtype).itemsize
+        return z3.fpToFP(z3.BitVecVal(int(value.view("u%d" % value.itemsize)), bits), sort)
 
     def converted(self, term, dtype, to):
-        # A small whole number is the same in all dtypes.
-        if (
-            to not in ("float16", dtype)
-            or dtype not in ("float16", to)
-            and z3.is_expr(term)
-            and not z3.is_fp_value(term)
-        ):
-            raise Unknown(to)
-        return term
+        if dtype == to:
+            return term
+        sort = self._sort(to)
+        if dtype == "bool":
+            return z3.If(term, z3.FPVal(1, sort), z3.FPVal(0, sort))
+        if z3.is_int_value(term):
+            value = np.asarray(term.as_long()).astype(to)
+            return self.number(value[()], to)
+        return z3.fpToFP(z3.RNE(), term, sort)
 
     def equal(self, a, b):
         return a == b
 
     def Add(self, node, *terms):
-        self._check(node.outputs[0].dtype)
         return self._fold(node, terms, lambda a, b: z3.fpAdd(z3.RNE(), a, b))
 
     def Mul(self, node, *terms):
-        self._check(node.outputs[0].dtype)
         return self._fold(node, terms, lambda a, b: z3.fpMul(z3.RNE(), a, b))
 
     def Sub(self, node, x, y):
-        self._check(node.outputs[0].dtype)
         return self._fold(node, (x, y), lambda a, b: z3.fpSub(z3.RNE(), a, b))
 
     def TrueDiv(self, node, x, y):
-        self._check(node.outputs[0].dtype)
         return self._fold(node, (x, y), lambda a, b: z3.fpDiv(z3.RNE(), a, b))
 
     def Inv(self, node, x):
-        return z3.fpDiv(z3.RNE(), self.number(1, "float16"), x)
+        dtype = node.outputs[0].dtype
+        return z3.fpDiv(z3.RNE(), z3.FPVal(1, self._sort(dtype)), self._one(node, x))
+
+    def _one(self, node, x):
+        """The only operand, in the dtype of the result."""
+        return self._operands(node, [x])[0]
 
     def Neg(self, node, x):
-        return z3.fpNeg(x)
+        return z3.fpNeg(self._one(node, x))
 
     def Abs(self, node, x):
-        return z3.fpAbs(x)
+        return z3.fpAbs(self._one(node, x))
 
     def Sqr(self, node, x):
+        x = self._one(node, x)
         return z3.fpMul(z3.RNE(), x, x)
 
     def Sqrt(self, node, x):
-        return z3.fpSqrt(z3.RNE(), x)
+        return z3.fpSqrt(z3.RNE(), self._one(node, x))
 
     def Switch(self, node, c, x, y):
-        return z3.If(c if node.inputs[0].dtype == "bool" else z3.Not(z3.fpIsZero(c)), x, y)
+        x, y = [self.converted(t, v.dtype, node.outputs[0].dtype) for t, v in zip((x, y), node.inputs[1:])]
+        dtype = node.inputs[0].dtype
+        if dtype in INTEGERS:
+            c = z3.BoolVal(c.as_long() != 0)
+        return z3.If(c if dtype in INTEGERS or dtype == "bool" else z3.Not(z3.fpIsZero(c)), x, y)
+
+    def _compared(self, node, x, y, function):
+        dtype = str(np.result_type(*[v.dtype for v in node.inputs]))
+        return function(*self._operands(node, (x, y), dtype))
 
     def EQ(self, node, x, y):
-        return z3.fpEQ(x, y)
+        return self._compared(node, x, y, z3.fpEQ)
 
     def NEQ(self, node, x, y):
-        return z3.Not(z3.fpEQ(x, y))
+        return z3.Not(self._compared(node, x, y, z3.fpEQ))
 
     def LT(self, node, x, y):
-        return z3.fpLT(x, y)
+        return self._compared(node, x, y, z3.fpLT)
 
     def LE(self, node, x, y):
-        return z3.fpLEQ(x, y)
+        return self._compared(node, x, y, z3.fpLEQ)
 
     def GT(self, node, x, y):
-        return z3.fpGT(x, y)
+        return self._compared(node, x, y, z3.fpGT)
 
     def GE(self, node, x, y):
-        return z3.fpGEQ(x, y)
+        return self._compared(node, x, y, z3.fpGEQ)
 
     def IsNan(self, node, x):
         return z3.fpIsNaN(x)
 
     def IsInf(self, node, x):
         return z3.fpIsInf(x)
+
+    def Invert(self, node, x):
+        return self._of_bools(node, [x], z3.Not)
+
+    def AND(self, node, *terms):
+        return self._of_bools(node, terms, z3.And)
+
+    def OR(self, node, *terms):
+        return self._of_bools(node, terms, z3.Or)
+
+    def XOR(self, node, *terms):
+        return self._of_bools(node, terms, z3.Xor)
+
+    def _of_bools(self, node, terms, function):
+        if any(v.dtype != "bool" for v in node.inputs):
+            raise Unknown(node)
+        return function(*terms)
+
+
+class Polynomials(_Theory):
+    """Integers of one dtype, added and multiplied: what holds of all integers holds when they wrap around."""
+
+    def leaf(self, name, dtype):
+        if dtype not in INTEGERS:
+            raise Unknown(dtype)
+        return sympy.Symbol(name)
+
+    def number(self, value, dtype):
+        return sympy.Integer(int(value))
+
+    def converted(self, term, dtype, to):
+        if dtype != to and not (term.is_number and dtype in INTEGERS and to in INTEGERS):
+            raise Unknown(to)
+        return term
+
+    def equal(self, a, b):
+        return a - b
+
+    def _all(self, node, terms, function):
+        if node.outputs[0].dtype not in INTEGERS:
+            raise Unknown(node)
+        return function(*self._operands(node, terms))
+
+    def Add(self, node, *terms):
+        return self._all(node, terms, sympy.Add)
+
+    def Mul(self, node, *terms):
+        return self._all(node, terms, sympy.Mul)
+
+    def Sub(self, node, x, y):
+        return self._all(node, (x, y), lambda a, b: a - b)
+
+    def Neg(self, node, x):
+        return self._all(node, (x,), lambda a: -a)
+
+    def Sqr(self, node, x):
+        return self._all(node, (x,), lambda a: a**2)
 
 
 class Reals(_Theory):
@@ -423,6 +493,37 @@ if sympy is not None:
         setattr(Reals, _name, _real_function(_function))
 
 
+class Complexes(Reals):
+    """Complex numbers, and real ones among them; functions of one value only."""
+
+    _KNOWN = frozenset("Add Mul Sub TrueDiv Neg Inv Sqr Exp Abs Conj Second Identity Cast".split())
+
+    def leaf(self, name, dtype):
+        return sympy.Symbol(name) if dtype in COMPLEX else super().leaf(name, dtype)
+
+    def number(self, value, dtype):
+        if dtype not in COMPLEX:
+            return super().number(value, dtype)
+        return super().number(value.real, dtype) + sympy.I * super().number(value.imag, dtype)
+
+    def converted(self, term, dtype, to):
+        if to not in FLOATS + COMPLEX or dtype in COMPLEX and to in FLOATS:
+            raise Unknown(to)
+        return term
+
+    def _float(self, node):
+        if node.outputs[0].dtype not in FLOATS + COMPLEX:
+            raise Unknown(node)
+
+    def _node(self, node, inputs):
+        if isinstance(node.op, Elemwise) and type(node.op.scalar_op).__name__ not in self._KNOWN:
+            raise Unknown(node.op)
+        return super()._node(node, inputs)
+
+    def Conj(self, node, x):
+        return sympy.conjugate(x)
+
+
 # -- equations ----------------------------------------------------------------------------------------------------------------
 
 
@@ -430,25 +531,40 @@ def _by_z3(theory, before, after, names):
     """True or False, or `Unknown`: whether two graphs have the same outputs."""
     olds, news = theory.translate(before, names), theory.translate(after, names)
     solver = z3.Solver()
-    solver.set("rlimit", STEPS)
+    small = all(np.dtype(v.dtype).itemsize == 1 or v.dtype == "float16" for v in before.inputs)
+    solver.set("rlimit", STEPS if small else FEWER_STEPS)
     solver.add(z3.Or(*[z3.Not(theory.equal(a, b)) for a, b in zip(olds, news)]))
     answer = solver.check()
     if answer == z3.unknown:
-        raise Unknown(solver.reason_unknown())
+        raise Undecided(solver.reason_unknown())
     return answer == z3.unsat
 
 
 def _by_sympy(theory, before, after, names):
     if len(before.apply_nodes) + len(after.apply_nodes) > MOST_NODES:
         raise Unknown("large")
-    for a, b in zip(theory.translate(before, names), theory.translate(after, names)):
-        difference = theory.equal(a, b)
-        if difference != 0 and sympy.simplify(sympy.expand(sympy.logcombine(sympy.expand_log(difference)))) != 0:
-            raise Unknown("not simplified to zero")
-    return True
+    olds, news = theory.translate(before, names), theory.translate(after, names)
+    return all(_is_zero(theory.equal(a, b)) for a, b in zip(olds, news))
 
 
-def prove(change, names):
+@functools.lru_cache(maxsize=None)
+def _is_zero(difference):
+    """Whether sympy simplifies a term to zero; that it does not says nothing."""
+    return difference == 0 or sympy.simplify(sympy.expand(sympy.logcombine(sympy.expand_log(difference)))) == 0
+
+
+def _theories(dtypes):
+    """Names, theories and what decides in them, for graphs of some dtypes."""
+    kinds = {_kind(dtype) for dtype in dtypes}
+    if kinds <= {"bool", "int", "uint"}:
+        return [("bits", Bits(), _by_z3), ("polynomials", Polynomials(), _by_sympy)]
+    if "complex" in kinds:
+        return [("complex numbers", Complexes(), _by_sympy)]
+    found = [("IEEE", Ieee(), _by_z3)] if kinds <= {"bool", "float"} else []
+    return [*found, ("reals", Reals(), _by_sympy), ("positive reals", Reals(positive=True), _by_sympy)]
+
+
+def prove(change, names, hopeless=None):
     """By which theory both graphs of a `Rewriting` are equal, each element of which depends on one element of each input.
 
     Parameters
@@ -456,26 +572,23 @@ def prove(change, names):
     change : Rewriting
     names : list of str
         One for each input.
+    hopeless : set, optional
+        Names of theories that are left out; that which did not decide the equation is added, as it will not for another dtype.
 
     Returns
     -------
     str
-        "bits", "float16", "reals" or "positive reals"; "" where no theory proves it.
+        "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers"; "" where no theory proves it.
     """
     if z3 is None:
         return ""
-    kinds = {_kind(v.dtype) for v in change.before.inputs}
-    dtypes = {v.dtype for v in change.before.inputs}
-    if kinds <= {"bool", "int", "uint"}:
-        attempts = [("bits", Bits(), _by_z3)]
-    elif dtypes <= {"bool", "float16"}:
-        attempts = [("float16", HalfFloats(), _by_z3)]
-    else:
-        attempts = [("reals", Reals(), _by_sympy), ("positive reals", Reals(positive=True), _by_sympy)]
-    for name, theory, decide in attempts:
+    hopeless = set() if hopeless is None else hopeless
+    for name, theory, decide in _theories([v.dtype for v in change.before.inputs]):
         try:
-            if decide(theory, change.before, change.after, names):
+            if name not in hopeless and decide(theory, change.before, change.after, names):
                 return name
+        except Undecided:
+            hopeless.add(name)
         except (Unknown, z3.Z3Exception, TypeError, ValueError, NotImplementedError, AttributeError):
             continue
     return ""

@@ -28,8 +28,8 @@ mpmath = require("mpmath", "The oracle of rewriting rules")
 #: Bits of `mpmath`: the exponents of two float64 are 2,098 bits apart, so that a sum of two of them is exact.
 BITS = 2400
 
-#: Bits where there are functions that would take a tenth of a second with so many.
-FEWER_BITS = 400
+#: Bits where there are functions that would take a tenth of a second with so many: 1 + erf(x) of the lowest x is not zero.
+FEWER_BITS = 1200
 _SLOW = frozenset(["Erf", "Erfc", "Erfcx"])
 
 #: Units in the last place by which functions of scipy are off: exp(-x * x) has the error of its argument.

@@ -108,19 +108,39 @@ def _thinned(values, count, rng):
     return values if len(values) <= count else np.sort(rng.choice(values, count, replace=False))
 
 
+def _few(dtype, count):
+    """The special values nearest to one, with those that are no numbers: for three variables and more."""
+    values = special(dtype)
+    if len(values) <= count:
+        return values
+    with np.errstate(all="ignore"):
+        far = np.abs(np.log(np.abs(values.astype(np.clongdouble if dtype in COMPLEX else np.longdouble))))
+    order = np.argsort(np.where(np.isfinite(far), far, 0), kind="stable")
+    return values[np.sort(order[:count])]
+
+
 def _candidates(dtype, variables, rng):
-    """The values that one of some variables takes, and whether they are all that the dtype has (of E5M2 for two floats)."""
+    """The values that one of some variables takes, and the name of their set."""
     whole = everything(dtype)
-    if variables == 1 and whole is not None:
-        return whole, True
+    if whole is not None and (variables == 1 or dtype == "bool"):
+        return whole, "values of %s" % dtype
     if variables == 2 and dtype == "float16":
-        return small_floats(), True
-    if whole is not None and len(whole) <= 256 and len(whole) ** variables <= MOST_COMBINATIONS:
-        return whole, True
-    chosen = special(dtype)
-    if variables == 1:
-        return np.concatenate([chosen, random_values(dtype, 200, rng)]), False
-    return chosen, False
+        return small_floats(), "floats of eight bits (E5M2)"
+    if whole is not None and len(whole) <= 256 and variables <= 2:
+        return whole, "values of %s" % dtype
+    chosen = special(dtype) if variables <= 2 else _few(dtype, int(MOST_COMBINATIONS ** (1 / variables) + 1e-6))
+    name = "%d special values of %s" % (len(chosen), dtype)
+    return (np.concatenate([chosen, random_values(dtype, 200, rng)]) if variables == 1 else chosen), name
+
+
+_TUPLES = {1: "all %s", 2: "all pairs of %s", 3: "all triples of %s"}
+
+
+def _told(names):
+    """In words, of which sets the combinations are."""
+    if len(set(names)) > 1:
+        return "all combinations of %s" % " and ".join(sorted(set(names)))
+    return _TUPLES.get(len(names), "all combinations of %d %%s" % len(names)) % names[0]
 
 
 def combinations(dtypes, rng, most=MOST_COMBINATIONS):
@@ -131,22 +151,24 @@ def combinations(dtypes, rng, most=MOST_COMBINATIONS):
     dtypes : sequence of str
     rng : numpy.random.Generator
     most : int
-        Combinations; above it the candidates of each variable are a random part.
+        Combinations for each value of the booleans; above it the candidates of each variable are a random part.
 
     Returns
     -------
     list of ndarray
         One vector for each variable, all of the same length.
-    bool
-        Whether these are all combinations of values that there are (for two float16: of E5M2).
+    str
+        Of which values these are all combinations; "" where they are a part of them.
     """
     if not dtypes:
-        return [], True
-    found = [_candidates(dtype, len(dtypes), rng) for dtype in dtypes]
-    complete = all(whole for _, whole in found)
+        return [], "the only value"
+    numbers = sum(dtype != "bool" for dtype in dtypes)
+    most <<= min(len(dtypes) - numbers, 2)
+    found = [_candidates(dtype, numbers, rng) for dtype in dtypes]
+    over = _told([name for _, name in found])
     lists = [values for values, _ in found]
     while np.prod([float(len(values)) for values in lists]) > most:
         longest = max(range(len(lists)), key=lambda i: len(lists[i]))
         lists[longest] = _thinned(lists[longest], max(len(lists[longest]) * 3 // 4, 1), rng)
-        complete = False
-    return [one.ravel() for one in np.meshgrid(*lists, indexing="ij")], complete
+        over = ""
+    return [one.ravel() for one in np.meshgrid(*lists, indexing="ij")], over

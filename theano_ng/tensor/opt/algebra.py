@@ -119,6 +119,8 @@ def local_abs_lift(node):
         return False
     if not all(_sign_is_exact(i) for i in inner.inputs):
         return False
+    if any(i.dtype[0] == "c" and i.dtype != v.dtype for i in inner.inputs):
+        return False  # the absolute value of a narrower complex number is rounded to a narrower float
     parts = [i if inputs_of(i, T.abs_) is not None else T.abs_(i) for i in inner.inputs]
     return answer(inner.op(*parts), node.outputs[0])
 

@@ -16,7 +16,6 @@ from theano_ng.tensor.indexing.advanced import (
 )
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, in_dtype, inputs_of, is_constant
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
@@ -233,8 +232,8 @@ def local_set_to_inc_subtensor(node):
     if not node.op.set_instead_of_inc:
         return False
     x, y, rows = node.inputs
-    if x.dtype != y.dtype and x.dtype in DISCRETE:
-        return False  # a sum of floats is rounded as a whole
+    if x.dtype != y.dtype:
+        return False  # the sum is rounded as a whole, not term by term
     terms = inputs_of(y, T.add)
     if terms is None or _unique_rows(rows) is None:
         return False

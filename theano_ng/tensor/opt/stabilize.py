@@ -170,18 +170,19 @@ def local_log_prod_sqr(node):
     op = x.owner.op
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Mul):
         # The factors must be known to be nonnegative: log of each is NaN otherwise.
-        if all(_log_of_nonnegative(i) is not None for i in x.owner.inputs) and len(x.owner.inputs) > 1:
-            return answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
+        logarithms = [_log_of_nonnegative(i, x.dtype) for i in x.owner.inputs]
+        if len(logarithms) > 1 and all(one is not None for one in logarithms):
+            return answer(T.add(*logarithms), node.outputs[0])
     elif isinstance(op, Prod):
-        inner = _log_of_nonnegative(x.owner.inputs[0])
+        inner = _log_of_nonnegative(x.owner.inputs[0], x.dtype)
         if inner is not None:
             return answer(T.sum(inner, axis=op.axis), node.outputs[0])
     return False
 
 
-def _log_of_nonnegative(v):
-    """``log(v)`` without computing v, for a `v` that is a square or an exponential; else None."""
-    if v.owner is None or v.dtype[0] != "f":
+def _log_of_nonnegative(v, dtype):
+    """``log(v)`` in a dtype without computing v, for a `v` that is a square or an exponential; else None."""
+    if v.owner is None or v.dtype[0] != "f" or dtype[0] != "f":
         return None
     squared = inputs_of(v, T.sqr)
     if squared is None:
@@ -191,9 +192,13 @@ def _log_of_nonnegative(v):
             if exponent is not None and exponent == 2:
                 squared = power
     if squared is not None:
-        return T.mul(np.asarray(2, dtype=v.dtype), T.log(T.abs_(squared[0])))
+        return T.mul(np.asarray(2, dtype=dtype), T.log(T.abs_(_widened(squared[0], dtype))))
     exped = inputs_of(v, T.exp)
-    return None if exped is None else exped[0]
+    return None if exped is None else _widened(exped[0], dtype)
+
+
+def _widened(v, dtype):
+    return v if v.dtype == dtype else T.cast(v, dtype)
 
 
 # -- error functions -----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ import unittest
 
 import numpy as np
 
+import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import FAST_RUN
+from theano_ng.gof.optdb import Query
 from theano_ng.tensor import nnet
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -100,6 +102,21 @@ class TestDtypes(RewriteCase):
             T.log(f ** number(2, "float64")),
         )
 
+    def test_logarithms_of_products_of_narrower_floats(self):
+        """Squares and exponentials are not computed: the result has the digits of its own dtype."""
+        f, y = self.f, self.y
+        narrow = np.float32(VALUES["f"])
+        wide, others = narrow.astype("float64"), np.array(VALUES["y"])
+        for out, expected in [
+            (T.log(T.sqr(f) * T.exp(y)), np.log(wide**2) + others),
+            (T.log(T.exp(f) * T.exp(y)), wide + others),
+            (T.log(T.prod(T.exp(f), dtype="float64")), wide.sum()),
+            (T.log(T.prod(T.sqr(f), dtype="float64")), np.log(wide**2).sum()),
+        ]:
+            with self.subTest(str(out)):
+                computed = theano.function([f, y], out, on_unused_input="ignore")(narrow, others)
+                np.testing.assert_allclose(computed, expected, rtol=1e-12)
+
     def test_powers_without_logarithms_of_their_own(self):
         """Powers of integers wrap around, and log(z ** 2) is not 2 log(z) for a negative z."""
         self.check_all(T.log(self.a**self.b), T.log(self.z**2), T.log(self.z**self.z))
@@ -140,10 +157,16 @@ class TestDtypes(RewriteCase):
         )
 
     def test_rows_that_are_set_to_rounded_sums(self):
-        """Integers are set to the whole number of a sum of floats, not incremented by that of each term."""
-        a, u, p, x, rows = self.a, self.u, self.p, self.x, [2, 0]
-        for v in (a, u, p):
+        """What is set is rounded once, to a whole number of integers, not each term of a sum."""
+        a, u, p, f, x, rows = self.a, self.u, self.p, self.f, self.x, [2, 0]
+        for v in (a, u, p, f):
             self.check_all(T.set_subtensor(v[rows], v[rows] + x[:2]), T.set_subtensor(v[rows], v[rows] + self.l[:2]))
+
+    def test_absolute_values_of_narrower_complex_numbers(self):
+        """They are narrower floats, which a product with a wide factor is not to be made of."""
+        z, y = T.cast(self.z, "complex64"), self.y
+        for out in (abs(z * y), abs(y / z)):
+            self.check(out, None, VALUES, query=Query(["canonicalize"]), rtol=1e-12)
 
     def test_complex_factors(self):
         z, w = self.z, self.z[::-1]
