@@ -138,9 +138,17 @@ TABLE = [
         "local_softmax_grad_to_crossentropy_with_softmax_grad local_advanced_indexing_crossentropy_onehot",
     ),
     _row(
-        "infinity, nan, range, cancellation, lost error, sign of zero",
+        "infinity, nan, new nan, range, cancellation, lost error, sign of zero",
         "alpha is multiplied with the elements of the sparse matrix, not with the product",
         "local_usmm local_usmm_csx",
+    ),
+    _row(
+        "new error",
+        "labels have to be numbers of columns, from 0 on, and one for each row, as in Theano 1.0",
+        "local_advanced_indexing_crossentropy_onehot local_advanced_indexing_crossentropy_onehot_grad local_crossentropy_onehot_grad",
+    ),
+    _row(
+        "range", "erfcx(x) is infinite below some negative x, where exp(-x**2) is subnormal", "local_grad_log_erfc_neg"
     ),
     _row("cancellation", "a product of squares has more roundings than a power", "local_pow_specialize_device"),
     _row(

@@ -104,8 +104,10 @@ def local_usmm(node):
     places = (1,) if node.op == T.sub else (1, 0)
     for place in places:
         found, z = _number_and_dot(node.inputs[place]), node.inputs[1 - place]
-        # z is not broadcast by Usmm.
-        if found is None or any(z.type.broadcastable) or any(v.type.ndim != 2 for v in found):
+        # Usmm broadcasts neither z nor the product.
+        if found is None or any(v.type.ndim != 2 for v in found):
+            continue
+        if any(z.type.broadcastable) or any(node.inputs[place].type.broadcastable):
             continue
         alpha, x, y = found
         if node.op == T.sub:
@@ -133,11 +135,12 @@ def local_usmm_csx(node):
     dtype = node.outputs[0].dtype
     parts, y, z = Parts(x, dtype), in_dtype(y, dtype), in_dtype(z, dtype)
     alpha = in_dtype(alpha, dtype)
+    if alpha.ndim != 2:
+        alpha = alpha.dimshuffle().dimshuffle("x", "x")
     if x.format == "csc":
         result = usmm_csc_dense(alpha, parts.data, parts.indices, parts.indptr, parts.minor, y, z)
     else:
-        scaled = parts.data * alpha.dimshuffle("x") if alpha.ndim == 0 else parts.data * alpha.dimshuffle(0)
-        result = z + sd_csr(scaled, parts.indices, parts.indptr, y, parts.minor)
+        result = z + sd_csr(parts.data * alpha.dimshuffle(0), parts.indices, parts.indptr, y, parts.minor)
     if result.type != node.outputs[0].type:
         return False
     copy_stack_trace(node.outputs[0], result)

@@ -574,6 +574,22 @@ class TestRules(unittest.TestCase):
             expected = ones - float(number) * value.toarray().dot(ones)
             np.testing.assert_array_equal(f(value, ones, ones, number), expected)
 
+    def test_usmm_adds_products_that_are_not_broadcast(self):
+        x, column, z = sparse.csc_dmatrix(), T.dcol(), T.dmatrix()
+        f = theano.function([x, column, z], z - 2.0 * sparse.dot(x, column))
+        value, ones = sp.csc_matrix(np.diag([2.0, 3.0])), np.ones((2, 3))
+        expected = ones - 2 * value.toarray().dot(np.ones((2, 1)))
+        np.testing.assert_array_equal(f(value, np.ones((2, 1)), ones), expected)
+
+    def test_usmm_by_numbers_of_every_rank(self):
+        for x in (sparse.csc_dmatrix(), sparse.csr_dmatrix()):
+            value, ones = sp.csc_matrix(np.diag([2.0, 3.0])).asformat(x.format), np.ones((2, 2))
+            for rank in range(3):
+                a, d, z = T.TensorType("float64", (True,) * rank)(), T.dmatrix(), T.dmatrix()
+                f = theano.function([a, x, d, z], sparse.usmm(a, x, d, z))
+                product = f(np.full((1,) * rank, 2.0), value, ones, ones)
+                np.testing.assert_array_equal(product, 2 * value.toarray().dot(ones) + ones)
+
     def test_products_in_odd_memory(self):
         rng = np.random.RandomState(1)
         for x in (sparse.csr_dmatrix(), sparse.csc_dmatrix()):

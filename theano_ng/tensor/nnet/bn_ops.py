@@ -329,6 +329,8 @@ class AbstractBatchNormTrainGrad(_OverAxes):
             raise TypeError("%s: x and dy must have the same rank, got %s and %s" % (self, x.type, dy.type))
         x, scale, x_mean, x_invstd, epsilon = self._arguments(x, epsilon, scale, x_mean, x_invstd)
         dtype = upcast(x.dtype, dy.dtype)
+        if dtype.startswith("complex"):
+            raise TypeError("%s: complex numbers have no variance of this kind, got dy %s" % (self, dy.type))
         x, dy, scale, x_mean, x_invstd = (in_dtype(v, dtype) for v in (x, dy, scale, x_mean, x_invstd))
         return Apply(self, [x, dy, scale, x_mean, x_invstd, epsilon], [x.type(), scale.type(), scale.type()])
 

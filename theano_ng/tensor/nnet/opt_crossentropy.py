@@ -491,6 +491,8 @@ def local_crossentropy_onehot_grad(node):
                 continue
             if op_of(sm) is None or not _is_row_sum(total, increment) or not _is_softmax(sm) or values.ndim > 1:
                 continue
+            if values.type.dtype != sm.type.dtype:
+                values = T.cast(values, sm.type.dtype)
             result = crossentropy_softmax_1hot_with_bias_dx(values if negative else -values, sm, labels)
             if len(view) == 1:
                 result = result.dimshuffle(*view)

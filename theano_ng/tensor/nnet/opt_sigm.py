@@ -206,7 +206,7 @@ def local_sigm_times_exp(node):
 
 
 # Not registered, because it hides log(1 - sigmoid(x)).
-local_1msigmoid = rule("local_1msigmoid", "The complement of a sigmoid.", (1 - sigm(x), sigm(-x)))
+local_1msigmoid = rule("local_1msigmoid", "The complement of a sigmoid.", (1 - sigm(float_x), sigm(-float_x)))
 
 # Only where optimizer_including asks for them.
 local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approximation.", (sigm(x), ultra_fast(x)))

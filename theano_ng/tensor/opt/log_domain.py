@@ -4,6 +4,7 @@ from functools import reduce
 
 import numpy as np
 
+from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
@@ -11,7 +12,7 @@ from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op, terms_of
 from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of, op_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
-from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.reductions.careduce import CAReduce, Sum
 from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
 from theano_ng.tensor.saturating import VIEWS, factors_of, logistic
 from theano_ng.tensor.type import values_eq_approx
@@ -114,7 +115,7 @@ def local_share_of_sum(node):
 
     exp(x) / (exp(x) + exp(y))  ->  1 / (1 + exp(-(x - y)))          [stabilize, specialize, fast_run, fast_compile]
     exp(x) / sum(exp(x), axis=0, keepdims=True)  ->
-        exp(x - max(x, axis=0, keepdims=True)) / sum(exp(x - max(x, axis=0, keepdims=True)), axis=0, keepdims=True)
+        (lambda e: e / sum(e, axis=0, keepdims=True))(exp(x - CAReduce(scalar.maximum_from_nothing, [0])(x).dimshuffle('x')))
     """
     above, below = node.inputs
     if node.outputs[0].type.dtype not in FLOATS:
@@ -173,7 +174,8 @@ def _share(v, total):
         x = log_of(v)
         if x is None or is_shifted(x, axes):
             return None
-        e = T.exp(x - T.max(x, axis=list(axes), keepdims=True))
+        largest = CAReduce(scalar.maximum_from_nothing, axes)(x)
+        e = T.exp(x - T.makeKeepDims(x, largest, axes))
         return e / e.sum(axis=list(axes), keepdims=True)
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None

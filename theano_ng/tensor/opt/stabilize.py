@@ -297,27 +297,30 @@ def _exp_of_minus_square(v, x):
     inner = inputs_of(v, T.exp)
     if inner is None:
         return False
-    number, factors = _product(inner[0])
-    of, bases = _product(x)
-    return factors == 2 * bases and len(bases) == 1 and abs(number / of**2 + 1) <= 8 * np.finfo(v.dtype).eps
+    with np.errstate(all="ignore"):
+        number, factors = _product(inner[0])
+        of, bases = _product(x)
+        if factors != 2 * bases or len(bases) != 1:
+            return False
+        return bool(abs(number / of**2 + 1) <= 8 * np.finfo(v.dtype).eps)
 
 
 def _product(v):
-    """The number that is a factor of a product, and the other factors, squares as two."""
-    number, factors, todo = 1.0, [], [(v, 1)]
+    """The number that is a factor of a product of floats, and the other factors, squares as two. Products of integers wrap around."""
+    number, factors, todo = np.float64(1), [], [(v, 1)]
     while todo and len(factors) < 4:
         v, times = todo.pop()
-        value = constant_value(v)
-        op = None if v.owner is None else v.owner.op
+        value = constant_value(v) if v.dtype[0] != "c" else None
+        op = None if v.owner is None or v.dtype[0] != "f" else v.owner.op
         if value is not None:
-            number *= float(value) ** times
+            number *= np.float64(value) ** times
         elif op == T.neg:
             number *= (-1) ** times
             todo.append((v.owner.inputs[0], times))
         elif op == T.mul:
             todo.extend((i, times) for i in v.owner.inputs)
         elif op == T.true_div and constant_value(v.owner.inputs[1]):
-            number /= float(constant_value(v.owner.inputs[1])) ** times
+            number /= np.float64(constant_value(v.owner.inputs[1])) ** times
             todo.append((v.owner.inputs[0], times))
         elif times == 1 and (op == T.sqr or op == T.pow and is_constant(v.owner.inputs[1], 2)):
             todo.append((v.owner.inputs[0], 2))

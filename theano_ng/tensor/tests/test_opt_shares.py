@@ -72,6 +72,16 @@ class TestShares(unittest.TestCase):
                              (("ex", "-w"), ("sum(ex)",)), (("ex", "ey"), ("ex + ey", "ex + ey")), (("ex",), ("ex + ey", "w"))]:  # fmt: skip
             self.check([(above, below)], [large])
 
+    def test_nothing_to_share(self):
+        """Where nothing is summed there is no largest exponential, and no share."""
+        A = T.dmatrix("A")
+        for axis in (0, 1, None):
+            fn = theano.function([A], T.exp(A) / T.exp(A).sum(axis=axis, keepdims=True))
+            for shape in ((0, 3), (3, 0), (0, 0), (2, 3)):
+                value = np.ones(shape)
+                expected = np.exp(value) / np.exp(value).sum(axis=axis, keepdims=True)
+                np.testing.assert_allclose(fn(value), expected, rtol=1e-12)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,6 @@
 """log1p, expm1, log-sum-exp and the error functions: the graphs, and numbers where the plain expressions fail."""
 
+import itertools
 import unittest
 
 import numpy as np
@@ -10,6 +11,8 @@ import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
+from theano_ng.gof.rewriting import in2out
+from theano_ng.tensor.opt import local_grad_log_erfc_neg
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
 FAST = Mode("py", "fast_run")
@@ -117,6 +120,19 @@ class TestErrorFunctions(RewriteCase):
             wide = points.astype("float64")
             expected = np.log(special.erfcx(wide)) - wide**2
             np.testing.assert_allclose(f(points), expected, rtol=1e-10 if dtype == "float64" else 1e-4)
+
+    def test_squares_of_integers_wrap_around(self):
+        """They are no squares of what erfc takes."""
+        x, y = T.bvector("x"), T.dvector("y")
+        self.check(y * T.exp(-T.sqr(x)) / T.erfc(x), None, {"x": [-128, 2, 1], "y": [1, 2, 3]})
+
+    def test_gradients_of_log_erfc_by_extreme_numbers(self):
+        x, y, values = T.dvector("x"), T.dvector("y"), np.array([-1.0, 2.0, 1.0])
+        rule, plain = (theano_ng.Mode("py", query) for query in (in2out(local_grad_log_erfc_neg), None))
+        for number, other in itertools.product((1.7e308, 0.0, np.inf, np.nan), (0.0, 1.0)):
+            out = y * T.exp(-T.sqr(number * x)) / T.erfc(other * x)
+            got, wanted = (theano_ng.function([x, y], out, mode=mode)(values, values) for mode in (rule, plain))
+            np.testing.assert_allclose(got, wanted)
 
     def test_grad_log_erfc(self):
         x, y = T.dvector("x"), T.dvector("y")

@@ -345,6 +345,8 @@ class TestTrain(unittest.TestCase):
             batch_normalization_test(x, v, v, v, v, epsilon=0)
         with self.assertRaisesRegex(TypeError, "complex"):
             batch_normalization_train(T.zmatrix(), v, v)
+        with self.assertRaisesRegex(TypeError, "complex"):
+            AbstractBatchNormTrainGrad((0,))(x, T.zmatrix(), *[T.row() for _ in range(3)])
         with self.assertRaisesRegex(ValueError, "axes must be a tuple"):
             AbstractBatchNormTrain(0)
 

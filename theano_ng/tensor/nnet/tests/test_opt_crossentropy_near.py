@@ -66,6 +66,21 @@ class TestNearlyGradients(unittest.TestCase):
             with self.subTest(factor=number[0, 0], total=float(np.sum(sum_of(self.b))), sign=sign):
                 self.check(factor, number, total, sum_of, sign)
 
+    def test_increments_of_other_dtypes(self):
+        a, labels = T.dmatrix("a"), T.lvector("labels")
+        softmax_of_a, sign = softmax(self.a), np.array([1, 0, 1])
+        for dtype in ("bool", "int8", "uint8", "float32"):
+            v = T.vector("v", dtype=dtype)
+            g = T.inc_subtensor(T.zeros_like(a)[T.arange(labels.shape[0]), labels], v)
+            fn = theano.function([a, labels, v], g - T.nnet.softmax(a) * g.sum(axis=1, keepdims=True))
+            expected = np.zeros((3, 3))
+            expected[np.arange(3), self.labels] = sign
+            expected -= softmax_of_a * expected.sum(axis=1, keepdims=True)
+            with self.subTest(dtype):
+                np.testing.assert_allclose(
+                    fn(self.a, self.labels, sign.astype(dtype)), expected, rtol=1e-12, atol=1e-15
+                )
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -9,7 +9,9 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.mode import get_mode, optdb
 from theano_ng.gof.graph import is_same_graph
+from theano_ng.gof.rewriting import in2out
 from theano_ng.tensor.nnet import hard_sigmoid, sigmoid, ultra_fast_sigmoid
+from theano_ng.tensor.nnet.opt_sigm import local_1msigmoid
 from theano_ng.tensor.nnet.sigm import (
     compute_mul,
     is_1pexp,
@@ -92,6 +94,14 @@ class TestRules(RuleCase):
             "local_exp_over_1_plus_exp",
         ):
             self.assertIn(name, names)
+
+    def test_complement_of_a_sigmoid_of_integers(self):
+        """The opposite of an unsigned number is none, and bool has none."""
+        for dtype in ("bool", "uint8", "int8"):
+            x = T.vector(dtype=dtype)
+            f = theano.function([x], 1 - sigmoid(x), mode=theano.Mode("py", in2out(local_1msigmoid)))
+            values = np.array([0, 1, np.iinfo("int8").min], "int64").astype(dtype)
+            np.testing.assert_allclose(f(values), 1 / (1 + np.exp(values.astype(float))), rtol=1e-3, atol=1e-30)
 
     def test_complex(self):
         """The logistic function and softplus are those of real numbers here."""
