@@ -6,7 +6,7 @@
 `templates`, `instances`  graphs on which a rule is tried
 `special`, `contents`     the values with which they are computed
 `applying`                one rule applied to one graph, and graphs computed by Python
-`reference`               true values, and bounds of the errors of rounding
+`reference`               true values, and bounds of the errors of rounding (`bounded`; of loops `steps`)
 `comparing`, `accepted`   kinds of differences, and those that are documented
 `proofs`                  equations proved by z3 and sympy
 `oracle`                  the verdict about a rule

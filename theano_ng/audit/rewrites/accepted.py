@@ -81,7 +81,7 @@ TABLE = [
     _row(
         "new nan, range, cancellation, infinity",
         "in a row with an infinity a softmax is NaN, and subnormal shares have other roundings",
-        "local_softmax_by_hand local_share_of_sum",
+        "local_softmax_by_hand local_share_of_sum local_logsoftmax_by_hand",
     ),
     _row(
         "cancellation, range, sign of zero",
@@ -157,7 +157,7 @@ TABLE = [
         "local_advanced_indexing_crossentropy_onehot_grad local_crossentropy_onehot_grad",
     ),
     _row(
-        "lost error, range, new nan, infinity, cancellation, nan",
+        "lost error, range, new nan, infinity, cancellation, nan, sign of zero",
         "another algorithm: it takes images without pixels, multiplies padding with infinities, and adds in another order",
         "local_conv2d_gradweight_cpu local_conv2d_gradinputs_cpu local_conv2d_cpu local_abstractconv_gemm"
         " local_abstractconv_gradweight_gemm local_abstractconv_gradinputs_gemm local_abstractconv3d_gemm"
@@ -201,7 +201,7 @@ TABLE = [
         "crossentropy_to_crossentropy_with_softmax_with_bias crossentropy_to_crossentropy_with_softmax",
     ),
     _row(
-        "cancellation, range, rounding, nan, new nan, infinity, sign of zero",
+        "cancellation, range, nan, new nan, infinity, sign of zero",
         "the kernel of a loop and BLAS have other roundings than the Ops one by one, which differ in the last bits at every step",
         "scanOp_pushout_nonseqs_ops scanOp_pushout_output scanOp_pushout_seqs_ops scan_pushout_dot1",
     ),
@@ -243,6 +243,11 @@ TABLE = [
         "local_incsubtensor_of_zeros local_incsubtensor_of_zeros_to_setsubtensor local_adv_sub1_adv_inc_sub1"
         " local_adv_sub1_adv_inc_sub1_of_trusted_rows local_add_canonizer local_add_specialize local_greedy_distributor"
         " local_reduce_join local_reduce_broadcastable local_useless_inc_subtensor local_log1p local_expm1",
+    ),
+    _row(
+        "infinity, new nan",
+        "0 + -0.0 is 0.0, and -0.0 + 0 is left out, which decides the sign of an infinity",
+        "local_add_specialize",
     ),
     _row(
         "sign of zero",

@@ -132,6 +132,11 @@ def shapes_and_values(inputs, rng, most):
     return sets, over
 
 
+def varies(inputs):
+    """Whether there is more than one choice of lengths, places or patterns for some variables."""
+    return any(len(_shapes(v)) > 1 for v in inputs)
+
+
 def _told(inputs, choices, lengths):
     """In words, what is varied over all its choices, and what is not; "" where nothing is varied."""
     places = any(isinstance(one[0], int) for one in choices)

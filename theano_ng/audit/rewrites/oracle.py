@@ -8,12 +8,13 @@ import numpy as np
 from theano_ng.audit.rewrites import accepted, proofs, reference
 from theano_ng.audit.rewrites.applying import Computation, rewritten, settles
 from theano_ng.audit.rewrites.comparing import Difference, compare
-from theano_ng.audit.rewrites.contents import contents
+from theano_ng.audit.rewrites.contents import contents, varies
 from theano_ng.audit.rewrites.examples import examples_of
 from theano_ng.audit.rewrites.instances import Setting, build, names, settings
 from theano_ng.audit.rewrites.program import program
 from theano_ng.audit.rewrites.registry import partners, registered
 from theano_ng.audit.rewrites.templates import around, differences, quotients, variations
+from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.rewriting import Optimizer
 from theano_ng.tensor import basic as T
@@ -50,6 +51,8 @@ class Effort:
 
 #: Kinds of settings with all sets of values, and with all values of small dtypes.
 AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
+
+_SMALL = frozenset(("bool", "int8", "uint8", "float16", "complex64"))
 
 QUICK, FULL, THOROUGH = Effort(6, 4, 3, 40), Effort(), Effort(400, 400, 200, 4096)
 
@@ -193,7 +196,7 @@ class Judge:
             return
         self.verdict.graphs += 1
         as_it_is, in_full = [example is not None and setting.kind in kinds for kinds in (AS_IT_IS, IN_FULL)]
-        wide = as_it_is or in_full and _is_small(instance)
+        wide = as_it_is or in_full and _is_wide(instance)
         sets, over = contents(instance, self.rng, self.effort.sets if as_it_is else self.effort.few_sets, wide)
         self._compare(change, instance, sets)
         if as_it_is:
@@ -292,7 +295,7 @@ class Judge:
                     self.verdict.proofs += tuple(one.proof for one in coverages if one.proof)
                     self.verdict.over += (over,)
                 else:
-                    left.append("too many values or lengths of %s inputs" % " and ".join(kinds))
+                    left.append(_why_not(text) % " and ".join(kinds))
         self.verdict.proofs, self.verdict.over = (
             tuple(sorted(set(one))) for one in (self.verdict.proofs, self.verdict.over)
         )
@@ -300,15 +303,19 @@ class Judge:
         return "sampled" if self.verdict.reason else status
 
 
-def _is_small(instance):
-    """Whether all inputs that vary have few values, or are complex numbers, of which no dtype has few."""
-    return {v.dtype for v in instance.inputs if hasattr(v, "dtype")} <= {
-        "bool",
-        "int8",
-        "uint8",
-        "float16",
-        "complex64",
-    }
+def _why_not(example):
+    """Why an example is only sampled."""
+    inputs = build(example).inputs if build(example) is not None else []
+    if inputs and not varies(inputs):
+        return "no length varies, and the elements of %s inputs have too many values"
+    return "too many values or lengths of %s inputs"
+
+
+def _is_wide(instance):
+    """Whether all pairs of values are tried: where there are few, of complex numbers, of which no dtype has few, and where booleans vary."""
+    dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
+    varied = [VARIABLES[name][0].dtype for name, _, _ in instance.setting.given if name in VARIABLES]
+    return dtypes <= _SMALL or any(dtype[0] in "iub" for dtype in varied)
 
 
 def _best(texts):

@@ -18,13 +18,18 @@ their Ops. A float may differ where it is as near to the true value, computed wi
 leave room for. Everything else is either in the last column or a fault.
 
 proved
-    The equation of each example was proved: ``bits`` for integers as bit vectors (z3, 8 bits), ``float16`` for IEEE numbers bit by bit (z3),
-    ``reals`` for real numbers wherever both sides are defined, or ``positive reals`` (sympy).
+    The equation of each example was proved for every dtype to which the rule applies: ``bits`` for integers of all widths as vectors of bits
+    and ``IEEE`` for floats with all their roundings (z3); ``polynomials`` for integers that are only added and multiplied, ``reals`` and
+    ``positive reals`` wherever both sides are defined, ``complex numbers`` (sympy).
 exhausted
-    Each example was computed for all values of a small dtype (all pairs of int8, all float16, all pairs of the floats of eight bits E5M2)
-    where it is elementwise, else for all lengths from 0 to 3 of every axis and all small indices.
+    Each example was proved so, or computed for all values that the third column names, for each kind of dtype to which the rule applies:
+    integers, unsigned ones, booleans, floats, complex numbers and mixtures. Where elements depend on one element of each input these
+    are all (pairs of) values of a small dtype, of which E5M2 has the 256 floats of eight bits; of complex numbers and of three variables
+    and more they are all combinations of the special values nearest to one, with NaN, infinities and zeros. Of other
+    graphs they are all lengths of every axis, all values of whole numbers, and the patterns of sparse matrices, in the dtypes of the
+    example, with elements that are random.
 sampled
-    Some of all that.
+    Some of all that; the third column says why.
 
 """
 

@@ -12,13 +12,19 @@ import numpy as np
 import scipy.special
 
 from theano_ng import scalar
+from theano_ng.audit.rewrites.bounded import Bounded, Unsupported
+from theano_ng.audit.rewrites.steps import bounded_loop
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.extras import require
+from theano_ng.gof.graph import io_toposort
+from theano_ng.scan.op import Scan
+from theano_ng.tensor.blas.ops import Ger
 from theano_ng.tensor.dtypes import CONTINUOUS, FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.reductions.careduce import CAReduce
-from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor import basic as T
@@ -35,7 +41,7 @@ _SLOW = frozenset(["Erf", "Erfc", "Erfcx"])
 #: Units in the last place by which functions of scipy are off: exp(-x * x) has the error of its argument.
 CEPHES = 64
 
-_MOVES = (DimShuffle, Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Join, Reshape)
+_MOVES = (DimShuffle, Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Join, Reshape, Rebroadcast)
 
 
 def _sum_of(*x):
@@ -130,30 +136,6 @@ _FUNCTIONS = {
     "Identity": (lambda x: x, False, lambda x: x),
     "Conj": (np.conj, False, lambda x: x),
 }
-
-
-class Unsupported(Exception):
-    """An Op of which no more digits are known."""
-
-
-@dataclass
-class Bounded:
-    """Values with a bound of their error.
-
-    Attributes
-    ----------
-    value, error : ndarray
-        Of longdouble, or of objects of mpmath.
-    actual : ndarray or None
-        What the graph itself computes.
-    partial : tuple of ndarray
-        Products of some of many factors, which are values on the way to this one.
-    """
-
-    value: Any
-    error: Any
-    actual: Any = None
-    partial: tuple = ()
 
 
 def _wide(actual):
@@ -279,6 +261,21 @@ def _product(node, inputs):
     return Bounded(np.dot(x.value, y.value), error)
 
 
+def _rank_one_update(node, inputs):
+    """``A + a * outer(x, y)``, whose factors are multiplied in any order."""
+    to, a, x, y = inputs
+    eps, least = _unit(node.outputs[0].dtype)
+    product = np.outer(x.value, y.value)
+    term = a.value * product
+    value = to.value + term
+    of_term = np.abs(product) * a.error + np.abs(a.value) * (
+        np.outer(x.error, np.abs(y.value)) + np.outer(np.abs(x.value), y.error)
+    )
+    found = Bounded(value, to.error + of_term + eps * (2 * np.abs(term) + np.abs(value)) + 3 * least)
+    found.partial = (product, term, np.broadcast_to((a.value * x.value)[:, None], value.shape), a.value * y.value)
+    return found
+
+
 def _softmax(node, inputs):
     (x,) = inputs
     eps, least = _unit(node.outputs[0].dtype)
@@ -317,6 +314,11 @@ def _node(node, inputs):
         return _elementwise(node, inputs)
     if isinstance(op, _MOVES):
         return _moved(node, inputs)
+    if isinstance(op, Ger):
+        return _rank_one_update(node, inputs)
+    if isinstance(op, AllocEmpty):  # whose content nobody reads
+        shape = [int(v.actual) for v in inputs]
+        return Bounded(np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble))
     if isinstance(op, CAReduce):
         return _reduced(node, inputs)
     if isinstance(op, T.Dot) or type(op).__name__ == "Dot22":
@@ -447,6 +449,11 @@ def _compute(node, known, actual):
         for v in node.outputs:
             del known[v]
             _leaf(v, known, actual)
+    elif isinstance(node.op, Scan):
+        try:
+            known.update(zip(node.outputs, bounded_loop(node, known, actual, _step)))
+        except (Unsupported, KeyError, IndexError, TypeError, ValueError):
+            pass
     elif len(node.outputs) == 1 and None not in inputs:
         try:
             found = _node(node, inputs)
@@ -454,6 +461,23 @@ def _compute(node, known, actual):
             known[node.outputs[0]] = found
         except (Unsupported, TypeError, ValueError, AttributeError):
             pass
+
+
+def _step(inputs, outputs, given):
+    """The outputs of the step of a loop for those of its inputs, and all floats in it."""
+    known = dict(zip(inputs, given))
+    actual = {v: np.asarray(one.actual) for v, one in known.items() if one.actual is not None}
+    for node in io_toposort(inputs, outputs):
+        _compute(node, known, actual)
+    for v in outputs:
+        _leaf(v, known, actual)
+    found = [known[v] for v in outputs]
+    if None in found:
+        raise Unsupported("an Op in the step of a loop")
+    for v, one in zip(outputs, found):
+        one.actual = actual.get(v)
+    floats = [one for v, one in known.items() if one is not None and v.dtype in CONTINUOUS]
+    return found, [value for one in floats for value in (one.value, *one.partial)]
 
 
 # -- a few elements with as many digits as they need --------------------------------------------------------------------------

@@ -140,7 +140,7 @@ def _told(names):
     """In words, of which sets the combinations are."""
     if len(set(names)) > 1:
         return "all combinations of %s" % " and ".join(sorted(set(names)))
-    return _TUPLES.get(len(names), "all combinations of %d %%s" % len(names)) % names[0]
+    return _TUPLES.get(len(names), "all combinations of %d of %%s" % len(names)) % names[0]
 
 
 def combinations(dtypes, rng, most=MOST_COMBINATIONS):

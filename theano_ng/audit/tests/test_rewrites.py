@@ -124,15 +124,18 @@ class TestParts(unittest.TestCase):
 
     def test_combinations(self):
         rng = np.random.default_rng(0)
-        vectors, complete = special.combinations(["int8", "int8"], rng)
-        self.assertTrue(complete)
+        vectors, over = special.combinations(["int8", "int8"], rng)
+        self.assertEqual(over, "all pairs of values of int8")
         self.assertEqual(len(set(zip(*[v.tolist() for v in vectors]))), 1 << 16)
-        vectors, complete = special.combinations(["float16"], rng)
-        self.assertTrue(complete)
+        vectors, over = special.combinations(["float16"], rng)
+        self.assertEqual(over, "all values of float16")
         self.assertEqual(len(vectors[0]), 1 << 16)
-        vectors, complete = special.combinations(["float64"] * 4, rng)
-        self.assertFalse(complete)
+        vectors, over = special.combinations(["float64"] * 4, rng)
+        self.assertEqual(over, "all combinations of 4 of 16 special values of float64")
         self.assertLessEqual(len(vectors[0]), special.MOST_COMBINATIONS)
+        vectors, over = special.combinations(["float64", "float64"], rng, 100)
+        self.assertEqual(over, "")
+        self.assertLessEqual(len(vectors[0]), 100)
 
     def test_leaves_and_variations(self):
         self.assertEqual(leaves("scan(lambda a, b: exp(a) * b, [A, x])[0]"), ["A", "x"])
