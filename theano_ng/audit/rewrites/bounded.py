@@ -5,7 +5,7 @@ from typing import Any
 
 
 class Unsupported(Exception):
-    """An Op of which no more digits are known."""
+    """An Op that `reference` does not compute with more digits."""
 
 
 @dataclass

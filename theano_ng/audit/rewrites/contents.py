@@ -18,7 +18,7 @@ MOST_LENGTHS = 16
 #: Combinations of values of an elementwise graph that is a variation of another one.
 NARROW = 1 << 11
 
-#: Sets of values of what is repeated along the last axis of an elementwise graph.
+#: Sets of values of the inputs of an elementwise graph that are repeated along its last axis.
 MOST_IN_TURN = 1 << 8
 
 #: Matrices of each sparse variable, of three rows and columns.
@@ -62,7 +62,7 @@ def contents(instance, rng, most, wide):
 
 def _values_of_elements(instance, rng, *most):
     """Sets of values for a graph whose elements depend on one element of each input, and of which values these are all."""
-    # One value at a time of what is repeated along the last axis, with all values of the others in one array.
+    # Inputs that are repeated along the last axis have one value at a time, the others all their values in one array.
     inputs = sorted(instance.inputs, key=_has_last_axis)
     vectors, over = special.combinations([v.dtype for v in inputs], rng, *most)
     starts = _changes(vectors[: sum(not _has_last_axis(v) for v in inputs)])
@@ -85,7 +85,7 @@ def _has_last_axis(v):
 
 
 def _changes(vectors):
-    """Where values differ from those before them, the first ones included."""
+    """The places at which values differ from those before them, and place 0."""
     if not vectors:
         return [0]
     changed = np.zeros(len(vectors[0]), bool)
@@ -138,7 +138,7 @@ def varies(inputs):
 
 
 def _told(inputs, choices, lengths):
-    """In words, what is varied over all its choices, and what is not; "" where nothing is varied."""
+    """Text that names the choices of which all were taken, and the variables that have one value; "" where all have one."""
     places = any(isinstance(one[0], int) for one in choices)
     axes = any(isinstance(one[0], tuple) and any(map(len, one)) for one in choices)
     patterns = any(isinstance(one[0], scipy.sparse.spmatrix) for one in choices)

@@ -113,7 +113,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Coverage:
-    """How sure the equation of an example is for some dtypes.
+    """The proof or the values by which the equation of an example is known for some dtypes.
 
     Attributes
     ----------
@@ -236,7 +236,7 @@ class Judge:
         return not all(isinstance(computation(values), Exception) for values in sets)
 
     def _cover(self, change, instance, example, over):
-        """Remember how sure the equation of an example is for the dtypes of an instance."""
+        """Remember the proof or the values by which the equation of an example is known for the dtypes of an instance."""
         hopeless = self.hopeless.setdefault(example, set())
         proof = proofs.prove(change, [v.name for v in instance.inputs], hopeless) if instance.is_pointwise else ""
         kinds = tuple(sorted({v.dtype.rstrip("0123456789") for v in instance.inputs if hasattr(v, "dtype")}))

@@ -5,7 +5,7 @@ from collections import Counter
 from theano_ng.audit.rewrites.comparing import KINDS
 
 #: Of the JSON document; counts up when something in it changes its meaning or goes away.
-SCHEMA = 1
+SCHEMA = 2
 
 _INTRODUCTION = """The rules of rewriting, and how far each was compared with what it replaces
 ============================================================================

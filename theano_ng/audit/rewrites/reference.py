@@ -316,7 +316,7 @@ def _node(node, inputs):
         return _moved(node, inputs)
     if isinstance(op, Ger):
         return _rank_one_update(node, inputs)
-    if isinstance(op, AllocEmpty):  # whose content nobody reads
+    if isinstance(op, AllocEmpty):  # its content is overwritten before it is read
         shape = [int(v.actual) for v in inputs]
         return Bounded(np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble))
     if isinstance(op, CAReduce):

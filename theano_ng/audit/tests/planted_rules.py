@@ -320,3 +320,15 @@ def loses_digits(node):
     log1p(x)  ->  log(1 + x)
     """
     return _replaced(node, T.log(np.array(1, node.inputs[0].dtype) + node.inputs[0]))
+
+
+@planted("rounding", tracks=[T.sqr])
+def is_off_after_a_loop(node):
+    """By more than the roundings of all steps.
+
+    sqr(scan(lambda row, h: h * exp(row) + row, A, v)[0])  ->  (1 + 1e-9) * w * w
+    """
+    (w,) = node.inputs
+    if w.dtype != "float64" or w.ndim != 2:
+        return False
+    return _replaced(node, T.mul(np.array([[1 + 1e-9]]), w, w))

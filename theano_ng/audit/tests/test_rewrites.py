@@ -15,11 +15,11 @@ except ImportError:
     raise unittest.SkipTest("needs mpmath: pip install 'theano_ng[test]'") from None
 
 import theano_ng.tensor as T
-from theano_ng.audit.rewrites import accepted, comparing, page, reference, special
+from theano_ng.audit.rewrites import accepted, comparing, page, proofs, reference, special
 from theano_ng.audit.rewrites.applying import Computation, rewritten
 from theano_ng.audit.rewrites.command import main
 from theano_ng.audit.rewrites.instances import Setting, build, settings
-from theano_ng.audit.rewrites.oracle import Effort, Judge, judge
+from theano_ng.audit.rewrites.oracle import Coverage, Effort, Judge, judge
 from theano_ng.audit.rewrites.registry import Registered, name_of, registered
 from theano_ng.audit.rewrites.templates import leaves, variations
 from theano_ng.audit.tests.planted_rules import PLANTED
@@ -167,6 +167,50 @@ class TestParts(unittest.TestCase):
         self.assertLessEqual(abs(computed[0] - known.value[0]), known.error[0])
         (exact,) = reference.exact(change.before, [value[0]])
         self.assertEqual(float(exact), float(value[0]))
+
+    def test_errors_of_a_loop_are_bounded(self):
+        instance = build("scan(lambda row, h: h * exp(row) + row, A, v)[0]")
+        change = rewritten(local_mul_to_sqr, instance.inputs, instance.outputs)
+        rows, state = np.linspace(-1, 2, 12).reshape(4, 3), np.array([0.1, -3.0, 7.0])
+        (known,), _ = reference.bounds(change.before, [rows, state])
+        expected, h = [], state.astype(np.longdouble)
+        for row in rows.astype(np.longdouble):
+            h = h * np.exp(row) + row
+            expected.append(h)
+        np.testing.assert_allclose(known.value, np.array(expected), rtol=1e-17)
+        (computed,) = Computation(change.before)([rows, state])
+        self.assertTrue(np.all(np.abs(computed - known.value) <= known.error))
+        self.assertTrue(np.all(known.error <= 64 * np.finfo("float64").eps * np.abs(known.value).max()))
+
+    def test_what_is_said_of_a_rule(self):
+        """A rule is as sure as the least sure kind of dtype of its examples."""
+        one = Judge(Registered("local_mul_to_sqr", local_mul_to_sqr), SMALL)
+        proof, some, none = Coverage(proof="bits"), Coverage(over="all values of int8"), Coverage()
+        for coverages, status in (
+            ({("int",): [proof], ("float",): [proof]}, "proved"),
+            ({("int",): [proof], ("float",): [proof, some]}, "exhausted"),
+            ({("int",): [proof], ("float",): [none, some]}, "exhausted"),
+            ({("int",): [some], ("float",): [proof, none]}, "sampled"),
+        ):
+            one.covered = {"x * x": coverages}
+            self.assertEqual(one._status(["x * x"]), status)
+        self.assertEqual(one._status(["x * x", "y * y"]), "sampled")
+
+    def test_proofs(self):
+        def theory(text, rule, dtype):
+            variables = [T.TensorType(dtype, (False,))(name) for name in ("x", "y")]
+            given = tuple((v.name, v, "") for v in variables)
+            instance = build(text, Setting("", given))
+            change = rewritten(rule, instance.inputs, instance.outputs)
+            self.assertTrue(change.applied)
+            return proofs.prove(change, [v.name for v in instance.inputs])
+
+        for dtype in ("int8", "uint64"):
+            self.assertEqual(theory("x * x", local_mul_to_sqr, dtype), "bits")
+        self.assertEqual(theory("x * x", local_mul_to_sqr, "float16"), "IEEE")
+        self.assertEqual(theory("x * x", local_mul_to_sqr, "complex64"), "complex numbers")
+        wrong = {name_of(rule): rule for rule, _ in PLANTED}["negates_unsigned_numbers"]
+        self.assertEqual(theory("cast(-x, 'int64')", wrong, "uint8"), "")
 
     def test_comparison_of_floats(self):
         def kinds(a, b):
