@@ -109,13 +109,16 @@ def _judged(rules, arguments, done):
             done(verdict)
             verdicts.append(verdict)
 
-    if arguments.processes == 1 or not hasattr(os, "fork"):
-        for number in range(len(rules)):
-            add(_verdict(number))
-    else:
+    here, elsewhere = range(len(rules)), ()
+    if arguments.processes > 1 and hasattr(os, "fork"):
+        # A device that was opened is of no use in a fork.
+        here, elsewhere = ([i for i in here if rules[i].on_devices is on_devices] for on_devices in (True, False))
+    if elsewhere:
         with ProcessPoolExecutor(arguments.processes, mp_context=multiprocessing.get_context("fork")) as pool:
-            for verdict in pool.map(_verdict, range(len(rules))):
+            for verdict in pool.map(_verdict, elsewhere):
                 add(verdict)
+    for number in here:
+        add(_verdict(number))
     judged = {verdict.name for verdict in verdicts}
     return verdicts, [one.name for one in rules if one.name not in judged]
 

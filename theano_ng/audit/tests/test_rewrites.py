@@ -6,6 +6,7 @@ import os
 import tempfile
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
+from unittest import mock
 
 import numpy as np
 
@@ -251,6 +252,16 @@ class TestCommand(unittest.TestCase):
         self.assertEqual((rule["name"], rule["status"]), ("swaps_operands", "wrong"))
         self.assertIn("rewritten(", rule["findings"][0]["program"])
 
+    def test_several_processes(self):
+        """Rules about devices are judged in this process: forks cannot use a device that it has opened."""
+        context()
+        names = ("local_neg_neg", "local_gpua_join", "local_cut_gpu_transfers", "local_useless_slice")
+        with mock.patch("theano_ng.audit.rewrites.command.registered", _some_registered(names)):
+            status, out, _ = self.run_command("--devices", "--processes", "2", "--effort", "quick")
+        self.assertEqual(status, 0)
+        for name in names:
+            self.assertIn(name, out)
+
     def test_page(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "page.rst")
@@ -265,6 +276,10 @@ class TestCommand(unittest.TestCase):
             status, _, err = self.run_command(target)
             self.assertEqual(status, 2)
             self.assertIn("no", err)
+
+
+def _some_registered(names):
+    return lambda devices=False: [one for one in registered(devices) if one.name in names]
 
 
 def judge_named(name):
