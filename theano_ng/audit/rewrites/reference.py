@@ -276,6 +276,21 @@ def _rank_one_update(node, inputs):
     return found
 
 
+def _sparse_update(node, known, actual):
+    """``alpha * x y + z`` of a sparse x, whose elements may be multiplied by alpha first."""
+    alpha, y, z = (known[node.inputs[i]] for i in (0, 2, 3))
+    if alpha is None or y is None or z is None:
+        raise Unsupported(node.op)
+    x = actual[node.inputs[1]].item().toarray().astype(np.longdouble)
+    eps, least = _unit(node.outputs[0].dtype)
+    number, slack = alpha.value.reshape(()), alpha.error.reshape(())
+    size = np.abs(number) * np.dot(np.abs(x), np.abs(y.value))
+    value = z.value + number * np.dot(x, y.value)
+    of_term = np.dot(np.abs(x), slack * np.abs(y.value) + np.abs(number) * y.error)
+    error = z.error + of_term + (x.shape[1] + 2) * (eps * (size + np.abs(z.value)) + least)
+    return Bounded(value, error, partial=(number * x, np.dot(x, y.value)))
+
+
 def _softmax(node, inputs):
     (x,) = inputs
     eps, least = _unit(node.outputs[0].dtype)
@@ -449,6 +464,11 @@ def _compute(node, known, actual):
         for v in node.outputs:
             del known[v]
             _leaf(v, known, actual)
+    elif type(node.op).__name__ == "Usmm":
+        try:
+            known[node.outputs[0]] = _sparse_update(node, known, actual)
+        except (Unsupported, KeyError, AttributeError, ValueError):
+            pass
     elif isinstance(node.op, Scan):
         try:
             known.update(zip(node.outputs, bounded_loop(node, known, actual, _step)))

@@ -9,6 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from unittest import mock
 
 import numpy as np
+import scipy.sparse
 
 try:
     import mpmath  # noqa: F401
@@ -182,6 +183,24 @@ class TestParts(unittest.TestCase):
         (computed,) = Computation(change.before)([rows, state])
         self.assertTrue(np.all(np.abs(computed - known.value) <= known.error))
         self.assertTrue(np.all(known.error <= 64 * np.finfo("float64").eps * np.abs(known.value).max()))
+
+    def test_errors_of_sums_of_products_are_bounded(self):
+        rng = np.random.default_rng(0)
+        A, B, x, y = rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=3), rng.normal(size=3)
+        N = scipy.sparse.csc_matrix(np.diag([0.1, 0.0, 0.3]))
+        wide = A.astype(np.longdouble)
+        for text, values, expected in (
+            ("ger(A, a, x, y)", {"A": A, "a": 0.1, "x": x, "y": y}, wide + 0.1 * np.outer(x.astype(np.longdouble), y)),
+            ("usmm(one, N, B, A)", {"A": A, "B": B, "N": N, "one": [[0.1]]}, wide + 0.1 * (N.toarray().astype(np.longdouble) @ B)),
+        ):  # fmt: skip
+            instance = build(text)
+            given = [values[v.name] if v.name == "N" else np.asarray(values[v.name]) for v in instance.inputs]
+            fgraph = rewritten(local_mul_to_sqr, instance.inputs, instance.outputs).before
+            (known,), _ = reference.bounds(fgraph, given)
+            with self.subTest(text):
+                np.testing.assert_allclose(known.value, expected, rtol=1e-15)
+                self.assertTrue(np.all(np.abs(Computation(fgraph)(given)[0] - known.value) <= known.error))
+                self.assertLess(known.error.max(), 1e-13)
 
     def test_what_is_said_of_a_rule(self):
         """A rule is as sure as the least sure kind of dtype of its examples."""
