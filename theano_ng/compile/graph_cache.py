@@ -67,6 +67,7 @@ def package_fingerprint():
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
+_PLAIN_CLASSES = frozenset(_PLAIN)
 _BELOW = ("numpy.", "builtins.")  # packages whose versions are part of the fingerprint
 # Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
@@ -89,9 +90,10 @@ class _Key:
 
     def text(self, value, depth=0):
         """A text that equals another's just when the values are equal, in any process."""
-        if isinstance(value, _PLAIN):
-            return "%s:%r" % (type(value).__name__, value)
-        if isinstance(value, float):
+        cls = type(value)
+        if cls in _PLAIN_CLASSES:
+            return "%s:%r" % (cls.__name__, value)
+        if cls is float:
             return "float:" + value.hex()
         known = self._known.get(id(value))
         if known is None:
@@ -102,6 +104,10 @@ class _Key:
         return known
 
     def _describe(self, value, depth):
+        if isinstance(value, _PLAIN):
+            return "%s:%r" % (type(value).__name__, value)
+        if isinstance(value, float):
+            return "float:" + value.hex()
         if isinstance(value, (list, tuple)):
             return "%s(%s)" % (type(value).__name__, ",".join([self.text(v, depth) for v in value]))
         if isinstance(value, (set, frozenset)):

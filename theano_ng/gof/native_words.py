@@ -6,6 +6,7 @@ gives, so that no place and no length of a word is written down twice.
 """
 
 import operator
+from array import array
 
 # A word the thunk fills in: the address of zeroed memory of its own, as much as the C code asks for.
 SCRATCH = "scratch"
@@ -91,7 +92,7 @@ class Record:
         packed = []
         for name, length in self._lengths.items():
             if length is None:
-                packed.append(0 if name == SCRATCH else self._word(name, words[name]))
+                packed.append(0 if name == SCRATCH else words[name])
             else:
                 packed.extend(self._array(name, words[name], length))
         if self.tail is not None:
@@ -103,16 +104,10 @@ class Record:
                 packed.append(len(rows))
                 for row in rows:
                     packed += self.row.pack(row)
-        return packed
-
-    def _word(self, name, value):
         try:
-            number = operator.index(value)
-        except TypeError:
-            raise TypeError("%s: the word %s must be an integer, not %r" % (self.name, name, value)) from None
-        if not -(2**63) <= number < 2**63:
-            raise ValueError("%s: the word %s does not fit 64 bits: %d" % (self.name, name, number))
-        return number
+            return array("q", packed).tolist()  # one check of all words
+        except (TypeError, OverflowError):
+            raise self._wrong_value(words) from None
 
     def _array(self, name, values, length=None):
         if isinstance(values, bytes):
@@ -122,7 +117,20 @@ class Record:
             raise ValueError(
                 "%s: %s has room for %d words, not for %d: %r" % (self.name, name, length, len(values), values)
             )
-        return [self._word(name, value) for value in values]
+        return values
+
+    def _wrong_value(self, words):
+        """The error for the first word that is no integer of 64 bits."""
+        for name, given in words.items():
+            if name == self.tail and self.row is not None:
+                continue  # the rows are checked
+            for value in [given] if self._lengths.get(name, 0) is None else given:
+                try:
+                    number = operator.index(value)
+                except TypeError:
+                    return TypeError("%s: the word %s must be an integer, not %r" % (self.name, name, value))
+                if not -(2**63) <= number < 2**63:
+                    return ValueError("%s: the word %s does not fit 64 bits: %d" % (self.name, name, number))
 
     def _wrong_names(self, words):
         missing = [name for name in self.given if name not in words]

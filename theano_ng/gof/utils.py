@@ -123,16 +123,19 @@ def _shared_stack(levels):
     return levels
 
 
-_is_internal = {}
+class _Internal(dict):
+    """File name -> whether it belongs to the package's machinery that builds graphs.
 
+    A dict, since it is asked for every level of the stack of each variable, and the stack grows with the nesting of loops.
+    """
 
-def _internal(filename):
-    """Whether a file belongs to the package's graph-building machinery (cached: asked for every captured frame)."""
-    known = _is_internal.get(filename)
-    if known is None:
+    def __missing__(self, filename):
         path = os.path.abspath(filename)
-        known = _is_internal[filename] = path.startswith(_internal_parts) and _tests_part not in path
-    return known
+        found = self[filename] = path.startswith(_internal_parts) and _tests_part not in path
+        return found
+
+
+_internal = _Internal()
 
 
 def comment_text(text):
@@ -159,7 +162,7 @@ def writable(text):
 def user_stacklevel():
     """The `stacklevel` with which a caller's warning is about the line of the user's that called the package."""
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and _internal(frame.f_code.co_filename):
+    while frame.f_back is not None and _internal[frame.f_code.co_filename]:
         frame, level = frame.f_back, level + 1
     return level
 
@@ -210,7 +213,7 @@ def add_tag_trace(thing, user_line=None):
     if limit < 0:
         limit = sys.maxsize
     frame = sys._getframe(1)
-    while frame is not None and _internal(frame.f_code.co_filename):
+    while frame is not None and _internal[frame.f_code.co_filename]:
         frame = frame.f_back
     raw = []
     while frame is not None and len(raw) < limit:

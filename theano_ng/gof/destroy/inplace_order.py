@@ -46,7 +46,7 @@ def overwrite_last(order, orderings, inputs):
 def overwriting(order, orderings, inputs):
     """The nodes that overwrite what is in the memory of `inputs`, and those that have to come after them."""
     in_state, late = set(inputs), set()
-    for node in order:
+    for node in order if in_state else ():
         op = node.op
         destroyed = getattr(op, "destroy_map", None) or {}
         if (
