@@ -1,10 +1,13 @@
 """Elementwise operations that feed each other become one loop.
 
 A group is grown from its last operation towards the inputs: an operation joins when all who use its result are in the group already. So
-a group has one result, everything between its members is inside it, and no value is computed twice; every edge of the graph is looked at once.
+a group has one result, everything between its members is inside it, and every edge of the graph is looked at once. The values that are
+computed twice are those of a few additions or the like, in loops that read the operands anyway: see `_Repeated`.
 """
 
+import functools
 import time
+from typing import NamedTuple
 
 from theano_ng import scalar
 from theano_ng.compile import optdb
@@ -23,6 +26,24 @@ from theano_ng.tensor.reductions.fused import ReducedElemwise
 MAX_OPERATIONS = 120  # compilers take more than linear time for longer loop bodies
 
 _ARITHMETIC = (scalar.Add, scalar.Sub, scalar.Mul, scalar.Neg, scalar.Sqr)
+
+# Operations that take less time than it takes to read their operands.
+_CHEAP = (
+    *_ARITHMETIC,
+    scalar.Abs,
+    scalar.Sgn,
+    scalar.Maximum,
+    scalar.Minimum,
+    scalar.Switch,
+    scalar.LogicalComparison,
+    scalar.FixedLogicalComparison,
+    scalar.Second,
+    scalar.Cast,
+)
+MAX_REPEATED = 4
+"""The most operations that a loop computes again for a value that other loops compute, too."""
+MAX_REPETITIONS = 8
+"""The most nodes that read such a value: all of them are looked at."""
 
 _has_c_code = {}
 
@@ -64,8 +85,144 @@ def _weight(node):
     return 0.05 * max(1, len(node.inputs) - 1) if isinstance(node.op.scalar_op, _ARITHMETIC) else 1
 
 
-def _group(root, op_class, max_inputs):
-    """The operations that can run in one loop with `root`, consumers first."""
+class _Expression(NamedTuple):
+    """A few cheap operations.
+
+    Attributes
+    ----------
+    members : list of Apply
+        The last one first.
+    operands : list of Variable
+        What they read that none of them computes.
+    """
+
+    members: list
+    operands: list
+
+
+class _Repeated:
+    """The values that are computed again in each loop that reads them, so that they are not written to memory and read from there.
+
+    ::
+
+        s = abs(x)
+        exp(s), log(s)  ->  Elemwise{Composite{exp(Abs(i0))}}(x), Elemwise{Composite{log(Abs(i0))}}(x)
+
+    Such a value is the result of at most `MAX_REPEATED` cheap operations. Its readers are elementwise loops and at most one reduction.
+    For c readers and k arrays among the operands, a value in memory costs k + 1 + c passes, and one that is repeated c * k. The
+    operands are in memory anyway: inputs of the graph, results of other nodes, or values that others read, too. Otherwise one value
+    in memory would take the place of another.
+
+    Parameters
+    ----------
+    nodes : sequence of Apply
+        All nodes of a graph, inputs first.
+    op_class : class
+        `Elemwise` or a class with its interface.
+
+    Attributes
+    ----------
+    found : dict
+        Variable -> the `_Expression` that computes it.
+    """
+
+    def __init__(self, nodes, op_class):
+        self.op_class = op_class
+        self.found = {}
+        self._inside = {}  # the same, and results of a few cheap operations that have one reader
+        for node in nodes:
+            if isinstance(getattr(node.op, "scalar_op", None), _CHEAP) and _fusible(node, op_class):
+                self._look_at(node)
+
+    def _look_at(self, node):
+        (out,) = node.outputs
+        expression = self._expression(node)
+        if len(expression.members) > MAX_REPEATED or len(out.clients) > MAX_REPETITIONS or out.dtype[0] == "c":
+            return
+        readers = {client for client, _ in out.clients}
+        if len(readers) == 1:
+            self._inside[out] = expression
+        elif (
+            self._is_worth_it(len(readers), expression)
+            and all(self._is_in_memory(operand, expression) for operand in expression.operands)
+            and self._take_in(readers, out)
+        ):
+            self._inside[out] = self.found[out] = expression
+
+    def _expression(self, node):
+        members, operands = {node: None}, {}
+        for variable in node.inputs:
+            inner = self._inside.get(variable)
+            if inner is None or variable.type.broadcastable != node.outputs[0].type.broadcastable:
+                operands[variable] = None
+            else:
+                members.update(dict.fromkeys(inner.members))
+                operands.update(dict.fromkeys(inner.operands))
+        return _Expression(list(members), list(operands))
+
+    @staticmethod
+    def _is_worth_it(readers, expression):
+        arrays = sum(not all(operand.type.broadcastable) for operand in expression.operands)
+        return readers * arrays <= arrays + 1 + readers
+
+    def _is_in_memory(self, operand, expression):
+        """Whether an operand is no result that would be inside the loop of the expression, its only reader."""
+        node, (last, *_) = operand.owner, expression.members
+        return (
+            node is None
+            or operand.type.broadcastable != last.outputs[0].type.broadcastable
+            or any(client not in expression.members for client, _ in operand.clients)
+            or not _fusible(node, self.op_class)
+        )
+
+    def _take_in(self, readers, value):
+        """Whether all readers of a value can compute it in their own loop."""
+        pattern = value.type.broadcastable
+        others = [
+            reader
+            for reader in readers
+            if reader == "output"
+            or not _fusible(reader, self.op_class)
+            or reader.outputs[0].type.broadcastable != pattern
+        ]
+        return not others or (len(others) == 1 and others[0] != "output" and _takes_in(others[0], value))
+
+    def join(self, members, external, pattern, max_inputs):
+        """Add the operations that compute what the members of a group read to them.
+
+        Parameters
+        ----------
+        members : list of Apply
+            Changed in place.
+        external : collection of Variable
+            What they read that none of them computes.
+        pattern : tuple of bool
+            Of their results.
+        max_inputs : int
+            How many variables the group may read.
+        """
+        read, inside = set(external), set(members)
+        for variable in external:
+            expression = self.found.get(variable)
+            if expression is None or variable.type.broadcastable != pattern:
+                continue
+            now_read = read.union(expression.operands).difference([variable])
+            if len(now_read) <= max_inputs:
+                read = now_read
+                members += [member for member in expression.members if member not in inside]
+                inside.update(expression.members)
+
+
+def _group(root, op_class, max_inputs, repeated):
+    """The operations that can run in one loop with `root`, consumers first.
+
+    Parameters
+    ----------
+    root : Apply
+    op_class : class
+    max_inputs : int
+    repeated : _Repeated, optional
+    """
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, dict.fromkeys(root.inputs)
     weight, too_many = _weight(root), False
@@ -92,6 +249,8 @@ def _group(root, op_class, max_inputs):
         wide = _wide_group(root, op_class, max_inputs, max_inputs + 8 * len(members))
         if len(wide) > len(members):
             return wide
+    if repeated is not None and weight < MAX_OPERATIONS:
+        repeated.join(members, external, pattern, max_inputs)
     return members
 
 
@@ -168,14 +327,14 @@ def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=Non
         def maker(node, scalar_op):
             return OP(scalar_op)
 
-    def local_fuse(node):
+    def local_fuse(node, repeated=None):
         """Fuse a node with the operations before it.
 
         exp(x) * y + 1  ->  Elemwise{Composite{((exp(i0) * i1) + i2)}}(x, y, 1)       [elemwise_fusion, fast_run]
         """
         if not _fusible(node, OP):
             return False
-        members = _group(node, OP, max_input_fct(node))
+        members = _group(node, OP, max_input_fct(node), repeated)
         if len(members) == 1:
             return False
         scalar_op, inputs = _composite(node, members)
@@ -185,6 +344,10 @@ def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=Non
         copy_stack_trace(node.outputs[0], fused)
         return [fused]
 
+    def for_graph(nodes):
+        return functools.partial(local_fuse, repeated=_Repeated(nodes, OP))
+
+    local_fuse.for_graph = for_graph
     return local_fuse
 
 
@@ -234,18 +397,11 @@ def local_elemwise_reduction_fusion(node):
 
     Threads work on operations that are apart, and so does a sum of an array and numbers: the manual shows the graph of ``(v + 1).sum()``.
     """
-    if not isinstance(node.op, CAReduce) or config.openmp:
-        return False
     between = node.inputs[0]
+    if len(between.clients) != 1 or not _takes_in(node, between):
+        return False
     inner = between.owner
-    if (
-        inner is None
-        or len(between.clients) != 1
-        or not _fusible(inner, Elemwise)
-        or all(between.type.broadcastable)
-        or len(node.op._axes(between.type.ndim)) == 0
-        or not node.op.reads_blocks(node)
-    ):
+    if inner is None or not _fusible(inner, Elemwise):
         return False
     if isinstance(inner.op.scalar_op, scalar.Add) and sum(not all(i.type.broadcastable) for i in inner.inputs) == 1:
         return False
@@ -256,13 +412,25 @@ def local_elemwise_reduction_fusion(node):
     return [fused]
 
 
+def _takes_in(node, variable):
+    """Whether a node is a reduction that can take in the operation that computes `variable`."""
+    return (
+        isinstance(node.op, CAReduce)
+        and not config.openmp
+        and not all(variable.type.broadcastable)
+        and len(node.op._axes(variable.type.ndim)) > 0
+        and node.op.reads_blocks(node)
+    )
+
+
 class FusionOptimizer(Optimizer):
     """Applies a fusion rule to every node, results first, unless `config.tensor.local_elemwise_fusion` is off.
 
     Parameters
     ----------
     local_optimizer : callable
-        Of a node; returns new outputs or False.
+        Of a node; returns new outputs or False. A rule that has to know the graph has an attribute `for_graph`, a function of all
+        nodes, inputs first, that returns the rule.
     """
 
     def __init__(self, local_optimizer):
@@ -278,10 +446,12 @@ class FusionOptimizer(Optimizer):
         time_toposort = time.time() - begin
         before = getattr(fgraph.profile, "validate_time", 0) if getattr(fgraph, "profile", None) else None
         replaced = inconsistent = 0
+        for_graph = getattr(self.optimizer, "for_graph", None)
+        rule = self.optimizer if for_graph is None else for_graph(nodes)
         for node in reversed(nodes):
             if node not in fgraph.apply_nodes:
                 continue
-            new_outputs = self.optimizer(node)
+            new_outputs = rule(node)
             if not new_outputs:
                 continue
             try:

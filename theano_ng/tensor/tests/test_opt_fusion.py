@@ -8,10 +8,16 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
+from theano_ng.scalar import Composite
 from theano_ng.tensor.opt import elemwise_max_input_fct
+from theano_ng.tensor.opt.fusion import MAX_REPEATED
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 FUSION = Query(["fusion", "canonicalize_db"])
+
+
+def loops_of(function):
+    return [node for node in function.maker.fgraph.apply_nodes if not isinstance(node.op, T.DimShuffle)]
 
 
 class TestFusion(RewriteCase):
@@ -73,6 +79,48 @@ class TestFusion(RewriteCase):
         self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
         # what needs a result of the loop in between stays outside
         self.check(shared + T.exp(shared.sum() + shared), None)
+
+    def test_cheap_values_are_computed_again(self):
+        """A value that loops read, all of them, is no node of its own where reading its operands again takes no longer."""
+        x, y, z = T.dvectors("xyz")
+
+        def loops(outputs, expected):
+            f = theano_ng.function([x, y, z], outputs, mode=Mode("vm", FUSION), on_unused_input="ignore")
+            plain = theano_ng.function([x, y, z], outputs, mode=Mode("py", None), on_unused_input="ignore")
+            self.assertEqual(len(loops_of(f)), expected, shown(f.maker.fgraph))
+            values = [[0.1, -1e308, 3.0, np.nan], [0.7, 2.0, -np.inf, 1.0], [-0.0, 1e-310, 1 / 3, 5.0]]
+            with np.errstate(all="ignore"):
+                for got, want in zip(f(*values), plain(*values)):
+                    np.testing.assert_array_equal(got.view("int64"), want.view("int64"))
+
+        one, two, three = abs(x), x * y - 1.5, x * y * z
+        loops([T.sqrt(one), one + y, T.maximum(one, z)], 3)
+        loops([T.sqrt(two), two + z, T.maximum(two, z)], 3)
+        loops([T.sqrt(two), two + z, two - x, T.maximum(two, z)], 5)  # 1 + 2 + 4 passes are less than 4 * 2
+        loops([T.sqrt(three), three + z], 2)
+        loops([T.sqrt(three), three + z, three - x], 4)
+        loops([one, T.sqrt(one)], 2)  # a result is in memory
+        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # what no loop reads, too
+        loops([one.sum(), T.sqrt(one), one + y], 3)  # a reduction takes it in
+        loops([one.sum(), one.prod(), one + y], 4)  # of two none does
+        half = -T.sqrt(abs(y))
+        loops([T.sqrt(half), half + x], 3)  # the square root would be in memory instead
+        loops([T.sqrt(half), half + x, T.sqrt(abs(y)) * x], 4)  # here it is in any case
+        inner = one * 2 - z
+        loops([T.sqrt(one), T.sqrt(inner), inner + y], 3)
+
+    def test_repetition_ends(self):
+        """Of a chain in which each value is read at each step, each loop computes a few steps."""
+        x = h = T.dvector("x")
+        outputs = []
+        for _ in range(60):
+            h = h * 0.9 + 0.1
+            outputs.append(T.sqrt(h))
+        f = theano_ng.function([x], outputs, mode=Mode("py", FUSION))
+        scalar_ops = [node.op.scalar_op for node in loops_of(f)]
+        sizes = [len(op.fgraph.apply_nodes) if isinstance(op, Composite) else 1 for op in scalar_ops]
+        self.assertLessEqual(max(sizes), 1 + MAX_REPEATED + 2)
+        self.assertLess(len(sizes), 100)
 
     def test_higher_derivative(self):
         # One loop, as every intermediate result is used inside it.
