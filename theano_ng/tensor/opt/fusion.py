@@ -19,6 +19,7 @@ from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.reductions.fused import ReducedElemwise
@@ -27,9 +28,11 @@ MAX_OPERATIONS = 120  # compilers take more than linear time for longer loop bod
 
 _ARITHMETIC = (scalar.Add, scalar.Sub, scalar.Mul, scalar.Neg, scalar.Sqr)
 
-# Operations that take less time than it takes to read their operands.
+# Operations that take less time than it takes to read their operands, and give the same bits in every loop.
 _CHEAP = (
-    *_ARITHMETIC,
+    scalar.Add,
+    scalar.Sub,
+    scalar.Neg,
     scalar.Abs,
     scalar.Sgn,
     scalar.Maximum,
@@ -40,6 +43,9 @@ _CHEAP = (
     scalar.Second,
     scalar.Cast,
 )
+# Those that do so for integers only: compilers round a product of floats together with the sum that reads it. ``max(x*y) - x*y`` would be negative
+# where the loop of the maximum rounds the product by itself.
+_CHEAP_FOR_INTEGERS = (scalar.Mul, scalar.Sqr)
 MAX_REPEATED = 4
 """The most operations that a loop computes again for a value that other loops compute, too."""
 MAX_REPETITIONS = 8
@@ -83,6 +89,14 @@ def _fusible(node, op_class):
 def _weight(node):
     """What an operation adds to the length of a loop body; a multiplication is a twentieth of a call of a function."""
     return 0.05 * max(1, len(node.inputs) - 1) if isinstance(node.op.scalar_op, _ARITHMETIC) else 1
+
+
+def _is_cheap(node):
+    """Whether an operation is cheap, and gives the same bits in every loop."""
+    scalar_op, dtype = getattr(node.op, "scalar_op", None), node.outputs[0].dtype
+    if dtype == "float16" or dtype.startswith("complex"):
+        return False  # loops compute float16 in float32
+    return isinstance(scalar_op, _CHEAP) or (isinstance(scalar_op, _CHEAP_FOR_INTEGERS) and dtype in DISCRETE)
 
 
 class _Expression(NamedTuple):
@@ -131,13 +145,13 @@ class _Repeated:
         self.found = {}
         self._inside = {}  # the same, and results of a few cheap operations that have one reader
         for node in nodes:
-            if isinstance(getattr(node.op, "scalar_op", None), _CHEAP) and _fusible(node, op_class):
+            if _is_cheap(node) and _fusible(node, op_class):
                 self._look_at(node)
 
     def _look_at(self, node):
         (out,) = node.outputs
         expression = self._expression(node)
-        if len(expression.members) > MAX_REPEATED or len(out.clients) > MAX_REPETITIONS or out.dtype[0] == "c":
+        if len(expression.members) > MAX_REPEATED or len(out.clients) > MAX_REPETITIONS:
             return
         readers = {client for client, _ in out.clients}
         if len(readers) == 1:
@@ -202,15 +216,18 @@ class _Repeated:
             How many variables the group may read.
         """
         read, inside = set(external), set(members)
+        weight = sum(map(_weight, members))
         for variable in external:
             expression = self.found.get(variable)
             if expression is None or variable.type.broadcastable != pattern:
                 continue
             now_read = read.union(expression.operands).difference([variable])
-            if len(now_read) <= max_inputs:
-                read = now_read
-                members += [member for member in expression.members if member not in inside]
-                inside.update(expression.members)
+            more = [member for member in expression.members if member not in inside]
+            now_weight = weight + sum(map(_weight, more))
+            if len(now_read) <= max_inputs and now_weight <= MAX_OPERATIONS:
+                read, weight = now_read, now_weight
+                members += more
+                inside.update(more)
 
 
 def _group(root, op_class, max_inputs, repeated):
@@ -249,7 +266,7 @@ def _group(root, op_class, max_inputs, repeated):
         wide = _wide_group(root, op_class, max_inputs, max_inputs + 8 * len(members))
         if len(wide) > len(members):
             return wide
-    if repeated is not None and weight < MAX_OPERATIONS:
+    if repeated is not None:
         repeated.join(members, external, pattern, max_inputs)
     return members
 

@@ -93,7 +93,7 @@ class TestFusion(RewriteCase):
                 for got, want in zip(f(*values), plain(*values)):
                     np.testing.assert_array_equal(got.view("int64"), want.view("int64"))
 
-        one, two, three = abs(x), x * y - 1.5, x * y * z
+        one, two, three = abs(x), x + y - 1.5, x + y + z
         loops([T.sqrt(one), one + y, T.maximum(one, z)], 3)
         loops([T.sqrt(two), two + z, T.maximum(two, z)], 3)
         loops([T.sqrt(two), two + z, two - x, T.maximum(two, z)], 5)  # 1 + 2 + 4 passes are less than 4 * 2
@@ -106,15 +106,38 @@ class TestFusion(RewriteCase):
         half = -T.sqrt(abs(y))
         loops([T.sqrt(half), half + x], 3)  # the square root would be in memory instead
         loops([T.sqrt(half), half + x, T.sqrt(abs(y)) * x], 4)  # here it is in any case
-        inner = one * 2 - z
+        inner = abs(one - 2) - z
         loops([T.sqrt(one), T.sqrt(inner), inner + y], 3)
+
+    def test_repeated_values_have_the_same_bits(self):
+        """A value is never above the largest one, although compilers may round a product together with a sum."""
+        rng = np.random.RandomState(5)
+        for dtype in ("float16", "float32", "float64", "int32"):
+            x, y, z = (T.vector(name, dtype=dtype) for name in "xyz")
+            values = [(9 * rng.uniform(0.1, 1, 3000)).astype(dtype) for _ in "xyz"]
+            for s in (
+                x * y,
+                T.sqr(x),
+                x * y + z,
+                x * y - z * x,
+                abs(x) - y,
+                T.maximum(x * y, z),
+                -(x * y),
+                T.sqr(x - y),
+            ):
+                outputs = [(s.max() - s).min(), (s - s.max()).max(), T.eq(s, s.max()).sum(), (s - s.min()).min()]
+                f = theano_ng.function([x, y, z], outputs, mode=Mode("cvm", "fast_run"), on_unused_input="ignore")
+                zeros = [0, 0, 1, 0]
+                for n in (1, 2, 3000):
+                    found = f(*[value[:n] for value in values])
+                    self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
     def test_repetition_ends(self):
         """Of a chain in which each value is read at each step, each loop computes a few steps."""
         x = h = T.dvector("x")
         outputs = []
         for _ in range(60):
-            h = h * 0.9 + 0.1
+            h = abs(h - 0.1)
             outputs.append(T.sqrt(h))
         f = theano_ng.function([x], outputs, mode=Mode("py", FUSION))
         scalar_ops = [node.op.scalar_op for node in loops_of(f)]
