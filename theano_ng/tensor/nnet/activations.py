@@ -22,7 +22,7 @@ class ScalarRectifier(ScalarActivation):
 
     on_arrays = True
 
-    def value(self, x):
+    def function(self, x):
         return np.maximum(x, x.dtype.type(0))
 
     def formula(self, x, out):

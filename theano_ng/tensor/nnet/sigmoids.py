@@ -16,7 +16,7 @@ from theano_ng.tensor.saturating import logistic, read_function, readers
 class ScalarActivation(UnaryMath):
     """A function of one real number that is no function of libm, computed in the float type of its output.
 
-    Subclasses give `value(x)`, the function of a NumPy float (of an array too, says `on_arrays`), and `formula(x, out)`, the C of it for a
+    Subclasses give `function(x)`, of a NumPy float (of an array too, says `on_arrays`), and `formula(x, out)`, the C of it for a
     C expression of dtype `out`.
     """
 
@@ -35,6 +35,10 @@ class ScalarActivation(UnaryMath):
         with np.errstate(all="ignore"):
             return x.dtype.type(self.value(x))
 
+    def value(self, x):
+        """The function, computed as kernels do: in float16 each step would round, and exp(12) would overflow."""
+        return self.function(x.astype("float32") if x.dtype == "float16" else x)
+
     def c_expression(self, args, dtypes, out):
         if is_complex(dtypes[0]) or is_complex(out) or is_discrete(out):
             raise MethodNotDefined("c_code", type(self), "%s from %s to %s" % (self, dtypes[0], out))
@@ -46,7 +50,7 @@ class ScalarSigmoid(ScalarActivation):
 
     on_arrays = True
 
-    def value(self, x):
+    def function(self, x):
         return 1 / (1 + np.exp(-x))
 
     def formula(self, x, out):
@@ -74,7 +78,7 @@ class UltraFastScalarSigmoid(ScalarActivation):
     two meet.
     """
 
-    def value(self, x):
+    def function(self, x):
         if x != x:
             return x
         t = 0.5 * abs(float(x))
@@ -130,7 +134,7 @@ class ScalarSoftplus(ScalarActivation):
 
     on_arrays = True
 
-    def value(self, x):
+    def function(self, x):
         return np.log1p(np.exp(-abs(x))) + np.maximum(x, x.dtype.type(0))
 
     def formula(self, x, out):
@@ -144,7 +148,7 @@ class ScalarSoftplus(ScalarActivation):
 class ScalarSoftsign(ScalarActivation):
     """x / (1 + |x|)"""
 
-    def value(self, x):
+    def function(self, x):
         return np.copysign(1, x) if np.isinf(x) else x / (1 + abs(x))
 
     def formula(self, x, out):

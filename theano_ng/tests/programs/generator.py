@@ -7,15 +7,17 @@ for ranks, lengths, taps and values, so that functions which are nearly equal li
 
 import random
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
+from theano_ng.gof.graph import ancestors
 from theano_ng.tests.programs import chapters  # noqa: F401  (fills the table)
 from theano_ng.tests.programs import source
 from theano_ng.tests.programs.chapters.bodies import body
 from theano_ng.tests.programs.forms import FORMS
 from theano_ng.tests.programs.operations import OPERATIONS, dense, floats
-from theano_ng.tests.programs.precision import cast_plainly, settle_plainly
+from theano_ng.tests.programs.precision import cast_plainly, settle_plainly, unit
 from theano_ng.tests.programs.records import Input, Node, Program, all_nodes, needed
 
 FAMILY = 3
@@ -154,7 +156,8 @@ class Draw:
         except Exception as error:
             note(refused, (node.operation, type(error).__name__), error)
             return False
-        node = Node(**{**vars(node), "dtype": "" if isinstance(variable, list) else variable.dtype})
+        rounding = _least_precise(variable, [self.graph_names[name] for name in node.operands])
+        node = replace(node, dtype="" if isinstance(variable, list) else variable.dtype, rounding=rounding)
         try:
             exec("\n".join(operation.twin_lines(node, source.TwinRenderer())), self.twin_names)
         except Exception as error:
@@ -222,6 +225,18 @@ class Draw:
 
     def body(self, outputs):
         return body(self.parameters, self.nodes, [v.name for v in outputs])
+
+
+def _least_precise(results, operands):
+    """The dtype of the least precise floats between operands and results; the empty string where none are computed."""
+    given = _variables(operands)
+    computed = [v for v in ancestors(_variables([results]), given) if v.owner is not None and v not in given]
+    return max(sorted({v.dtype for v in computed if hasattr(v.type, "dtype")}), key=unit, default="")
+
+
+def _variables(values):
+    """Variables, and those of lists."""
+    return [v for one in values for v in (one if isinstance(one, list) else [one])]
 
 
 def _frozen(value):
@@ -374,7 +389,7 @@ def _finished(draw, inputs):
         Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
     )
     program = _aliased(draw, program)
-    return Program(**{**vars(program), "derivative": _derivative(draw, program)})
+    return replace(program, derivative=_derivative(draw, program))
 
 
 # With other integers than those of the first call these may divide by zero, or read beyond the end.
@@ -411,8 +426,8 @@ def _aliased(draw, program):
             and first.role == second.role == "argument"
             and (first.dtype, first.shape, first.broadcastable) == (second.dtype, second.shape, second.broadcastable)
         ):
-            inputs[k] = Input(**{**vars(second), "values": first.values, "form": first.form, "same_as": first.name})
-    return Program(**{**vars(program), "inputs": tuple(inputs)})
+            inputs[k] = replace(second, values=first.values, form=first.form, same_as=first.name)
+    return replace(program, inputs=tuple(inputs))
 
 
 def _derivative(draw, program):

@@ -183,7 +183,8 @@ class Expectation:
 
     def smallest_unit(self):
         """The unit of the least precise floats of the program."""
-        dtypes = [one.dtype for one in self.program.inputs] + [n.dtype for n in self.program.nodes if n.dtype]
+        nodes = all_nodes(self.program.nodes)
+        dtypes = [one.dtype for one in self.program.inputs] + [d for n in nodes for d in (n.dtype, n.rounding) if d]
         return max([unit(dtype) for dtype in dtypes])
 
 

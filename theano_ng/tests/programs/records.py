@@ -66,6 +66,8 @@ class Node:
     body : Body or None
     dtype : str
         Of the result; empty where that is a list.
+    rounding : str
+        The least precise dtype of floats that the graph as it was written computes on the way from the operands; empty where there is none.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Node:
     parameters: tuple = ()
     body: Body | None = None
     dtype: str = ""
+    rounding: str = ""
 
 
 @dataclass(frozen=True)

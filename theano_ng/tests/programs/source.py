@@ -17,6 +17,7 @@ from theano_ng.sandbox import rng_mrg  # noqa: F401
 from theano_ng.tests.programs import twins
 from theano_ng.tests.programs.forms import FORMS
 from theano_ng.tests.programs.operations import OPERATIONS
+from theano_ng.tests.programs.precision import unit
 
 NAMES = {"theano": theano, "T": tensor, "np": np, "ifelse": ifelse, "nan": np.nan, "inf": np.inf}
 TWIN_NAMES = {"np": np, **{name: getattr(twins, name) for name in twins.__all__}, "nan": np.nan, "inf": np.inf}
@@ -54,7 +55,8 @@ class TwinRenderer:
         if operation.exact:
             return "settle(%s, %r)" % (expression, node.dtype)
         scale = "" if operation.scale is None else ", lambda: " + operation.filled(operation.scale, node, node.dtype)
-        return "settle(%s, %r, %r%s)" % (expression, node.dtype, operation.ulps, scale)
+        coarser = unit(node.rounding or node.dtype) / (unit(node.dtype) or 1.0)
+        return "settle(%s, %r, %r%s)" % (expression, node.dtype, operation.ulps * max(1.0, coarser), scale)
 
 
 def input_line(one):

@@ -48,6 +48,19 @@ class TestValues(unittest.TestCase):
         for f in self.functions(softplus, "float64"):
             np.testing.assert_array_equal(f(np.array([-1000.0, 1000.0])), [0, 1000])
 
+    def test_float16_is_rounded_once(self):
+        x = np.arange(2**16, dtype="uint16").view("float16")
+        x = x[np.isfinite(x)]
+        wide = x.astype("float64")
+        for op, expected in (
+            (sigmoid, scipy.special.expit(wide)),
+            (softplus, np.logaddexp(0, wide)),
+            (softsign, wide / (1 + abs(wide))),
+        ):
+            for f in self.functions(op, "float16"):
+                error = abs(f(x).astype("float64") - expected) / np.spacing(abs(expected.astype("float16")))
+                self.assertLess(error.max(), 0.51)
+
     def test_approximations(self):
         x = np.linspace(-12, 12, 1001)
         exact = scipy.special.expit(x)
