@@ -16,7 +16,7 @@ class Configuration:
     mode : str
     flags : tuple of (str, object)
     share : float
-        How many of the programs it is used for.
+        How many of the programs it is used for: ``interpreted`` for those that no configuration of a family is used for.
     rewritten : bool
         Whether the graph is rewritten.
     family : str
@@ -49,13 +49,13 @@ NO_COMPILER = ("cxx", "")
 CONFIGURATIONS = {
     one.name: one
     for one in (
-        Configuration("interpreted", "FAST_RUN", (NO_COMPILER,), 1.0),
-        Configuration("python", "python", (NO_COMPILER,), 0.15, rewritten=False),
-        Configuration("FAST_COMPILE", "FAST_COMPILE", (NO_COMPILER,), 0.15),
+        Configuration("interpreted", "FAST_RUN", (NO_COMPILER,)),
+        Configuration("python", "python", (NO_COMPILER,), 0.1, rewritten=False),
+        Configuration("FAST_COMPILE", "FAST_COMPILE", (NO_COMPILER,), 0.1),
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.003),
-        Configuration("device", "device", (NO_COMPILER,), 0.003),
+        Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.002),
+        Configuration("device", "device", (NO_COMPILER,), 0.002),
     )
 }

@@ -431,14 +431,18 @@ def _aliased(draw, program):
 
 
 def _derivative(draw, program):
-    if not draw.chance(0.35) or program.special or draw.counter["kinks"]:
+    if not draw.chance(0.3) or program.special or draw.counter["kinks"]:
         return None
     values = {v.name: v for v in draw.values}
     if not any([floats(values[one.name]) and one.dtype != "float16" for one in program.inputs]):
         return None
     if not any([floats(values[name]) and values[name].array.size for name in program.outputs]):
         return None
-    return draw.choice(("gradient", "gradient", "gradient", "second", "Rop"))
+    kinds = ["gradient"] * 3 + ["Rop"]
+    # Second derivatives of loops take as long to compile as twenty other programs.
+    if not any([n.operation == "loop" for n in all_nodes(program.nodes)]) or draw.chance(0.3):
+        kinds.append("second")
+    return draw.choice(kinds)
 
 
 def chapters_of(program):

@@ -25,8 +25,8 @@ from theano_ng.tests.programs.precision import (
     unit,
 )
 
-LEVELS = 3  # of Romberg's scheme
-STEP = 2.0**-7
+STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # of Romberg's scheme
+SEEDS = (0, 1)  # of the errors with which derivatives are computed, too
 DERIVATIVE_UNITS = 256.0
 
 #: Derivatives that are not defined: (operation of the derivative, exception) -> count and the first message.
@@ -85,7 +85,7 @@ class Expectation:
     """
 
     def __init__(self, program):
-        self.program, self.twin = program, source.twin(program)
+        self.program, self.twin, self._variables = program, source.twin(program), None
         with np.errstate(all="ignore"):
             self._arrays = {one.name: source.plain(one) for one in program.inputs}
             plain = Plain()
@@ -128,12 +128,14 @@ class Expectation:
             return  # by definition not the derivative
         if not self.finite or self._has_kink():
             return
-        found = [self._along(settle_extended)] + [self._along(lambda *a, k=k: Noise(k).settle(*a), k) for k in range(2)]
-        values = [value for value, _ in found]
-        if any([v.shape != values[0].shape for v in values]):
-            return
-        moved = np.max([np.abs(v - values[0]) for v in values], axis=0)
-        self.derivative = values[0], 16 * moved + 32 * found[0][1], np.abs(values[0])
+        places = {place: self._moved(*place) for place in self._places()}
+        if len({value.shape for value in places.values()}) > 1:
+            return  # which depends on the values
+        value, left = self._extrapolated(places)
+        coarse = self._quotient(places, None, STEPS[0])
+        noisy = [self._quotient(places, seed, STEPS[0]) for seed in SEEDS]
+        moved = np.max([np.abs(one - coarse) for one in noisy], axis=0)
+        self.derivative = value, 16 * moved + 32 * left
 
     def _has_kink(self):
         """Whether a node is at a point where its derivative is a matter of convention."""
@@ -145,28 +147,30 @@ class Expectation:
         kinks = [(OPERATIONS[node.operation].kink, node.operands) for node in self.program.nodes]
         return any([kink is not None and kink(*[arrays[name] for name in operands]) for kink, operands in kinks])
 
-    def _along(self, settle, seed=None):
-        """The derivative along the direction of `weights`, by Romberg's scheme, and an estimate of what is left of the error."""
-        second = self.program.derivative == "second"
-        table, bends, middle = [], [], 2 * self._moved(seed, 0, 0)
-        for level in range(LEVELS):
-            h = np.longdouble(STEP) / 2**level
-            if second:
-                value = (
-                    self._moved(seed, h, h)
-                    - self._moved(seed, h, -h)
-                    - self._moved(seed, -h, h)
-                    + self._moved(seed, -h, -h)
-                ) / (4 * h * h)
-            else:
-                above, below = self._moved(seed, h, 0), self._moved(seed, -h, 0)
-                value = (above - below) / (2 * h)
-                bends.append(np.abs(above - middle + below) / h if above.shape == middle.shape else np.inf)
-            row = [value]
+    def _places(self):
+        """Where the twin is evaluated for the derivative: the seed of the errors or None, and the steps in both directions."""
+        found = [(seed, h) for h in STEPS for seed in (None, *SEEDS) if seed is None or h == STEPS[0]]
+        if self.program.derivative == "second":
+            return [(seed, i * h, k * h) for seed, h in found for i in (1, -1) for k in (1, -1)]
+        return [(None, 0, 0), *[(seed, i * h, 0) for seed, h in found for i in (1, -1)]]
+
+    def _quotient(self, places, seed, h):
+        """The central difference quotient of a step."""
+        if self.program.derivative == "second":
+            corners = [i * k * places[seed, i * h, k * h] for i in (1, -1) for k in (1, -1)]
+            return sum(corners) / (4 * h * h)
+        return (places[seed, h, 0] - places[seed, -h, 0]) / (2 * h)
+
+    def _extrapolated(self, places):
+        """The derivative along the direction of `weights` by Romberg's scheme, and an estimate of the error that is left."""
+        table = []
+        for h in STEPS:
+            row = [self._quotient(places, None, h)]
             for k, before in enumerate(table[-1] if table else ()):
                 row.append(row[k] + (row[k] - before) / (4 ** (k + 1) - 1))
             table.append(row)
-        return table[-1][-1], np.abs(table[-1][-1] - table[-2][-1]) + _kink(bends)
+        left = np.abs(table[-1][-1] - table[-2][-1])
+        return table[-1][-1], left if self.program.derivative == "second" else left + _kink(places)
 
     def _moved(self, seed, along, across):
         """The cost, or for Rop all outputs, at a point beside that of the inputs."""
@@ -181,6 +185,34 @@ class Expectation:
             return np.concatenate([o.ravel() for o in outputs])
         return np.asarray(sum([np.sum(o * source.weights(o.shape)) for o in outputs]))
 
+    def variables(self):
+        """The variables by name, and the derivatives. Those without state are the same in all configurations."""
+        if self._variables is None or self._with_state():
+            self._variables = self._new_variables()
+        return self._variables
+
+    def _with_state(self):
+        nodes = all_nodes(self.program.nodes)
+        return any([one.role == "shared" for one in self.program.inputs]) or any(
+            [OPERATIONS[node.operation].chapter == "random streams" for node in nodes]
+        )
+
+    def _new_variables(self):
+        if self.lines:
+            try:
+                names = source.variables(self.program, self.lines)
+                derived = [d for d in names["derived"] if d is not None]
+                if not any([isinstance(d.type, NullType) for d in derived]):
+                    return names, derived
+                note(undefined, (self.program.derivative, "NullType"), "")
+            except (NotImplementedError, DisconnectedInputError, NullTypeGradError) as error:
+                note(undefined, (self.program.derivative, type(error).__name__), error)
+            except (TypeError, ValueError) as error:
+                if "Rop" not in str(error) and "complex" not in str(error):
+                    raise
+                note(undefined, (self.program.derivative, type(error).__name__), error)
+        return source.variables(self.program), []
+
     def smallest_unit(self):
         """The unit of the least precise floats of the program."""
         nodes = all_nodes(self.program.nodes)
@@ -193,18 +225,12 @@ def _extreme(array):
     return bool(np.any((size > EXTREME) | (size < 1 / EXTREME)))
 
 
-def _kink(bends):
-    """The difference of the derivatives from both sides, which depends on the step where there is no kink.
-
-    Parameters
-    ----------
-    bends : list
-        For steps that become half as large.
-    """
-    if not bends:
-        return 0
-    found = 2 * bends[-1] - bends[-2]
-    return np.where(found > 0.5 * bends[-2], found, 0)
+def _kink(places):
+    """The difference of the derivatives from both sides, which depends on the step where there is no kink."""
+    middle = 2 * places[None, 0, 0]
+    coarser, finer = [np.abs(places[None, h, 0] - middle + places[None, -h, 0]) / h for h in STEPS[-2:]]
+    found = 2 * finer - coarser
+    return np.where(found > 0.5 * coarser, found, 0)
 
 
 # --- functions ---------------------------------------------------------------------------------------------------------------
@@ -225,7 +251,7 @@ class Compiled:
     def __init__(self, program, configuration, expectation):
         self.program, self.configuration, self.expectation = program, configuration, expectation
         with configuration.applied():
-            names, derived = self._variables(expectation.lines)
+            names, derived = expectation.variables()
             self.shared = [(one, names[one.name]) for one in program.inputs if one.role == "shared"]
             self.arguments = [one for one in program.inputs if one.role != "shared"]
             self.n_derived = len(derived)
@@ -238,22 +264,6 @@ class Compiled:
             )
             # Of all shared variables, the states of random streams included.
             self.state = [(v, v.get_value()) for v in self.function.get_shared()]
-
-    def _variables(self, lines):
-        if lines:
-            try:
-                names = source.variables(self.program, lines)
-                derived = [d for d in names["derived"] if d is not None]
-                if not any([isinstance(d.type, NullType) for d in derived]):
-                    return names, derived
-                note(undefined, (self.program.derivative, "NullType"), "")
-            except (NotImplementedError, DisconnectedInputError, NullTypeGradError) as error:
-                note(undefined, (self.program.derivative, type(error).__name__), error)
-            except (TypeError, ValueError) as error:
-                if "Rop" not in str(error) and "complex" not in str(error):
-                    raise
-                note(undefined, (self.program.derivative, type(error).__name__), error)
-        return source.variables(self.program), []
 
     def call(self, function=None):
         """The results of all calls in a row, then the shared variables that have updates: a list of lists of arrays. State is first put back.
@@ -349,7 +359,7 @@ def _compared(name, got, right, compiled):
 
 def _compare_derivative(compiled, derived):
     program, expectation = compiled.program, compiled.expectation
-    right, error, _ = expectation.derivative
+    right, error = expectation.derivative
     wrt = source.differentiable(program)
     with np.errstate(all="ignore"):
         if program.derivative == "Rop":

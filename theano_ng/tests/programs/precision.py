@@ -5,6 +5,7 @@ moved by a few units in the last place of its dtype, relative to the operation's
 values. An output may be off by a small multiple of that, and a few units of its own.
 """
 
+import functools
 import random
 
 import numpy as np
@@ -16,6 +17,7 @@ ALLOWED = 6.0  # times the largest deviation that was seen
 OWN_UNITS = 16.0  # of the output itself
 
 
+@functools.cache
 def unit(dtype):
     """The spacing of the floats of a dtype at 1; 0 of integers."""
     dtype = np.dtype(dtype)
@@ -49,6 +51,7 @@ def cast_plainly(value, dtype):
     return np.asarray(value).astype(dtype) if isinstance(value, np.ndarray) else np.dtype(dtype).type(value)
 
 
+@functools.cache
 def _extended(dtype):
     return {"f": EXTENDED, "c": EXTENDED_COMPLEX}.get(np.dtype(dtype).kind, np.dtype(dtype))
 
@@ -61,6 +64,16 @@ def settle_extended(value, dtype, ulps=0.0, scale=None):
     return np.asarray(value).astype(_extended(dtype))
 
 
+def _errors(count):
+    """Numbers of both signs and of different sizes, so that two errors do not cancel."""
+    numbers = random.Random("errors")
+    return np.array([numbers.choice((-1.0, 1.0)) * numbers.uniform(0.5, 1.0) for _ in range(count)])
+
+
+ERRORS = _errors(2**14)
+STRIDE = 5003  # between the errors of two samples
+
+
 class Noise:
     """``settle`` that adds errors. Zeros get any sign: rewrites do not keep it.
 
@@ -71,21 +84,25 @@ class Noise:
     """
 
     def __init__(self, number):
-        self.random = np.random.RandomState(random.Random(number // 2).getrandbits(32))
+        self.place = STRIDE * (number // 2)
         self.sign = 1.0 - 2.0 * (number % 2)
 
     def settle(self, value, dtype, ulps=0.0, scale=None):
         value = settle_extended(value, dtype)
+        if value.dtype.kind not in "fc":
+            return value
         if value.dtype.kind == "f" and not value.all():
-            value = np.where(
-                value == 0, np.copysign(value, self.sign * self.random.choice((-1.0, 1.0), value.shape)), value
-            )
-        if not ulps or value.dtype.kind not in "fc":
+            value = np.where(value == 0, np.copysign(value, self._signed(value)), value)
+        if not ulps:
             return value
         size = np.abs(value) if scale is None else np.maximum(np.abs(value), np.abs(scale()))
-        # Of different sizes, so that two errors do not cancel.
-        signs = self.sign * self.random.choice((-1.0, 1.0), value.shape) * self.random.uniform(0.5, 1.0, value.shape)
-        return value + (unit(dtype) * NOISE * ulps) * signs * np.where(np.isfinite(size), size, 0)
+        return value + (unit(dtype) * NOISE * ulps) * self._signed(value) * np.where(np.isfinite(size), size, 0)
+
+    def _signed(self, value):
+        """The next errors, as many as a value has elements."""
+        places = np.arange(self.place, self.place + value.size) % ERRORS.size
+        self.place = int(places[-1]) + 1 if value.size else self.place
+        return self.sign * ERRORS[places].reshape(value.shape)
 
 
 def extended(one):
