@@ -5,7 +5,7 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.opt.common import LoopOptimizer, made, number
 from theano_ng.scan.opt.outside import allocated, has_all_rows, is_sum
-from theano_ng.scan.opt.reads import index_of_row, reads
+from theano_ng.scan.opt.reads import index_of_row, lengths_of_rows, reads
 from theano_ng.tensor.basic import as_tensor_variable, minimum
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -121,7 +121,7 @@ class _Output:
         The output itself is not replaced: the graph takes what replaces a variable to be of the same shape. `from_end`: whether the rows that
         are left out are the first ones, and not the last ones.
         """
-        pairs = []
+        pairs = [(node.outputs[0], node.op(new)) for node in lengths_of_rows(self.outer)]
         for read in self.reads:
             source = new
             index = list(read.node.inputs[1:])

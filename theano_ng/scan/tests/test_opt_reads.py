@@ -61,6 +61,22 @@ class TestRowsOfAnIndex(unittest.TestCase):
                     self.assertIn(last, (None, 20 - min(rows)))
                     self.assertIn(first, (None, max(rows) + 1))
 
+    def test_lengths_of_rows_that_only_the_loop_knows(self):
+        x = T.matrix()
+        value = np.arange(-1.0, 11).reshape(4, 3)
+        for n_steps, read, lengths_of in itertools.product(
+            (None, 4),
+            (lambda v: v[:2], lambda v: v[-1], lambda v: v[1:][0], lambda v: v[1:][-1]),
+            (lambda v: v, lambda v: v[1:]),
+        ):
+            with self.subTest(n_steps=n_steps):
+                rows, _ = theano.scan(lambda row: row[(row > -5).nonzero()[0]], sequences=x, n_steps=n_steps)
+                with theano.config.change_flags(on_opt_error="raise"):
+                    f = theano.function([x], [read(rows), lengths_of(rows).shape[1]])
+                found, length = f(value)
+                np.testing.assert_array_equal(found, read(value))
+                self.assertEqual(length, 3)
+
     def test_no_row(self):
         self.assertEqual(reads._by_form(slice(None, 0)), (None, 0))
 
