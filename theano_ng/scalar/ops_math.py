@@ -124,26 +124,28 @@ class Deg2Rad(AsDeclared, UnaryMath):
     """Degrees to radians."""
 
     nfunc_spec = ("deg2rad", 1, 1)
+    factor = math.pi / 180
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def c_expression(self, args, dtypes, out):
-        return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), math.pi / 180)
+        return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), self.factor)
 
     def gradient(self, gz, x, z):
-        return gz * _number(math.pi / 180, z)
+        return gz * _number(self.factor, z)
 
 
 class Rad2Deg(AsDeclared, UnaryMath):
     """Radians to degrees."""
 
     nfunc_spec = ("rad2deg", 1, 1)
+    factor = 180 / math.pi
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def c_expression(self, args, dtypes, out):
-        return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), 180 / math.pi)
+        return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), self.factor)
 
     def gradient(self, gz, x, z):
-        return gz * _number(180 / math.pi, z)
+        return gz * _number(self.factor, z)
 
 
 class Cos(UnaryMath):

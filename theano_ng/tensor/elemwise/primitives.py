@@ -36,12 +36,15 @@ _OF_COMPLEX = {
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
 # Functions with branches: which of their products are rounded with a sum is decided by where a compiler puts
-# branches, and so by the processor that it knows, and by its version.
+# branches, and so by the processor that it knows, and by its version. Where they end with a product, sums outside are among these.
 BRANCHING = {
     basic_scipy.Chi2SF,
+    basic_scipy.Erfcinv,
+    basic_scipy.Erfinv,
     basic_scipy.GammaInc,
     basic_scipy.GammaIncC,
     basic_scipy.GammaL,
+    basic_scipy.GammaLn,
     basic_scipy.GammaU,
     basic_scipy.Psi,
     basic_scipy.TriGamma,

@@ -2,10 +2,12 @@
 
 import numpy as np
 
+from theano_ng.scalar.basic import mul
 from theano_ng.scalar.op import is_complex, is_discrete
 from theano_ng.scalar.ops_arith import Identity, IntDiv, Maximum, Minimum, Mod, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
+from theano_ng.scalar.ops_math import Deg2Rad, Rad2Deg
 from theano_ng.tensor.elemwise.chains import chained
 from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
 from theano_ng.tensor.elemwise.primitives import BRANCHING, PARTS, conversion, library, name_of, operand_dtype
@@ -124,6 +126,9 @@ class Writer:
             result = self.convert(self.constant("bool", False), target)
         else:
             dtype = operand_dtype(op, wide, computed)
+            if kind in (Deg2Rad, Rad2Deg):
+                # A product to compilers, which round it once with a sum.
+                op, operands = mul, [*operands, self.constant(dtype, op.factor)]
             name = dtype and name_of(op, dtype)
             if name is None or not (name in library().instructions):
                 raise Unsupported

@@ -141,6 +141,9 @@ def interpretation(node):
     return kernel.never_compiled()
 
 
+PREDICATES = [scalar.isnan, scalar.isinf]
+
+
 class TestPrograms(unittest.TestCase):
     def random_composite(self, rng, ops, dtypes):
         inputs = [get_scalar_type(str(rng.choice(dtypes))).make_variable() for _ in range(rng.randint(1, 5))]
@@ -232,6 +235,25 @@ class TestPrograms(unittest.TestCase):
                     for (z,) in (run(node, values), run(node, values, loaded))
                 ]
                 self.assertLessEqual(ulps(x, y).max(), 1, (op, dtype))
+
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_functions_that_end_with_a_product(self):
+        """Compilers round it once with a sum outside. Programs do so, too, or wait for the kernel."""
+        rng = np.random.RandomState(7)
+        functions = [
+            op for op in primitives._registered.values() if op.nin == 1 and type(op) is not type(scalar.invert)
+        ]
+        for op in functions:
+            for dtype in ("float32", "float64"):
+                if primitives.name_of(op, dtype) not in primitives.library().instructions or op in PREDICATES:
+                    continue
+                x = scalar.get_scalar_type(dtype)("x")
+                node = Elemwise(scalar.Composite([x], [op(op(x)) + op(x)])).make_node(T.vector(dtype=dtype))
+                (kernel,) = node.op.native_code(node).kernels
+                if kernel.interpreted().exact:
+                    values = [rng.uniform(0.05, 3, 400).astype(dtype)]
+                    expected, got = run(node, values), run(node, values, interpretation(node))
+                    np.testing.assert_array_equal(bits_of(got[0]), bits_of(expected[0]), str(op))
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_absolute_values_of_squares(self):

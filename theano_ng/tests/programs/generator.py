@@ -179,9 +179,7 @@ class Draw:
         """Whether an array is small, and of moderate numbers unless the program is about special values."""
         if array.size > MOST_ELEMENTS:
             return False
-        if self.special or array.dtype.kind not in "fc" or not array.size:
-            return True
-        return bool(np.all(np.abs(array) < (LARGEST_HALF if array.dtype == "float16" else LARGEST)))
+        return self.special or is_ordinary(array)
 
     # --- graphs inside nodes ---
 
@@ -225,6 +223,13 @@ class Draw:
 
     def body(self, outputs):
         return body(self.parameters, self.nodes, [v.name for v in outputs])
+
+
+def is_ordinary(array):
+    """Whether all numbers of an array are moderate."""
+    if array.dtype.kind not in "fc" or not array.size:
+        return True
+    return bool(np.all(np.abs(array) < (LARGEST_HALF if array.dtype == "float16" else LARGEST)))
 
 
 def _least_precise(results, operands):
@@ -389,7 +394,30 @@ def _finished(draw, inputs):
         Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
     )
     program = _aliased(draw, program)
+    program = replace(program, calls=_ordinary_calls(program))
     return replace(program, derivative=_derivative(draw, program))
+
+
+def _ordinary_calls(program):
+    """How many calls in a row compute with what operations take, and with the shapes of the first one: updates may lead elsewhere."""
+    nodes = [node for node in program.nodes if node.dtype]
+    computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
+    state, shapes = {one.name: source.plain(one) for one in program.inputs}, None
+    for call in range(program.calls):
+        outputs, updates = computed(settle_plainly, cast_plainly, call, **state)
+        arrays = {**state, **dict(zip([node.name for node in nodes], outputs))}
+        found = {name: np.shape(array) for name, array in arrays.items()}
+        if shapes not in (None, found) or not program.special and not all([_in_domain(node, arrays) for node in nodes]):
+            return max(1, call)
+        shapes = found
+        state.update({name: value for (name, _), value in zip(program.updates, updates)})
+    return program.calls
+
+
+def _in_domain(node, arrays):
+    """Whether a node gets what its operation takes, and computes what ordinary programs do."""
+    domain, operands = OPERATIONS[node.operation].domain, [arrays.get(name) for name in node.operands]
+    return is_ordinary(arrays[node.name]) and (domain is None or domain(*operands))
 
 
 # With other integers than those of the first call these may divide by zero, or read beyond the end.

@@ -5,7 +5,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 import theano_ng as theano
+from theano_ng.compile.debugmode import BadOptimization, BadThunkOutput
 from theano_ng.compile.io import In, Out
+from theano_ng.configdefaults import config
 from theano_ng.gof.null_type import NullType
 from theano_ng.gradient import DisconnectedInputError, NullTypeGradError
 from theano_ng.tests.programs import source
@@ -281,7 +283,8 @@ class Compiled:
             arrays = {}
             for one in self.arguments:
                 arrays[one.name] = arrays[one.same_as] if one.same_as in arrays else source.array(one)
-            results = function(*arrays.values())
+            with config.change_flags(**{"tensor.cmp_sloppy": 2}):
+                results = function(*arrays.values())
             found.append([np.array(r) for r in results])
             for one in self.arguments:
                 if (
@@ -334,6 +337,8 @@ DECIDING = frozenset(
     "switch switch_on_comparison maximum minimum clip relu ifelse ifelse_of_variable loop where_mask max min sort sgn eq neq lt le gt ge"
     " isnan isinf isclose argmax argmin max_and_argmax any all cast cast_to_integers elu".split()
 )
+# Those of which rounding can change the result by more than a little.
+JUMPING = DECIDING | frozenset("floor ceil trunc round_half_to_even floor_div_floats mod_floats".split())
 EXTREME = 1e18  # products of numbers that are larger, or of those smaller than its inverse, overflow in one order of their factors and not in another
 
 
@@ -426,6 +431,10 @@ def judged(program, configuration, expectation=None):
         expectation = expectation or Expectation(program)
         compiled = Compiled(program, configuration, expectation)
         results = compiled.call()
+    except (BadThunkOutput, BadOptimization) as error:
+        # DebugMode compares numbers with tolerances that know nothing of jumps.
+        jumps = any([node.operation in JUMPING for node in all_nodes(program.nodes)])
+        return None, None, None if jumps else raised(configuration, error)
     except Exception as error:
         return compiled, None, raised(configuration, error)
     return compiled, results, compare(compiled, results)

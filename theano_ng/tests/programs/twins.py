@@ -18,6 +18,7 @@ __all__ = [
     "dimshuffle",
     "drawn",
     "drawn_by_mrg",
+    "equal",
     "erf",
     "erfc",
     "exponential",
@@ -34,6 +35,9 @@ __all__ = [
     "symmetric",
     "with_diagonal",
 ]
+
+
+NEAR = 0.1  # more than the errors of ordinary programs are
 
 
 def dimshuffle(x, order):
@@ -59,6 +63,14 @@ def with_diagonal(x, value):
     x = np.array(x)
     np.fill_diagonal(x, value)
     return x
+
+
+def equal(x, y):
+    """Where elements are equal. Of nearly equal ones in extended precision: where the first is larger, which errors change where they change equality."""
+    if np.longdouble not in (np.asarray(x).dtype, np.asarray(y).dtype):
+        return x == y
+    near = np.abs(x - y) <= NEAR * np.maximum(np.abs(x), np.abs(y))
+    return (x == y) | near & (x > y)
 
 
 def symmetric(x):

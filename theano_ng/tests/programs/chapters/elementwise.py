@@ -97,10 +97,15 @@ binary(
     weight=2,
 )
 binary("arctan2", "T.arctan2({0}, {1})", _CASTS.format(op="arctan2"), floats, ulps=4, kink=_some_zero)
-for _name, _function in dict(
-    eq="equal", neq="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal"
+for _name, _twin in dict(
+    eq="equal({0}, {1})",
+    neq="~equal({0}, {1})",
+    lt="np.less({0}, {1})",
+    le="np.less_equal({0}, {1})",
+    gt="np.greater({0}, {1})",
+    ge="np.greater_equal({0}, {1})",
 ).items():
-    binary(_name, "T.%s({0}, {1})" % _name, "np.%s({0}, {1})" % _function, reals, exact=True, weight=0.5)
+    binary(_name, "T.%s({0}, {1})" % _name, _twin, reals, exact=True, weight=0.5)
 for _name, _sign in (("and_", "&"), ("or_", "|"), ("xor", "^")):
     _twin = "cast({0}, {out}) %s cast({1}, {out})" % _sign
     binary(_name, "{0} %s {1}" % _sign, _twin, integers, exact=True, weight=0.3)
