@@ -393,22 +393,27 @@ def _finished(draw, inputs):
     program = needed(
         Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
     )
-    program = _aliased(draw, program)
-    program = replace(program, calls=_ordinary_calls(program))
-    return replace(program, derivative=_derivative(draw, program))
+    for one in (_aliased(draw, program), program):
+        calls = _ordinary_calls(one)
+        if calls:
+            return replace(one, calls=calls, derivative=_derivative(draw, one))
+    return None
 
 
 def _ordinary_calls(program):
-    """How many calls in a row compute with what operations take, and with the shapes of the first one: updates may lead elsewhere."""
+    """How many calls in a row compute with what operations take, and with the shapes of the first one; with one array for two arguments, maybe none."""
     nodes = [node for node in program.nodes if node.dtype]
     computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
     state, shapes = {one.name: source.plain(one) for one in program.inputs}, None
     for call in range(program.calls):
-        outputs, updates = computed(settle_plainly, cast_plainly, call, **state)
+        try:
+            outputs, updates = computed(settle_plainly, cast_plainly, call, **state)
+        except Exception:  # an index is too large, or there is no largest element
+            return call
         arrays = {**state, **dict(zip([node.name for node in nodes], outputs))}
         found = {name: np.shape(array) for name, array in arrays.items()}
         if shapes not in (None, found) or not program.special and not all([_in_domain(node, arrays) for node in nodes]):
-            return max(1, call)
+            return call
         shapes = found
         state.update({name: value for (name, _), value in zip(program.updates, updates)})
     return program.calls
