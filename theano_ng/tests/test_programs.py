@@ -1,7 +1,6 @@
 """Generated programs: a run of them, and tests that the generator generates, that the judge finds what is planted, and that it becomes small.
 
-If the environment variable THEANO_PROGRAMS_SECONDS is set, there are two runs of so many seconds of processor time: one with a fixed seed, one with a
-new seed.
+There are two runs of 60 seconds of processor time, or as many as the environment variable THEANO_PROGRAMS_SECONDS says: one with a fixed seed, one with a new seed.
 """
 
 import contextlib
