@@ -284,11 +284,16 @@ def _sparse_update(node, known, actual):
     x = actual[node.inputs[1]].item().toarray().astype(np.longdouble)
     eps, least = _unit(node.outputs[0].dtype)
     number, slack = alpha.value.reshape(()), alpha.error.reshape(())
-    size = np.abs(number) * np.dot(np.abs(x), np.abs(y.value))
-    value = z.value + number * np.dot(x, y.value)
-    of_term = np.dot(np.abs(x), slack * np.abs(y.value) + np.abs(number) * y.error)
-    error = z.error + of_term + (x.shape[1] + 2) * (eps * (size + np.abs(z.value)) + least)
-    return Bounded(value, error, partial=(number * x, np.dot(x, y.value)))
+
+    def product_with(x, y):
+        """Elements that are not stored are multiplied by nothing, not even by an infinity."""
+        return np.sum(np.where(x[:, :, None] != 0, x[:, :, None] * y, 0), axis=1)
+
+    product, size = product_with(x, y.value), product_with(np.abs(x), np.abs(y.value))
+    value = z.value + number * product
+    of_term = slack * size + np.abs(number) * product_with(np.abs(x), y.error)
+    rounded = eps * (np.abs(number) * size + np.abs(z.value)) + least
+    return Bounded(value, z.error + of_term + (x.shape[1] + 2) * rounded, partial=(number * x, product))
 
 
 def _softmax(node, inputs):
