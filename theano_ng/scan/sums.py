@@ -4,6 +4,8 @@ A gradient with respect to what is the same in all steps is such a sum. Products
 side by side: where a step computes ``dot(h.T, g)``, the loop hands out the rows g, and behind it stands ``dot(H.T, G)``.
 """
 
+from functools import reduce
+
 from theano_ng import scalar
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.differentiate import is_zero
@@ -107,7 +109,7 @@ class StepSums:
             for factor in v.owner.inputs:
                 self.keep(factor)
         else:
-            self._pending.append((part, like))
+            self._pending.append((parts, part, like))
 
     def _is_product_of_rows(self, v):
         """Whether a variable is a product whose factors can be laid side by side: of the same shapes in all steps.
@@ -134,7 +136,8 @@ class StepSums:
 
     def choose(self):
         """Decide which of what is left is summed up in the loop, and which behind it."""
-        for part, like in self._pending:
+        together = {}  # the values that the loop adds up for one sum: they have one accumulator
+        for parts, part, like in self._pending:
             v, then = part
             if v in self.kept:
                 continue
@@ -145,8 +148,15 @@ class StepSums:
                 self.kept[v] = None
             else:
                 # Whole, for the shape that it has then is known.
-                part[:] = _done(v, then), None
-                self.summed[part[0]] = like
+                value = _done(v, then)
+                part[:] = value, None
+                together.setdefault((id(parts), value.type), (parts, like, []))[2].append(part)
+        for parts, like, found in together.values():
+            first, *others = found
+            first[0] = reduce(add, [v for v, _ in found])
+            others = {id(part) for part in others}
+            parts[:] = [part for part in parts if id(part) not in others]
+            self.summed[first[0]] = like
 
     def _is_sum_of_rows(self, v):
         """Whether a variable is a sum of elements of what the outer graph will have anyway."""

@@ -22,6 +22,11 @@ def index_of_row(read, from_end):
     return read.index - read.length if from_end else read.index + read.length
 
 
+def reads_row_that_exists(read):
+    """Whether one row is read, and the loop is known to have it."""
+    return isinstance(read.index, int) and read.length is not None and -read.length <= read.index < read.length
+
+
 def reads(out, length=None):
     """What reads the rows of an output.
 

@@ -5,7 +5,7 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.opt.common import LoopOptimizer, made, number
 from theano_ng.scan.opt.outside import allocated, has_all_rows, is_sum
-from theano_ng.scan.opt.reads import index_of_row, lengths_of_rows, reads
+from theano_ng.scan.opt.reads import index_of_row, lengths_of_rows, reads, reads_row_that_exists
 from theano_ng.tensor.basic import as_tensor_variable, minimum
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -74,7 +74,7 @@ class _Output:
             if read.last is None:
                 return None
             # out[skipped:][-1] of a buffer with room for `skipped` rows and one more is the newest one, and fails where there is none.
-            rows = max(rows, read.last + (read.skipped or 0))
+            rows = max(rows, read.last + (0 if reads_row_that_exists(read) else read.skipped or 0))
         return rows
 
     def first(self):
@@ -128,7 +128,7 @@ class _Output:
             row = index_of_row(read, from_end)
             if row is not None:
                 index[0] = index[0].type.make_constant(row)
-            if read.skipped is not None:
+            if read.skipped is not None and not (from_end and reads_row_that_exists(read)):
                 source = new[read.skipped :]
             pairs.append((read.node.outputs[0], read.node.op(source, *index)))
         return pairs

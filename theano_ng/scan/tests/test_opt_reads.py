@@ -119,6 +119,45 @@ class TestSums(Case):
             np.testing.assert_array_equal(fn(value)[0], value.sum(axis=0, dtype=dtype))
 
 
+class TestReadsOfOneRow(Case):
+    def test_a_row_that_exists_is_read_from_the_end(self):
+        """`scan(...)[0][-1]` is ``buffer[1:][-1]``: one read where the number of steps is known, else two, which fail without a step."""
+        x, n = T.dvector("x"), T.lscalar("n")
+        for n_steps, reads_of_rows in ((5, 1), (n, 2)):
+            rows, _ = theano.scan(lambda h: T.tanh(h), outputs_info=x, n_steps=n_steps)
+            fn = theano.function([x, n], rows[-1], on_unused_input="ignore")
+            found = [node for node in fn.maker.fgraph.apply_nodes if isinstance(node.op, T.Subtensor)]
+            self.assertEqual(len(found), reads_of_rows)
+            expected = value = np.array([0.3, -2.0])
+            for _ in range(5):
+                expected = np.tanh(expected)
+            np.testing.assert_allclose(fn(value, 5), expected, rtol=1e-14)
+        with self.assertRaises(IndexError):
+            fn([1.0], 0)
+
+    def test_a_gradient_has_one_accumulator(self):
+        """However often a step uses what is the same in all steps."""
+        x, w = T.dvector("x"), T.dvector("w")
+
+        def step(h, w):
+            for _ in range(3):
+                h = T.tanh(h * w + 0.5) * w
+            return h
+
+        cost = theano.scan(step, outputs_info=[x], non_sequences=[w], n_steps=2)[0][-1].sum()
+        fn = theano.function([x, w], T.grad(cost, [x, w]))
+        _, backwards = loops(fn)
+        self.assertLessEqual(len(backwards.outputs), 2)
+        values = [np.array([0.3, -0.2]), np.array([0.9, 1.1])]
+        evaluate = theano.function([x, w], cost)
+        for got, k in zip(fn(*values), range(2)):
+            for i in range(2):
+                above, below = [[v.copy() for v in values] for _ in range(2)]
+                above[k][i] += 1e-6
+                below[k][i] -= 1e-6
+                np.testing.assert_allclose(got[i], (evaluate(*above) - evaluate(*below)) / 2e-6, rtol=1e-6)
+
+
 class TestStepsWithBranches(Case):
     def test_what_every_step_computes_is_computed_once(self):
         u, h, flag = T.dvector("u"), T.dvector("h"), T.lscalar("flag")
