@@ -93,10 +93,13 @@ def _weight(node):
 
 def _is_cheap(node):
     """Whether an operation is cheap, and gives the same bits in every loop."""
-    scalar_op, dtype = getattr(node.op, "scalar_op", None), node.outputs[0].dtype
+    scalar_op = getattr(node.op, "scalar_op", None)
+    if not isinstance(scalar_op, _CHEAP + _CHEAP_FOR_INTEGERS):
+        return False
+    dtype = node.outputs[0].dtype
     if dtype == "float16" or dtype.startswith("complex"):
         return False  # loops compute float16 in float32
-    return isinstance(scalar_op, _CHEAP) or (isinstance(scalar_op, _CHEAP_FOR_INTEGERS) and dtype in DISCRETE)
+    return isinstance(scalar_op, _CHEAP) or dtype in DISCRETE
 
 
 class _Expression(NamedTuple):
