@@ -1,6 +1,6 @@
 """Copies of state that a call overwrites in place, and how they bring the state back when the call fails.
 
-`_function.pyx` says which state a call copies.
+`_function.pyx` decides which state a call copies.
 """
 import copy
 

@@ -36,7 +36,7 @@ _OF_COMPLEX = {
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
 # Functions with branches: which of their products are rounded with a sum is decided by where a compiler puts
-# branches, and so by the processor that it knows, and by its version. Where they end with a product, sums outside are among these.
+# branches, and so by the processor that it knows, and by its version. A function that ends with a product may be rounded with a sum outside of it.
 BRANCHING = {
     basic_scipy.Chi2SF,
     basic_scipy.Erfcinv,
