@@ -74,7 +74,7 @@ def no_files():
 class TestMachines(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             out, err = start(TRAINING_STEP, folder).communicate(timeout=120)
         if err:
             raise AssertionError(err)
@@ -93,14 +93,14 @@ class TestMachines(unittest.TestCase):
         self.assertGreater(self.wanted[0], self.wanted[1])
 
     def test_no_compiler(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for flags, path in ((",cxx=", None), ("", folder)):
                 self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder, flags, path)), "")
             # Nothing of this needs one; who names one that is not there is told so all the same.
             self.assertNotIn("Traceback", self.assert_trains(start(TRAINING_STEP, folder, ",cxx=/no/such/g++")))
 
     def test_directories_of_no_use(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             name = os.path.join(folder, "file")
             open(name, "w").close()
             err = self.assert_trains(start(TRAINING_STEP, os.path.join(name, "cache")))
@@ -120,7 +120,7 @@ class TestMachines(unittest.TestCase):
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
 
     def test_full_disk(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             process = start(TRAINING_STEP, folder, preexec_fn=no_files)
             out, err = process.communicate(timeout=120)
             if process.returncode:  # what needs the compiler's files says so
@@ -131,7 +131,7 @@ class TestMachines(unittest.TestCase):
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
 
     def test_many_processes_and_killed_ones(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             processes = [start(TRAINING_STEP, folder) for _ in range(14)]
             victims = [start(TRAINING_STEP, folder, start_new_session=True) for _ in range(2)]
             for i, victim in enumerate(victims):
@@ -143,7 +143,7 @@ class TestMachines(unittest.TestCase):
             self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
 
     def test_killed_at_any_time(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             for delay in (0.2, 0.35, 0.5, 0.65):
                 victim = start(TRAINING_STEP, folder, start_new_session=True)
                 time.sleep(delay)
@@ -153,7 +153,7 @@ class TestMachines(unittest.TestCase):
 
     @unittest.skipUnless(default_cxx(), "needs a C++ compiler")
     def test_error_in_the_c_code_of_an_op(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             out, err = start(BROKEN_OP, folder).communicate(timeout=120)
         # The node, the line and the message come last, the rest is in a file: the code with line numbers, the command, what the compiler said.
         self.assertRegex(
@@ -173,7 +173,7 @@ class TestDisturbances(unittest.TestCase):
     """Signals and forks at any moment; ``make faults`` tries a thousand of each."""
 
     def check(self, what, times):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             process = start(
                 "import sys; from theano_ng.tests import disturbances; disturbances.%s(%d)" % (what, times), folder
             )
@@ -208,7 +208,7 @@ class TestAllocations(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         cls.addClassCleanup(folder.cleanup)
         try:
             cls.paths = allocation_faults.build(folder.name)

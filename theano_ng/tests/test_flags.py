@@ -422,7 +422,7 @@ class Running(unittest.TestCase):
 
 class NewProcesses(unittest.TestCase):
     def test_blas_that_does_not_exist(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             error = run(
                 """
                 import numpy as np, theano_ng as theano, theano_ng.tensor as T
@@ -443,7 +443,7 @@ class NewProcesses(unittest.TestCase):
 
         if not GCC_compiler.try_flags(["-lopenblas"], 'extern "C" void dgemm_();', "dgemm_();"):
             self.skipTest("blas.ldflags is tried with OpenBLAS, which is not installed for linking (libopenblas-dev)")
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             text = run(
                 """
                 import numpy as np, theano_ng as theano, theano_ng.tensor as T
@@ -461,7 +461,7 @@ class NewProcesses(unittest.TestCase):
             import numpy as np, theano_ng as theano, theano_ng.tensor as T
             x = T.dmatrix('x'); f = theano.function([x], T.dot(x, x) + T.exp(x), name='profiled'); f(np.ones((5, 5))); f(np.ones((5, 5)))
             """
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             path = os.path.join(folder, "profile")
             flags = "profile=1,base_compiledir=%s" % folder
             self.assertEqual(
@@ -506,7 +506,7 @@ class NewProcesses(unittest.TestCase):
             sources = [open(os.path.join(kernels, n)).read() for n in files if n.endswith('.c')]
             print(len(caught), os.path.relpath(c.compiledir, c.base_compiledir), sorted({os.path.splitext(n)[1] for n in files} - {''}))
             """
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             flags = "compiledir_format=%(python_version)s-%(device)s-%(python_bitwidth)s,base_compiledir="
             name = "%d.%d.%d-cpu-" % sys.version_info[:3]
             text = run(code, THEANO_FLAGS=flags + os.path.join(folder, "a") + ",cxx=")
@@ -539,7 +539,7 @@ class NewProcesses(unittest.TestCase):
             self.assertEqual(text, "['-DDEBUG', '-DONE', '-DTWO=2'] True raise warn\nTrue False 48 False\n")
 
     def test_age_of_modules(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             code = """
                 import os, theano_ng as theano, theano_ng.tensor as T
                 x = T.dvector('x'); f = theano.function([x], T.exp(x) + 1); assert f([0.0]) == [2.0]
@@ -590,7 +590,7 @@ class Locks(unittest.TestCase):
 
         from theano_ng.gof.compiler import compilelock
 
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             other = filelock.FileLock(os.path.join(folder, compilelock.LOCK_NAME), is_singleton=False)
             with other, change_flags([("compile.timeout", 1), ("compile.wait", 1)]):
                 start = time.monotonic()

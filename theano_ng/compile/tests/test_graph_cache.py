@@ -41,7 +41,7 @@ def run_process(folder, seed, *names, code="from theano_ng.compile.tests.graph_c
 
 class TestSecondProcess(unittest.TestCase):
     def test_hits_equal_misses(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             first = run_process(folder, 1)
             # another process with another hash seed
             second = run_process(folder, 2)
@@ -86,7 +86,7 @@ x = theano.tensor.dvector()
 theano.function([x], x + 1)
 print(json.dumps("theano_ng.tensor.opt" in sys.modules))
 """
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             self.assertEqual([run_process(folder, 0, code=code) for _ in range(2)], [True, False])
 
     def test_rules_of_users_are_never_passed_over(self):
@@ -104,7 +104,7 @@ def local_exp_to_two(node):
     if node.op == tt.exp:
         return [node.inputs[0] * 0 + 2]
 """
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             plain = run_process(folder, 0, "elementwise", code=code % "")["elementwise"]
             with_rule = run_process(folder, 0, "elementwise", code=code % rule)["elementwise"]
             self.assertEqual(with_rule["looked"], 0)
@@ -234,7 +234,7 @@ class TestKeys(unittest.TestCase):
     def test_entry_that_cannot_be_written(self):
         x = tt.dvector("x")
         found = graph_cache.find(get_mode("FAST_RUN"), [In(x)], [Out(x + 1)], False, std_fgraph.features)
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             blocked = os.path.join(folder, "file")
             open(blocked, "w").close()
             found.path = os.path.join(blocked, "graphs", "entry")

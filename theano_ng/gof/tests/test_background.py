@@ -42,7 +42,7 @@ def units():
 @unittest.skipUnless(config.cxx and hasattr(os, "posix_spawn"), "there is no compiler that could run in the background")
 class TestBackground(unittest.TestCase):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
         # Kernels that no test before has compiled.
@@ -152,7 +152,7 @@ print(sum(f.profile.apply_interpreted.values()), sum(f.profile.apply_callcount.v
         path = os.path.join(self.folder, "file")
         open(path, "w").close()
         for ending in ("", "time.sleep(0.1)", "assert background.wait_for_kernels(60) and not interpreted(f)"):
-            with self.subTest(ending=ending), tempfile.TemporaryDirectory() as temporary:
+            with self.subTest(ending=ending), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary:
                 text = "import tempfile; tempfile.tempdir = %r; f = function(3); f(values); %s" % (temporary, ending)
                 done = self.run_program(text, "tiered=auto,base_compiledir=" + os.path.join(path, "cache"), wait=False)
                 _, err = done.communicate(timeout=120)
@@ -281,7 +281,7 @@ print(len(units()), interpreted(f), len(left))
 class TestFailure(unittest.TestCase):
     def test_flags_are_those_of_the_request(self):
         """What is compiled later is compiled with the flags that its key tells of, and a temporary lack of a compiler does no harm."""
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         cache, kernel = KernelCache(folder.name), Kernel("void KERNEL(void) { }")
         with change_flags(**{"gcc.cxxflags": "-DONE"}):

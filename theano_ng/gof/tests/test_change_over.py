@@ -56,7 +56,10 @@ class TestLoops(unittest.TestCase):
 
     def run_cases(self, cases):
         for wait in (False, True):
-            with self.subTest(cases=cases, wait=wait), tempfile.TemporaryDirectory() as folder:
+            with (
+                self.subTest(cases=cases, wait=wait),
+                tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+            ):
                 flags = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,tiered=auto" % folder)
                 text = "CASES, WAIT = %r, %r\n" % (cases, wait) + _LOOPS
                 done = subprocess.run([sys.executable, "-c", text], env=flags, text=True, capture_output=True)
@@ -105,7 +108,7 @@ class TestKeys(unittest.TestCase):
             self.assertEqual(unnoticed(blind, record, others), [name])
 
     def test_kernels(self):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             cache = KernelCache(folder)
             self.check(cache.key, _KERNEL, _OTHERS, ["interpreted"])
             before = cache.key(_KERNEL)
@@ -168,7 +171,7 @@ class TestInstalling(unittest.TestCase):
     """A program is left alone by kernels that it does not stand in for."""
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
+        folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.addCleanup(folder.cleanup)
         self.cache = KernelCache(folder.name)
         kernels = _KERNEL, _KERNEL._replace(source="int KERNEL(void) { return 1; }")
@@ -222,7 +225,7 @@ class TestForgottenDigest(unittest.TestCase):
     def test_results_stay_right(self):
         """Should programs be kept without the kernels that they stand in for, those of other kernels are not run, and a warning tells of them."""
         cases = [((), [-1]), ((3,), [-1]), ((2, 2), [-1])]
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             flags = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,tiered=auto" % folder)
             text = _FORGETFUL + "CASES, WAIT = %r, True\n" % cases + _LOOPS
             done = subprocess.run([sys.executable, "-c", text], env=flags, text=True, capture_output=True)

@@ -13,7 +13,7 @@ from theano_ng.gof.compiler.background import AVAILABLE
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestChangeOver(unittest.TestCase):
     def run_loops(self, flags, count):
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,%s" % (folder, flags))
             command = [sys.executable, "-m", "theano_ng.scan.tests.change_over", "--first", "0", "--count", str(count)]
             done = subprocess.run(command, env=environment, text=True, capture_output=True)

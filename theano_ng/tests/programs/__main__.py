@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-with tempfile.TemporaryDirectory(prefix="programs") as folder:
+with tempfile.TemporaryDirectory(prefix="programs", ignore_cleanup_errors=True) as folder:
     flags = ",".join([*filter(None, [os.environ.get("THEANO_FLAGS")]), "base_compiledir=" + folder])
     command = [sys.executable, "-m", "theano_ng.tests.programs.command", *sys.argv[1:]]
     status = subprocess.run(command, env=dict(os.environ, THEANO_FLAGS=flags)).returncode

@@ -76,7 +76,7 @@ def same(first, second):
 
 def in_new_process(what, argument, timeout=TIMEOUT):
     """``difference_of`` or ``smallest`` in a process of its own with an empty cache; None when it takes too long or dies."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         path = os.path.join(folder, "argument.pkl")
         with open(path, "wb") as file:
             pickle.dump((what, argument), file)
