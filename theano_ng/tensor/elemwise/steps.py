@@ -202,7 +202,7 @@ def contract(writer, outputs, first, invariant):
     """
     kept = {v for output in outputs for v in single(output)}
     steps, gone, uses, before = _simplified(writer, first, kept), set(), {}, {}
-    for k in range(len(steps) - 1, first - 1, -1):
+    for k in range(len(steps) - 1, -1, -1):
         _, value, operands = steps[k]
         if value not in kept and value not in uses and not is_discrete(writer.dtypes[value]):
             gone.add(value)
@@ -211,13 +211,13 @@ def contract(writer, outputs, first, invariant):
             uses.setdefault(operand, []).append(k)
     # What is computed before the loop, and what by the compiler.
     fixed, known = set(invariant), set()
-    for _, value, operands in steps[first:]:
+    for _, value, operands in steps:
         if all([v in known or v[0] == "constant" for v in operands]):
             known.add(value)
         if all([v in fixed or v[0] == "constant" for v in operands]):
             fixed.add(value)
     place_of = {step[1]: k for k, step in enumerate(steps)}
-    for name, value, operands in list(steps[first:]):
+    for name, value, operands in list(steps):
         operation, _, dtype = name.partition("_")
         if value in known:
             continue
@@ -254,16 +254,10 @@ def contract(writer, outputs, first, invariant):
         gone.add(value)
     place = {value: k for k, (_, value, _) in enumerate(steps)}
     for k, (name, value, operands) in enumerate(steps):
-        if (
-            k < first
-            or value in gone
-            or not name.startswith("Neg_float")
-            or operands[0] in kept
-            or len(uses[operands[0]]) > 1
-        ):
+        if value in gone or not name.startswith("Neg_float") or operands[0] in kept or len(uses[operands[0]]) > 1:
             continue
         contracted, _, dtype = steps[place.get(operands[0], k)][0].rpartition("_")
-        if contracted in _NEGATIVE and place[operands[0]] >= first:
+        if contracted in _NEGATIVE:
             steps[k] = ("%s_%s" % (_NEGATIVE[contracted], dtype), value, steps[place[operands[0]]][2])
             gone.add(operands[0])
     for k, (name, value, operands) in enumerate(steps):
@@ -273,7 +267,7 @@ def contract(writer, outputs, first, invariant):
             writer.dtypes["negative", k] = dtype
             steps[k] = ("sub_mul_" + dtype, value, (*operands[:2], ("negative", k)))
     steps = [step for k, step in enumerate(steps) for step in ((before[k], step) if k in before else (step,))]
-    return _numbered(writer, [step for step in steps if step[1] not in gone], outputs)
+    return _numbered(writer, [step for step in steps if step[1] not in gone], outputs, first)
 
 
 def chain(writer, outputs, fixed):
@@ -296,27 +290,32 @@ def chain(writer, outputs, fixed):
     return _numbered(writer, chained(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
 
 
-def _numbered(writer, steps, outputs):
-    """Let a writer have other steps. Results are numbered by their steps."""
+def _numbered(writer, steps, outputs, first=0):
+    """Let a writer have other steps from `first` on. Results are numbered by their steps."""
+    replaced = [value for _, value, _ in (*writer.steps[first:], *steps)]
+    del writer.steps[first:]
     names = {}
-    writer.steps = []
     for name, value, operands in steps:
         names[value] = ("result", len(writer.steps))
         writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
-    writer.known = {names[v] for v in writer.known if v in names}
     dtypes = {new: writer.dtypes[old] for old, new in names.items()}
-    writer.dtypes = {**{v: d for v, d in writer.dtypes.items() if v[0] in ("operand", "constant")}, **dtypes}
+    known = {new for old, new in names.items() if old in writer.known}
+    for value in replaced:
+        writer.dtypes.pop(value, None)
+    writer.dtypes.update(dtypes)
+    writer.known.difference_update(replaced)
+    writer.known |= known
     return [renamed(v, names) for v in outputs]
 
 
 def _simplified(writer, first, kept):
-    """Steps as compilers see them.
+    """The steps from `first` on as compilers see them.
 
     Compilers subtract where a negative was added, and add where one was subtracted; they double sums of equals, multiply once, and leave out the
     absolute value of a square.
     """
-    made, negated, products, same, squares, signed = list(writer.steps), {}, {}, {}, set(), set()
-    for k, (name, value, operands) in enumerate(writer.steps[first:], first):
+    made, negated, products, same, squares, signed = [], {}, {}, {}, set(), set()
+    for name, value, operands in writer.steps[first:]:
         operation, _, dtype = name.partition("_")
         operands = tuple([same.get(v, v) for v in operands])
         if dtype in ("float32", "float64") and operation in ("Add", "Sub"):
@@ -347,7 +346,7 @@ def _simplified(writer, first, kept):
             writer.exact = False  # some compilers drop the signs inside, and see a square then
         if operation in ("Abs", "Neg") or operation in ("Mul", "TrueDiv") and not signed.isdisjoint(operands):
             signed.add(value)
-        made[k] = (name, value, operands)
+        made.append((name, value, operands))
     return made
 
 
