@@ -185,7 +185,7 @@ class InnerGraph:
         return len(self.inputs) - len(self.shared)
 
     def on(self, inputs):
-        """The outputs as a graph on other variables.
+        """The outputs as a graph on other variables, with constants of its own.
 
         Parameters
         ----------
@@ -196,7 +196,11 @@ class InnerGraph:
         -------
         list of Variable
         """
-        return substitute(self.outputs, dict(zip(self.inputs, inputs)))
+        replacements = dict(zip(self.inputs, inputs))
+        # A variable belongs to one FunctionGraph, and rewriting puts this graph into those of several functions.
+        read = [v for node in io_toposort(self.inputs, self.outputs) for v in node.inputs]
+        replacements.update((v, v.clone()) for v in [*read, *self.outputs] if isinstance(v, Constant))
+        return substitute(self.outputs, replacements)
 
     def infer_shape(self, inputs, shapes):
         """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide.

@@ -12,6 +12,22 @@ from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOp
 from theano_ng.tensor import opt
 from theano_ng.tensor.nnet import opt_sigm
 
+# The modules whose rules are registered when they are imported: graphs without their Ops do not need them.
+CHAPTERS = tuple(
+    "theano_ng." + name
+    for name in (
+        "scan.op sparse sandbox.rng_mrg sandbox.linalg.ops tensor.raw_random tensor.nlinalg tensor.nnet.convolution.abstract"
+        " tensor.nnet.blocksparse tensor.nnet.ctc tensor.nnet.bn_ops"
+    ).split()
+)
+
+
+def load_all():
+    """Have the rules of all chapters registered."""
+    for chapter in CHAPTERS:
+        importlib.import_module(chapter)
+    load()
+
 
 @dataclass
 class Registered:
@@ -95,7 +111,7 @@ def registered(devices=False):
     """
     if devices:
         importlib.import_module("theano_ng.gpuarray")  # adds its rules to what is loaded
-    load()
+    load_all()
     found = {}
     _collect(compile_mode.optdb, "optdb", found, devices)
     for module in (opt, opt_sigm, theano_ng.ifelse, theano_ng.sparse.opt):

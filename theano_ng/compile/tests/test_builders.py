@@ -48,6 +48,18 @@ class TestOpFromGraph(unittest.TestCase):
         np.testing.assert_allclose(g(A, B, C), (A + B * C) + (A - B) * C)
 
     @both
+    def test_several_functions(self, inline):
+        """Constants inside, those of indices too, belong to each function."""
+        x = T.dvector("x")
+        for outputs in ([x[-1] * 2], [x[::-1][1]], [T.set_subtensor(x[-1], 3.0)], [T.constant(5.0)]):
+            y = OpFromGraph([x], outputs, inline=inline)(x)
+            modes = "FAST_RUN", "FAST_COMPILE", theano.Mode("py", "fast_run")
+            functions = [theano.function([x], y + k, mode=m, on_unused_input="ignore") for m in modes for k in range(2)]
+            expected = theano.function([x], outputs, on_unused_input="ignore")([1.0, 2.0, 4.0])[0]
+            for k, f in enumerate(functions):
+                np.testing.assert_array_equal(f([1.0, 2.0, 4.0]), expected + k % 2)
+
+    @both
     def test_gradients(self, inline):
         x, y, z = self.x, self.y, self.z
         op = OpFromGraph([x, y, z], [x + y * z, (x**2).sum()], inline=inline)

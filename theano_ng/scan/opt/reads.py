@@ -75,8 +75,11 @@ def _reads_of_rest(node, skipped, length):
 
 
 def lengths_of_rows(out):
-    """The nodes that want nothing but lengths of rows, of an output or of ``out[skipped:]``. Any output with such rows serves them."""
-    rests = [client for client, i in out.clients if client != "output" and _is_rest(_first_index(client, i))]
+    """The nodes that want nothing but lengths of rows, of an output that is no result of the function, or of ``out[skipped:]``.
+
+    Any output with such rows serves them.
+    """
+    rests = [client for client, i in out.clients if _is_rest(_first_index(client, i))]
     clients = [client for v in (out, *[rest.outputs[0] for rest in rests]) for client, _ in v.clients]
     return [client for client in clients if client != "output" and _wants_lengths_of_rows(client)]
 
