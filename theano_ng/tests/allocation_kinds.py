@@ -473,11 +473,12 @@ def faulty(fault, shared=()):
     def do():
         for i in range(40):
             try:
-                bytearray(1000)
+                bytes(1000)  # one allocation; a bytearray takes two
             except MemoryError:
                 if i == 20:
                     fault()
                 raise
+        return 0
 
     return Case(do, shared)
 
