@@ -167,10 +167,23 @@ class TestPrecision(unittest.TestCase):
 
 @dataclass(frozen=True)
 class Planted(Configuration):
-    """FAST_RUN with a fault."""
+    """FAST_RUN with a rule that is wrong."""
+
+    rule: object = None
 
     def make_mode(self):
-        return get_mode("FAST_RUN").register((theano.gof.opt.EquilibriumOptimizer([drop_equal_factors], 10), 1.5))
+        return get_mode("FAST_RUN").register((theano.gof.opt.EquilibriumOptimizer([self.rule], 10), 1.5))
+
+
+def planted(rule):
+    return Planted("planted", "FAST_RUN", (("cxx", ""),), rule=rule)
+
+
+@theano.gof.local_optimizer([tensor.exp])
+def never_done(node):
+    """A rule that does not return."""
+    while True:
+        pass
 
 
 @theano.gof.local_optimizer([tensor.mul])
@@ -186,17 +199,17 @@ class TestPlantedFaults(unittest.TestCase):
     """Faults that are planted are found, and reduced."""
 
     def test_a_rule_that_drops_equal_factors(self):
-        planted = Planted("planted", "FAST_RUN", (("cxx", ""),))
+        wrong = planted(drop_equal_factors)
         found = None
         for index in range(300):
             program = generate("planted", index)
             if program is None or not any([node.operation in ("mul", "square_of_same") for node in program.nodes]):
                 continue
-            found = difference(program, planted)
+            found = difference(program, wrong)
             if found is not None and found.kind == "numbers":
                 break
         self.assertEqual(found.kind, "numbers")
-        small = reduced(program, lambda one: same(found, difference(one, planted)))
+        small = reduced(program, lambda one: same(found, difference(one, wrong)))
         self.assertLessEqual(len(all_nodes(small.nodes)), 2)
         self.assertLessEqual(sum([len(one.values) for one in small.inputs]), 2)
         self.assertIsNone(difference(small, CONFIGURATIONS["interpreted"]))
@@ -253,6 +266,12 @@ class TestPlantedFaults(unittest.TestCase):
 
         with unittest.mock.patch.multiple(KernelCache, key=key, address=address):
             yield
+
+    def test_a_rule_that_does_not_return(self):
+        program = Program((vector("x", [1.0, 2.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
+        found = judge.judged(program, planted(never_done), seconds=0.5)[2]
+        self.assertEqual(found.kind, "time")
+        self.assertIsNone(difference(program, CONFIGURATIONS["interpreted"]))
 
     def test_an_argument_that_is_overwritten(self):
         program = Program((vector("x", [1.0, 2.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))

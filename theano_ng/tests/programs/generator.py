@@ -151,7 +151,7 @@ class Draw:
         """Compute a node both ways, and take it into the scope if its array is what ordinary programs compute with."""
         operation = OPERATIONS[node.operation]
         try:
-            exec("\n".join(operation.graph_lines(node, source.GraphRenderer())), self.graph_names)
+            exec(source.code("\n".join(operation.graph_lines(node, source.GraphRenderer()))), self.graph_names)
             variable = self.graph_names[node.name]
         except Exception as error:
             note(refused, (node.operation, type(error).__name__), error)
@@ -159,7 +159,7 @@ class Draw:
         rounding = _least_precise(variable, [self.graph_names[name] for name in node.operands])
         node = replace(node, dtype="" if isinstance(variable, list) else variable.dtype, rounding=rounding)
         try:
-            exec("\n".join(operation.twin_lines(node, source.TwinRenderer())), self.twin_names)
+            exec(source.code("\n".join(operation.twin_lines(node, source.TwinRenderer()))), self.twin_names)
         except Exception as error:
             note(uncomputed, (node.operation, type(error).__name__), error)
             return False
@@ -229,7 +229,7 @@ def is_ordinary(array):
     """Whether all numbers of an array are moderate."""
     if array.dtype.kind not in "fc" or not array.size:
         return True
-    return bool(np.all(np.abs(array) < (LARGEST_HALF if array.dtype == "float16" else LARGEST)))
+    return bool(np.abs(array).max() < (LARGEST_HALF if array.dtype == "float16" else LARGEST))
 
 
 def _least_precise(results, operands):
@@ -339,8 +339,8 @@ def _inputs(draw):
             dtype = "float64"
         one = _input(draw, shape, dtype, lengths)
         found.append(one)
-        variable = source.variables(Program((one,), (), ()))[one.name]
-        draw.add(one.name, variable, source.plain(one), False)
+        exec(source.code(source.input_line(one)), draw.graph_names)
+        draw.add(one.name, draw.graph_names[one.name], source.plain(one), False)
     return found
 
 
@@ -394,7 +394,8 @@ def _finished(draw, inputs):
         Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
     )
     for one in (_aliased(draw, program), program):
-        calls = _ordinary_calls(one)
+        # One call with the arrays that it grew with is ordinary.
+        calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))
     return None
@@ -460,7 +461,7 @@ def _aliased(draw, program):
             and (first.dtype, first.shape, first.broadcastable) == (second.dtype, second.shape, second.broadcastable)
         ):
             inputs[k] = replace(second, values=first.values, form=first.form, same_as=first.name)
-    return replace(program, inputs=tuple(inputs))
+    return replace(program, inputs=tuple(inputs)) if inputs != list(program.inputs) else program
 
 
 def _derivative(draw, program):

@@ -1,5 +1,7 @@
 """Compile a program, call it, and compare with what its twin says."""
 
+import contextlib
+import signal
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,6 +32,7 @@ from theano_ng.tests.programs.precision import (
 STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # of Romberg's scheme
 SEEDS = (0, 1)  # of the errors with which derivatives are computed, too
 DERIVATIVE_UNITS = 256.0
+SECONDS = 10.0  # of processor time to compile and call a program; most take less than a tenth
 # Flags of DebugMode, which the functions of loops read when they are first called.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
 
@@ -44,7 +47,7 @@ class Difference:
     Attributes
     ----------
     kind : str
-        ``numbers``, ``type``, ``raises``, ``bits``, ``argument``, ``derivative``.
+        ``numbers``, ``type``, ``raises``, ``bits``, ``argument``, ``derivative``, ``time``.
     configuration : str
     where : str
         The output, update or input.
@@ -421,8 +424,36 @@ def raised(configuration, error):
     return Difference("raises", configuration.name, type(error).__name__, "".join(first)[:300], "a result")
 
 
-def judged(program, configuration, expectation=None):
+class TooSlow(BaseException):
+    """The processor time of a program is over. Nothing on the way takes it for an exception of its own."""
+
+
+@contextlib.contextmanager
+def limited(seconds):
+    """Raise `TooSlow` after some seconds of processor time; in the main thread."""
+
+    def stop(signum, frame):
+        raise TooSlow
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def judged(program, configuration, expectation=None, seconds=SECONDS):
     """Compile and call a program once.
+
+    Parameters
+    ----------
+    program : Program
+    configuration : Configuration
+    expectation : Expectation, optional
+    seconds : float
+        Of processor time that it may take.
 
     Returns
     -------
@@ -431,8 +462,12 @@ def judged(program, configuration, expectation=None):
     compiled = None
     try:
         expectation = expectation or Expectation(program)
-        compiled = Compiled(program, configuration, expectation)
-        results = compiled.call()
+        with limited(seconds):
+            compiled = Compiled(program, configuration, expectation)
+            results = compiled.call()
+    except TooSlow:
+        taken = "no result after %d s of processor time" % seconds
+        return None, None, Difference("time", configuration.name, "the function", taken, "a result")
     except (BadThunkOutput, BadOptimization) as error:
         # DebugMode compares numbers with tolerances that know nothing of jumps.
         jumps = any([node.operation in JUMPING for node in all_nodes(program.nodes)])

@@ -3,6 +3,8 @@
 What a program prints as is what is run: there is no second reading of the records.
 """
 
+import functools
+
 import numpy as np
 
 import theano_ng as theano
@@ -75,17 +77,27 @@ def input_line(one):
 
 def graph_lines(program):
     """The text that makes the variables of a program."""
+    return [line for part in _graph_parts(program) for line in part.splitlines()]
+
+
+def _graph_parts(program):
+    """The texts that make the variables of each input and node."""
     render = GraphRenderer()
-    return [
-        *[input_line(one) for one in program.inputs],
-        *[line for node in program.nodes for line in render.lines(node)],
-    ]
+    return [*[input_line(one) for one in program.inputs], *["\n".join(render.lines(node)) for node in program.nodes]]
+
+
+@functools.lru_cache(maxsize=20000)
+def code(text):
+    """The code of some lines. Programs have most of their lines in common with others: compiling a line takes longer than running it."""
+    return compile(text, "<program>", "exec")
 
 
 def variables(program, more=()):
     """The variables of a program by name, and what more lines define."""
     names = {**NAMES, "weights": weights}
-    exec("\n".join([*graph_lines(program), *more]), names)
+    for lines in _graph_parts(program):
+        exec(code(lines), names)
+    exec("\n".join(more), names)
     return names
 
 
@@ -95,12 +107,15 @@ def twin(program):
     ``call`` is the number of the call, for streams.
     """
     render = TwinRenderer()
-    names = dict(TWIN_NAMES)
-    lines = [line for node in program.nodes for line in render.lines(node)]
-    returned = "return [%s], [%s]" % (", ".join(program.outputs), ", ".join([name for _, name in program.updates]))
-    head = "def computed(%s):" % ", ".join(["settle", "cast", "call", *[one.name for one in program.inputs]])
-    exec("\n    ".join([head, *lines, returned]), names)
-    return names["computed"]
+    steps = [code("\n".join(render.lines(node))) for node in program.nodes]
+
+    def computed(settle, cast, call, **arrays):
+        names = {**TWIN_NAMES, **arrays, "settle": settle, "cast": cast, "call": call}
+        for step in steps:
+            exec(step, names)
+        return [names[name] for name in program.outputs], [names[new] for _, new in program.updates]
+
+    return computed
 
 
 # --- derivatives -------------------------------------------------------------------------------------------------------------
