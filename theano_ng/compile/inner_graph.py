@@ -30,6 +30,13 @@ def substitute(outputs, replacements):
     return [memo[o] for o in outputs]
 
 
+def _with_own_constants(outputs, replacements):
+    """As `substitute`, with copies of the constants: a variable belongs to one FunctionGraph, and rewriting puts the graph into those of several functions."""
+    read = [v for node in io_toposort(list(replacements), outputs) for v in node.inputs]
+    copies = {v: v.clone() for v in [*read, *outputs] if isinstance(v, Constant)}
+    return substitute(outputs, {**copies, **replacements})
+
+
 class InnerGraph:
     """The graph inside an Op: its variables, and a compiled function for each mode that asks for one.
 
@@ -196,14 +203,10 @@ class InnerGraph:
         -------
         list of Variable
         """
-        replacements = dict(zip(self.inputs, inputs))
-        # A variable belongs to one FunctionGraph, and rewriting puts this graph into those of several functions.
-        read = [v for node in io_toposort(self.inputs, self.outputs) for v in node.inputs]
-        replacements.update((v, v.clone()) for v in [*read, *self.outputs] if isinstance(v, Constant))
-        return substitute(self.outputs, replacements)
+        return _with_own_constants(self.outputs, dict(zip(self.inputs, inputs)))
 
     def infer_shape(self, inputs, shapes):
-        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide.
+        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide; with constants of their own.
 
         Parameters
         ----------
@@ -233,7 +236,8 @@ class InnerGraph:
                 lengths.append(stand_in)
             feature.set_shape(local, lengths)
         inner = [feature.shape_of[out] for out in self.outputs]
-        flat = iter(substitute([length for shape in inner if shape is not None for length in shape], replacements))
+        lengths = [length for shape in inner if shape is not None for length in shape]
+        flat = iter(_with_own_constants(lengths, replacements))
         return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
 
     def describe_for_cache(self, key, depth):

@@ -370,7 +370,10 @@ def numpy_scalar(data):
         if np.ndim(data) and np.size(data) != 1:
             raise TypeError("several elements")
     except (TypeError, ValueError):
-        raise NotScalarConstantError("The value is not a scalar number: %s" % _short(data), data)
+        # Rules ask this of every constant: to print the elements would take longer than all else.
+        array = isinstance(data, np.ndarray) and data.ndim
+        described = "an array of shape %s" % (data.shape,) if array else _short(data)
+        raise NotScalarConstantError("The value is not a scalar number: " + described, data)
     return data
 
 

@@ -60,6 +60,17 @@ class TestOpFromGraph(unittest.TestCase):
                 np.testing.assert_array_equal(f([1.0, 2.0, 4.0]), expected + k % 2)
 
     @both
+    def test_shapes_in_several_functions(self, inline):
+        """Constants inside that decide on the shapes of outputs belong to each function."""
+        x = T.lvector("x")
+        for computed in (T.alloc(1.0, x.shape[0] + x[2]), T.nonzero(x)[0]):
+            y = OpFromGraph([x], [computed], inline=inline)(x)
+            with theano.config.change_flags(on_opt_error="raise"):
+                functions = [theano.function([x], outputs) for outputs in ([y.shape[0]], [y.shape[0], y], [y.shape[0]])]
+            right = theano.function([x], computed)([1, 0, 4]).size
+            self.assertEqual([int(f([1, 0, 4])[0]) for f in functions], [right] * 3)
+
+    @both
     def test_gradients(self, inline):
         x, y, z = self.x, self.y, self.z
         op = OpFromGraph([x, y, z], [x + y * z, (x**2).sum()], inline=inline)
