@@ -219,6 +219,15 @@ class TestSample(unittest.TestCase):
         self.assertAlmostEqual(shares["a"] / shares["b"], 10, delta=2)
         self.assertEqual(sample.quotas({"a": 3, "b": 1}, 100), {"a": 3, "b": 1})
 
+    def test_a_campaign_that_is_stopped_has_seen_a_part_of_every_file(self):
+        shares = {"a": 100, "b": 20, "c": 4, "d": 0}
+        turns = sample.turns(shares, 1)
+        self.assertEqual({path: turns.count(path) for path in shares}, shares)
+        for stop in (31, 62, 93):
+            for path, share in shares.items():
+                self.assertAlmostEqual(turns[:stop].count(path), share * stop / 124, delta=1.5)
+        self.assertNotEqual(turns, sample.turns(shares, 2))
+
     def test_a_seed_says_all(self):
         def drawn(seed):
             return [m.key for m in sample.Drawn("tensor/opt/join.py", seed).mutants]
@@ -235,22 +244,45 @@ class TestTable(unittest.TestCase):
             "path": "a.py",
             "kind": "return",
             "outcome": "survived",
+            "at first": "survived",
             "function": "f",
             "line": 3,
             "diff": "--- a\n+++ b\n-x\n+y\n",
         },
-        "3": {"path": "b.c", "kind": "operator", "outcome": "caught", "case": "test x", "how": "status -11"},
+        "3": {
+            "path": "b.c",
+            "kind": "operator",
+            "outcome": "caught",
+            "case": "test x",
+            "how": "status -11",
+            "at first": "survived",
+        },
     }
 
     def test_counts(self):
         rows = table.counted(self.found, "123")
-        self.assertEqual(rows["a.py"], {"mutants": 2, "caught": 1, "survived": 1})
+        self.assertEqual(rows["a.py"], {"mutants": 2, "caught": 1, "survived": 1, "at first": 1})
+        self.assertAlmostEqual(table.share_at_first(table.total(rows)), 1 / 3)
         self.assertAlmostEqual(table.share(table.total(rows)), 2 / 3)
         self.assertEqual(table.ways(self.found, "123"), {"test": 1, "a crash": 1})
         self.assertEqual(table.seconds(self.found, "123"), 3)
         self.assertIn(
-            "   * - ``b.c``\n     - 1\n     - 1\n     - 0\n     - 0\n     - 100\n", table.table(self.found, "123")
+            "   * - ``b.c``\n     - 1\n     - 0\n     - 1\n     - 0\n     - 0\n     - 100\n",
+            table.table(self.found, "123"),
         )
+
+    def test_areas(self):
+        for path, name in (
+            ("tensor/opt/join.py", "rules"),
+            ("scan/opt/reads.py", "rules"),
+            ("gof/rewriting/merge.py", "rewriting engine"),
+            ("scan/array_kernel.py", "writers of kernels"),
+            ("tensor/elemwise/steps.py", "writers of kernels"),
+            ("scalar/c_code/digamma.h", "C of native Ops"),
+            ("gpuarray/native/rows.c", "devices"),
+        ):
+            self.assertEqual(table.area(path), name)
+        self.assertEqual(set(table.counted(self.found, "123", "area")), {"rules", "C of native Ops"})
 
     def test_survivors(self):
         self.assertEqual(table.survivors(self.found, "123"), "2  a.py:3  f  return\n    -x\n    +y\n")
@@ -338,7 +370,8 @@ class TestTrials(unittest.TestCase):
         mutant = python_changes.changes("planted.py", PLANTED.encode())[0]
         campaign.Results(path).keep(mutant, PLANTED.encode(), {"outcome": "survived"})
         campaign.Results(path).keep(mutant, PLANTED.encode(), {"outcome": "caught"})
-        self.assertEqual(campaign.Results(path).found[mutant.key]["outcome"], "caught")
+        found = campaign.Results(path).found[mutant.key]
+        self.assertEqual((found["outcome"], found["at first"]), ("caught", "survived"))
         with open(path) as file:
             self.assertEqual([json.loads(line)["key"] for line in file], [mutant.key] * 2)
 

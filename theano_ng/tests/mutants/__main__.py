@@ -11,6 +11,7 @@ from theano_ng.tests.mutants import campaign, reach, sample, table, targets
 def parse(argv):
     parser = argparse.ArgumentParser(prog="python -m theano_ng.tests.mutants", description=__doc__.partition(": ")[2])
     parser.add_argument("--count", type=int, default=2000, help="mutants of the sample (%(default)s)")
+    parser.add_argument("--first", type=int, metavar="N", help="only the first N of the sample, of every file its part")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (%(default)s)")
     parser.add_argument(
         "--files", nargs="*", default=["*"], metavar="PATTERN", help="only files like these, as tensor/opt/*.py"
@@ -69,14 +70,16 @@ def _tried(options, paths, modules, folder, results):
     trials = campaign.Campaign(known, modules, os.path.join(folder, "trials"), results, options.budget)
     try:
         chosen = _like(paths, options.files)
-        return campaign.run(trials, results, paths, options.count, options.seed, say, options.again, chosen)
+        return campaign.run(
+            trials, results, paths, options.count, options.seed, say, options.again, chosen, options.first
+        )
     finally:
         trials.close()
 
 
 def report(found, keys, options):
     """Print survivors and the table; 0 when as many as wanted are caught, else 1."""
-    text = table.table(found, keys) + "\n" + table.table(found, keys, "kind")
+    text = "\n".join(table.table(found, keys, by) for by in ("area", "path", "kind"))
     if options.table:
         with open(options.table, "w") as file:
             file.write(text)
@@ -85,8 +88,14 @@ def report(found, keys, options):
     counts = table.total(table.counted(found, keys))
     caught_by = ", ".join("%s %d" % pair for pair in sorted(table.ways(found, keys).items()))
     print(
-        "%d mutants, %.1f %% of those that are other programs caught (%s), in %.1f seconds of processor time each"
-        % (len(keys), 100 * table.share(counts), caught_by, table.seconds(found, keys))
+        "%d mutants, %.1f %% of those that are other programs caught, %.1f %% at their first trial (%s), in %.1f seconds of processor time each"
+        % (
+            len(keys),
+            100 * table.share(counts),
+            100 * table.share_at_first(counts),
+            caught_by,
+            table.seconds(found, keys),
+        )
     )
     return 0 if table.share(counts) >= options.wanted else 1
 

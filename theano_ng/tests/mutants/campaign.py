@@ -40,7 +40,7 @@ class Results:
     ----------
     found : dict
         Key of a mutant -> dict with its path, function, line, kind, diff, ``seconds`` of processor time that the trial took, and ``outcome``:
-        "caught" (with ``case`` and ``how``), "survived", or "refused" by the compiler.
+        "caught" (with ``case`` and ``how``), "survived", or "refused" by the compiler. ``at first`` is the outcome of its first trial.
     """
 
     def __init__(self, path):
@@ -48,14 +48,18 @@ class Results:
         if os.path.exists(path):
             with open(path) as file:
                 for line in file:
-                    result = json.loads(line)
-                    self.found[result.pop("key")] = result
+                    self._add(json.loads(line))
 
     def keep(self, mutant, source, result):
-        about = {name: getattr(mutant, name) for name in ("path", "function", "line", "kind")}
-        self.found[mutant.key] = {**about, "diff": mutant.diff(source), **result}
+        about = {name: getattr(mutant, name) for name in ("key", "path", "function", "line", "kind")}
+        line = {**about, "diff": mutant.diff(source), **result}
+        self._add(line)
         with open(self.path, "a") as file:
-            file.write(json.dumps({"key": mutant.key, **self.found[mutant.key]}) + "\n")
+            file.write(json.dumps(line) + "\n")
+
+    def _add(self, line):
+        known = self.found.get(line["key"], line)
+        self.found[line["key"]] = {**line, "at first": known.get("at first", known["outcome"])}
 
     def catches(self, path):
         """How many mutants of a file each case has caught: Counter."""
@@ -310,7 +314,7 @@ def _tests_of(module):
     return {node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno]) for node in nodes}
 
 
-def run(campaign, results, paths, count, seed, say, again=(), only=None):
+def run(campaign, results, paths, count, seed, say, again=(), only=None, first=None):
     """Try a sample.
 
     Parameters
@@ -326,6 +330,8 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None):
         Outcomes that are tried again.
     only : collection of str, optional
         Of the sample, the mutants of these files.
+    first : int, optional
+        Only so many of the sample, in the order of `sample.turns`.
 
     Returns
     -------
@@ -334,15 +340,12 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None):
     """
     drawn = {path: sample.Drawn(path, seed) for path in paths}
     shares = sample.quotas({path: len(d.mutants) for path, d in drawn.items()}, count)
-    chosen = [path for path in paths if only is None or path in only]
+    chosen = {path: shares[path] for path in paths if only is None or path in only}
     keys, queues = [], {path: iter(drawn[path].mutants) for path in chosen}
-    # A mutant of each file in turn, so that a campaign that is stopped early has seen all files.
-    while any(shares[path] for path in chosen):
-        for path in [path for path in chosen if shares[path]]:
-            mutant = _next(campaign, results, drawn[path], queues[path], say, again)
-            shares[path] = shares[path] - 1 if mutant is not None else 0
-            if mutant is not None:
-                keys.append(mutant.key)
+    for path in sample.turns(chosen, seed)[:first]:
+        mutant = _next(campaign, results, drawn[path], queues[path], say, again)
+        if mutant is not None:
+            keys.append(mutant.key)
     return keys
 
 

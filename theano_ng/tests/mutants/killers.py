@@ -83,19 +83,25 @@ class RuleOracle:
 
 
 class Registration:
-    """The rules of the package are registered as its own, which a test can say of a new process only: other tests register theirs."""
+    """What is registered, which a test can say of a new process only: other tests register rules of their own.
 
-    module = "theano_ng.gof.tests.test_own"
+    ``rules``: the rules of the package are registered as its own. ``registrations``: they have the names, positions, tags and tracks of a table.
+    """
+
+    modules = {"theano_ng.gof.tests.test_own": "rules", "theano_ng.tests.test_registered_rules": "registrations"}
 
     def cases(self, module):
-        return ["rules"] if module == self.module else []
+        return [self.modules[module]] if module in self.modules else []
 
     def run(self, name):
-        """None when graphs can be cached."""
+        """None when graphs can be cached; when all is as in the table."""
         from theano_ng.audit.rewrites.registry import load_all
         from theano_ng.gof import optdb
+        from theano_ng.tests import test_registered_rules
 
         load_all()
+        if name == "registrations":
+            return test_registered_rules.difference()
         return "a rule is registered as foreign" if optdb.has_foreign_rules() else None
 
 

@@ -63,3 +63,26 @@ def quotas(sizes, count):
         if shares[path] < sizes[path]:
             heapq.heappush(waiting, (shares[path] / sizes[path], path))
     return shares
+
+
+def turns(shares, seed):
+    """The order in which the files of a sample come: whenever a campaign is stopped, each file has had its part.
+
+    Parameters
+    ----------
+    shares : dict
+        Path -> number of its mutants.
+    seed : int
+
+    Returns
+    -------
+    list of str
+        Every path as often as its share says.
+    """
+
+    def place(path, i):
+        first = int(digest("%d:%s" % (seed, path)), 16) / 2**128
+        return (i + first) / shares[path]
+
+    found = [(place(path, i), path) for path, share in shares.items() for i in range(share)]
+    return [path for _, path in sorted(found)]

@@ -1,10 +1,25 @@
 """The results of a campaign as a table of reStructuredText, and survivors as text."""
 
 import collections
+import fnmatch
 
 from theano_ng.tests.mutants.equivalents import EQUIVALENT
 
-COLUMNS = ("mutants", "caught", "equivalent", "survived")
+COLUMNS = ("mutants", "at first", "caught", "equivalent", "survived")  # "at first": caught by the first trial
+AREAS = (  # the first whose pattern fits
+    ("devices", "gpuarray/*"),
+    ("C of native Ops", "*.[ch]"),
+    ("rewriting engine", "gof/*"),
+    ("writers of kernels", "tensor/elemwise/*.py"),
+    ("writers of kernels", "scan/*kernel.py"),
+    ("writers of kernels", "scan/array_text.py"),
+    ("rules", "*"),
+)
+
+
+def area(path):
+    """The part of the package that a file belongs to."""
+    return next(name for name, pattern in AREAS if fnmatch.fnmatch(path, pattern))
 
 
 def verdict(key, result):
@@ -22,7 +37,7 @@ def counted(found, keys, by="path"):
     keys : list of str
         Of the sample.
     by : str
-        What the rows are: "path" or "kind".
+        What the rows are: "path", "area" or "kind".
 
     Returns
     -------
@@ -31,7 +46,10 @@ def counted(found, keys, by="path"):
     """
     rows = collections.defaultdict(collections.Counter)
     for key in keys:
-        rows[found[key][by]].update(["mutants", verdict(key, found[key])])
+        result = found[key]
+        row = area(result["path"]) if by == "area" else result[by]
+        at_first = ["at first"] if result.get("at first", result["outcome"]) == "caught" else []
+        rows[row].update(["mutants", verdict(key, result), *at_first])
     return rows
 
 
@@ -39,6 +57,12 @@ def share(counts):
     """The part that is caught, of mutants that are other programs."""
     other = counts["mutants"] - counts["equivalent"]
     return counts["caught"] / other if other else 1.0
+
+
+def share_at_first(counts):
+    """The part that the first trial caught, before anybody has read a survivor."""
+    other = counts["mutants"] - counts["equivalent"]
+    return counts["at first"] / other if other else 1.0
 
 
 def total(rows):
