@@ -1,0 +1,150 @@
+"""Every rule on Ops of Ops: where it applies, what it makes of them, and whether the numbers stay.
+
+The graphs are ``outer(inner(x))`` for all pairs of a list of texts, whatever rule may be meant by them: a condition of a rule says no to most of them.
+``python -m theano_ng.tests.rules_on_pairs`` writes the table of where rules apply; each line that changes is read before it is committed.
+"""
+
+import collections
+import os
+
+import numpy as np
+
+from theano_ng.audit.rewrites import accepted
+from theano_ng.audit.rewrites.applying import Computation, works_in_place
+from theano_ng.audit.rewrites.instances import Setting, build
+from theano_ng.audit.rewrites.registry import registered
+from theano_ng.audit.rewrites.vocabulary import VARIABLES
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import ancestors
+from theano_ng.gof.rewriting import LocalOptimizer
+from theano_ng.gof.rewriting.local import LocalOptGroup
+from theano_ng.tensor.opt.shape import ShapeFeature
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rules_on_pairs.txt")
+TEXTS = """
+-{} | abs({}) | T.exp({}) | T.log({}) | T.sqr({}) | T.sqrt({}) | T.inv({}) | T.sgn({}) | nnet.sigmoid({}) | nnet.softplus({}) | T.log1p({})
+T.erf({}) | T.cast({}, 'float32') | T.cast({}, 'int8') | T.isnan({}) | 1 + {} | {} + 0 | 1 - {} | {} * 2 | {} * 0 | {} / 2 | {} ** 2 | {} ** 0.5
+{} + {} | {} * {} | {} - {} | {} / {} | {} * y | {} + row | T.maximum({}, 0.5) | T.switch({} > 0.5, {}, 0) | T.eq({}, {}) | T.lt({}, 0.5)
+T.fill({}, 1.5) | T.zeros_like({}) | T.sum({}) | T.sum({}, axis=0) | T.sum({}, axis=-1, keepdims=True) | T.prod({}, axis=0) | T.max({}, axis=0)
+T.min({}) | T.argmax({}, axis=-1) | T.mean({}, axis=0) | T.any({}, axis=0) | T.cumsum({}, axis=0) | {}.T | T.shape_padleft({})
+T.shape_padright({}) | {}.flatten() | {}.reshape((-1, 1), ndim=2) | {}.reshape({}.shape) | {}.shape | {}.shape[0] | {}[0] | {}[::-1] | {}[1:] | {}[i]
+{}[:i] | {}[[0, 1]] | {}[labels] | T.set_subtensor({}[1:], 0.5) | T.inc_subtensor({}[0], 1.5) | T.inc_subtensor({}[labels], 1) | T.join(0, {}, {})
+T.join(0, {}) | T.stack([{}, {}]) | T.alloc({}, 2, 3, 3) | T.dot({}, A) | T.dot({}, x) | T.dot({}, {}.T) | T.patternbroadcast({}, [False] * {}.ndim)
+T.specify_shape({}, {}.shape) | T.opt.assert_op({}, {}.sum() > -9) | T.tensor_copy({}) | nnet.softmax({}) | T.repeat({}, 2, axis=0) | ifelse(flag, {}, 2 * {})
+"""
+OPS = [text.strip() for line in TEXTS.strip().splitlines() for text in line.split("|")]
+BASES = "A x row k c A x col f w t".split()
+# Not compared: these give approximations, or what is only right where a program vouches for it.
+NOT_COMPARED = {*accepted.NOT_COMPARED, "local_adv_sub1_adv_inc_sub1_of_trusted_rows"}
+
+
+def graphs(outer):
+    """The graphs of an outer text with every inner one: list of Instance."""
+    place = OPS.index(outer)
+    found = []
+    for i, inner in enumerate(OPS):
+        base = BASES[(3 * place + i) % len(BASES)]
+        text = outer.replace("{}", "(%s)" % inner.replace("{}", base))
+        found.append(build(text, Setting("pair", (), "inner" if (place + i) % 3 == 0 else "")))
+    return [graph for graph in found if graph is not None]
+
+
+def _rules():
+    """The rules about single nodes of the host that say for which Ops they are."""
+    found = []
+    for one in registered():
+        rule = one.rule
+        if isinstance(rule, LocalOptimizer) and not isinstance(rule, LocalOptGroup) and not works_in_place(rule):
+            found.append((one.name, rule, rule.tracks()))
+    return found
+
+
+def _concerns(tracks, op):
+    return tracks is None or any(op == one or isinstance(one, type) and isinstance(op, one) for one in tracks)
+
+
+class Pairs:
+    """Applies rules to nodes of graphs.
+
+    Attributes
+    ----------
+    counts : dict
+        Name of a rule -> [how often it applied, nodes of what it replaced, nodes of the replacements].
+    wrong : list of str
+    """
+
+    def __init__(self):
+        self.rules = _rules()
+        self.counts, self.wrong = collections.defaultdict(lambda: [0, 0, 0]), []
+
+    def add(self, graph):
+        """Try all rules on all nodes of a graph."""
+        fgraph = FunctionGraph(list(graph.inputs), list(graph.outputs), clone=True)
+        fgraph.attach_feature(ShapeFeature())
+        for node in fgraph.toposort():
+            for name, rule, tracks in self.rules:
+                if _concerns(tracks, node.op):
+                    self._apply(name, rule, node, fgraph, graph.text)
+
+    def _apply(self, name, rule, node, fgraph, text):
+        replacements = rule.transform(node)
+        if not replacements:
+            return
+        if isinstance(replacements, dict):
+            pairs = [(old, new) for old, new in replacements.items() if old != "remove"]
+        else:
+            pairs = list(zip(node.outputs, replacements))
+        pairs = [(old, new) for old, new in pairs if new is not None and new is not old]
+        counts = self.counts[name]
+        counts[0] += 1
+        counts[1] += _size([old for old, _ in pairs])
+        counts[2] += _size([new for _, new in pairs])
+        if name not in NOT_COMPARED:
+            self._compare(name, fgraph.inputs, pairs, text)
+
+    def _compare(self, name, inputs, pairs, text):
+        olds, news = zip(*pairs)
+        before, after = (Computation(FunctionGraph(list(inputs), list(outs), clone=True)) for outs in (olds, news))
+        values = [VARIABLES[v.name][1] for v in inputs]
+        expected, found = before(values), after(values)
+        if isinstance(expected, Exception):
+            return  # the pair has no value: lengths do not fit
+        if isinstance(found, Exception) or not all(map(_same, expected, found)):
+            self.wrong.append("%s in %s: %r instead of %r" % (name, text, found, expected))
+
+
+def _size(outputs):
+    return len({v.owner for v in ancestors(outputs) if v.owner is not None})
+
+
+def _same(one, other):
+    one, other = np.asarray(one), np.asarray(other)
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    if one.dtype.kind not in "fc":
+        return np.array_equal(one, other)
+    known = np.isfinite(one)  # of NaN and infinities the audit of the rules has more to say
+    return np.allclose(one[known], other[known], rtol=1e-5, atol=1e-6)
+
+
+def tried(outer):
+    """(rows of the table, list of what is wrong) of one outer text."""
+    pairs = Pairs()
+    for graph in graphs(outer):
+        pairs.add(graph)
+    rows = ["%s | %s | %d | %d | %d" % (outer, name, *counts) for name, counts in sorted(pairs.counts.items())]
+    return rows, pairs.wrong
+
+
+def known(outer):
+    """The rows of the table of one outer text."""
+    with open(TABLE) as file:
+        return [line for line in file.read().splitlines() if line.startswith(outer + " | ")]
+
+
+if __name__ == "__main__":
+    lines = ["outer Op | rule | how often it applies | nodes that it replaces | nodes of its replacements"]
+    for text in OPS:
+        lines += tried(text)[0]
+    with open(TABLE, "w") as file:
+        file.write("\n".join(lines) + "\n")
