@@ -1,23 +1,23 @@
-"""An oracle for rewriting rules: graphs are compared before and after a rule.
+"""An oracle for rewriting rules: it compares the graph before a rule with the graph after it.
 
 ========================  ==========================================================================
 `registry`                every registered rule
-`examples`, `vocabulary`  the examples in their docstrings, and the names that these use
+`examples`, `vocabulary`  the examples in docstrings of rules, and the names that the examples use
 `templates`, `instances`  graphs on which a rule is tried
-`special`, `contents`     the values with which they are computed
-`applying`                one rule applied to one graph, and graphs computed by Python
-`reference`               true values, and bounds of the errors of rounding (`bounded`; of loops `steps`)
-`comparing`, `accepted`   kinds of differences, and those that are documented
+`special`, `contents`     the values of the inputs of these graphs
+`applying`                the application of one rule to one graph; graphs computed in Python
+`reference`               true values, upper bounds of rounding errors (`bounded`; of loops `steps`)
+`comparing`, `accepted`   kinds of differences, and the differences that are documented
 `proofs`                  equations proved by z3 and sympy
-`oracle`                  the verdict about a rule
-`program`, `page`         what was found as Python, text, JSON and as a page of the manual
+`oracle`, `devices`       the verdict about a rule, and about a rule for arrays on devices
+`program`, `page`         differences as Python programs; verdicts as text, JSON and a manual page
 `command`                 ``python -m theano_ng.audit.rewrites``
 ========================  ==========================================================================
 """
 
 from theano_ng.lazy import lazy_names
 
-# `reference` needs mpmath, which the examples of rules do not.
+# Lazy: `reference` needs mpmath, and the examples of rules do not.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {

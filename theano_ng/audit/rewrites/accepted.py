@@ -1,4 +1,4 @@
-"""The differences that rules may make, in one place: kind, reason, and the rules."""
+"""The table of differences that rules may cause: kinds, reason, and names of rules."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,11 @@ class Accepted:
     Attributes
     ----------
     kinds : tuple of str
-        Of `comparing.KINDS`.
+        Keys of `comparing.KINDS`.
     reason : str
         One sentence.
     rules : frozenset of str
+        Names of the rules that may cause it.
     """
 
     kinds: tuple
@@ -30,36 +31,36 @@ NOT_COMPARED = {
     "CheckStackTrace": "changes nothing",
     "Print1.21": "changes nothing",
     "Print1.51": "changes nothing",
-    "ShapeOpt": "attaches a feature; graphs stay as they are",
-    "UnShapeOpt": "detaches a feature; graphs stay as they are",
-    "HintsOpt": "attaches a feature; graphs stay as they are",
-    "add_destroy_handler": "attaches a feature; graphs stay as they are",
-    "add_no_output_from_inplace": "attaches a feature; graphs stay as they are",
-    "local_alloc_empty_to_zeros": "the content of what it replaces is undefined",
+    "ShapeOpt": "attaches a feature, and leaves graphs unchanged",
+    "UnShapeOpt": "detaches a feature, and leaves graphs unchanged",
+    "HintsOpt": "attaches a feature, and leaves graphs unchanged",
+    "add_destroy_handler": "attaches a feature, and leaves graphs unchanged",
+    "add_no_output_from_inplace": "attaches a feature, and leaves graphs unchanged",
+    "local_alloc_empty_to_zeros": "the content of the array that it replaces is undefined",
     "local_abstractconv_check": "raises an error",
-    "use_c_ger": "the result exists in C only",
-    "use_c_gemv": "the result exists in C only",
-    "make_c_ger_destructive": "the result exists in C only",
-    "make_c_gemv_destructive": "the result exists in C only",
-    "local_ultra_fast_sigmoid": "an approximation, to be asked for",
-    "local_hard_sigmoid": "an approximation, to be asked for",
+    "use_c_ger": "the new Op has a C implementation only",
+    "use_c_gemv": "the new Op has a C implementation only",
+    "make_c_ger_destructive": "the new Op has a C implementation only",
+    "make_c_gemv_destructive": "the new Op has a C implementation only",
+    "local_ultra_fast_sigmoid": "an approximation, for users who request it",
+    "local_hard_sigmoid": "an approximation, for users who request it",
 }
 
 TABLE = [
-    _row("nan, range", "where the inner function is not defined the result is x instead of NaN", "local_func_inv"),
+    _row("nan, range", "where the inner function is undefined, the result is x instead of NaN", "local_func_inv"),
     _row(
         "value, rounding, infinity, new error",
-        "it is not registered: who registers it vouches for indices that exist and do not repeat",
+        "the rule is not registered; a user who registers it guarantees that the indices exist and do not repeat",
         "local_adv_sub1_adv_inc_sub1_of_trusted_rows",
     ),
     _row(
         "nan, new nan, infinity, sign of zero, range",
-        "y * log(x) is NaN for a negative x, for 0 times infinity, and a number where the power overflows or is rounded to zero",
+        "y * log(x) is NaN for a negative x and for 0 times infinity, and finite where the power overflows or is rounded to zero",
         "local_log_pow",
     ),
     _row(
         "cancellation, range",
-        "a sum of logarithms has the rounding errors of its terms, and is known where the product overflows or is rounded to zero",
+        "a sum of logarithms has the rounding errors of its terms, and is finite where the product overflows or is rounded to zero",
         "local_log_prod_sqr",
     ),
     _row(
@@ -71,7 +72,7 @@ TABLE = [
     _row("sign of zero", "a sparse matrix does not keep -0.0", "local_dense_from_sparse_sparse_from_dense"),
     _row(
         "lost error",
-        "the lengths of an array that is not made any more are not compared",
+        "the lengths of an array that is no longer built are not compared",
         "local_mul_filled local_csm_grad_of_filled local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc local_fill_to_alloc",
     ),
     _row("nan", "elements that are not stored stay zero", "local_mul_filled"),
@@ -80,17 +81,17 @@ TABLE = [
     ),
     _row(
         "new nan, range, cancellation, infinity",
-        "in a row with an infinity a softmax is NaN, and subnormal shares have other roundings",
+        "the softmax of a row with an infinity is NaN, and subnormal results are rounded differently",
         "local_softmax_by_hand local_share_of_sum local_logsoftmax_by_hand",
     ),
     _row(
         "cancellation, range, sign of zero",
-        "another algorithm of LAPACK, with other roundings",
+        "another algorithm of LAPACK rounds differently",
         "transinv_to_invtrans tag_solve_triangular inv_as_solve local_det_chol psd_solve_with_chol",
     ),
     _row(
         "cancellation, range, infinity, sign of zero",
-        "a logarithm is computed where its argument overflows or is rounded to zero or one",
+        "the logarithm is accurate where its argument overflows or is rounded to zero or one",
         "local_log_of_positive local_log_add local_log_erfc local_log_sum_exp",
     ),
     _row(
@@ -100,27 +101,27 @@ TABLE = [
     ),
     _row(
         "nan, sign of zero, cancellation",
-        "a sum is multiplied instead of its terms, some of which may be infinite, or zeros of both signs",
+        "the sum is multiplied instead of its terms, and terms may be infinite, or zeros of both signs",
         "local_sum_prod_mul_by_scalar",
     ),
     _row(
         "lost error",
-        "lengths and indices of what is not made any more are not checked",
+        "lengths and indices of an array that is no longer built are not checked",
         "local_opt_alloc local_csm_properties_csm local_merge_alloc local_adv_sub1_adv_inc_sub1_of_trusted_rows",
     ),
     _row(
         "sign of zero, infinity",
-        "a softplus is computed where its logarithm is infinite, and -softplus(x) is -0.0 where it is rounded to zero",
+        "the softplus is finite where the logarithm is infinite, and -softplus(x) is -0.0 where it is rounded to zero",
         "log1msigm_to_softplus logsigm_to_softplus log1p_neg_sigmoid log1p_minus_one_sigmoid log1pexp_to_softplus",
     ),
     _row(
         "range, nan, infinity",
-        "a sigmoid is zero where it would be subnormal, and a number where exp(x) overflows",
+        "the sigmoid is zero where its true value is subnormal, and finite where exp(x) overflows",
         "local_exp_over_1_plus_exp local_sigm_times_exp local_inv_1_plus_exp local_sigmoid_of_one_exponential",
     ),
     _row(
         "cancellation, infinity, range, nan",
-        "a softmax and its logarithm are computed as one, also where a share is rounded to zero",
+        "a softmax and its logarithm are computed together, and remain accurate where the softmax is rounded to zero",
         "local_logsoftmax local_logsoftmax_grad crossentropy_to_crossentropy_with_softmax_with_bias"
         " crossentropy_to_crossentropy_with_softmax graph_merge_softmax_with_crossentropy_softmax"
         " local_softmax_grad_to_crossentropy_with_softmax_grad local_logsoftmax_by_hand"
@@ -129,22 +130,22 @@ TABLE = [
     ),
     _row(
         "value, range",
-        "numbers that the function rounds to the same one, or to infinity, are not the same for their order",
+        "different numbers have an order, even where the function rounds their results to one number or to infinity",
         "local_argmax_pushdown",
     ),
     _row(
         "lost error, sign of zero",
-        "lengths and indices are checked by another Op, and zeros are made by it",
+        "another Op checks lengths and indices, and makes the zeros",
         "local_softmax_grad_to_crossentropy_with_softmax_grad local_advanced_indexing_crossentropy_onehot",
     ),
     _row(
         "infinity, nan, new nan, range, cancellation, lost error, sign of zero",
-        "alpha is multiplied with the elements of the sparse matrix, not with the product",
+        "alpha multiplies the elements of the sparse matrix, not the product",
         "local_usmm local_usmm_csx",
     ),
     _row(
         "new error",
-        "labels have to be numbers of columns, from 0 on, and one for each row, as in Theano 1.0",
+        "labels have to be column numbers from 0 on, one for each row, as in Theano 1.0",
         "local_advanced_indexing_crossentropy_onehot local_advanced_indexing_crossentropy_onehot_grad local_crossentropy_onehot_grad",
     ),
     _row(
@@ -153,33 +154,33 @@ TABLE = [
     _row("cancellation", "a product of squares has more roundings than a power", "local_pow_specialize_device"),
     _row(
         "lost error",
-        "lengths are checked by another Op",
+        "another Op checks the lengths",
         "local_advanced_indexing_crossentropy_onehot_grad local_crossentropy_onehot_grad",
     ),
     _row(
         "lost error, range, new nan, infinity, cancellation, nan, sign of zero",
-        "another algorithm: it takes images without pixels, multiplies padding with infinities, and adds in another order",
+        "another algorithm accepts images without pixels, multiplies padding by infinities, and adds in another order",
         "local_conv2d_gradweight_cpu local_conv2d_gradinputs_cpu local_conv2d_cpu local_abstractconv_gemm"
         " local_abstractconv_gradweight_gemm local_abstractconv_gradinputs_gemm local_abstractconv3d_gemm"
         " local_abstractconv3d_gradweight_gemm local_abstractconv3d_gradinputs_gemm",
     ),
     _row(
         "cancellation",
-        "the scale is multiplied with the inverse of the deviation first",
+        "the scale is multiplied by the inverse of the standard deviation first",
         "local_abstract_batch_norm_inference local_abstract_batch_norm_train local_abstract_batch_norm_train_grad",
     ),
     _row(
         "new error",
-        "the branch that is not taken fails; no machine but the Python linker, which is not lazy, computes it",
+        "the branch that is not taken fails; only the Python linker computes it, because that linker is not lazy",
         "ifelse_lift_single_if_through_acceptable_ops cond_merge_ifs_true cond_merge_ifs_false cond_merge cond_merge_random_op",
     ),
     _row(
         "nan, new nan, infinity, range, cancellation, sign of zero",
-        "BLAS adds in its own order, and multiplies nothing by a factor that is zero",
+        "BLAS adds in another order, and skips products with a factor of zero",
         "gemm_optimizer local_dot22_to_dot22scalar local_dot22_to_ger_or_gemv local_gemm_to_gemv local_gemm_to_ger"
         " local_dot_to_dot22 use_scipy_ger local_structured_dot local_dot_in_c local_sampling_dot_csr",
     ),
-    _row("new error", "a matrix that is said to be positive definite is not", "psd_solve_with_chol"),
+    _row("new error", "a matrix that is marked as positive definite is not positive definite", "psd_solve_with_chol"),
     _row(
         "rounding, new nan",
         "a float32 matrix is inverted in float32, and solved in the dtype of the result",
@@ -191,9 +192,15 @@ TABLE = [
         "local_one_minus_erfc local_one_minus_erfc2 local_one_minus_erfc3 local_one_add_neg_erfc",
     ),
     _row("sign of zero", "the sign of zero in a constant 0 is lost", "local_neg_div_neg"),
-    _row("lost error", "a factor zero takes the other factors along", "local_mul_specialize"),
     _row(
-        "range", "the scale times the inverse of the deviation may be subnormal", "local_abstract_batch_norm_inference"
+        "lost error",
+        "a factor of zero removes the other factors, and the errors that they raise",
+        "local_mul_specialize",
+    ),
+    _row(
+        "range",
+        "the scale times the inverse of the standard deviation may be subnormal",
+        "local_abstract_batch_norm_inference",
     ),
     _row(
         "sign of zero, cancellation",
@@ -202,19 +209,17 @@ TABLE = [
     ),
     _row(
         "cancellation, range, nan, new nan, infinity, sign of zero",
-        "the kernel of a loop and BLAS have other roundings than the Ops one by one, which differ in the last bits at every step",
+        "the kernel of a loop and BLAS round differently from single Ops, so that results differ in the last bits at every step",
         "scanOp_pushout_nonseqs_ops scanOp_pushout_output scanOp_pushout_seqs_ops scan_pushout_dot1",
     ),
     _row(
         "new error, lost error",
-        "of a loop without steps nothing is computed or checked, and the product behind it checks its own lengths",
+        "a loop without steps computes and checks nothing, and the product after the loop checks its own lengths",
         "scanOp_pushout_nonseqs_ops scanOp_pushout_output scanOp_pushout_seqs_ops scan_pushout_dot1",
     ),
     _row("cancellation", "exp of NumPy and of C differ in the last bit", "inline_ofg_expansion"),
     _row("nan", "1 + x of integers wraps around, log1p(x) does not", "local_log1p"),
-    _row(
-        "nan", "a sum is divided instead of its terms, some of which may be infinite", "local_sum_prod_div_dimshuffle"
-    ),
+    _row("nan", "the sum is divided instead of its terms, and terms may be infinite", "local_sum_prod_div_dimshuffle"),
     _row(
         "range",
         "terms are added in another order, so that other partial sums overflow or are subnormal",
@@ -222,31 +227,29 @@ TABLE = [
     ),
     _row(
         "lost error",
-        "a check of lengths or indices goes with the operand or the Op that made it",
+        "a check of lengths or indices is removed with the operand or the Op that makes it",
         "local_fill_sink local_reshape_chain local_useless_reshape local_subtensor_lift local_set_to_inc_subtensor local_join_1"
         " local_useless_elemwise_comparison local_mul_canonizer local_add_canonizer local_subtensor_of_alloc local_canonicalize_alloc"
         " local_useless_fill local_useless_switch",
     ),
     _row(
         "new error",
-        "a length of one that the type does not call broadcastable is taken for that of the result (see Alloc)",
+        "a length of one is used as the length of the result, where the type does not declare the axis broadcastable (see Alloc)",
         "local_subtensor_of_alloc",
     ),
-    _row("lost error", "it removes checks, and has to be asked for", "local_remove_all_assert"),
-    _row(
-        "lost error", "of two Rebroadcasts that contradict each other the outer one decides", "local_rebroadcast_lift"
-    ),
-    _row("lost error", "zero divided by the integer zero is zero, and no error", "local_zero_div"),
+    _row("lost error", "the rule removes checks, and only users who request it get it", "local_remove_all_assert"),
+    _row("lost error", "where two Rebroadcasts contradict each other, the outer one decides", "local_rebroadcast_lift"),
+    _row("lost error", "zero divided by the integer zero is zero, not an error", "local_zero_div"),
     _row(
         "sign of zero",
-        "0 + -0.0 is 0.0, and -0.0 + 0 is left out",
+        "-0.0 + 0 is 0.0, but -0.0 without the addition",
         "local_incsubtensor_of_zeros local_incsubtensor_of_zeros_to_setsubtensor local_adv_sub1_adv_inc_sub1"
         " local_adv_sub1_adv_inc_sub1_of_trusted_rows local_add_canonizer local_add_specialize local_greedy_distributor"
         " local_reduce_join local_reduce_broadcastable local_useless_inc_subtensor local_log1p local_expm1",
     ),
     _row(
         "infinity, new nan",
-        "0 + -0.0 is 0.0, and -0.0 + 0 is left out, which decides the sign of an infinity",
+        "-0.0 + 0 is 0.0, but -0.0 without the addition, and this sign decides the sign of an infinity",
         "local_add_specialize",
     ),
     _row(
@@ -262,7 +265,7 @@ TABLE = [
     ),
     _row(
         "cancellation",
-        "terms are added in another order, so that other ones cancel first",
+        "terms are added in another order, so that other terms cancel first",
         "local_add_canonizer local_greedy_distributor local_op_of_op local_sum_prod_div_dimshuffle local_IncSubtensor_serialize"
         " gemm_optimizer local_usmm local_usmm_csx local_reduce_join",
     ),
@@ -277,7 +280,7 @@ TABLE = [
 
 
 def reason_for(one, difference):
-    """Why a rule may make a difference.
+    """Return the reason for which a rule may cause a difference.
 
     Parameters
     ----------
@@ -287,14 +290,14 @@ def reason_for(one, difference):
     Returns
     -------
     str or None
-        None where it may not.
+        None for a difference that is a fault.
     """
     kind = difference.kind
     if kind == "sign of infinity":
-        kind = "sign of zero"  # below a fraction
+        kind = "sign of zero"  # of a zero that divides
     for row in TABLE:
         if one.name in row.rules and kind in row.kinds:
             return row.reason
     if kind in ("nan", "infinity") and getattr(one.rule, "ignores_nonfinite", False):
-        return "no promise is made for NaN and infinities (`ignores_nonfinite`)"
+        return "the rule promises nothing for NaN and infinities (`ignores_nonfinite`)"
     return None

@@ -1,4 +1,4 @@
-"""A rule applied to a graph, alone, as long as it applies, and both graphs computed by Python."""
+"""Apply one rule to a graph until it no longer applies, and compute graphs with the Python implementations of their Ops."""
 
 import contextlib
 import logging
@@ -19,25 +19,25 @@ from theano_ng.gof.traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
 
-#: Walks over a graph after which a rule that still changes something is taken for one that never ends.
+#: A rule that still changes a graph after so many walks over the graph counts as endless.
 MOST_WALKS = 12
 
-#: Uses of a rule for each node of a graph after which an equilibrium gives up.
+#: An equilibrium stops when a rule was used more often than so many times the number of nodes.
 MOST_USES = 8
 
 
 @dataclass
 class Rewriting:
-    """What a rule made of a graph.
+    """The result of applying one rule to one graph.
 
     Attributes
     ----------
     before, after : FunctionGraph
-        Of the same inputs, in the same order.
+        Their inputs are clones of the same variables, in the same order.
     applied, ended : bool
-        Whether the rule changed something, and whether it came to an end.
+        Whether the rule changed the graph, and whether it stopped applying.
     traced : bool
-        Whether what it put in the place of variables has their stack traces.
+        Whether all outputs after the rule have stack traces; True where some variable had none before the rule.
     """
 
     before: Any
@@ -48,14 +48,14 @@ class Rewriting:
 
 
 def _prepared(rule, inputs, outputs):
-    """A FunctionGraph with the features that rules ask for, in which equal nodes are one, unless that is what the rule does."""
+    """Return a FunctionGraph with the features that rules need. Equal nodes are merged, unless the rule itself merges nodes."""
     fgraph = FunctionGraph(list(inputs), list(outputs), clone=True)
     fgraph.attach_feature(ShapeFeature())
     fgraph.attach_feature(HintsFeature())
     if not isinstance(rule, MergeOptimizer):
         MergeOptimizer().optimize(fgraph)
     if rule is not None and works_in_place(rule):
-        # As in a function: outputs are not overwritten. Inputs may be.
+        # As in a function, nodes may overwrite inputs, but not outputs.
         fgraph.attach_feature(DestroyHandler())
         fgraph.attach_feature(Supervisor([]))
     fgraph.attach_feature(ChangeTracker())
@@ -63,7 +63,7 @@ def _prepared(rule, inputs, outputs):
 
 
 def works_in_place(rule):
-    """Whether a rule makes Ops that overwrite their inputs."""
+    """Return True if a rule makes Ops that overwrite their inputs."""
     name = getattr(rule, "__name__", None) or getattr(rule, "name", None) or ""
     return "inplace" in name or "destructive" in name or attach_destroy_handler in getattr(rule, "requirements", ())
 
@@ -75,7 +75,7 @@ def rewritten(rule, inputs, outputs):
     ----------
     rule : LocalOptimizer or Optimizer
     inputs, outputs : sequences of Variable
-        They stay as they are.
+        The graph; it is cloned, and not changed.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def rewritten(rule, inputs, outputs):
             tracker.reset()
             text = str(after)
             walker.optimize(after)
-            # What destroys a constant is taken back: nothing has changed.
+            # A change that would overwrite a constant is reverted, but the tracker has seen it: the text shows that nothing changed.
             if not tracker.changed or str(after) == text and walker is not rule:
                 break
             applied = True
@@ -105,7 +105,7 @@ def rewritten(rule, inputs, outputs):
 
 
 def settles(rules, inputs, outputs):
-    """Whether rules come to an end together, in an equilibrium.
+    """Return True if rules reach an equilibrium together: a second run of them changes nothing.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def settles(rules, inputs, outputs):
 
 @contextlib.contextmanager
 def _quiet():
-    """The engine logs the errors of rules that it raises; here they are findings."""
+    """Switch off the log of the engine, which repeats the errors of rules that the oracle reports."""
     logger = logging.getLogger("theano_ng.gof.opt")
     was, logger.disabled = logger.disabled, True
     try:
@@ -141,7 +141,7 @@ def _is_traced(v):
 
 
 class Computation:
-    """A graph that is computed by the `perform` of its Ops.
+    """A function that computes a graph with the `perform` methods of its Ops.
 
     Parameters
     ----------
@@ -152,12 +152,12 @@ class Computation:
         self._function = PerformLinker().accept(fgraph).make_function(unpack_single=False)
 
     def __call__(self, values):
-        """The outputs, or the exception.
+        """Return the outputs, or the exception that an Op raised.
 
         Parameters
         ----------
         values : list
-            They are copied.
+            The values of the inputs; they are copied.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class Computation:
 
 
 def _on_host(value):
-    """A value, or its copy where it is an array on a device."""
+    """Return a value; for an array on a device, return a copy in the memory of the host."""
     if (
         hasattr(value, "__array__")
         and not isinstance(value, (np.ndarray, np.generic))

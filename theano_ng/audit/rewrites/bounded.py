@@ -1,25 +1,27 @@
-"""Values with a bound of their error."""
+"""Values with upper bounds of their errors."""
 
 from dataclasses import dataclass
 from typing import Any
 
 
 class Unsupported(Exception):
-    """An Op that `reference` does not compute with more digits."""
+    """Raised for an Op that `reference` cannot compute with more digits."""
 
 
 @dataclass
 class Bounded:
-    """Values with a bound of their error.
+    """Values with upper bounds of their errors.
 
     Attributes
     ----------
-    value, error : ndarray
-        Of longdouble, or of objects of mpmath.
+    value : ndarray of longdouble, clongdouble or bool
+        The true values.
+    error : ndarray of longdouble
+        Upper bounds of the rounding errors that the graph may make.
     actual : ndarray or None
-        What the graph itself computes.
+        The values that the graph itself computes.
     partial : tuple of ndarray
-        Products of some of many factors, which are values on the way to this one.
+        Intermediate values that no variable of the graph holds, such as products of some of many factors.
     """
 
     value: Any

@@ -19,14 +19,14 @@ EFFORTS = {"quick": QUICK, "full": FULL, "thorough": THOROUGH}
 
 
 class UsageError(Exception):
-    """The command line is not understood."""
+    """An error in the arguments of the command line."""
 
 
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m theano_ng.audit.rewrites",
-        description="Compare what rewriting rules replace with what they put there, on many graphs and values.",
-        epilog="exit status: 0 nothing found, 1 something found, 2 the command line is not understood",
+        description="Compare graphs before and after rewriting rules, on many graphs and values.",
+        epilog="exit status: 0 no difference found, 1 a difference found, 2 an error in the command line",
     )
     parser.add_argument(
         "rules",
@@ -34,21 +34,21 @@ def _parser():
         metavar="RULE",
         help="a registered name, package.module:RULE, or a module for all its rules (all)",
     )
-    parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after so many seconds")
+    parser.add_argument("--seconds", type=float, metavar="N", help="start no further rule after N seconds")
     parser.add_argument(
-        "--processes", type=int, default=1, metavar="N", help="rules that are tried at the same time (1)"
+        "--processes", type=int, default=1, metavar="N", help="number of rules that are tried at the same time (1)"
     )
-    parser.add_argument("--effort", choices=list(EFFORTS), default="full", help="how many graphs (full)")
-    parser.add_argument("--devices", action="store_true", help="rules about arrays on devices, too")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (0)")
+    parser.add_argument("--effort", choices=list(EFFORTS), default="full", help="how many graphs to try (full)")
+    parser.add_argument("--devices", action="store_true", help="also try the rules about arrays on devices")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of all random choices (0)")
     parser.add_argument("--json", metavar="FILE", help="write the verdicts as JSON; - for the standard output")
     parser.add_argument("--page", metavar="FILE", help="write the page of the manual")
-    parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print findings only")
     return parser
 
 
 def rules_of(target):
-    """The rules that an argument names.
+    """Return the rules that an argument names.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def rules_of(target):
     try:
         found = importlib.import_module(module)
     except ImportError as failure:
-        raise UsageError("%s is no registered rule, and no module: %s" % (target, failure)) from failure
+        raise UsageError("%s is neither a registered rule nor a module: %s" % (target, failure)) from failure
     if name:
         rule = getattr(found, name, None)
         if not isinstance(rule, (LocalOptimizer, Optimizer)):
@@ -82,12 +82,12 @@ def rules_of(target):
 
 
 def _judge_of(one):
-    """The class that judges a rule; that of devices needs what opens one."""
+    """Return the class that judges a rule. `DeviceJudge` is imported only when it is needed: it loads the code of devices."""
     return importlib.import_module("theano_ng.audit.rewrites.devices").DeviceJudge if one.on_devices else Judge
 
 
 def _verdict(number):
-    """The verdict about one of the rules that forks know; None where no time is left."""
+    """Return the verdict about one of the rules in `_shared`; None when no time is left."""
     rules, arguments, end = _shared
     if end is not None and time.monotonic() > end:
         return None
@@ -95,11 +95,12 @@ def _verdict(number):
     return _judge_of(one)(one, EFFORTS[arguments.effort], arguments.seed).run()
 
 
+# Rules, arguments and the time at which to stop: set before the pool forks, so that its processes inherit them.
 _shared = []
 
 
 def _judged(rules, arguments, done):
-    """Verdicts, and the names of the rules for which no time was left."""
+    """Return the verdicts, and the names of the rules for which no time was left."""
     end = None if arguments.seconds is None else time.monotonic() + arguments.seconds
     _shared[:] = rules, arguments, end
     verdicts = []
@@ -111,7 +112,7 @@ def _judged(rules, arguments, done):
 
     here, elsewhere = range(len(rules)), ()
     if arguments.processes > 1 and hasattr(os, "fork"):
-        # A device that was opened is of no use in a fork.
+        # A forked process cannot use a device that its parent opened.
         here, elsewhere = ([i for i in here if rules[i].on_devices is on_devices] for on_devices in (True, False))
     if elsewhere:
         with ProcessPoolExecutor(arguments.processes, mp_context=multiprocessing.get_context("fork")) as pool:

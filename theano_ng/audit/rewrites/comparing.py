@@ -1,4 +1,4 @@
-"""The values of a graph before and after a rule, compared element by element: differences, each of a kind."""
+"""Compare the values of a graph before and after a rule element by element, and name the kind of each difference."""
 
 from dataclasses import dataclass
 
@@ -9,32 +9,32 @@ from theano_ng.audit.rewrites import reference
 
 #: Kind of difference -> its meaning.
 KINDS = {
-    "type": "the dtype or the rank of a value changed, or what kind of value it is",
+    "type": "the dtype, the rank or the number of the arrays in a value changed",
     "shape": "the shape of a value changed",
     "value": "integers, booleans or objects differ",
-    "rounding": "a float is further from the true value than the roundings of the graph before may have led",
-    "cancellation": "the same, yet only by some roundings of the largest value on the way, or in the result",
-    "nan": "a number where the graph before gives or meets NaN, and nothing else is true",
+    "rounding": "a float is further from the true value than the rounding errors of the graph before allow",
+    "cancellation": "a float is off by more than rounding allows, but by only a few roundings of the largest intermediate value or result",
+    "nan": "a number where the graph before computes or reads NaN, unless that NaN follows from overflow or underflow",
     "new nan": "NaN where the graph before gives a number",
-    "infinity": "an infinity before or after the rule, or as an input, and something else in the other graph",
-    "sign of infinity": "the other infinity, by the sign of a zero below a fraction",
-    "range": "the same where a value on the way is too large or too small for its dtype in one of both graphs",
-    "sign of zero": "-0.0 for 0.0, or the reverse",
-    "lost error": "the graph before raises an error, as by lengths that do not fit, and the graph after does not",
+    "infinity": "an infinity in one graph and another value in the other, or NaN after the rule where an input is infinite",
+    "sign of infinity": "an infinity of the other sign, as after division by a zero of the other sign",
+    "range": "another value, where an intermediate value in one of the graphs is too large or too small for its dtype",
+    "sign of zero": "-0.0 instead of 0.0, or the reverse",
+    "lost error": "the graph before raises an error, for example because lengths do not match, and the graph after does not",
     "new error": "the graph after raises an error, and the graph before does not",
-    "endless": "the rule applies to its own result again and again, or it and rules of its database undo each other",
+    "endless": "the rule applies to its own result without end, or the rule and other rules of its database undo each other",
     "broadcast": "the type of an output changed",
-    "trace": "what the rule made has lost the stack traces of what it replaced",
+    "trace": "new variables lack the stack traces of the variables that they replace",
     "crash": "the rule itself raised an error",
 }
 
-#: Elements of one comparison that are looked at with all digits.
+#: Most elements of one comparison that are checked with `mpmath`.
 MOST_EXACT = 40
 
-#: Roundings of the largest value on the way that another order of terms may make.
+#: Difference that another order of terms may make, in roundings of the largest intermediate value.
 SPARE = 8
 
-#: Roundings of the largest result, where nothing is known of the values on the way.
+#: The same in roundings of the largest result, where the intermediate values are not known.
 SPARE_OF_ARRAYS = 64
 
 
@@ -48,11 +48,11 @@ class Difference:
         One of `KINDS`.
     output : int
     place : tuple of int or None
-        Of the first element that differs.
+        The indices of the first element that differs.
     before, after : str
-        The two values there.
+        The two values there, as text.
     true : str
-        The true value, where it is known.
+        The true value as text; "" where it is not known.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Difference:
 
 
 def _as_list(value):
-    """A value of an output as a list of arrays and objects."""
+    """Return the arrays and objects of which the value of an output consists."""
     if isinstance(value, (list, tuple)):
         return [part for one in value for part in _as_list(one)]
     if scipy.sparse.issparse(value):
@@ -76,17 +76,17 @@ def _as_list(value):
 
 
 def compare(before, after, bounds=None, precise=None):
-    """All kinds of difference between the results of two graphs.
+    """Return all kinds of difference between the results of two graphs.
 
     Parameters
     ----------
     before, after : list or Exception
-        Outputs of `Computation`.
+        Results of `Computation`.
     bounds : callable, optional
-        ``bounds(output, shape)``, called when floats differ: the `reference.Bounded` of the graph before and of the
-        graph after, or None, and what `reference.ranges` says of both.
+        ``bounds(output, shape)`` is called when floats differ. It returns the `reference.Bounded` of the output before and
+        after the rule, or None where it is not known, and the `reference.Ranges` of both graphs.
     precise : callable, optional
-        ``precise(output, place)``: the true value of one element as an mpmath number, or None.
+        ``precise(output, place)`` returns the true value of one element as an mpmath number, or None.
 
     Returns
     -------
@@ -133,7 +133,7 @@ def _compare_one(output, a, b, bounds, precise):
 
 
 def _at(output, kind, a, b, mask, true=None):
-    """The difference of one kind, at the first element of a mask; none where the mask is empty."""
+    """Return a list with the difference of one kind, at the first element of a mask; an empty list for an empty mask."""
     if not np.any(mask):
         return []
     place = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(mask)))[: a.ndim]
@@ -142,7 +142,7 @@ def _at(output, kind, a, b, mask, true=None):
 
 
 def _whole(output, a, b, bounds):
-    """Integers, booleans and texts; where NaN is compared, that is a kind of its own."""
+    """Compare integers, booleans and texts. A difference in a result that depends on NaN has the kind "nan"."""
     differs = np.asarray(a != b)
     if not np.any(differs):
         return []
@@ -155,7 +155,7 @@ def _whole(output, a, b, bounds):
 def _floats(output, a, b, bounds, precise):
     with np.errstate(all="ignore"):
         if a.dtype.kind == "c":
-            # Complex infinities, NaN in one part and the signs of zeros have no rules that all libraries follow.
+            # Libraries disagree about complex infinities, NaN in one part, and signs of zeros.
             differs = (a != b) & np.isfinite(a)
             zeros = np.zeros(a.shape, bool)
         else:
@@ -200,7 +200,7 @@ def _floats(output, a, b, bounds, precise):
 
 
 def _granted(a, before, after):
-    """The error that the graph before may have by rounding; where it gives no number, that which the graph after may have."""
+    """Return the rounding error that the graph before may have; where its result is not finite, that of the graph after."""
     found = []
     for known in (before, after):
         fits = known is not None and np.shape(known.error) == a.shape
@@ -209,8 +209,8 @@ def _granted(a, before, after):
 
 
 def _close_enough(a, b, true, error):
-    """Where `b` is as good as `a` may be: as near to the true value as the error that the graph before has, or may have by rounding."""
-    # One more rounding of the result itself is always granted, and a result that is too large is an infinity.
+    """Return the mask where `b` is as near to the true value as `a`, or within the rounding error that the graph before may have."""
+    # One more rounding of the result is always allowed, and an infinity where the true value is too large.
     info = np.finfo(a.dtype)
     wide = np.longdouble if a.dtype.kind == "f" else np.clongdouble
     unit = np.longdouble(info.eps) * np.abs(true) + np.longdouble(info.smallest_subnormal)
@@ -224,7 +224,7 @@ def _close_enough(a, b, true, error):
 
 
 def _judged_exactly(output, a, b, doubtful, precise, error):
-    """`doubtful` without the elements whose true value, with all its digits, says that `b` is as good as `a`."""
+    """Return `doubtful` without the elements at which `b` is accurate enough, as their true value in `mpmath` shows."""
     if precise is None or not np.any(doubtful):
         return doubtful
     doubtful = np.array(doubtful)
@@ -237,5 +237,5 @@ def _judged_exactly(output, a, b, doubtful, precise, error):
         if true is not None:
             judged[place] = True
             doubtful[place] = not reference.is_as_good(a[place], b[place], true, error[place])
-    # Those that were looked at stand for all others.
+    # Elements that were not checked are dropped: the checked ones represent them.
     return doubtful & judged if np.any(judged) else doubtful

@@ -1,4 +1,4 @@
-"""The values with which a graph is computed before and after a rule."""
+"""The values of the inputs with which a graph is computed before and after a rule."""
 
 import itertools
 
@@ -9,46 +9,46 @@ from theano_ng.audit.rewrites import special
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.scalar import Scalar
 
-#: Lengths of axes.
+#: Lengths of axes that are tried.
 LENGTHS = (3, 0, 1, 2)
 
-#: Sets of lengths for an elementwise graph.
+#: Most sets of lengths for an elementwise graph.
 MOST_LENGTHS = 16
 
-#: Combinations of values of an elementwise graph that is a variation of another one.
+#: Most combinations of values for an elementwise graph that is a variation of another one.
 NARROW = 1 << 11
 
-#: Sets of values of the inputs of an elementwise graph that are repeated along its last axis.
+#: Most sets of values for the inputs of an elementwise graph that have no last axis.
 MOST_IN_TURN = 1 << 8
 
-#: Matrices of each sparse variable, of three rows and columns.
+#: Number of patterns of a sparse variable, of three rows and columns.
 PATTERNS = 18
 
-#: Values of whole numbers that may be axes, indices or lengths.
+#: Values of integer scalars, which may be axes, indices or lengths.
 PLACES = (0, 1, 2, 3, -1, -2)
 
-#: Variables whose values have to be what they are: a positive definite matrix, states of generators, arrays that fit each other.
+#: Variables that always keep their values: a positive definite matrix, states of generators, arrays that belong together.
 FIXED = frozenset("S streams blocks places signs ends state lengths columns starts extent".split())
 
 
 def contents(instance, rng, most, wide):
-    """Values for the inputs of an instance.
+    """Return values for the inputs of an instance.
 
     Parameters
     ----------
     instance : Instance
     rng : numpy.random.Generator
     most : int
-        Sets of values.
+        Most choices of lengths and places.
     wide : bool
-        Whether a graph whose elements depend on one element of each input is computed for all pairs of the values of a small dtype.
+        Whether a pointwise graph (`Instance.is_pointwise`) is computed for all pairs of values of a small dtype.
 
     Returns
     -------
     list of list
-        Sets of values.
+        Sets of values, one for each input.
     str
-        Of which values and lengths these are all; "" where they are a part.
+        Description of the values and lengths that are all covered; "" where only a part is.
     """
     if instance.is_pointwise and (instance.is_elementwise or wide):
         found, over = _values_of_elements(instance, rng, *([] if wide else [NARROW]))
@@ -61,8 +61,8 @@ def contents(instance, rng, most, wide):
 
 
 def _values_of_elements(instance, rng, *most):
-    """Sets of values for a graph whose elements depend on one element of each input, and of which values these are all."""
-    # Inputs that are repeated along the last axis have one value at a time, the others all their values in one array.
+    """Return sets of values for a pointwise graph, and a description of the values that are all covered."""
+    # Inputs without a last axis have one value at a time; the others have all their values in one array.
     inputs = sorted(instance.inputs, key=_has_last_axis)
     vectors, over = special.combinations([v.dtype for v in inputs], rng, *most)
     starts = _changes(vectors[: sum(not _has_last_axis(v) for v in inputs)])
@@ -80,12 +80,12 @@ def _values_of_elements(instance, rng, *most):
 
 
 def _has_last_axis(v):
-    """Whether a variable has a last axis of any length."""
+    """Return True if a variable has a last axis that is not broadcastable."""
     return v.ndim >= 1 and not v.broadcastable[-1]
 
 
 def _changes(vectors):
-    """The places at which values differ from those before them, and place 0."""
+    """Return the places at which values differ from the values before them, and place 0."""
     if not vectors:
         return [0]
     changed = np.zeros(len(vectors[0]), bool)
@@ -97,20 +97,21 @@ def _changes(vectors):
 
 
 def shapes_and_values(inputs, rng, most):
-    """Arrays of all lengths, filled with small whole numbers, whose sums and products are exact; then some with special values.
+    """Return arrays of all lengths with small integers, whose sums and products are exact; then some arrays with special values.
 
     Parameters
     ----------
     inputs : list of Variable
     rng : numpy.random.Generator
     most : int
-        Sets of values.
+        Most choices of lengths and places.
 
     Returns
     -------
     list of list
+        Sets of values, one for each input.
     str
-        Of which lengths and places these are all; "" where they are a part.
+        Description of the lengths and places that are all covered; "" where only a part is.
     """
     over = ""
     for lengths in (LENGTHS, LENGTHS[1:], LENGTHS[2:]):
@@ -133,12 +134,12 @@ def shapes_and_values(inputs, rng, most):
 
 
 def varies(inputs):
-    """Whether there is more than one choice of lengths, places or patterns for some variables."""
+    """Return True if a variable has more than one choice of lengths, places or patterns."""
     return any(len(_shapes(v)) > 1 for v in inputs)
 
 
 def _told(inputs, choices, lengths):
-    """Text that names the choices of which all were taken, and the variables that have one value; "" where all have one."""
+    """Describe the choices that were all taken, and name the variables that keep their values; "" where all variables do."""
     places = any(isinstance(one[0], int) for one in choices)
     axes = any(isinstance(one[0], tuple) and any(map(len, one)) for one in choices)
     patterns = any(isinstance(one[0], scipy.sparse.spmatrix) for one in choices)
@@ -150,7 +151,7 @@ def _told(inputs, choices, lengths):
 
 
 def _regular(value):
-    """A square matrix with numbers on its diagonal by which it is far from singular; other values as they are."""
+    """Return a square matrix with a large diagonal added, so that it is far from singular; return other values unchanged."""
     value = np.asarray(value) if not scipy.sparse.issparse(value) else value
     if value.ndim != 2 or value.shape[0] != value.shape[1] or value.dtype.kind not in "fc":
         return value
@@ -163,12 +164,15 @@ def _base(v):
 
 
 def _is_changed(v):
-    """Whether a variable is of another type than the vocabulary's one of that name."""
+    """Return True if the type of a variable differs from that of the variable of this name in `vocabulary`."""
     return v.name not in VARIABLES or VARIABLES[v.name][0].type != v.type
 
 
 def _shapes(v, lengths=LENGTHS):
-    """The shapes that a variable may have, the natural one first; for a whole number, its values; None for a value that stays."""
+    """Return the shapes that a variable may have, the natural one first.
+
+    An integer scalar has values instead, a sparse matrix has patterns, and a variable that keeps its value has None.
+    """
     base = _base(v)
     if scipy.sparse.issparse(base):
         return _patterns(base)
@@ -183,13 +187,13 @@ def _shapes(v, lengths=LENGTHS):
 
 
 def _with_first(natural, lengths):
-    """The lengths of an axis, the natural one first; without it where fewer lengths are tried than it is long."""
+    """Return the lengths of an axis, the natural one first; it is left out where it is none of a reduced set of lengths."""
     first = (natural,) if lengths == LENGTHS or natural in lengths else ()
     return (*first, *[other for other in lengths if other != natural])
 
 
 def _patterns(base):
-    """Sparse matrices of the shape of one: that one, none and all elements stored, each row, each column and each element alone."""
+    """Return sparse matrices of one shape: `base`, no elements, all elements, and each row, column and element alone."""
     places = np.arange(base.shape[0] * base.shape[1]).reshape(base.shape)
     masks = [np.zeros(base.shape, bool), np.ones(base.shape, bool)]
     masks += [places // base.shape[1] == i for i in range(base.shape[0])]
@@ -199,7 +203,7 @@ def _patterns(base):
 
 
 def _filled(v, shape, rng, exact):
-    """A value of a variable with a shape."""
+    """Return a value of a variable for one of its `_shapes`."""
     if shape is None:
         return _base(v) if not isinstance(v.type, Scalar) else _number(v, rng, exact)
     if scipy.sparse.issparse(shape):
@@ -222,7 +226,7 @@ def _number(v, rng, exact):
 
 
 def _sparse(pattern, rng):
-    """A sparse matrix with the pattern of another one, and small whole numbers."""
+    """Return a sparse matrix of small integers with the pattern of another matrix."""
     made = pattern.copy()
     made.data = rng.choice([-3.0, -2.0, -1.0, 1.0, 2.0, 3.0], made.data.shape)
     return made

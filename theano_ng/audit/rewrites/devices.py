@@ -1,4 +1,4 @@
-"""Rules about arrays on devices, tried on a device that computes in Python: the `perform` of an Op of a device is that of the host's Op."""
+"""Try rules about arrays on devices: an Op of a device is computed in Python, by the `perform` of the host's Op."""
 
 import numpy as np
 
@@ -25,13 +25,13 @@ from theano_ng.gpuarray.type import GpuArrayType, get_context
 
 #: Rules that are not compared, and why.
 NOT_COMPARED = {
-    "local_gpu_pdbbreakpoint_op": "stops at a debugger",
+    "local_gpu_pdbbreakpoint_op": "enters a debugger",
     "local_gpua_print_op": "prints",
     "local_gpua_alloc_empty": "the content is undefined",
-    "local_gpua_alloc_empty_to_zeros": "the content of what it replaces is undefined",
-    "local_assert_no_cpu_op": "raises an error, warns, or stops at a debugger",
-    "local_gpua_scan_to_gpua": "the step is another graph; the loops on devices have tests of their own",
-    "InputToGpuArrayOptimizer": "changes inputs, of any graph",
+    "local_gpua_alloc_empty_to_zeros": "the content of the array that it replaces is undefined",
+    "local_assert_no_cpu_op": "raises an error, warns, or enters a debugger",
+    "local_gpua_scan_to_gpua": "the step is another graph; tests of loops on devices check it",
+    "InputToGpuArrayOptimizer": "changes the inputs of any graph",
 }
 
 DTYPES = ("float64", "float32", "float16", "int8", "uint8", "bool", "complex64")
@@ -54,12 +54,12 @@ _MODULES = (
 
 
 def is_available():
-    """Whether a default context is open."""
+    """Return True if a default context is open."""
     return None in list_contexts()
 
 
 def namespace(dtype="float64"):
-    """Dict of every name that the examples of rules about devices use; their arrays have this dtype."""
+    """Return a dict of the names that the examples of rules about devices use; arrays have the given dtype."""
     names = {}
     for module in _MODULES:
         names.update(vars(module))
@@ -74,7 +74,7 @@ def namespace(dtype="float64"):
 
 
 def _moved(values, inputs):
-    """Values with those of variables on a device there."""
+    """Return values, copied to a device for the variables on a device."""
     return [
         pygpu.array(np.ascontiguousarray(value), context=v.type.context) if isinstance(v.type, GpuArrayType) else value
         for value, v in zip(values, inputs)
@@ -82,7 +82,7 @@ def _moved(values, inputs):
 
 
 class DeviceJudge(Judge):
-    """Tries one rule about devices: on its examples with other dtypes, numbers and slices, and arrays of all lengths."""
+    """A judge of one rule about devices, on its examples with other dtypes, numbers and slices, and on arrays of all lengths."""
 
     def run(self):
         name = self.one.name
@@ -92,7 +92,7 @@ class DeviceJudge(Judge):
             self.verdict.reason = "there is no device: pip install 'theano_ng[opencl]'"
         elif any(isinstance(db, GraphToGPUDB) for db in self.one.databases) and len(self.one.databases) == 1:
             self.verdict.reason = (
-                "the same as the rule of this name for single nodes, as a part of the pass that moves a graph"
+                "the same rule as the rule of this name for single nodes; the pass that moves whole graphs applies it"
             )
         else:
             return self._tried()
@@ -120,7 +120,7 @@ class DeviceJudge(Judge):
         instance = Instance(text, Setting("on a device"), inputs, outputs)
         try:
             change = rewritten(self.one.rule, inputs, outputs)
-        except Exception as failure:  # of the rule: whatever it is, it is wrong
+        except Exception as failure:  # any error of a rule is a fault
             self._report(Difference("crash", after="%s: %s" % (type(failure).__name__, failure)), instance, None)
             return
         if not change.applied:

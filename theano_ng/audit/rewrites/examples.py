@@ -1,8 +1,8 @@
-"""The examples in the docstrings of rules: lines ``before  ->  after``, read from their text."""
+"""Read the examples in the docstrings of rules: lines of the form ``before  ->  after``."""
 
 import re
 
-# Examples of rules whose docstring is that of their class.
+# Examples of rules whose docstring is the docstring of their class.
 OF_INSTANCES = {
     "local_mul_canonizer": [
         "(x * y) / x  ->  y",
@@ -23,7 +23,7 @@ _TAGS = re.compile(r"\s+\[([\w, ]+)\]$")
 
 
 def examples(doc):
-    """The examples in a docstring: triples (before, after, tags); tags is None where there are none."""
+    """Return the examples in a docstring as triples (before, after, tags); tags is None for an example without tags."""
     found, indent = [], None
     for line in (doc or "").split("\n"):
         depth = len(line) - len(line.lstrip())
@@ -44,5 +44,5 @@ def examples(doc):
 
 
 def examples_of(name, rule):
-    """The examples of one rule: those of `OF_INSTANCES`, or of its docstring."""
+    """Return the examples of one rule: those in `OF_INSTANCES`, or those in its docstring."""
     return examples("\n".join(OF_INSTANCES[name]) if name in OF_INSTANCES else rule.__doc__)

@@ -1,4 +1,4 @@
-"""Graphs on which a rule is tried, made of texts: other dtypes and ranks, variables that are one, constants, more clients."""
+"""Graphs on which a rule is tried: texts with other dtypes and ranks, one variable in several places, constants, more outputs."""
 
 import itertools
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _DECOMPOSING = frozenset("MatrixInverse Det Cholesky Solve".split())
 
 
 def names():
-    """The namespace of the texts, made once."""
+    """Return the namespace of the texts, which is built once."""
     if not _NAMES:
         _NAMES.update(namespace())
     return _NAMES
@@ -26,16 +26,16 @@ def names():
 
 @dataclass(frozen=True)
 class Setting:
-    """What the names in a text stand for, where it is not what `vocabulary` says.
+    """A change of the variables of a text, or of the outputs of its graph.
 
     Attributes
     ----------
     kind : str
-        One word or two about what is varied.
+        A short name of the change.
     given : tuple of (str, Variable, str)
-        Name, variable, and the Python text that makes it.
+        Name in the text, its new variable, and the Python text that makes the variable.
     more : str
-        Which further outputs the graph has: "", "inner" (every inner variable), "input".
+        Further outputs of the graph: "" for none, "inner" for every inner variable, "input" for every input.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Setting:
 
 @dataclass
 class Instance:
-    """A graph.
+    """A graph that was built from a text in a setting.
 
     Attributes
     ----------
@@ -61,12 +61,12 @@ class Instance:
 
     @property
     def is_elementwise(self):
-        """True where besides all inputs have a last axis of any length."""
+        """True where the graph is pointwise, and all inputs have a last axis of any length."""
         return self.is_pointwise and all(v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs)
 
     @property
     def needs_regular_matrices(self):
-        """True where a matrix is inverted or decomposed: of one that is nearly singular nothing is known."""
+        """True where a matrix is inverted or decomposed: results of nearly singular matrices cannot be compared."""
         return any(v.owner is not None and type(v.owner.op).__name__ in _DECOMPOSING for v in ancestors(self.outputs))
 
     @property
@@ -76,7 +76,7 @@ class Instance:
 
 
 def _keeps_last_axis(v):
-    """True for a variable, a constant of one element, and what elementwise Ops and new axes on the left make of them."""
+    """Return True for an input, a constant of one element, and a result of an elementwise Op or of new axes on the left."""
     if not isinstance(v.type, TensorType):
         return False
     if v.owner is None:
@@ -89,12 +89,12 @@ def _keeps_last_axis(v):
 
 
 def build(text, setting=Setting("as it is")):
-    """The graph of a text.
+    """Build the graph of a text.
 
     Returns
     -------
     Instance or None
-        None where the text makes no variables.
+        None where the text is invalid, or its graph cannot be compared.
     """
     space = dict(names())
     space.update((name, variable) for name, variable, _ in setting.given)
@@ -112,7 +112,7 @@ def build(text, setting=Setting("as it is")):
     if setting.more == "inner":
         inner = [v for v in ancestors(outputs) if v.owner is not None and v not in outputs]
         if any(type(v.owner.op).__name__ == "AllocEmpty" for v in inner):
-            return None  # memory with any content
+            return None  # uninitialized memory
         outputs = outputs + inner
     elif setting.more == "input":
         outputs = outputs + inputs
@@ -149,21 +149,21 @@ def _is_tensor(name):
 
 
 def _partitions(items):
-    """All ways to make some of the items the same, as dicts item -> representative."""
+    """Yield all ways to make some of the items equal, as dicts item -> representative."""
     for blocks in itertools.product(range(len(items)), repeat=len(items)):
-        # In the order in which they appear, each block has the number of its first item.
+        # The number of each block is that of its first item, so that each partition appears once.
         if all(blocks[b] == b and b <= i for i, b in enumerate(blocks)) and len(set(blocks)) < len(items):
             yield {item: items[b] for item, b in zip(items, blocks)}
 
 
 def settings(text, most_dtypes=None):
-    """Settings for one text.
+    """Yield the settings in which a text is tried.
 
     Parameters
     ----------
     text : str
     most_dtypes : int, optional
-        Only so many dtypes; all by default.
+        Number of dtypes that are tried; default: all.
 
     Yields
     ------
@@ -239,5 +239,5 @@ def _rank_settings(found, types):
 
 
 def is_constant(v):
-    """Whether a variable is a constant."""
+    """Return True if a variable is a constant."""
     return isinstance(v, Constant)

@@ -1,4 +1,4 @@
-"""A verdict about one rule: graphs are made on which it may apply, and computed before and after it."""
+"""The verdict about one rule: many graphs to which it may apply are built, and computed before and after it."""
 
 import zlib
 from dataclasses import dataclass, field
@@ -24,18 +24,18 @@ from theano_ng.tensor.opt.canonicalize import Canonizer
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is tried.
+    """The number of graphs and values that are tried for one rule.
 
     Attributes
     ----------
     texts : int
-        Changed texts of each example.
+        Variations of the text of each example.
     generated : int
-        Texts around the Ops that a rule tracks.
+        Texts that are generated around the Ops that the rule tracks.
     borrowed : int
-        Examples of other rules in which such an Op occurs.
+        Examples of other rules that contain such an Op.
     sets : int
-        Sets of values for each graph that is not elementwise; fewer for graphs of changed texts.
+        Sets of values for the graph of an unchanged example; other graphs have `few_sets`.
     """
 
     texts: int = 12
@@ -49,7 +49,7 @@ class Effort:
         return max(self.sets // 40, 8)
 
 
-#: Kinds of settings with all sets of values, and with all values of small dtypes.
+#: Kinds of settings that are tried with all sets of values, and with all values of small dtypes.
 AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
 _SMALL = frozenset(("bool", "int8", "uint8", "float16", "complex64"))
@@ -65,7 +65,7 @@ class Found:
     ----------
     difference : Difference
     text, setting : str
-        The expression, and what was varied about it.
+        The expression, and the kind of its setting.
     program : str
     """
 
@@ -77,7 +77,7 @@ class Found:
 
 @dataclass
 class Verdict:
-    """What is known about one rule.
+    """The result of trying one rule.
 
     Attributes
     ----------
@@ -86,16 +86,16 @@ class Verdict:
     status : str
         "wrong", "proved", "exhausted", "sampled" or "not applicable".
     reason : str
-        For what is not applicable, and how much was done.
+        Why the rule is not applicable, or why it was only sampled.
     graphs, values : int
-        Graphs to which the rule applied, and sets of values or elements on which they were compared.
+        Number of graphs to which the rule applied, and of sets of values or elements on which they were compared.
     findings : list of Found
     exceptions : dict
-        Kind of difference -> reason, of those documented differences that were seen.
+        Kind of difference -> reason, for each documented difference that was seen.
     proofs : tuple of str
-        By which theories the equations of examples were proved.
+        The theories that proved the equations of examples.
     over : tuple of str
-        Of which values and lengths examples were computed for all.
+        Descriptions of the values and lengths for which examples were computed in full.
     """
 
     name: str
@@ -113,14 +113,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The proof or the values by which the equation of an example is known for some dtypes.
+    """The evidence for the equation of an example in some dtypes: a proof, or values that were all computed.
 
     Attributes
     ----------
     proof : str
         The theory that proves it; "" for none.
     over : str
-        Of which values or lengths it was computed for all; "" for a part.
+        Description of the values or lengths that were all computed; "" where only a part was.
     """
 
     proof: str = ""
@@ -128,7 +128,7 @@ class Coverage:
 
 
 class Judge:
-    """Tries one rule.
+    """A judge of one rule: it tries the rule on many graphs, and collects the differences.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Judge:
         self.hopeless = {}  # example -> theories that do not decide its equation
 
     def run(self):
-        """The verdict, from everything that is tried."""
+        """Try the rule on all graphs, and return the verdict."""
         if self.one.name in accepted.NOT_COMPARED:
             self.verdict.reason = accepted.NOT_COMPARED[self.one.name]
             return self.verdict
@@ -187,10 +187,10 @@ class Judge:
         yield from self._some(others, self.effort.borrowed)
 
     def _try(self, text, setting, example=None):
-        """Compare one graph, if there is one and the rule applies to it."""
+        """Compare the graph of a text before and after the rule, if the text has a graph and the rule applies to it."""
         instance = build(text, setting)
         if instance is None or example is None and instance.needs_regular_matrices and text not in corpus():
-            return  # of 1 / A or A * A of a regular matrix A nothing is known
+            return  # for a regular matrix A, 1 / A or A * A may be singular
         change = self._changed(instance)
         if change is None:
             return
@@ -205,10 +205,10 @@ class Judge:
             self._cover(change, instance, example, over)
 
     def _changed(self, instance):
-        """What the rule makes of a graph; None where it does not apply, or where nothing is to be computed after it."""
+        """Apply the rule to a graph; return None where it does not apply, or where it leaves no graph to compare."""
         try:
             change = rewritten(self.one.rule, instance.inputs, instance.outputs)
-        except Exception as failure:  # of the rule: whatever it is, it is wrong
+        except Exception as failure:  # any error of a rule is a fault
             if self._computes(instance):
                 self._report(Difference("crash", after="%s: %s" % (type(failure).__name__, failure)), instance, None)
             return None
@@ -230,13 +230,13 @@ class Judge:
                 self._report(Difference("endless", after="with the other rules of its database"), instance, None)
 
     def _computes(self, instance):
-        """Whether the graph of an instance has values at all: rules may rely on what its Ops demand."""
+        """Return True if the graph can be computed for some values: a rule may fail where its Ops refuse all of them."""
         computation = Computation(FunctionGraph(instance.inputs, instance.outputs, clone=True))
         sets, _ = contents(instance, self.rng, 8, False)
         return not all(isinstance(computation(values), Exception) for values in sets)
 
     def _cover(self, change, instance, example, over):
-        """Remember the proof or the values by which the equation of an example is known for the dtypes of an instance."""
+        """Record the evidence for the equation of an example in the dtypes of an instance."""
         hopeless = self.hopeless.setdefault(example, set())
         proof = proofs.prove(change, [v.name for v in instance.inputs], hopeless) if instance.is_pointwise else ""
         kinds = tuple(sorted({v.dtype.rstrip("0123456789") for v in instance.inputs if hasattr(v, "dtype")}))
@@ -280,7 +280,7 @@ class Judge:
         return verdict
 
     def _status(self, own):
-        """The least sure of all kinds of dtypes of all examples."""
+        """Return the weakest status among all examples and kinds of dtypes."""
         left = [text for text in own if text not in self.covered]
         left = ["it does not apply alone to the example %s" % text for text in left]
         status = "proved"
@@ -304,7 +304,7 @@ class Judge:
 
 
 def _why_not(example):
-    """Why an example is only sampled."""
+    """Return why an example is only sampled; %s in it is for the kinds of its inputs."""
     inputs = build(example).inputs if build(example) is not None else []
     if inputs and not varies(inputs):
         return "no length varies, and the elements of %s inputs have too many values"
@@ -312,19 +312,19 @@ def _why_not(example):
 
 
 def _is_wide(instance):
-    """Whether all pairs of values are tried: where there are few, of complex numbers, of which no dtype has few, and where booleans vary."""
+    """Return True if all pairs of values are tried: for small dtypes, and where the setting replaces an integer or a boolean."""
     dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
     varied = [VARIABLES[name][0].dtype for name, _, _ in instance.setting.given if name in VARIABLES]
     return dtypes <= _SMALL or any(dtype[0] in "iub" for dtype in varied)
 
 
 def _best(texts):
-    """Of texts that tell over which values something holds, that of all values of a dtype, if there is one; "" for none."""
+    """Return the best description of covered values: that of all values of a dtype, if there is one; "" for none."""
     return min(texts, key=lambda text: ("special" in text, len(text), text), default="")
 
 
 def _few_settings(text, kind):
-    """Settings for a changed text."""
+    """Yield the settings in which a variation of an example is tried."""
     yield Setting(kind)
     for setting in settings(text):
         small = setting.kind == "dtype" and setting.given[0][1].dtype in ("int8", "uint8")
@@ -333,7 +333,7 @@ def _few_settings(text, kind):
 
 
 def compare_at(change, before, after, values, elementwise):
-    """The differences for one set of values.
+    """Return the differences for one set of values.
 
     Parameters
     ----------
@@ -341,7 +341,7 @@ def compare_at(change, before, after, values, elementwise):
     before, after : Computation
     values : list
     elementwise : bool
-        Whether the last axes of all values and results are one.
+        Whether all values and results share their last axis.
 
     Returns
     -------
@@ -366,7 +366,7 @@ def compare_at(change, before, after, values, elementwise):
 
 
 def smallest(rule, instance, values, difference):
-    """Values of one element each with a difference of the same kind, where the graph is elementwise; else the values."""
+    """Return values of one element each, for an elementwise graph, if they show a difference of this kind; else all values."""
     if not instance.is_elementwise or not difference.place:
         return values
     one = [v[..., difference.place[-1] : difference.place[-1] + 1] for v in values]
@@ -381,7 +381,7 @@ _corpus = {}
 
 
 def corpus():
-    """The examples of all rules, in a fixed order."""
+    """Return the examples of all rules, in a fixed order."""
     if not _corpus:
         for one in registered():
             for before, _, _ in examples_of(one.name, one.rule):
@@ -390,7 +390,7 @@ def corpus():
 
 
 def ops_of(text):
-    """The Ops in the graph of a text of the corpus."""
+    """Return the Ops in the graph of a text of the corpus."""
     if _corpus.get(text) is None:
         instance = build(text)
         found = set()
@@ -411,7 +411,7 @@ def _may_track(tracks, ops):
 
 
 def around_op(op):
-    """Texts around an elementwise Op."""
+    """Yield texts around an elementwise Op."""
     for name, value in names().items():
         if value is op:
             yield from around(name, op.scalar_op.nin if op.scalar_op.nin > 0 else 2)
@@ -419,7 +419,7 @@ def around_op(op):
 
 
 def judge(one, effort=FULL, seed=0):
-    """The verdict about a rule.
+    """Return the verdict about a rule.
 
     Parameters
     ----------

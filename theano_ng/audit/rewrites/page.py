@@ -4,43 +4,44 @@ from collections import Counter
 
 from theano_ng.audit.rewrites.comparing import KINDS
 
-#: Of the JSON document; counts up when something in it changes its meaning or goes away.
+#: Version of the JSON document; it grows when an entry changes its meaning or is removed.
 SCHEMA = 2
 
-_INTRODUCTION = """The rules of rewriting, and how far each was compared with what it replaces
-============================================================================
+_INTRODUCTION = """Rewriting rules, and how far each was checked
+=============================================
 
-Written by ``make oracle``; do not edit. `theano_ng.audit.rewrites` makes graphs on which a rule may apply: from the example in its
-docstring, from examples of other rules with the same Ops, and from small expressions around its Ops. It varies them: the same variable
-twice, parts exchanged for each other, other numbers, constants such as NaN, -0.0 and the ends of a dtype, all dtypes and ranks, axes of
-length zero, inner nodes and inputs that are outputs. The graph before and the graph after are computed by the Python implementations of
-their Ops. A float may differ where it is as near to the true value, computed with more digits, as the roundings of the graph before
-leave room for. Everything else is either in the last column or a fault.
+Written by ``make oracle``; do not edit. `theano_ng.audit.rewrites` builds graphs to which a rule may apply: from the example in the docstring
+of the rule, from examples of other rules with the same Ops, and from small expressions around its Ops. It varies these graphs: it uses
+the same variable twice, exchanges parts, replaces numbers, and puts constants such as NaN, -0.0 and the limits of a dtype in the place
+of inputs. It tries all dtypes and ranks, axes of length zero, and graphs with inner variables or inputs among their outputs. The Python
+implementations of the Ops compute the graph before the rule and the graph after it. A float result may change as long as it is as near
+to the true value as the rounding errors of the graph before allow; the true value is computed with more digits. Any other difference
+is listed in the last column, or is a fault.
 
 proved
-    The equation of each example was proved for every dtype to which the rule applies: ``bits`` for integers of all widths as vectors of bits
-    and ``IEEE`` for floats with all their roundings (z3); ``polynomials`` for integers that are only added and multiplied, ``reals`` and
-    ``positive reals`` wherever both sides are defined, ``complex numbers`` (sympy).
+    The equation of each example was proved for every dtype to which the rule applies. z3 proves ``bits``, for integers of all widths as
+    bit vectors, and ``IEEE``, for floats with all roundings. sympy proves ``polynomials``, for integers that are only added and
+    multiplied; ``reals`` and ``positive reals``, wherever both sides are defined; and ``complex numbers``.
 exhausted
-    Each example was proved so, or computed for all values that the third column names, for each kind of dtype to which the rule applies:
-    integers, unsigned ones, booleans, floats, complex numbers and mixtures. Where elements depend on one element of each input these
-    are all (pairs of) values of a small dtype, of which E5M2 has the 256 floats of eight bits; of complex numbers and of three variables
-    and more they are all combinations of the special values nearest to one, with NaN, infinities and zeros. Of other
-    graphs they are all lengths of every axis, all values of whole numbers, and the patterns of sparse matrices, in the dtypes of the
-    example, with elements that are random.
+    Each example was proved, or computed for all values that the third column names, for each kind of dtype to which the rule applies. The
+    kinds are integers, unsigned integers, booleans, floats, complex numbers, and mixtures of them. Where each element of a result depends
+    on one element of each input, the values are all values, or all pairs of values, of a small dtype; E5M2 is a float format with 256
+    values of eight bits. For complex numbers, and for three or more variables, they are all combinations of the special values nearest
+    to one, with NaN, infinities and zeros. For other graphs, they are all lengths of each axis, all values of integer scalars, and
+    patterns of sparse matrices, in the dtypes of the example and with random elements.
 sampled
-    Some of all that; the third column says why.
+    Only a part of these values was computed; the third column gives the reason.
 
 """
 
 
 def _how(verdict):
-    """By which theories, over which values, or why neither."""
+    """Return the theories and the values that confirm a rule, and the reason of the verdict."""
     return "; ".join(filter(None, [", ".join(verdict.proofs), ", ".join(verdict.over), verdict.reason]))
 
 
 def counts(verdicts):
-    """How many verdicts of each status: dict in a fixed order."""
+    """Return the number of verdicts of each status, as a dict in a fixed order."""
     found = Counter(verdict.status for verdict in verdicts)
     return {name: found[name] for name in ("proved", "exhausted", "sampled", "not applicable", "wrong") if found[name]}
 
@@ -52,14 +53,14 @@ def _share(verdicts):
 
 
 def summary(verdicts):
-    """One line about all verdicts."""
+    """Return one line about all verdicts."""
     sure, tried = _share(verdicts)
     words = ", ".join("%d %s" % (count, status) for status, count in counts(verdicts).items())
     return "%d rules: %s; %d of the %d that were compared are proved or exhausted" % (len(verdicts), words, sure, tried)
 
 
 def text_of(verdict):
-    """A few lines about one verdict."""
+    """Return a few lines about one verdict."""
     lines = ["%-48s %-14s %s" % (verdict.name, verdict.status, _how(verdict))]
     for found in verdict.findings:
         difference = found.difference
@@ -69,7 +70,7 @@ def text_of(verdict):
 
 
 def to_json(verdicts, seed):
-    """What `json.dump` takes.
+    """Return the verdicts as a dict for `json.dump`.
 
     Returns
     -------
@@ -106,7 +107,7 @@ def _entry(verdict):
 
 
 def page(verdicts):
-    """The page of the manual, in reStructuredText."""
+    """Return the page of the manual, in reStructuredText."""
     verdicts = _one_a_name(verdicts)
     sure, tried = _share(verdicts)
     lines = [_INTRODUCTION + summary(verdicts) + " (%.0f %%)." % (100 * sure / max(tried, 1)), ""]
@@ -120,7 +121,7 @@ def page(verdicts):
 
 
 def _one_a_name(verdicts):
-    """The verdicts in the order of names; of rules with one name that of the one that was compared."""
+    """Return one verdict per name, sorted by name. A rule that was compared comes before others of the same name."""
     found = {}
     for verdict in sorted(verdicts, key=lambda v: (v.name, v.status != "not applicable")):
         found[verdict.name] = verdict

@@ -22,12 +22,12 @@ print("before:", change.before, "after:", change.after, "ended:", change.ended)
 
 
 def program(rule, instance, values, difference):
-    """The text of a program.
+    """Return a Python program that shows a difference.
 
     Parameters
     ----------
     rule : str
-        Its name.
+        The name of the rule.
     instance : Instance
     values : list or None
     difference : Difference
@@ -61,7 +61,7 @@ def _told(difference):
 
 
 def _shown(value, variable):
-    """Python text of a value; that of the vocabulary by its name, where it is long or no array."""
+    """Return a Python expression for a value. A long array, or a value that is no array, is looked up in `vocabulary`."""
     if scipy.sparse.issparse(value):
         return "scipy.sparse.%s_matrix(np.array(%r))" % (value.format, value.toarray().tolist())
     if not isinstance(value, (np.ndarray, np.generic)) or value.size > 200:

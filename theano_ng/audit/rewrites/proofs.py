@@ -1,8 +1,8 @@
 """Proofs that an elementwise graph has the same values before and after a rule.
 
-Bit for bit, by z3: integers and booleans as vectors of bits, floats as IEEE numbers. Exactly, by sympy: integers as polynomials, which hold
-for all widths, real and complex numbers. Each theory has the Ops that it names. z3 works up to a number of steps, not of seconds, so that
-the same run gives the same answers.
+z3 proves that values are equal bit for bit: integers and booleans as bit vectors, floats as IEEE numbers. sympy proves that they are equal in
+exact arithmetic: integers as polynomials, whose equations hold for all widths, and real and complex numbers. A theory supports the Ops
+for which it has a method. z3 is limited by a number of steps, not of seconds, so that equal runs give equal answers.
 """
 
 import functools
@@ -17,22 +17,22 @@ from theano_ng.tensor.shaping.allocation import Alloc
 try:
     import sympy
     import z3
-except ImportError:  # proofs are left out
+except ImportError:  # without these packages nothing is proved
     sympy = z3 = None
 
-#: Steps of z3 for one equation of the smallest numbers, and of wider ones: a second, and a tenth of it.
+#: Most steps of z3 for one equation: a second for dtypes of one byte and float16, and a tenth of it for wider ones.
 STEPS, FEWER_STEPS = 1_000_000, 100_000
 
-#: Nodes of a graph that sympy is asked about.
+#: Most nodes of both graphs together that sympy compares.
 MOST_NODES = 24
 
 
 class Unknown(Exception):
-    """A graph that a theory does not describe, or an equation that was not decided."""
+    """Raised for a graph that a theory does not describe, or an equation that it does not decide."""
 
 
 class Undecided(Unknown):
-    """An equation for which z3 would need more steps."""
+    """Raised for an equation for which z3 would need more steps."""
 
 
 def _kind(dtype):
@@ -40,13 +40,13 @@ def _kind(dtype):
 
 
 class _Theory:
-    """Translates a graph node by node; subclasses have `leaf`, `number` and the methods of Ops, named after the class of the scalar Op."""
+    """A translator of graphs into terms. Subclasses have `leaf`, `number`, `converted`, `equal`, and methods named after scalar Ops."""
 
     def __init__(self):
         self.leaves = {}
 
     def translate(self, fgraph, names):
-        """The terms of the outputs; `names` are those of the inputs, which have the same terms in all graphs."""
+        """Return the terms of the outputs. Inputs of one name and dtype have the same term in all graphs."""
         terms = {}
         for v, name in zip(fgraph.inputs, names):
             key = name, v.dtype
@@ -97,7 +97,7 @@ class _Theory:
 
 
 class Bits(_Theory):
-    """Integers and booleans as vectors of bits, which wrap around."""
+    """Integers and booleans as bit vectors, which wrap around."""
 
     def leaf(self, name, dtype):
         if dtype == "bool":
@@ -151,7 +151,7 @@ class Bits(_Theory):
         return -x
 
     def IntDiv(self, node, x, y):
-        """By a constant, rounded down."""
+        """Divide by a constant, and round down."""
         self._check(node.outputs[0].dtype)
         x, y = self._operands(node, (x, y))
         if not z3.is_bv_value(z3.simplify(y)) or z3.simplify(y).as_long() == 0:
@@ -229,7 +229,7 @@ class Bits(_Theory):
 
 
 class Ieee(_Theory):
-    """Floats with all their roundings, infinities and zeros; every NaN is the same."""
+    """Floats with all roundings, infinities and signed zeros; all NaN are equal."""
 
     def leaf(self, name, dtype):
         return z3.Bool(name) if dtype == "bool" else z3.FP(name, self._sort(dtype))
@@ -278,7 +278,7 @@ class Ieee(_Theory):
         return z3.fpDiv(z3.RNE(), z3.FPVal(1, self._sort(dtype)), self._one(node, x))
 
     def _one(self, node, x):
-        """The only operand, in the dtype of the result."""
+        """Return the only operand, converted to the dtype of the result."""
         return self._operands(node, [x])[0]
 
     def Neg(self, node, x):
@@ -348,7 +348,7 @@ class Ieee(_Theory):
 
 
 class Polynomials(_Theory):
-    """Integers of one dtype, added and multiplied: what holds of all integers holds when they wrap around."""
+    """Integers of one dtype that are added and multiplied: an equation of all integers also holds when they wrap around."""
 
     def leaf(self, name, dtype):
         if dtype not in INTEGERS:
@@ -442,7 +442,7 @@ class Reals(_Theory):
         return x**y
 
     def Switch(self, node, c, x, y):
-        """With a constant condition."""
+        """Choose by a constant condition."""
         self._float(node)
         if not c.is_number:
             raise Unknown("a condition")
@@ -494,7 +494,7 @@ if sympy is not None:
 
 
 class Complexes(Reals):
-    """Complex numbers, and real ones among them; functions of one value only."""
+    """Complex numbers, some of them real; only single-valued functions are translated."""
 
     _KNOWN = frozenset("Add Mul Sub TrueDiv Neg Inv Sqr Exp Abs Conj Second Identity Cast".split())
 
@@ -528,7 +528,7 @@ class Complexes(Reals):
 
 
 def _by_z3(theory, before, after, names):
-    """True or False, or `Unknown`: whether two graphs have the same outputs."""
+    """Return True if two graphs have equal outputs, False if they differ somewhere; raise `Undecided` where z3 gives up."""
     olds, news = theory.translate(before, names), theory.translate(after, names)
     solver = z3.Solver()
     small = all(np.dtype(v.dtype).itemsize == 1 or v.dtype == "float16" for v in before.inputs)
@@ -549,12 +549,12 @@ def _by_sympy(theory, before, after, names):
 
 @functools.lru_cache(maxsize=None)
 def _is_zero(difference):
-    """Whether sympy simplifies a term to zero; that it does not says nothing."""
+    """Return True if sympy simplifies a term to zero; False does not prove that the term is not zero."""
     return difference == 0 or sympy.simplify(sympy.expand(sympy.logcombine(sympy.expand_log(difference)))) == 0
 
 
 def _theories(dtypes):
-    """Names, theories and what decides in them, for graphs of some dtypes."""
+    """Return triples (name, theory, function that decides its equations) for graphs of some dtypes."""
     kinds = {_kind(dtype) for dtype in dtypes}
     if kinds <= {"bool", "int", "uint"}:
         return [("bits", Bits(), _by_z3), ("polynomials", Polynomials(), _by_sympy)]
@@ -565,15 +565,15 @@ def _theories(dtypes):
 
 
 def prove(change, names, hopeless=None):
-    """By which theory both graphs of a `Rewriting` are equal, each element of which depends on one element of each input.
+    """Return the name of a theory that proves that both graphs of a `Rewriting`, which have to be pointwise, are equal.
 
     Parameters
     ----------
     change : Rewriting
     names : list of str
-        One for each input.
+        The names of the inputs.
     hopeless : set, optional
-        Names of theories that are left out; that which did not decide the equation is added, as it will not for another dtype.
+        Names of theories that are skipped. A theory that needs too many steps is added: other dtypes would need them too.
 
     Returns
     -------

@@ -1,8 +1,9 @@
-"""The true value of a graph, and how far its own roundings may carry it away from that.
+"""The true values of a graph, and upper bounds of the rounding errors that the graph may make.
 
-Values are computed with more digits (`numpy.longdouble`, then `mpmath` for the few elements that it leaves in doubt). Beside each value
-runs a bound of its error to first order: each node adds one unit in the last place of its result, and passes on the errors of its inputs
-as far as a change of the input by that error changes its result. Nodes that compute integers or booleans compute the same as in the graph.
+Values are computed with more digits: with `numpy.longdouble`, then with `mpmath` for the few elements that longdouble leaves in doubt.
+Each value has an upper bound of its error, to first order. Each node adds one unit in the last place of its result to the error. It
+passes on the errors of its inputs, as far as a change of an input by its error changes the result. Nodes with integer or boolean results
+compute the same values as in the graph.
 """
 
 from dataclasses import dataclass
@@ -31,14 +32,15 @@ from theano_ng.tensor import basic as T
 
 mpmath = require("mpmath", "The oracle of rewriting rules")
 
-#: Bits of `mpmath`: the exponents of two float64 are 2,098 bits apart, so that a sum of two of them is exact.
+#: Precision of `mpmath` in bits. The exponents of two float64 differ by at most 2,098, so that the sum of any two is exact.
 BITS = 2400
 
-#: Bits where there are functions that would take a tenth of a second with so many: 1 + erf(x) of the lowest x is not zero.
+#: Precision for graphs with functions that would take a tenth of a second with `BITS`. Even for the lowest x at which a float64 can
+#: hold 1 + erf(x), the sum is not rounded to zero.
 FEWER_BITS = 1200
 _SLOW = frozenset(["Erf", "Erfc", "Erfcx"])
 
-#: Units in the last place by which functions of scipy are off: exp(-x * x) has the error of its argument.
+#: Error of the functions of scipy, in units in the last place: exp(-x * x) amplifies the rounding error of its argument.
 CEPHES = 64
 
 _MOVES = (DimShuffle, Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Join, Reshape, Rebroadcast)
@@ -63,16 +65,16 @@ def _softplus(x):
 
 
 def _of_doubles(function):
-    """A function that has no more digits than a float64."""
+    """Return a function of longdouble that computes in float64."""
     return lambda x: function(x.astype(np.float64)).astype(np.longdouble)
 
 
-#: Above it the exponent of an exponential is no number that anybody wants to compute with.
+#: Largest argument of an exponential: the exponent of a larger result takes too long to compute with.
 _MOST = 1e30
 
 
 def _limited(function):
-    """A function of mpmath that grows or shrinks exponentially, refused where its result has too large an exponent."""
+    """Return an exponential function of mpmath that raises OverflowError where its result has too large an exponent."""
 
     def of(x):
         if abs(x) > _MOST:
@@ -90,7 +92,7 @@ def _mp_pow(x, y):
     return mpmath.power(x, y)
 
 
-# Class of scalar Op -> its function with more digits, and whether that has only the digits of float64; its function of mpmath.
+# Name of a scalar Op's class -> (function of longdouble, whether it has only the precision of float64, function of mpmath).
 _FUNCTIONS = {
     "Add": (_sum_of, False, _sum_of),
     "Mul": (_product_of, False, _product_of),
@@ -139,7 +141,7 @@ _FUNCTIONS = {
 
 
 def _wide(actual):
-    """What an input or an integer is: exactly its value."""
+    """Return the value of an input or an integer, which has no error."""
     value = (
         actual if actual.dtype == bool else actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
     )
@@ -152,7 +154,7 @@ def _unit(dtype):
 
 
 def _spread(function, inputs, value):
-    """How far the errors of inputs change a function's value."""
+    """Return the change of a function's value by the errors of its inputs."""
     total = np.zeros(np.shape(value), np.longdouble)
     for i, one in enumerate(inputs):
         if one.value.dtype == bool or not np.any(one.error):
@@ -161,14 +163,14 @@ def _spread(function, inputs, value):
         for sign in (1, -1, 1j, -1j) if one.value.dtype.kind == "c" else (1, -1):
             moved = [v.value if j != i else v.value + sign * v.error for j, v in enumerate(inputs)]
             off = np.abs(function(*moved) - value)
-            # Beyond the end of its domain a function is NaN: the side that is inside says how much it changes.
+            # A function is NaN outside of its domain: only the change on the side inside the domain counts.
             change = np.maximum(change, np.where(np.isnan(off), 0, off))
         total = total + change
     return total
 
 
 def _bounded(function, inputs, dtype, terms=1):
-    """One node: its function of bounded inputs, rounded to a dtype so many times."""
+    """Return the bounded result of a function that rounds to a dtype `terms` times."""
     eps, least = _unit(dtype)
     value = np.asarray(function(*[v.value for v in inputs]))
     value = value if value.dtype.kind == "c" else value.astype(np.longdouble)
@@ -192,7 +194,7 @@ def _elementwise(node, inputs):
 
 
 def _moved(node, inputs):
-    """An Op that only moves values, on values and errors."""
+    """Return the bounded result of an Op that only moves values: run it on the values and on the errors."""
     found = []
     places = _moved_inputs(node.op, len(inputs))
     for part in ("value", "error"):
@@ -208,7 +210,7 @@ def _moved(node, inputs):
 
 
 def _moved_inputs(op, count):
-    """The numbers of the inputs that are moved; others are indices and lengths."""
+    """Return the positions of the inputs that an Op moves; the others are indices and lengths."""
     if isinstance(op, Join):
         return range(1, count)
     return (0, 1) if isinstance(op, IncSubtensor) else (0,)
@@ -239,7 +241,7 @@ def _reduced(node, inputs):
 
 
 def _multiplied(x, axis, dtype):
-    """The product of elements: relative errors are added."""
+    """Return the bounded product of elements, whose relative errors are added."""
     eps, least = _unit(dtype)
     value = np.prod(x.value, axis=axis)
     relative = np.where(x.value != 0, x.error / np.abs(x.value), 0)
@@ -252,7 +254,7 @@ def _multiplied(x, axis, dtype):
 
 
 def _product(node, inputs):
-    """A product of vectors and matrices."""
+    """Return the bounded product of vectors or matrices."""
     x, y = inputs
     eps, least = _unit(node.outputs[0].dtype)
     size = np.dot(np.abs(x.value), np.abs(y.value))
@@ -262,7 +264,7 @@ def _product(node, inputs):
 
 
 def _rank_one_update(node, inputs):
-    """``A + a * outer(x, y)``, whose factors are multiplied in any order."""
+    """Return the bounded ``A + a * outer(x, y)``, whose factors may be multiplied in any order."""
     to, a, x, y = inputs
     eps, least = _unit(node.outputs[0].dtype)
     product = np.outer(x.value, y.value)
@@ -277,7 +279,7 @@ def _rank_one_update(node, inputs):
 
 
 def _sparse_update(node, known, actual):
-    """``alpha * x y + z`` of a sparse x, whose elements may be multiplied by alpha first."""
+    """Return the bounded ``alpha * dot(x, y) + z`` of a sparse x; alpha may multiply the elements of x first."""
     alpha, y, z = (known[node.inputs[i]] for i in (0, 2, 3))
     if alpha is None or y is None or z is None:
         raise Unsupported(node.op)
@@ -286,7 +288,7 @@ def _sparse_update(node, known, actual):
     number, slack = alpha.value.reshape(()), alpha.error.reshape(())
 
     def product_with(x, y):
-        """Elements that are not stored are multiplied by nothing, not even by an infinity."""
+        """Return ``dot(x, y)``. Elements of x that are not stored are not multiplied, not even by an infinity."""
         return np.sum(np.where(x[:, :, None] != 0, x[:, :, None] * y, 0), axis=1)
 
     product, size = product_with(x, y.value), product_with(np.abs(x), np.abs(y.value))
@@ -307,7 +309,7 @@ def _softmax(node, inputs):
 
 
 def _softmax_grad(node, inputs):
-    """``dy * sm - sum(dy * sm) * sm``."""
+    """Return the bounded ``dy * sm - sum(dy * sm) * sm``."""
     dy, sm = inputs
     eps, least = _unit(node.outputs[0].dtype)
     terms = dy.value * sm.value
@@ -347,20 +349,20 @@ def _node(node, inputs):
 
 
 def bounds(fgraph, values):
-    """The outputs of a graph with more digits.
+    """Compute the outputs of a graph with more digits.
 
     Parameters
     ----------
     fgraph : FunctionGraph
     values : list of ndarray
-        Of its inputs.
+        The values of the inputs.
 
     Returns
     -------
     list of Bounded or None
         None for an output whose value is not known.
     list of (str, ndarray, bool)
-        All float and complex values of the graph that are known, with their dtypes; True for inputs and constants.
+        The dtype and the values of each known float or complex variable, and True for an input or a constant.
     """
     known, actual = {}, {}
     for v, value in zip(fgraph.inputs, values):
@@ -381,16 +383,16 @@ def bounds(fgraph, values):
 
 @dataclass
 class Ranges:
-    """Of which size the values of graphs are, for each element of a result.
+    """The sizes of the values in graphs, for each element of a result.
 
     Attributes
     ----------
     outside : ndarray of bool
-        Where a value on the way is too large or too small for its dtype.
+        Where an intermediate value is too large or too small for its dtype.
     largest : ndarray of longdouble
-        The size of the largest finite value on the way.
+        The size of the largest finite value, of inputs and intermediate values.
     unknown, unknown_input, infinite_input : ndarray of bool
-        Where a value on the way, or an input, is NaN; where an input is infinite.
+        Where any value is NaN; where an input is NaN; where an input is infinite.
     """
 
     outside: Any
@@ -401,14 +403,14 @@ class Ranges:
 
 
 def ranges(inner, shape):
-    """The `Ranges` of the values of graphs.
+    """Return the `Ranges` of the values of graphs.
 
     Parameters
     ----------
     inner : list of (str, ndarray, bool)
-        As of `bounds`.
+        The second result of `bounds`.
     shape : tuple of int
-        Of the result.
+        The shape of the result.
 
     Returns
     -------
@@ -432,12 +434,12 @@ def ranges(inner, shape):
 
 
 def _fits(values, shape):
-    """Whether values can be broadcast to a shape."""
+    """Return True if values can be broadcast to a shape."""
     return values.ndim <= len(shape) and all(n in (1, m) for n, m in zip(values.shape[::-1], shape[::-1]))
 
 
 def _spread_over(values, shape):
-    """Values broadcast to a shape; of another shape, the largest: all results may depend on it."""
+    """Return values broadcast to a shape. Where they do not fit, return the largest one: each element may depend on it."""
     return np.broadcast_to(values, shape) if _fits(values, shape) else np.max(values, initial=0)
 
 
@@ -460,7 +462,7 @@ def _compute(node, known, actual):
         try:
             node.op.perform(node, [np.array(actual[v]) for v in node.inputs], cells)
             actual.update((v, np.asarray(cell[0])) for v, cell in zip(node.outputs, cells))
-        except Exception:  # an Op with params, or one that refuses these values: what follows is unknown
+        except Exception:  # an Op with params, or one that refuses these values: its results are unknown
             pass
     inputs = [known[v] for v in node.inputs]
     for v in node.outputs:
@@ -489,7 +491,7 @@ def _compute(node, known, actual):
 
 
 def _step(inputs, outputs, given):
-    """The outputs of the step of a loop for those of its inputs, and all floats in it."""
+    """Return the bounded outputs of one step of a loop, and all float values in the step."""
     known = dict(zip(inputs, given))
     actual = {v: np.asarray(one.actual) for v, one in known.items() if one.actual is not None}
     for node in io_toposort(inputs, outputs):
@@ -509,19 +511,19 @@ def _step(inputs, outputs, given):
 
 
 def exact(fgraph, values):
-    """The outputs of an elementwise graph of numbers by `mpmath`.
+    """Compute the outputs of an elementwise graph of single numbers with `mpmath`.
 
     Parameters
     ----------
     fgraph : FunctionGraph
         All its variables are of rank 0, or have one element.
     values : list of numbers
-        Of its inputs.
+        The values of the inputs.
 
     Returns
     -------
     list of mpmath.mpf or None
-        None where the value is not known: NaN, an infinity, a division by zero, an Op that `mpmath` does not have.
+        None where the value is not known: NaN, an infinity, a division by zero, or an Op that has no function of `mpmath`.
     """
     known = {v: _number(value) for v, value in zip(fgraph.inputs, values)}
     slow = any(type(getattr(node.op, "scalar_op", None)).__name__ in _SLOW for node in fgraph.apply_nodes)
@@ -560,14 +562,14 @@ def _exact_node(node, inputs):
 
 
 def is_as_good(a, b, true, error):
-    """Whether `b` is as near to the true value as `a` may be.
+    """Return True if `b` is as near to the true value as `a`, or within the rounding error that is allowed.
 
     Parameters
     ----------
     a, b : numbers of a float dtype
     true : mpmath.mpf
     error : float
-        Bound of the error that is granted beside one unit in the last place.
+        The rounding error that is allowed in addition to one unit in the last place.
     """
     info = np.finfo(a.dtype)
     with mpmath.workprec(BITS):

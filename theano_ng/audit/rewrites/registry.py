@@ -12,7 +12,7 @@ from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOp
 from theano_ng.tensor import opt
 from theano_ng.tensor.nnet import opt_sigm
 
-# The modules whose rules are registered when they are imported: graphs without their Ops do not need them.
+# Modules that register their rules when they are imported; only graphs with their Ops need these rules.
 CHAPTERS = tuple(
     "theano_ng." + name
     for name in (
@@ -23,7 +23,7 @@ CHAPTERS = tuple(
 
 
 def load_all():
-    """Have the rules of all chapters registered."""
+    """Register the rules of all chapters."""
     for chapter in CHAPTERS:
         importlib.import_module(chapter)
     load()
@@ -60,7 +60,7 @@ class Registered:
 
 
 def parts(optimizer):
-    """The rules that an optimizer applies; itself when it is one."""
+    """Return the rules that an optimizer applies; the optimizer itself when it is a rule."""
     if isinstance(optimizer, LocalOptGroup):
         return [part for rule in optimizer.opts for part in parts(rule)]
     if isinstance(optimizer, EquilibriumOptimizer):
@@ -71,13 +71,13 @@ def parts(optimizer):
 
 
 def name_of(rule):
-    """The name by which a rule is known."""
+    """Return the name by which a rule is known."""
     return getattr(rule, "__name__", None) or getattr(rule, "name", None) or type(rule).__name__
 
 
 def _collect(db, db_name, found, devices):
-    """Add what a database contains, and what that consists of, to the dict `found`: rule -> `Registered`."""
-    db.__db__  # made of what was registered so far
+    """Add the rules of a database, and of the databases in it, to the dict `found`: rule -> `Registered`."""
+    db.__db__  # loads the rules that are registered on demand
     for obj in sorted(db._order, key=db._order.__getitem__):
         tags = db._tags_of(obj)
         if "gpuarray" in tags and not devices:
@@ -92,12 +92,12 @@ def _collect(db, db_name, found, devices):
 
 
 def _is_own(one):
-    """Whether a rule is none that a test has registered in this process."""
+    """Return True for a rule of this package; tests may have registered others in this process."""
     return one.module.startswith("theano_ng.") and ".tests" not in one.module
 
 
 def registered(devices=False):
-    """All rules of this package: those in the databases, and those that are only known by a documented name.
+    """Return all rules of this package: rules in databases, and rules that only have a documented name.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def registered(devices=False):
         In the order of their databases.
     """
     if devices:
-        importlib.import_module("theano_ng.gpuarray")  # adds its rules to what is loaded
+        importlib.import_module("theano_ng.gpuarray")  # registers the rules about devices
     load_all()
     found = {}
     _collect(compile_mode.optdb, "optdb", found, devices)
@@ -122,7 +122,7 @@ def registered(devices=False):
 
 
 def partners(one):
-    """The rules that are applied together with a rule until none applies: those of its databases that look for an equilibrium.
+    """Return the rules that are applied together with a rule until none applies: those of its equilibrium databases.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def partners(one):
 
 
 def rule_named(name):
-    """The rule of a name.
+    """Return the rule of a name.
 
     Raises
     ------

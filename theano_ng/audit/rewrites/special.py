@@ -1,4 +1,4 @@
-"""The values on which rules are compared: those at which arithmetic changes its behaviour, and random ones."""
+"""Values on which rules are compared: values at which arithmetic changes its behaviour, and random values."""
 
 import numpy as np
 
@@ -7,12 +7,12 @@ FLOATS = ("float16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 DTYPES = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
-#: Combinations of values for which one call computes both graphs.
+#: Most combinations of the values of inputs for one graph.
 MOST_COMBINATIONS = 1 << 16
 
 
 def _floats(dtype):
-    """Some sixty numbers of a float dtype, both zeros, infinities and NaN among them."""
+    """Return some sixty numbers of a float dtype, among them both zeros, infinities and NaN."""
     info = np.finfo(dtype)
     eps, tiny, largest = float(info.eps), float(info.tiny), float(info.max)
     least = float(info.smallest_subnormal)
@@ -29,7 +29,7 @@ def _floats(dtype):
 
 
 def _integers(dtype):
-    """Small numbers, those at the ends, and powers of two with their neighbours."""
+    """Return small integers, integers at the limits of a dtype, and powers of two with their neighbours."""
     info = np.iinfo(dtype)
     found = {
         0,
@@ -54,20 +54,20 @@ def _integers(dtype):
 
 
 def special(dtype):
-    """The special values of a dtype, in one array without order of importance."""
+    """Return the special values of a dtype in one array."""
     if dtype == "bool":
         return np.array([False, True])
     if dtype in FLOATS:
         return _floats(dtype)
     if dtype in INTEGERS:
         return _integers(dtype)
-    # Complex infinities have no rules that all libraries follow.
+    # Libraries disagree about complex infinities.
     part = [0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -0.75, 3.0, 1e10, 1e-10]
     return np.array([complex(a, b) for a in part for b in part] + [complex(np.nan, np.nan)], dtype)
 
 
 def constants(dtype):
-    """The constants that are put in the place of a variable."""
+    """Return the constants that replace a variable."""
     if dtype == "bool":
         return [False, True]
     if dtype in INTEGERS:
@@ -80,7 +80,7 @@ def constants(dtype):
 
 
 def everything(dtype):
-    """All values of a dtype of one or two bytes; None for others."""
+    """Return all values of a dtype of one or two bytes; None for a wider dtype."""
     if dtype == "bool":
         return special(dtype)
     size = np.dtype(dtype).itemsize
@@ -88,12 +88,12 @@ def everything(dtype):
 
 
 def small_floats():
-    """The 256 numbers of the eight-bit float format with five bits of exponent (E5M2), as float16: both zeros, subnormals, infinities, NaN."""
+    """Return the 256 values of the eight-bit float format E5M2, as float16: with both zeros, subnormals, infinities and NaN."""
     return (np.arange(256, dtype="uint16") << 8).view("float16")
 
 
 def random_values(dtype, count, rng):
-    """Random numbers: of all magnitudes for floats, of all bits for integers."""
+    """Return random numbers: floats of many magnitudes, integers with random bits."""
     if dtype == "bool":
         return rng.integers(0, 2, count).astype(bool)
     if dtype in INTEGERS:
@@ -109,7 +109,7 @@ def _thinned(values, count, rng):
 
 
 def _few(dtype, count):
-    """The special values nearest to one, with those that are no numbers: for three variables and more."""
+    """Return the special values nearest to one; zeros, infinities and NaN count as near."""
     values = special(dtype)
     if len(values) <= count:
         return values
@@ -120,7 +120,7 @@ def _few(dtype, count):
 
 
 def _candidates(dtype, variables, rng):
-    """The values that one of some variables takes, and the name of their set."""
+    """Return the values that one of several variables takes, and a name for the set of these values."""
     whole = everything(dtype)
     if whole is not None and (variables == 1 or dtype == "bool"):
         return whole, "values of %s" % dtype
@@ -137,28 +137,28 @@ _TUPLES = {1: "all %s", 2: "all pairs of %s", 3: "all triples of %s"}
 
 
 def _told(names):
-    """In words, of which sets the combinations are."""
+    """Describe combinations of the values of named sets."""
     if len(set(names)) > 1:
         return "all combinations of %s" % " and ".join(sorted(set(names)))
     return _TUPLES.get(len(names), "all combinations of %d of %%s" % len(names)) % names[0]
 
 
 def combinations(dtypes, rng, most=MOST_COMBINATIONS):
-    """Values of several variables: all combinations of the candidates of each, as far as they are few.
+    """Return combinations of values of several variables: all combinations of their candidates, or of a random part of them.
 
     Parameters
     ----------
     dtypes : sequence of str
     rng : numpy.random.Generator
     most : int
-        Combinations for each value of the booleans; above it the candidates of each variable are a random part.
+        Most combinations for each value of the booleans; candidates are left out at random until there are no more.
 
     Returns
     -------
     list of ndarray
         One vector for each variable, all of the same length.
     str
-        Of which values these are all combinations; "" where they are a part of them.
+        Description of the values of which these are all combinations; "" where candidates were left out.
     """
     if not dtypes:
         return [], "the only value"

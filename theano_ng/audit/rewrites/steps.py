@@ -1,4 +1,4 @@
-"""Bounds of the errors of a loop: its step is bounded again and again, each time from the bounded results of those before."""
+"""Upper bounds of the errors of a loop: each step is bounded from the bounded results of the steps before it."""
 
 import numpy as np
 
@@ -6,21 +6,21 @@ from theano_ng.audit.rewrites.bounded import Bounded, Unsupported
 
 
 def bounded_loop(node, known, actual, bounded_step):
-    """The outputs of a loop with more digits, and with bounds of their errors.
+    """Compute the outputs of a loop with more digits, and upper bounds of their errors.
 
     Parameters
     ----------
     node : Apply
-        Of a `Scan` without a condition, shared states and states that several steps write to.
+        A node of a `Scan` that has no condition, no shared states, and no states that several steps write to.
     known, actual : dict
         Variable -> `Bounded`; variable -> array.
     bounded_step : callable
-        ``bounded_step(inputs, outputs, given)``: the `Bounded` outputs of a graph for those of its inputs, and all floats in it.
+        ``bounded_step(inputs, outputs, given)`` returns the `Bounded` outputs of a graph for `Bounded` inputs, and all floats in it.
 
     Returns
     -------
     list of Bounded
-        In the order of the outputs.
+        One for each output, in order.
 
     Raises
     ------
@@ -57,12 +57,12 @@ def _row(one, i):
 
 
 def _kept(rows, length, buffer=None):
-    """The last rows, in one array as long as a buffer, whose rows that are not written stay."""
+    """Return the last `length` rows in one array; rows that no step writes are those of the buffer."""
     rows = rows[max(len(rows) - length, 0) :]
     if buffer is not None:
         rows = rows + [_row(buffer, i) for i in range(len(rows), length)]
     if len(rows) < length or not rows:
-        raise Unsupported("rows without content")
+        raise Unsupported("rows that no step writes")
     actual = [row.actual for row in rows]
     found = Bounded(np.stack([row.value for row in rows]), np.stack([row.error for row in rows]))
     found.actual = None if any(one is None for one in actual) else np.stack(actual)

@@ -1,6 +1,6 @@
-"""Texts of expressions on which a rule is tried: its examples, and what becomes of them when their parts are exchanged.
+"""Texts of expressions on which a rule is tried: variations of its examples, and expressions around its Ops.
 
-A text is a Python expression in the names of `vocabulary`. What does not make sense after a change is not built, and left out.
+A text is a Python expression in the names of `vocabulary`. A variation may make no sense; then `instances.build` finds no graph for it.
 """
 
 import ast
@@ -9,7 +9,7 @@ import itertools
 
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 
-#: Numbers that are written in the place of a whole number in a text.
+#: Integers that replace an integer in a text.
 WHOLE = (-3, -2, -1, 0, 1, 2, 3)
 
 #: Functions that are put around parts of expressions.
@@ -17,7 +17,7 @@ WRAPPERS = ("abs({0})", "-({0})", "({0}) * ({0})", "({0}) + ({0})", "sqr({0})", 
 
 
 def leaves(text):
-    """The variables in a text, in the order in which they appear."""
+    """Return the variables in a text, in the order in which they appear."""
     found = {}
     for node in ast.walk(ast.parse(text, mode="eval")):
         if isinstance(node, ast.Name) and node.id in VARIABLES:
@@ -48,7 +48,7 @@ def _outside_lambdas(root):
 
 
 class _Numbered(ast.NodeTransformer):
-    """Replace the node with a number, in the order of a walk, by another."""
+    """A transformer that replaces one node, which is given by its number in the order of a walk."""
 
     def __init__(self, number, make):
         self.number, self.make, self.count = number, make, -1
@@ -81,7 +81,7 @@ def _parsed(text):
 
 
 def _parts(tree):
-    """Numbers and nodes of the parts that may be variables: calls, operators, indices, names; none inside of a function."""
+    """Yield (number, node) of the parts that may be variables: calls, operators, subscripts and names outside of lambdas."""
     inside = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Lambda):
@@ -100,7 +100,7 @@ def _parts(tree):
 
 
 def wrapped(text):
-    """Each part of a text inside of each of `WRAPPERS`: so variables become products, squares become powers of four."""
+    """Yield the text with each part in each of `WRAPPERS`; so a variable becomes a product, and a square a fourth power."""
     tree = _parsed(text)
     for number, node in _parts(tree):
         inner = ast.unparse(node)
@@ -110,7 +110,7 @@ def wrapped(text):
 
 
 def repeated(text):
-    """A variable of a text exchanged for another part of it: the same expression twice."""
+    """Yield the text with a variable replaced by another part of the text, so that one expression occurs twice."""
     tree = _parsed(text)
     parts = list(_parts(tree))
     compound = {ast.unparse(node): node for _, node in parts if not isinstance(node, ast.Name)}
@@ -122,7 +122,7 @@ def repeated(text):
 
 
 def with_other_numbers(text):
-    """Each whole number in a text exchanged for others: axes, indices, exponents, factors."""
+    """Yield the text with each number replaced by others: axes, indices, exponents, factors."""
     tree = _parsed(text)
     for number, node in enumerate(_Walk(tree).nodes):
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
@@ -135,7 +135,7 @@ def with_other_numbers(text):
 
 
 def swapped(text):
-    """The operands of each operator, and the first arguments of each call, in the other order."""
+    """Yield the text with the operands of each operator, or the first two arguments of each call, exchanged."""
     tree = _parsed(text)
     for number, node in enumerate(_Walk(tree).nodes):
         if isinstance(node, ast.BinOp):
@@ -145,7 +145,7 @@ def swapped(text):
 
 
 def with_other_ranges(text):
-    """Each slice in a text exchanged for others."""
+    """Yield the text with each slice replaced by others."""
     tree = _parsed(text)
     steps = [
         (None, None, -1),
@@ -164,12 +164,12 @@ def with_other_ranges(text):
 
 
 def variations(text):
-    """All texts that this module makes of one, without repetition, that itself first.
+    """Yield a text, then all its variations, without repetition.
 
     Yields
     ------
     (str, str)
-        How it was made, and the text.
+        The kind of variation, and the text.
     """
     seen = {ast.unparse(_parsed(text))}
     yield "as it is", text
@@ -189,12 +189,12 @@ def variations(text):
 
 # -- expressions around the Ops that a rule tracks --------------------------------------------------------------------------------
 
-#: Factors of which `quotients` are made.
+#: Factors in `quotients`.
 ATOMS = ("x", "abs(x)", "-x", "sgn(x)", "y", "x * y", "2")
 
 
 def quotients():
-    """Every quotient of three factors at most, of `ATOMS`."""
+    """Yield every quotient of at most three factors from `ATOMS`."""
     sides = [()] + [(a,) for a in ATOMS] + list(itertools.combinations_with_replacement(ATOMS, 2))
     for above, below in itertools.product(sides, sides):
         if below and len(above + below) <= 3 and any("x" in a for a in above + below):
@@ -202,7 +202,7 @@ def quotients():
 
 
 def differences():
-    """Every difference of up to two terms and up to two."""
+    """Yield every difference between one or two terms and one or two terms."""
     atoms = ("x", "-x", "y", "x + y", "x * y", "1")
     sides = [(a,) for a in atoms] + list(itertools.combinations_with_replacement(atoms, 2))
     for plus, minus in itertools.product(sides, sides):
@@ -235,13 +235,14 @@ _OPERANDS = ("x", "y", "0", "1", "-1", "2", "x * y", "x + y", "-x", "abs(x)", "x
 
 
 def around(name, arity):
-    """Small expressions in which a function stands at the top, around other functions, and inside of others.
+    """Yield small expressions in which a function is applied to others, and others to it.
 
     Parameters
     ----------
     name : str
-        Of a function in `vocabulary`, or a template with ``{0}``, ``{1}``.
+        The name of a function in `vocabulary`, or a template with ``{0}``, ``{1}``.
     arity : int
+        The number of its operands.
     """
     pattern = name if "{0}" in name else "%s(%s)" % (name, ", ".join("{%d}" % i for i in range(arity)))
     for operands in itertools.product(_OPERANDS, repeat=min(arity, 2)):

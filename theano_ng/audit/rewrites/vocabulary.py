@@ -1,4 +1,4 @@
-"""The variables, values and functions that the examples in the docstrings of rules are written in."""
+"""The variables, values and functions that the examples in the docstrings of rules use."""
 
 from functools import partial
 
@@ -30,7 +30,7 @@ from theano_ng.typed_list import TypedListType
 _random = np.random.RandomState(1729)
 _square = _random.uniform(0.3, 0.9, size=(3, 3))
 
-# Names, dtype, and a value or the shape of random values; lengths of one are broadcastable.
+# Names, dtype, and a value or the shape of random values. Axes of length one are broadcastable.
 _TABLE = [
     ("a b s", "float64", ()),
     ("u v x y z", "float64", (3,)),
@@ -58,7 +58,7 @@ _TABLE = [
     ("ends", "int64", np.array([2, 2, 1])),
     ("images", "float64", (2, 2, 5, 4)),
     ("kernels", "float64", (3, 2, 2, 2)),
-    ("maps", "float64", (2, 3, 4, 3)),  # what images and kernels make
+    ("maps", "float64", (2, 3, 4, 3)),  # the shape of images after convolution with kernels
     ("lengths", "int64", np.array([2, 2])),
     ("films", "float64", (2, 2, 3, 4, 4)),
     ("cubes", "float64", (2, 2, 2, 2, 2)),
@@ -77,24 +77,24 @@ for _names, _dtype, _value in _TABLE:
 VARIABLES["number"], VARIABLES["other"] = (scalar.float64("number"), 0.75), (scalar.float64("other"), 0.5)
 VARIABLES["l"] = TypedListType(T.dvector)("l"), [np.array([0.25, 0.5]), np.array([1.0, 2, 3])]
 VARIABLES["state"] = random_state_type("state"), np.random.RandomState(3)
-# Sparse matrices, and vectors of which one is made.
+# Sparse matrices, and the vectors of which one consists.
 _matrix = scipy.sparse.csr_matrix(np.array([[0, 0.5, 0], [0.25, 0, 0], [0.75, 0, 0]]))
 for _name, _filled in (("M", _matrix), ("N", _matrix.tocsc())):
     VARIABLES[_name] = theano_ng.sparse.matrix(_filled.format, _name, "float64"), _filled
 for _name, _filled in (("columns", [1, 0, 0]), ("starts", [0, 1, 2, 3]), ("extent", [3, 3])):
     VARIABLES[_name] = T.ivector(_name), np.array(_filled, dtype="int32")
-# Names that stand for expressions.
+# Short names of expressions.
 ABBREVIATIONS = {"even": 2, "every_row": T.arange(VARIABLES["labels"][0].shape[0])}
 ABBREVIATIONS.update((name, T.constant(np.float64(number))) for number, name in enumerate(["zero", "unit", "two"]))
 
 
 def _drawn(op, state):
-    """A sample of three numbers."""
+    """Return a sample of three random numbers."""
     return op(state, [3], *([0.0, 1.0] if isinstance(op, RandomFunction) else []))[1]
 
 
 def namespace():
-    """Dict of every name that an example may use."""
+    """Return a dict of the names that an example may use."""
     names = {}
     for module in (
         scalar.composite,
@@ -120,7 +120,7 @@ def namespace():
     ):
         names.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
     names.update(softmax_op=softmax_op, softmax_grad=softmax_grad, softmax_with_bias=softmax_with_bias)
-    # Rows are shown with the names of the classes of their ops.
+    # The examples of table rows name these Ops by their classes.
     for op in (
         softmax_op,
         logsoftmax_op,
@@ -132,7 +132,7 @@ def namespace():
         crossentropy.CrossentropyCategorical1HotGrad(),
     ):
         names[type(op).__name__] = op
-    # What tensors have under the same name (dot, add, sin ...) is theirs; `sparse_dot` and the like are those for matrices.
+    # Names that tensors have, too (dot, add, sin ...) mean the functions of tensors; `sparse_dot` is that of sparse matrices.
     for name, value in vars(theano_ng.sparse).items():
         if not name.startswith("_"):
             names.setdefault(name, value)
@@ -160,5 +160,5 @@ def namespace():
 
 
 def sources(outputs):
-    """The inputs of a graph that are no constants."""
+    """Return the inputs of a graph that are not constants."""
     return [v for v in inputs_of(outputs) if not isinstance(v, Constant)]
