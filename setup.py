@@ -26,7 +26,7 @@ GPU = os.path.join("theano_ng", "gpuarray")
 SCAN = os.path.join("theano_ng", "scan")
 DEVICE, GPU_INCLUDE = os.path.join(GPU, "device"), os.path.join(GPU, "include")
 NATIVE_CODE = os.path.join("theano_ng", "gof", "_native.pyx")
-# What loops over exp call, for compiled kernels and for the interpreter.
+# Vectorized functions such as exp, which compiled kernels and the interpreter call.
 VECTOR_MATH = os.path.join("theano_ng", "gof", "vector_math.c")
 HAS_MVEC_MACRO = [("TNG_HAS_MVEC", "1")] if HAS_MVEC else []
 GPUARRAY = os.path.join(GPU, "pygpu", "gpuarray.pyx")
@@ -155,14 +155,14 @@ def extension(name, path):
     )
 
 
-# Cython 3.3.1, when a list comprehension fails to append an object: the function that appends gives the reference back, and so does its caller,
-# into memory that is free by then.
+# In code of Cython 3.3.1, a list comprehension that fails to append an object releases its reference twice: the function that appends does, and
+# so does its caller, when the memory may already be free.
 GIVEN_BACK_TWICE = "    int result = PyList_Append(list, x);\n    Py_DECREF(x);\n"
 GIVEN_BACK_ONCE = "    int result = PyList_Append(list, x);\n    if (result == 0)\n        Py_DECREF(x);\n"
 
 
 def mend_appending(source):
-    """Mend list comprehensions in C code that Cython has generated."""
+    """Correct the list comprehensions in C code that Cython has generated."""
     with open(source, encoding="utf-8") as file:
         text = file.read()
     if GIVEN_BACK_TWICE in text:
