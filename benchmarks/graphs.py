@@ -1,12 +1,12 @@
-"""Compare the package with Theano 1.0: into how many nodes are graphs rewritten, and how long do they take?
+"""Compare the package with Theano 1.0: the numbers of nodes of rewritten graphs, and the times that these graphs take.
 
     python benchmarks/graphs.py /path/to/python3.8             # an interpreter that can `import theano`; numbers of nodes
     python benchmarks/graphs.py /path/to/python3.8 time word   # compiled and run by both, of graphs with this word in their name
     python benchmarks/graphs.py /path/to/python3.8 family      # the families of benchmarks/scaling.py, of 3 and 10 steps
 
-Models written as programs for Theano write them, with gradients and updates; random graphs of elementwise operations, products, reductions,
-views and indexing, with gradients; the families of unrolled programs. What Theano 1.0 does not compile within a minute is left out. Where the package has more nodes, or takes 1.1 times as long, the graph is printed, and makes the exit status 1.
-Nodes inside loops count.
+There are three kinds of graphs: models as in programs for Theano, with gradients and updates; random graphs of elementwise operations, products,
+reductions, views and indexing, with gradients; and the families of unrolled programs. Graphs that Theano 1.0 does not compile within a minute are
+left out. Graphs for which the package has more nodes, or takes 1.1 times as long, are printed, and the exit status is 1. Nodes inside loops count.
 """
 
 import importlib
@@ -25,7 +25,7 @@ RANDOM = 200
 SLOWER = 1.1
 STEPS = (3, 10)
 PATIENCE = 60
-"""CPU seconds for a graph of a family: Theano 1.0 needs a time for some that doubles with each step."""
+"""CPU seconds for a graph of a family: for some families the time of Theano 1.0 doubles with each step."""
 # Why a graph has more nodes than in Theano 1.0: name -> reason.
 REASONS = {
     "convolution, cost": "Without a compiler Theano 1.0 leaves the abstract convolution as it is.",
@@ -203,7 +203,7 @@ class Randoms:
 
 
 class Families:
-    """Yields (name, inputs, outputs, updates) of the graphs of `theano_ng/tests/graph_families.py`."""
+    """An iterable of (name, inputs, outputs, updates) for the graphs of `theano_ng/tests/graph_families.py`."""
 
     def __init__(self, theano):
         if theano.__name__ == "theano":
@@ -215,7 +215,7 @@ class Families:
 
     @staticmethod
     def stand_in(theano):
-        """Imports from theano_ng are those of Theano 1.0."""
+        """Make imports from theano_ng import Theano 1.0."""
         sys.modules["theano_ng"] = theano
         for name in ("tensor", "compile.builders", "gof.graph", "ifelse"):
             sys.modules["theano_ng." + name] = importlib.import_module("theano." + name)
@@ -231,7 +231,7 @@ class Families:
 
 
 class TookTooLong(BaseException):
-    """Not an Exception: rewriting continues after those."""
+    """Raised after the time limit. It is no Exception, because rewriting continues after an Exception."""
 
 
 def too_long(signum, frame):

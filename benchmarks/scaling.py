@@ -1,4 +1,4 @@
-"""How the time of `theano.function` grows with the graph, for many kinds of graphs, forward and with the gradient.
+"""Measure the growth of the time of `theano.function` with the graph, for many kinds of graphs, forward and with the gradient.
 
     python benchmarks/scaling.py                            # every family at 10, 20 and 40 steps; some minutes
     python benchmarks/scaling.py join_of_slices tree        # some of them
@@ -6,9 +6,9 @@
     python benchmarks/scaling.py --nodes 1000 8000          # graphs of so many nodes
     python benchmarks/scaling.py softmax --profile          # where the time goes at the largest size
 
-CPU seconds of this process: rewriting and linking, without the C compiler; the less of two runs. An exponent of 1 is proportional to the operands
-of all nodes, 2 quadratic; those above 1.2 are marked, and make the exit status 1. Nodes are those of the graph as it was written, before any rewriting; those of the
-gradient count too. The graph cache is off.
+Times are CPU seconds of this process for rewriting and linking, without the C compiler: the lower one of two runs. An exponent of 1 is proportional
+to the operands of all nodes, 2 is quadratic. Exponents above 1.2 are marked, and make the exit status 1. Nodes are counted before any rewriting;
+nodes of the gradient count too. The graph cache is off.
 """
 
 import argparse
@@ -108,7 +108,7 @@ class Graphs:
         return build(self.make, steps, self.gradient)
 
     def row(self, table):
-        """Measure all sizes; whether the largest exponent from one to the next is to be marked."""
+        """Measure all sizes, and add a row to a table; return True if the largest exponent between two sizes is marked."""
         from theano_ng.tests.graph_families import count_nodes, count_operands
 
         compiled(*self.at(4))  # imports are not measured
@@ -145,7 +145,7 @@ def seconds(graph):
 
 
 def profile(graphs):
-    """Print where the time goes."""
+    """Print a profile of the largest size."""
     compiled(*graphs.at(4))
     graph = graphs.at(graphs.steps[-1])
     calls = cProfile.Profile(time.process_time)

@@ -129,7 +129,7 @@ def compile_time(name, seed):
 def cold_and_warm(name, seed):
     """Seconds to compile a model with an empty and with a filled cache, each in a process of its own."""
     seconds = []
-    # Compilers in the background may still write there.
+    # Background compilers may still write there.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache]))
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""The block in which flags have other values, in C.
+"""A block in which flags have other values, in C.
 
 A signal handler may raise wherever code in Python begins: also when a block has ended, before the first line of an ``__exit__`` in Python. From
 the beginning of `FlagBlock.__exit__` to its end no Python code runs, and nothing takes memory.

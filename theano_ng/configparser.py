@@ -373,7 +373,7 @@ class TheanoConfigParser:
         self.__dict__.pop(name, None)
         param.is_default = True
 
-    # The flags are those of the process: a copy that had others would not be read by anybody. Pickles hold none of them.
+    # The flags belong to the process: nothing would read the flags of a copy. Pickles contain no flags.
 
     def __copy__(self):
         return self
@@ -429,7 +429,7 @@ config = TheanoRootConfig()
 
 
 def _section_named(prefix):
-    """The section of `config` whose flags have names that begin with a prefix; `config` itself for ''."""
+    """Return the section of `config` whose flags have names that begin with a prefix; `config` itself for ''."""
     return functools.reduce(getattr, prefix.split(".")[:-1], config)
 
 
@@ -583,7 +583,7 @@ class change_flags(FlagBlock):
         return functools.wraps(f)(with_flags)
 
     def changes(self):
-        """The flags as they are in the block; see `FlagBlock`."""
+        """Return the values of the flags in the block; see `FlagBlock`."""
         made = []
         for name, value in self.confs.items():
             param, last = _config_vars[name], name.rpartition(".")[2]

@@ -100,7 +100,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
 
 
 def _read_more_than_once(variables):
-    """An iterator as a list, for several calls of `grad`; anything else as it is."""
+    """Return an iterator as a list, for several calls of `grad`; return any other value unchanged."""
     return list(variables) if isinstance(variables, Iterator) else variables
 
 

@@ -235,10 +235,10 @@ def former_modules(package):
 
 
 def only_probes(module):
-    """``__path__`` and ``__getattr__`` of a module in `PROBED`.
+    """Return ``__path__`` and ``__getattr__`` for a module in `PROBED`.
 
-    With a path it is a package: a name that it lacks is then looked for by `MovedModules`, and ``from module import name`` says why it is
-    not there.
+    The path makes the module a package. So `MovedModules` looks for names that the module lacks, and the error of ``from module import name`` gives
+    the reason.
 
     Parameters
     ----------
@@ -253,7 +253,7 @@ def _raise_no_attribute(module, name):
 
 
 def unavailable(name, module):
-    """The function that programs call to know whether a module in `PROBED` can be used.
+    """Return the function that programs call to find out whether a module in `PROBED` can be used.
 
     Parameters
     ----------
@@ -264,11 +264,11 @@ def unavailable(name, module):
     Returns
     -------
     callable
-        Takes the name of a context, or nothing, and returns False. Its attribute `msg` says why, and `avail` is False.
+        It takes the name of a context, or nothing, and returns False. Its attribute `msg` is the reason, and `avail` is False.
     """
 
     def probe(context_name=None):
-        """False: what the module is about is not in this version; the attribute `msg` says so."""
+        """Return False: this version lacks the feature; the attribute `msg` of this function is the reason."""
         return False
 
     probe.__name__ = probe.__qualname__ = name
@@ -279,7 +279,7 @@ def unavailable(name, module):
 
 
 def no_attribute(module, name):
-    """The AttributeError of a module that has no attribute of a name, because a chapter is missing or for no reason.
+    """Return the AttributeError for a name that a module lacks, because a chapter is missing or the name does not exist.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class OrderedUpdates(OrderedDict):
         super().__setitem__(key, value)
 
     def update(self, other=None):
-        """Add the entries of another dict.
+        """Add the entries of another dict or iterable.
 
         Parameters
         ----------
@@ -42,7 +42,7 @@ class OrderedUpdates(OrderedDict):
         Raises
         ------
         KeyError
-            When it has another value for a variable that is here.
+            When `other` has a different value for a variable that is already a key.
         """
         if other is None:
             return
@@ -66,7 +66,7 @@ class OrderedUpdates(OrderedDict):
         joined.update(self)
         return joined
 
-    # Those of OrderedDict do not notice that two dicts disagree.
+    # The operators of OrderedDict do not notice that two dicts disagree.
     __or__, __ror__ = __add__, __radd__
 
     def __ior__(self, other):

@@ -1,4 +1,4 @@
-"""Copies of state that a call overwrites in place, and how they bring the state back when the call fails.
+"""Copies of state that a call overwrites in place, and the restoration of that state when the call fails.
 
 `_function.pyx` decides which state a call copies.
 """
@@ -14,7 +14,7 @@ cdef extern from "numpy/arrayobject.h":
     int PyDataType_REFCHK(cnp.dtype dtype)
     object PyArray_NewCopy(cnp.ndarray array, cnp.NPY_ORDER order)
 
-# bytes that a value counts for whose size is not known: it is not small
+# assumed size in bytes of a value of unknown size: it is not small
 cdef enum:
     UNKNOWN_SIZE = 1 << 30
 

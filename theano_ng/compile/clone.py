@@ -12,12 +12,12 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
     ----------
     output : Variable, Out, or list, tuple or dict of them
     replace : dict or list of pairs, optional
-        Variable to the variable (or value) that stands for it in the copy. All replacements are made at once: ``[(x, y), (y, x)]``
+        Variable to the variable (or value) that replaces it in the copy. All replacements are made at once: ``[(x, y), (y, x)]``
         swaps, and ``{x: x - step}`` is the variable `x` less a step.
     strict : bool
-        True: a replacement must have the type of what it replaces, or one whose values are all of that type, as a row is a matrix.
-        False permits other types, with which the copied nodes must be able to work. Where their dimensions make a node another
-        function, as a product of matrices is none of vectors, a warning says so.
+        True: a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
+        False permits other types, which the copied nodes must accept. A warning is given where the new number of dimensions makes a node
+        another function: for example, a product of vectors becomes one of matrices.
     share_inputs : bool
         True: the copy has the same inputs; False: it has copies of them. The copy of a shared variable has its
         container, so the two always have the same value.

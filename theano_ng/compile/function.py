@@ -117,13 +117,13 @@ def function(
     name : str, optional
         Name in profiles and error messages.
     rebuild_strict : bool
-        False permits replacements of another type; a warning says where their dimensions make a node another function.
+        False permits replacements of another type. A warning is given where the number of dimensions makes a node another function.
     allow_input_downcast : bool, optional
         True silently converts arguments to less precise types; None does that for Python floats when floatX asks for it.
     profile : bool, str or ProfileStats, optional
         Profile the calls; the result is the function's attribute `profile`.
     on_unused_input : {"raise", "warn", "ignore"}, optional
-        What to do about inputs that the outputs do not need; by default what the flag of that name says, raise.
+        The action for inputs that the outputs do not need; default: the flag of that name, which is "raise".
 
     Returns
     -------

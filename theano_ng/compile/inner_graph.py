@@ -31,7 +31,10 @@ def substitute(outputs, replacements):
 
 
 def _with_own_constants(outputs, replacements):
-    """As `substitute`, with copies of the constants: a variable belongs to one FunctionGraph, and rewriting puts the graph into those of several functions."""
+    """Substitute, and copy the constants.
+
+    A variable can be in one FunctionGraph only, and rewriting inserts the outputs into the graphs of several functions.
+    """
     read = [v for node in io_toposort(list(replacements), outputs) for v in node.inputs]
     copies = {v: v.clone() for v in [*read, *outputs] if isinstance(v, Constant)}
     return substitute(outputs, {**copies, **replacements})
@@ -42,7 +45,7 @@ class InnerGraph:
 
     The graph belongs to the Op: what becomes of the given variables later does not change it, and nobody changes the variables here. It is
     compiled when it is first called, and again in another mode when `compile.mode.inner_mode` wants that, as DebugMode does to check the
-    nodes inside. Pickles and deep copies hold the graph; its functions are compiled anew.
+    nodes inside. Pickles and deep copies hold the graph; its functions are compiled again.
 
     Two of them are equal when they compute the same in the same way: equal graphs, equal types of inputs, the same shared variables, equal
     arguments of `function`. Names, and where lines were written, do not count.
@@ -192,7 +195,7 @@ class InnerGraph:
         return len(self.inputs) - len(self.shared)
 
     def on(self, inputs):
-        """The outputs as a graph on other variables, with constants of its own.
+        """Return copies of the outputs as a graph on other variables; constants are copied, too.
 
         Parameters
         ----------

@@ -15,7 +15,7 @@ from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
-    """The pairs of a dictionary or of an iterable of pairs; ValueError for an iterable of something else."""
+    """Return the pairs of a dictionary or of an iterable of pairs; raise ValueError for other elements."""
     if isinstance(pairs, dict):
         return pairs.items()
     pairs = list(pairs)  # an iterator can be read only once
@@ -25,16 +25,16 @@ def iter_over_pairs(pairs):
     return pairs
 
 
-_told = set()  # Ops, types and lines of which a clone has warned
+_told = set()  # (Op, types, file, line) of the warnings that were given
 
 
 def _tell_of_other_meaning(node, inputs):
-    """Warn, once in a process for an Op at a line, that inputs of other dimensions make it another function.
+    """Warn that an Op computes another function of inputs with other numbers of dimensions; once per process for an Op at a line.
 
     Returns
     -------
     bool
-        Whether they do.
+        Whether the Op does.
     """
     if node.op.same_for_any_ndim:
         return False
@@ -53,7 +53,7 @@ def _tell_of_other_meaning(node, inputs):
         _told.add(key)
         warnings.warn(
             "%s is another function after the replacement: its input %s has the type %s instead of %s. Only elementwise Ops do the same to "
-            "arrays of other dimensions; a product of vectors becomes one of matrices, a sum or an index is along another axis. %sWrite the "
+            "arrays with other numbers of dimensions; a product of vectors becomes one of matrices, and a sum or an index uses another axis. %sWrite the "
             "expression for the new type, or map over its additional dimension with scan."
             % (
                 node,
@@ -136,7 +136,7 @@ class _Rebuild:
             inputs = [clone_d[i] for i in node.inputs]
             twin = clone_d[node] = node.clone_with_new_inputs(inputs, strict=self.rebuild_strict)
             if not (self.rebuild_strict or self.told):
-                # What follows from the first such node is not worth another warning.
+                # One warning is enough: later nodes differ because of the first one.
                 self.told = _tell_of_other_meaning(node, inputs)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
@@ -151,7 +151,7 @@ def _check_replacement(old, new, rebuild_strict):
         new = shared(new)
     if rebuild_strict:
         try:
-            with config.change_flags(compute_test_value="off"):  # a conversion is no node of the user's
+            with config.change_flags(compute_test_value="off"):  # the user did not write the conversion
                 new = old.type.filter_variable(new)
         except TypeError as failure:
             raise TypeError(
@@ -214,7 +214,7 @@ def rebuild_collect_shared(
     updates : dict or list of pairs, optional
         (shared variable, expression).
     rebuild_strict : bool
-        True: a replacement must have the type of what it replaces, or one whose values are all of that type, as a row is a matrix.
+        True: a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
     copy_inputs_over : bool
         True keeps the very input variables; False makes new ones.
     no_default_updates : bool or list of Variable

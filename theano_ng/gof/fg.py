@@ -461,8 +461,8 @@ class FunctionGraph(Drawable, object2):
         Returns
         -------
         list of Apply
-            A node comes after those that compute its inputs, and after those that the features' `orderings` name. The order follows from the graph
-            alone, not from what it was made from, and how: the same graph read from the cache runs in the same order.
+            A node comes after the nodes that compute its inputs, and after the nodes that the `orderings` of features name. The order depends on
+            the graph alone, not on its history: the same graph from the cache runs in the same order.
 
         Raises
         ------
@@ -508,7 +508,7 @@ class FunctionGraph(Drawable, object2):
         for orderings in found:
             for node, prereqs in orderings.items():
                 united.setdefault(node, set()).update(prereqs)
-        # Features name nodes in the order in which they have come to know them.
+        # Features name nodes in an order that depends on the history of the graph.
         place = {node: i for i, node in enumerate(graph.io_toposort(self.inputs, self.outputs))}
         return {node: sorted(united[node], key=place.__getitem__) for node in sorted(united, key=place.__getitem__)}
 

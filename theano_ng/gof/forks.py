@@ -1,7 +1,7 @@
-"""Locks and children of `fork`.
+"""Locks in children of `fork`.
 
-A child has one thread, that which forked. A lock that another thread held at that moment is never given back in the child, and what it guards is
-as it was in the middle of a change.
+A child has one thread, the one that forked. A lock that another thread held at that moment is never released in the child, and the data that it
+guards may be in the middle of a change.
 """
 
 import os
@@ -11,13 +11,13 @@ PATIENCE = 2.0  # seconds that a fork waits for a lock
 
 
 class HeldOverForks:
-    """Makes forks wait until a lock is free, for a while; so a child finds it free, and what it guards whole.
+    """A lock that forks acquire, with a timeout, so that a child finds it free and the data that it guards consistent.
 
     Parameters
     ----------
     lock : threading.RLock
     reset : callable
-        Called in a child for which the lock was not free in time: brings in order what another thread had begun.
+        Called in a child after the timeout: it repairs the data that another thread was changing.
     """
 
     def __init__(self, lock, reset):

@@ -1,7 +1,7 @@
-"""Work that can wait until the first result is there.
+"""Work that can wait until after the first result of a function.
 
-What fills a cache on the disk, or starts a compiler whose work is not waited for, is nothing that a user of a function needs before its first
-call. `later` has it done by a thread, a moment after it was asked for, or when the process ends before that.
+A user need not wait for work that fills a cache on disk, or that starts a compiler in the background. `later` runs such work in a thread, a
+moment after it was requested, or at the end of the process if that comes first.
 """
 
 import _thread
@@ -12,7 +12,7 @@ import threading
 import time
 
 PAUSE = 0.01  # seconds
-EXIT_PATIENCE = 10.0  # seconds that the end of the process waits for what the thread is at
+EXIT_PATIENCE = 10.0  # seconds that the end of the process waits for the work that the thread is doing
 
 
 class Later:
@@ -32,8 +32,8 @@ class Later:
         self._begun = False
 
     def __call__(self, function):
-        """Have a function called in a moment."""
-        # A signal may raise between any two lines. So the thread is started before it is noted: there are two then, at the worst.
+        """Call a function in a moment, in the thread."""
+        # A signal handler may raise between any two lines. So the thread is started before it is recorded: at worst there are two threads.
         self._todo.append(function)
         with self._state:
             if not self._begun and self._start():
@@ -59,7 +59,7 @@ class Later:
                     return
 
     def finish(self):
-        """Do what has not been done yet, now."""
+        """Do all remaining work now."""
         with self._working:
             self._do_all()
 
@@ -71,12 +71,12 @@ class Later:
                 pass
 
     def forget(self):
-        """Do not do what has not been done yet."""
+        """Drop all remaining work."""
         with self._working:
             self._todo.clear()
 
     def at_exit(self):
-        """Do now what others can use, unless the thread is at something that takes long."""
+        """Do the remaining work that other processes can use, unless the thread is busy for longer than `EXIT_PATIENCE`."""
         self.ending = True
         if self._working.acquire(timeout=EXIT_PATIENCE):
             try:
@@ -85,7 +85,7 @@ class Later:
                 self._working.release()
 
     def after_fork(self):
-        """In a child: what was to be done is done by the parent."""
+        """Drop all work in a child: the parent does it."""
         self.__init__()
 
 

@@ -131,7 +131,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
 
 
 def _cells_of(variables, storage_map):
-    # If this comprehension stood in `raise_with_op`, a variable of that would be a cell. CPython 3.11 loses its references to all arguments of a
+    # If this comprehension were in `raise_with_op`, a variable of that function would be a cell. CPython 3.11 leaks references to all arguments of a
     # function when it has no memory for a cell.
     return [storage_map.get(r, [None]) for r in variables]
 

@@ -32,7 +32,7 @@ class Kernel(NamedTuple):
     source : str
         C text that defines one function called `symbol`; compiles as C11 and C++ (GNU dialects) after kernel_prologue.h.
     symbol : str
-        The word in `source` that stands for the function's name.
+        The name of the function in `source`.
     language : {"c", "c++"}
     headers : tuple of str
         Include lines' arguments, e.g. ``"<algorithm>"``.
@@ -40,7 +40,7 @@ class Kernel(NamedTuple):
         C text in front of the function.
     compile_args, libraries : tuple of str
     interpreted : callable, optional
-        Returns the `Interpretation` that does the same without a compiler, or None.
+        Returns the `Interpretation` that computes the same without a compiler, or None.
     """
 
     source: str
@@ -53,13 +53,13 @@ class Kernel(NamedTuple):
     interpreted: object = None
 
     def never_compiled(self):
-        """The `LoadedKernel` of a program that does the same, and in whose place no compiled kernel comes; None where there is no program."""
+        """Return the `LoadedKernel` of a program that computes the same and that no compiled kernel replaces; None without a program."""
         interpretation = self.interpreted and self.interpreted()
         return interpretation and stand_in(interpretation).loaded_for(None)
 
 
 class ForeignKernel:
-    """A kernel that the C compiler does not build: on a device. Among the words it is replaced by its address, as a `Kernel` is."""
+    """A kernel on a device, which the C compiler does not build. Its address replaces it among the words, as for a `Kernel`."""
 
     interpreted = None  # nothing runs it before it is built
 

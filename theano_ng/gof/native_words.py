@@ -120,7 +120,7 @@ class Record:
         return values
 
     def _wrong_value(self, words):
-        """The error for the first word that is no integer of 64 bits."""
+        """Return the error for the first word that is not an integer of 64 bits."""
         for name, given in words.items():
             if name == self.tail and self.row is not None:
                 continue  # the rows are checked

@@ -31,7 +31,7 @@ class Task:
     name = None
     _node = None  # number and order of the node of which a thunk is made
     _doing = None  # (phase, what the phase is described by): see `text`
-    _ended = None  # a lock once there is a thread, which is locked until the end; False where nobody looks
+    _ended = None  # a lock that is held until the end, once the thread runs; False where no line is drawn
     _line = None
 
     def __init__(self):
@@ -146,7 +146,7 @@ class Compiling:
     """
 
     def __init__(self):
-        self._outer = []  # what was being compiled when each of these contexts was entered
+        self._outer = []  # the task at the time when each of these contexts was entered
 
     def __enter__(self):
         global task
@@ -162,7 +162,7 @@ class Compiling:
             ended.end()
 
     def forget(self):
-        """Nothing is being compiled: who did was interrupted before he could say so, or is a thread of another process."""
+        """Drop all tasks: the code that compiled was interrupted, or ran in a thread of another process."""
         global task
         if self._outer:
             ended, task = task, _nobody

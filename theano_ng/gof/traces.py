@@ -64,7 +64,7 @@ def complete_stack_traces(fgraph, replacements, reason=None):
     reason : object
         Who replaces.
     """
-    # A node below several replacements, of which there are hundreds for a loop, is visited once.
+    # A node below several replacements is visited once; a loop can have hundreds of replacements.
     seen = set()
     for old, new in replacements:
         if new.owner is None:

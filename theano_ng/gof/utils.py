@@ -139,12 +139,12 @@ _internal = _Internal()
 
 
 def comment_text(text):
-    """`text` as one line of a ``//`` comment in C, which does not continue in the next line.
+    """Return `text` as a ``//`` comment of C that does not continue in the next line.
 
     Parameters
     ----------
     text : str
-        Names of classes and files may hold anything.
+        The names of classes and files in it may contain any characters.
     """
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     # A backslash at the end, or the trigraph for it, would make the next line part of the comment.
@@ -155,12 +155,12 @@ _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def writable(text):
-    """`text` with a replacement character for each NUL and lone surrogate, which names may hold and UTF-8 files cannot."""
+    """Return `text` with a replacement character for each NUL and lone surrogate: names may contain them, UTF-8 files cannot."""
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def user_stacklevel():
-    """The `stacklevel` with which a caller's warning is about the line of the user's that called the package."""
+    """Return the `stacklevel` with which a warning of the caller points to the user's line that called the package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _internal[frame.f_code.co_filename]:
         frame, level = frame.f_back, level + 1

@@ -1,8 +1,8 @@
-/* Each function of c_include/vector_math.h for vectors of every length and for numbers, by the names that compilers call: all give the bits of one
- * function of libmvec, that for vectors of 32 bytes, on processors without AVX2 that for 16. Lanes of these do not depend on each other, so a number is a
- * lane of a vector. Functions that libmvec does not have (before glibc 2.35 it has five) are those of libm.
+/* Define each function of c_include/vector_math.h for vectors of every length and for scalars, under the names that compilers call. All versions give
+ * the bits of one function of libmvec: the one for vectors of 32 bytes, or for 16 bytes on processors without AVX2. Its lanes are independent, so a
+ * scalar is computed as one lane of a vector. Functions that libmvec lacks (before glibc 2.35 it has only five) call libm.
  *
- * Compiled kernels find them in the module _native; native/blocks has its own, which nobody else sees.
+ * Compiled kernels find these functions in the module _native. native/blocks has a hidden copy.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -27,7 +27,7 @@
 #define VECTOR(T, N) typedef T T##x##N __attribute__((vector_size(N * sizeof(T))));
 VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(float, 8) VECTOR(float, 16)
 
-/* What functions of one and of two arguments have in their places. */
+/* Parameters and arguments of functions with one and with two arguments. */
 #define PARAMETERS_1(V) V x
 #define PARAMETERS_2(V) V x, V y
 #define ARGUMENTS_1(BEFORE, AFTER) BEFORE##x AFTER
@@ -35,7 +35,7 @@ VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(fl
 #define FOR_EACH_1(DO) DO(x)
 #define FOR_EACH_2(DO) DO(x) DO(y)
 
-/* A variable of type `part` for each half of v, and one of type `whole` that begins with v and is filled up. */
+/* Declare a variable of type `part` for each half of v; declare one of type `whole` that begins with v and is filled up. */
 #define SPLIT(v)                                              \
     part low_##v, high_##v;                                   \
     memcpy(&low_##v, &v, sizeof low_##v);                     \
@@ -56,7 +56,7 @@ VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(fl
 
 static int has_avx2;
 
-/* F of numbers of type T in vectors of HALF or WIDE of them, for which libmvec has functions, of TWICE as many as WIDE, and alone. */
+/* Define F for vectors of HALF or WIDE elements of type T, which libmvec has, for vectors of TWICE elements (2 * WIDE), and for scalars. */
 #define VERSIONS(F, ARITY, LETTERS, T, HALF, WIDE, TWICE, FILLING)                                                                  \
     static void *F##_found; /* for WIDE with AVX2, for HALF without */                                                              \
     static AVX2 T##x##WIDE F##_lanes_of_wide(PARAMETERS_##ARITY(T##x##WIDE))                                                        \

@@ -1,4 +1,4 @@
-"""Whether warp-ctc can be used on a GPU: no. Programs ask, and compute without it; any other name of the module cannot be imported."""
+"""Report that warp-ctc cannot be used on a GPU, so that programs compute without it. No other name of the module can be imported."""
 
 from theano_ng.moved import only_probes, unavailable
 

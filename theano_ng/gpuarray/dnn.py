@@ -1,4 +1,4 @@
-"""Whether cuDNN can be used: no. Programs ask, and compute without it; any other name of the module cannot be imported."""
+"""Report that cuDNN cannot be used, so that programs compute without it. No other name of the module can be imported."""
 
 from theano_ng.moved import only_probes, unavailable
 
@@ -11,7 +11,7 @@ dnn_available = unavailable("dnn_available", __name__)
 
 
 def version(raises=True):
-    """The version of cuDNN.
+    """Return the version of cuDNN.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def version(raises=True):
     Returns
     -------
     int
-        -1: there is none.
+        -1: cuDNN is missing.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Whether Fourier transforms can be computed on a GPU: no. Programs ask; any other name of the module cannot be imported."""
+"""Report that Fourier transforms cannot be computed on a GPU. No other name of the module can be imported."""
 
 from theano_ng.moved import only_probes
 

@@ -1,4 +1,4 @@
-"""Whether linear systems can be solved on a GPU: no. Programs ask; any other name of the module cannot be imported."""
+"""Report that linear systems cannot be solved on a GPU. No other name of the module can be imported."""
 
 from theano_ng.moved import only_probes
 

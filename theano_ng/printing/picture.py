@@ -55,7 +55,7 @@ def import_pydot(failure=RuntimeError):
 
 
 def pydot_available():
-    """Return True if a pydot package can be imported and the program dot of graphviz is there."""
+    """Return True if a pydot package can be imported and the program dot of graphviz is installed."""
     try:
         import_pydot()
     except RuntimeError:
@@ -322,7 +322,7 @@ def pydotprint(
             inner = getattr(node.op, "fn", None) if type(node.op).__name__ == "Scan" else None
             if inner is None:
                 continue
-            # The name of a loop is part of that of a file.
+            # The name of a loop becomes part of the name of a file.
             loop = re.sub(r"[^\w.-]", "_", getattr(node.op, "name", None) or "scan")
             name = "%s_%s_%d%s" % (base, loop, number, extension)
             pydotprint(
@@ -344,7 +344,7 @@ def pydotprint(
 
 
 def _render(graph, action):
-    """Call graphviz. Its errors become RuntimeErrors; one that it is not installed names the packages to install."""
+    """Call graphviz. Its errors become RuntimeErrors; the error for a missing graphviz names the packages to install."""
     try:
         return action()
     except OSError as error:

@@ -165,7 +165,7 @@ class LeafPrinter(_Printer):
 
 
 class DefaultPrinter(_Printer):
-    """Prints a call of the op; which of several outputs it is does not show."""
+    """A printer of calls of the op; it does not show which of several outputs is printed."""
 
     def parts(self, output, pstate):
         node = output.owner

@@ -310,9 +310,9 @@ def _at_least_floatx(dtype, *parameters):
 
 
 def _placement(method, kwargs):
-    """The keywords that say where states are, for `shared`; TypeError for keywords that no method knows.
+    """Return the keywords of `shared` that choose the device of states; raise TypeError for unknown keywords.
 
-    `use_cuda` is one of versions that asked for the device here.
+    `use_cuda` was used by older versions to choose the device.
     """
     unknown = {name: value for name, value in kwargs.items() if name not in ("target", "use_cuda")}
     if unknown:
@@ -326,24 +326,24 @@ class MRG_RandomStreams:
     Parameters
     ----------
     seed : int, or sequence of 6 int
-        An int stands for six times itself, and is to be at least 1 and less than M2 = 2147462579. Of six, the first three are to be less than
-        M1 = 2147483647 and not all 0, and the last three less than M2 and not all 0; none is negative.
+        An int from 1 to M2 - 1, where M2 = 2147462579, is used six times. Of six, the first three must be less than M1 = 2147483647 and not all 0, and
+        the last three must be less than M2 and not all 0; none is negative.
     use_cuda : bool, optional
-        For old programs: rewriting decides on which device numbers are made.
+        Ignored, for old programs: rewriting chooses the device on which numbers are computed.
 
     Attributes
     ----------
     rstate : numpy.ndarray of int32, (6,)
         The state with which the streams of the next variable begin.
     state_updates : list of (shared variable, Variable)
-        For each draw, the states of its streams, a matrix, and the expression of the next ones. The first is the `rstate`, the pair the
+        For each draw, the states of its streams (a matrix) and the expression of the next states. These are the attributes `rstate` and
         `update` of the sample that `mrg_uniform` makes.
 
     Notes
     -----
-    A method draws from streams of its own, 2**72 steps apart; those of the next draw begin 2**134 steps behind. ``nstreams`` is how many there
-    are, `guess_n_streams` by default; it decides which numbers are drawn. ``ndim`` is the length of a symbolic `size`. Each method takes
-    ``target`` besides, the keyword of `theano_ng.shared`: where the states are, 'cpu' or the name of a context.
+    Each draw uses new streams, which are 2**72 steps apart; the streams of the next draw begin 2**134 steps later. ``nstreams`` is the number of
+    streams, `guess_n_streams` by default; the drawn numbers depend on it. ``ndim`` is the length of a symbolic `size`. Each method also takes
+    the keyword ``target`` of `theano_ng.shared`, the device of the states: 'cpu' or the name of a context.
     """
 
     def __init__(self, seed=12345, use_cuda=None):
@@ -624,17 +624,17 @@ class MRG_RandomStreams:
 
         Notes
         -----
-        Pairs of uniform numbers become pairs of normal ones by the transform of Box and Muller ("A Note on the Generation of Random Normal
-        Deviates", Annals of Mathematical Statistics 29 (1958), 610-611): the radius is that of the first half of the numbers, the angle that
-        of the second. One more is drawn where the sample is odd.
+        The transform of Box and Muller makes pairs of normal numbers from pairs of uniform ones ("A Note on the Generation of Random Normal
+        Deviates", Annals of Mathematical Statistics 29 (1958), 610-611). The first half of the uniform numbers gives the radii, the second half
+        gives the angles. One more number is drawn for a sample of odd size.
 
-        The mode FAST_COMPILE calls NumPy's log, cos and sin: its float64 numbers are those of Theano 1.0.5 to the last bit, where NumPy's
-        functions are as exact as those of the C library. FAST_RUN calls vector functions, which are several times as fast and exact to 4
-        units in the last place (the numbers differ by less than 1e-12 in float64 and 1e-5 in float32, relative to 1). Theano 1.0.5 itself
-        had other last bits in Python than in C for float32, and for products with `std`, which its C compiler fused with sums.
+        The mode FAST_COMPILE calls NumPy's log, cos and sin. Its float64 numbers equal those of Theano 1.0.5 to the last bit, where NumPy's
+        functions are as accurate as those of the C library. FAST_RUN calls vector functions, which are several times as fast, with errors of up to 4
+        units in the last place; its numbers differ by less than 1e-12 in float64 and 1e-5 in float32, relative to 1. In Theano 1.0.5, too,
+        Python and C gave different last bits for float32, and for products with `std`, which the C compiler fused with sums.
 
-        What is drawn again for a truncated sample keeps its angle and gets another radius; the standard deviation is 1.3 % greater for it than
-        that of a normal distribution that is cut at 2.
+        A number that is drawn again for a truncated sample keeps its angle and gets another radius. So the standard deviation of the sample is
+        1.3 % greater than that of a normal distribution that is cut at 2.
         """
         size = _check_size(size)
         avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))

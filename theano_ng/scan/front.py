@@ -368,8 +368,8 @@ class _Step:
             ]
             if missing:
                 raise _missing_input(missing[0], ancestors(outputs + list(pending.values()), blockers))
-        # Those that the step does not use as well: the loop depends on them, for `function` and its check of unused inputs, until a rule
-        # takes them out.
+        # Non-sequences that the step does not use are included: the loop depends on them, as the check for unused inputs in `function` expects,
+        # until a rule removes them.
         given = [v for v in dict.fromkeys(others) if not isinstance(v, (Constant, SharedVariable))]
         shared = [v for v in captured if isinstance(v, SharedVariable)]
         explicit = set(given)

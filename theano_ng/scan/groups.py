@@ -78,7 +78,7 @@ class Groups:
         """Number of inner inputs that are rows of buffers."""
         return sum(map(len, self.tap_array))
 
-    # -- the classic names of sizes, and of places among the outer inputs
+    # -- the classic names of sizes, and of positions among the outer inputs
 
     n_outs = n_states
 
@@ -99,7 +99,7 @@ class Groups:
 
     @property
     def nit_sot_arg_offset(self):
-        """Number of outer inputs up to the last of shared."""
+        """Number of outer inputs up to the last shared state."""
         return self.shared_arg_offset + self.n_shared_outs
 
     @property

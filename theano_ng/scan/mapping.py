@@ -12,19 +12,19 @@ __all__ = ["map_variables"]
 
 
 def map_variables(replacer, graphs, additional_inputs=[]):
-    """Copies of graphs with variables replaced.
+    """Return copies of graphs with variables replaced.
 
     Parameters
     ----------
     replacer : callable
-        Takes a variable and returns what stands for it; the variable itself if it stays. It is asked for inputs and results alike, operands
-        first: where something before a variable was replaced, it gets the copy of the variable, which has its name and tag. It is asked for
-        the variables inside loops and Ops made of graphs too, except for their inputs. What it returns there may depend on variables
-        outside, which become further inputs of the Op, and on the variables that an :class:`OpFromGraph` was made of, which stand for its
+        Takes a variable and returns its replacement, or the variable itself. It is called for inputs and results, operands
+        first. If an operand of a variable was replaced, it gets a copy of that variable with the same name and tag. It is also called for
+        the variables inside loops and Ops made of graphs, except for their inputs. A replacement inside may depend on variables
+        outside, which become further inputs of the Op, and on the variables from which an :class:`OpFromGraph` was made, which represent its
         inputs.
     graphs : iterable of Variable
     additional_inputs : iterable of Variable
-        Inputs that only the replacements depend on. Nothing needs to be told: they are found.
+        Inputs that only the replacements depend on. They are found automatically, so this need not be given.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def _mapped_node(replacer, node, inputs):
 
 
 def _check_updates(op, variables):
-    """Refuse shared variables that ask for a new value: a loop would have to compute it at each step."""
+    """Refuse shared variables with an update: a loop would have to compute the update at each step."""
     for v in variables:
         if isinstance(v, SharedVariable) and getattr(v, "update", None) is not None:
             raise NotImplementedError(

@@ -147,7 +147,7 @@ class Scan(Derivatives, Groups, Op):
         ``typeConstructor(broadcastable=, dtype=)``: the type of outer outputs; of tensors by default.
     """
 
-    # In Theano the rule that shortens buffers marks the loops that it is not to see again. Here it may see each of them again.
+    # In Theano, the rule that shortens buffers marks loops that it must not visit again. Here it may visit each of them again.
     _scan_savemem_visited = True
 
     def __init__(self, inputs, outputs, info, typeConstructor=None):

@@ -96,7 +96,7 @@ def copy_test_value(source, target, part=lambda value: value):
 
 
 def values_afterwards(derivative):
-    """A decorator of `L_op` and `R_op` of loops, which make variables inside that have no test values: those outside get theirs at the end."""
+    """Decorate `L_op` or `R_op` of loops: their inner variables get no test values, and the outer variables get theirs at the end."""
 
     @functools.wraps(derivative)
     def method(self, *given):

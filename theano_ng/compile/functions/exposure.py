@@ -1,6 +1,6 @@
-"""State that a function overwrites in place, and what is lost of it when a node fails.
+"""Find the state that would be lost when a node fails after another node has overwritten that state in place.
 
-A function copies state before a call as far as this is needed for a call that fails to leave all state as it was. What overwrites state runs last
+A function copies such state before a call, so that a call that fails leaves all state unchanged. Nodes that overwrite state run last
 (`gof.destroy.inplace_order`), so most functions need no copies.
 """
 
@@ -18,13 +18,13 @@ class Exposure(NamedTuple):
     Attributes
     ----------
     new_shapes : list of int
-        Overwritten before a node, of any kind.
+        Overwritten before another node runs, of any kind.
     always : list of int
-        Overwritten before, or by, a node that runs code of others, or Python code, in which signals may raise: an Op of a user, a loop,
-        `perform`. It can fail when it has changed a part.
+        Overwritten before or by a node that runs code of users or Python code, in which signal handlers may raise: an Op of a user, a loop,
+        `perform`. Such a node can fail after it has changed a part.
     if_small : list of int
-        Overwritten before a native node of the package that can fail on values, or that takes memory. Such a node checks, and takes memory,
-        before it changes anything.
+        Overwritten before a native node of the package that can fail on values, or that allocates memory. Such a node checks its inputs and
+        allocates before it changes anything.
     """
 
     new_shapes: list
@@ -33,7 +33,7 @@ class Exposure(NamedTuple):
 
 
 def exposure(fgraph, states, order, thunks, any_order=False):
-    """What is lost of state when nodes fail.
+    """Find the state that would be lost when nodes fail.
 
     Parameters
     ----------
@@ -43,9 +43,9 @@ def exposure(fgraph, states, order, thunks, any_order=False):
     order : sequence of Apply
         The nodes as they run.
     thunks : sequence of callable
-        What computes them.
+        The thunks of the nodes.
     any_order : bool
-        Whether the nodes that overwrite state, and those behind them, may run in another order.
+        Whether the nodes that overwrite state, and the nodes after them, may run in another order.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def exposure(fgraph, states, order, thunks, any_order=False):
 
 
 def _changes(order, states):
-    """For each node the states that it overwrites; `states` says which number the state has that is in the memory of an input."""
+    """Return a dict from each node to the states that it overwrites; `states` maps inputs to the numbers of states in their memory."""
     in_memory = {variable: {i} for variable, i in states.items()}
     changes = {}
     for node in order:

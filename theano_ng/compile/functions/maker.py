@@ -480,7 +480,7 @@ class FunctionMaker:
         return ()
 
     def overwritten_states(self):
-        """Positions of the inputs that hold state and are changed in place.
+        """Return the positions of the inputs that hold state and are changed in place.
 
         Returns
         -------

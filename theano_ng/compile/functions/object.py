@@ -114,7 +114,7 @@ class Function(Drawable, FunctionBase):
         updates = self.maker.updates
         n_returned = len(self.output_storage) - len(updates)
         variables = self.maker.fgraph.outputs
-        # (input, output, whether that cell is emptied)
+        # (number of the input, number of the output, whether the output cell is emptied)
         numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
         self._updates = [
             (numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)
@@ -136,7 +136,7 @@ class Function(Drawable, FunctionBase):
         )
 
     def _exposure(self, states):
-        """What is lost of state when a node fails; of machines in Python and other runners nothing is known, all state is kept for them."""
+        """Return the state that would be lost when a node fails. It is empty for machines in Python and other runners: their calls copy all state."""
         fn = self.fn
         if not states or not hasattr(fn, "thunks"):
             return Exposure([], [], [])
@@ -146,7 +146,7 @@ class Function(Drawable, FunctionBase):
 
     @property
     def _check_for_aliased_inputs(self):
-        """Whether callers may give arguments that are overwritten or returned: Theano compared their memory then."""
+        """Whether an argument may be overwritten or returned; Theano 1.0 compared the memory of arguments then."""
         return any((index[0].mutable or index[0].borrow) and not index[0].implicit for index in self.indices)
 
     @property

@@ -1,14 +1,14 @@
-/* The functions of vector mathematics, glibc's, for loops that a compiler vectorizes: exp(x) is tng_exp(x), and so on.
+/* Declare the vectorized functions of glibc for loops that a compiler vectorizes: exp(x) is tng_exp(x), and so on.
  *
- * The C library's libmvec has a version of each for vectors of every length, and libm one for numbers. Their last bits differ. A compiler takes several
- * of them in one loop: the long one, a shorter one for what is left, libm for the last elements; in another loop it chooses others. So that the bits do
- * not depend on where in an array a number is, on what else a loop computes, and on who compiled it, all versions of tng_exp call one of libmvec's
- * (gof/vector_math.c). C11; follows the kernel prologue.
+ * libmvec of the C library has a version of each function for each vector length, and libm has one for scalars. Their last bits differ. In one loop a
+ * compiler calls several of them: the longest one, a shorter one for the remaining elements, libm for the last elements. In another loop it chooses
+ * others. But bits must not depend on the position of an element, on other operations in the loop, or on the compiler. So all versions of tng_exp call
+ * one version of libmvec (gof/vector_math.c). C11; included after the kernel prologue.
  */
 #ifndef TNG_VECTOR_MATH_H
 #define TNG_VECTOR_MATH_H
 
-/* Name, and an argument for which the function is computed without detours: it fills vectors up. */
+/* Name, and the argument that fills unused lanes: for it the function takes no slow path. */
 #define TNG_VECTOR_FUNCTIONS(ONE, TWO)                                                                                              \
     ONE(exp, 0.5) ONE(log, 0.5) ONE(sin, 0.5) ONE(cos, 0.5) ONE(tan, 0.5) ONE(asin, 0.5) ONE(acos, 0.5) ONE(atan, 0.5)              \
     ONE(sinh, 0.5) ONE(cosh, 0.5) ONE(tanh, 0.5) ONE(asinh, 0.5) ONE(acosh, 1.5) ONE(atanh, 0.5) ONE(exp2, 0.5) ONE(expm1, 0.5)     \

@@ -1,6 +1,6 @@
-"""Access control lists of POSIX (acl(5)), as Linux keeps them: who may write a file in addition to its owner.
+"""POSIX access control lists (acl(5)) as Linux stores them: users and groups that may write a file in addition to its owner.
 
-A file with such a list shows its mask where other files show the permissions of their group, so the mode alone does not say who the others are.
+In the mode of a file with such a list, the mask replaces the permissions of the group, so the mode alone does not show who may write.
 """
 
 import errno
@@ -15,7 +15,7 @@ _HEADER, _ENTRY = struct.Struct("<I"), struct.Struct("<HHI")
 
 
 def access_list(where):
-    """The list of a file.
+    """Return the access control list of a file.
 
     Parameters
     ----------
@@ -25,12 +25,12 @@ def access_list(where):
     Returns
     -------
     bytes or None
-        None where there is none, or this system has no such lists.
+        None for a file without such a list, and on a system without such lists.
 
     Raises
     ------
     OSError
-        When it cannot be read.
+        When the list cannot be read.
     """
     if not hasattr(os, "getxattr"):
         return None
@@ -43,24 +43,24 @@ def access_list(where):
 
 
 def writers(data):
-    """Users and groups that a list permits to write. The mode of the file says that of its owner and of all others.
+    """Return the users and groups that a list permits to write. The owner and all others are in the mode of the file.
 
     Parameters
     ----------
     data : bytes
-        What `access_list` returns.
+        The result of `access_list`.
 
     Returns
     -------
     users, groups : list of int
         The numbers in the entries that name one user or one group.
     own_group : bool
-        Whether the file's group is one.
+        Whether the group of the file may write.
 
     Raises
     ------
     ValueError
-        When it is no list of the one version that there is.
+        When `data` is not a list of the only known version.
     """
     if len(data) < _HEADER.size or _HEADER.unpack_from(data)[0] != _VERSION or (len(data) - _HEADER.size) % _ENTRY.size:
         raise ValueError("no access control list of version %d" % _VERSION)

@@ -1,8 +1,8 @@
-"""Kernels that are compiled while functions run already, on an interpreter.
+"""Compile kernels in the background while functions already run on an interpreter.
 
-`Background.want` has a process of its own started for them (`compile_later`), which ends its work even if this one ends first. A thread waits for what
-it publishes in the cache, and installs each kernel in the programs that stand in for it (`StandIn.install`): its address becomes their first word, where
-the interpreter looks when it is called. That word is all that changes.
+`Background.want` starts a separate process (`compile_later`), which finishes its work even if this process ends first. A thread waits until that process
+publishes kernels in the cache, and installs each kernel in the programs that run in its place (`StandIn.install`). The address of the kernel becomes the
+first word of these programs, which the interpreter reads when it is called. Nothing else changes.
 """
 
 import _thread
@@ -139,12 +139,12 @@ class Job:
 
 
 class Background:
-    """What is compiled in the background for this process.
+    """The kernels that are compiled in the background for this process.
 
     Attributes
     ----------
     stand_ins : dict
-        Key of a kernel -> the set of `StandIn` s whose place it is to take.
+        Key of a kernel -> the set of `StandIn` s that the kernel will replace.
     """
 
     def __init__(self):
@@ -152,10 +152,10 @@ class Background:
         self._queue = []  # jobs that have not been started yet
         self._jobs = []
         self._watched = False
-        self._lock = threading.RLock()  # in C: a signal that raises leaves it open
+        self._lock = threading.RLock()  # implemented in C: released even if a signal handler raises
 
     def want(self, kernels):
-        """Have kernels compiled, and used in place of programs as soon as they are.
+        """Start to compile kernels, which replace programs as soon as they are compiled.
 
         Parameters
         ----------
@@ -165,7 +165,7 @@ class Background:
         with self._lock:
             todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.stand_ins}
             jobs = [Job(get_kernel_cache(), group) for group in units(todo)]
-            # A signal may raise between any two lines. Each key of `stand_ins` has a job all the same, and each job is begun.
+            # A signal handler may raise between any two lines. In this order, each key of `stand_ins` has a job, and each job is started.
             if jobs:
                 self._queue += jobs
                 later(self._begin)
@@ -176,7 +176,7 @@ class Background:
                     self._queue.remove(job)
 
     def wait(self, timeout=None):
-        """Wait until nothing is being compiled, and all that was compiled is in use.
+        """Wait until no kernel is being compiled, and all compiled kernels are in use.
 
         Parameters
         ----------
@@ -314,12 +314,12 @@ class Background:
             self.stand_ins.pop(key, None)
         warn_once(
             ("background", str(reason)),
-            "%d kernels could not be compiled, and functions go on without them, interpreted: %s"
+            "%d kernels could not be compiled, and their functions stay interpreted: %s"
             % (len(job.kernels), reason),
         )
 
     def after_fork(self):
-        """In a child: the processes are somebody else's children, and the thread did not come along."""
+        """Reset in a child: the compiler processes belong to the parent, and the thread does not exist here."""
         self._lock = threading.RLock()
         self._watched = False
         for job in self._jobs:
@@ -337,7 +337,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def obtain(kernels):
-    """What runs in place of kernels, at once: what is compiled, and programs for what is not.
+    """Return the code that runs for kernels now: compiled kernels, and programs for kernels that are not compiled.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ def obtain(kernels):
     Returns
     -------
     list of LoadedKernel or None
-        None for a kernel that is not there and cannot be interpreted, or would then give other bits.
+        None for a kernel that is not compiled and has no program, or whose program would give other bits.
     """
     cache, wanted, found = get_kernel_cache(), {}, []
     for kernel in kernels:

@@ -119,7 +119,7 @@ def clear():
 
 
 def compiledir_purge():
-    """Delete all that the cache has made in `config.compiledir`, and in the directory that is used instead when it is not trusted."""
+    """Delete all files of the cache in `config.compiledir`, and in the directory that replaces it when it is not trusted."""
     left = []
     for folder in dict.fromkeys((config.compiledir, trust.directory(config.compiledir))):
         left += _purge(folder)
@@ -127,7 +127,7 @@ def compiledir_purge():
 
 
 def _purge(folder):
-    """Delete what the cache has made in a compile directory, and return the paths of everything else in it."""
+    """Delete the files of the cache in a compile directory, and return the paths of all other files in it."""
     for name in _names(folder):
         if _OWN_NAME.fullmatch(name):
             _remove(os.path.join(folder, name))
@@ -135,7 +135,7 @@ def _purge(folder):
 
 
 def _print_left(paths):
-    """Say what a purge has left; nothing when that is nothing."""
+    """Print the files that a purge has left, if there are any."""
     if paths:
         print("Left, since the cache has not made it:")
         for path in paths:
@@ -143,7 +143,7 @@ def _print_left(paths):
 
 
 def _compile_directories():
-    """Paths of the compile directories in `config.base_compiledir`, of all platforms and versions."""
+    """Return the paths of the compile directories in `config.base_compiledir`, for all platforms and versions."""
     base, current = config.base_compiledir, os.path.abspath(config.compiledir)
     paths = [os.path.join(base, name) for name in _names(base)]
     return [
@@ -168,9 +168,9 @@ def basecompiledir_ls():
 
 
 def basecompiledir_purge():
-    """Delete all that the cache has made in the compile directories in `config.base_compiledir`, and those that are empty then.
+    """Delete the files of the cache in all compile directories in `config.base_compiledir`, and directories that are then empty.
 
-    Everything else stays: the flag may name a directory in which users keep other files.
+    All other files stay: the flag may name a directory in which users keep other files.
     """
     left = []
     for folder in _compile_directories():

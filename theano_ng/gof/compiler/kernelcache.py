@@ -129,12 +129,12 @@ class KernelCache:
         return self.address(self.key(kernel)) != 0
 
     def key(self, kernel, toolchain=None):
-        """The digest of a kernel: of the very text and command by which it would be compiled alone, and of the compiler; a hex string.
+        """Return the digest of a kernel as a hex string: of the text and the command that compile it alone, and of the compiler.
 
-        Nothing else reaches the compiler, so whatever a kernel may depend on is part of its key.
+        The compiler gets nothing else, so the key covers everything on which a kernel depends.
         """
         toolchain = toolchain or require_toolchain()
-        # Which of the usual flags this compiler refuses follows from its identity; it is found out when they are refused.
+        # Flags that this compiler refuses are left out: they follow from its identity, and are known only after it has refused them.
         command = [word for word in unit_command(kernel, toolchain, "", "") if word not in KERNEL_FLAGS]
         head, text = unit_parts({"": kernel}, toolchain)
         kind = (toolchain.identity, tuple(command), head)
@@ -305,7 +305,7 @@ def units(kernels):
 
 
 def symbol_of(key):
-    """The name of a kernel's function: it says which kernel that is."""
+    """Return the name of a kernel's function, which contains the key."""
     return "k" + key
 
 
@@ -354,7 +354,7 @@ def unit_source(group, toolchain):
 
 
 def unit_parts(group, toolchain):
-    """The C text of a unit in which functions have the names that the texts of kernels call them.
+    """Return the C text of a unit in which functions have the names that are used in the texts of kernels.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ def unit_parts(group, toolchain):
     Returns
     -------
     head : str
-        What stands in front of all kernels with these headers.
+        The text before all kernels with these headers.
     text : list of str
     """
     first = next(iter(group.values()))

@@ -1,8 +1,8 @@
-"""Programs that run in place of kernels, and the moment at which a kernel takes a program's place.
+"""Programs that run in the place of kernels, and the replacement of a program by its kernel.
 
-An interpreter's program can be the same for kernels whose C differs: a loop over numbers and one over vectors. So nothing replaces a program. It is
-copied for each kernel that it does the work of, and the copy, a `StandIn`, carries the digest of that kernel: the hash of the text and of the command
-that the compiler is given (`KernelCache.key`). Only the function that the compiler has called by that digest gets into its place.
+Kernels with different C text can have the same program: for example, a loop over scalars and a loop over vectors. So a program itself is never replaced.
+It is copied for each kernel, and the copy, a `StandIn`, holds the key of that kernel: the digest of the text and the command that the compiler is given
+(`KernelCache.key`). Only a compiled function whose name contains this key can replace the copy.
 """
 
 from typing import NamedTuple
@@ -12,19 +12,19 @@ from theano_ng.gof.compiler.kernelcache import LoadedKernel, symbol_of
 
 
 class Interpretation(NamedTuple):
-    """A program as it was written. It is only run as a copy, in a `StandIn`.
+    """A program of an interpreter. Only copies of it are run, each in a `StandIn`.
 
     Attributes
     ----------
     address : int
-        Of the interpreter, a C function.
+        The address of the interpreter, a C function.
     words : ndarray of int64
-        The first one is 0.
+        The words of the program; the first one is 0.
     keeps : object
-        Owns the memory that the words lead to.
+        The owner of the memory to which the words point.
     exact : bool
-        Whether the program gives the bits of the compiled kernel (any NaN is as good as another). Otherwise nothing takes its place while functions run:
-        where there is a compiler, it is waited for.
+        Whether the program gives the bits of the compiled kernel (except for the bits of NaN). If not, it is never replaced while functions run:
+        where there is a compiler, the function waits for the kernel instead.
     """
 
     address: int
@@ -37,17 +37,17 @@ _OURS = "This is a bug in theano_ng: please report it"
 
 
 class WrongKernel(Exception):
-    """A kernel is another one than a program stands in for."""
+    """Raised when a kernel is not the kernel in whose place a program runs."""
 
 
 class StandIn:
-    """A program that runs in place of one kernel, until that is compiled. It lives as long as the process, as kernels do.
+    """A program that runs in the place of one kernel until that kernel is compiled. It lives as long as the process, as kernels do.
 
     Parameters
     ----------
     interpretation : Interpretation
     digest : str or None
-        The key of the kernel; None: nothing takes the program's place.
+        The key of the kernel; None: nothing replaces the program.
     """
 
     __slots__ = ("interpretation", "digest", "words")
@@ -62,7 +62,7 @@ class StandIn:
         return self.words.ctypes.data
 
     def loaded_for(self, digest):
-        """What a node runs until its kernel is there.
+        """Return the code that a node runs until its kernel is compiled.
 
         Parameters
         ----------
@@ -76,16 +76,17 @@ class StandIn:
         Raises
         ------
         WrongKernel
-            When this stands in for another one, which would take its place.
+            When this program belongs to another kernel, which would later replace it.
         """
         if digest != self.digest:
             raise WrongKernel(
-                "A program that stands in for %s was to be run in place of %s. %s" % (self.digest, digest, _OURS)
+                "A program for the kernel %s was about to run in the place of the kernel %s. %s"
+                % (self.digest, digest, _OURS)
             )
         return LoadedKernel(self.interpretation.address, self.program)
 
     def install(self, address):
-        """Let a kernel take the place of the program.
+        """Replace the program by its kernel.
 
         Parameters
         ----------
@@ -94,12 +95,12 @@ class StandIn:
         Raises
         ------
         WrongKernel
-            When the symbol at that address does not have the name of the digest. The program goes on then.
+            When the function at that address does not have the name of the kernel. The program then stays in use.
         """
         found = _native.symbol_at(address)
         if self.digest is None or found != symbol_of(self.digest):
             raise WrongKernel(
-                "The function %s was to take the place of a program that stands in for %s. The program goes on. %s"
+                "The function %s was about to replace a program for the kernel %s. The program stays in use. %s"
                 % (found, self.digest and symbol_of(self.digest), _OURS)
             )
         _native.store_word(self.program, address)
@@ -109,13 +110,13 @@ _stand_ins = {}  # (digest, id of the interpretation, which the StandIn keeps al
 
 
 def stand_in(interpretation, digest=None):
-    """The StandIn for a kernel: one for all nodes that need this kernel.
+    """Return the StandIn for a kernel, which all nodes with this kernel share.
 
     Parameters
     ----------
     interpretation : Interpretation
     digest : str, optional
-        The key of the kernel. Without it nothing takes the place of the program.
+        The key of the kernel. Without it nothing replaces the program.
 
     Returns
     -------

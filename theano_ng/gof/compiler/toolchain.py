@@ -16,10 +16,10 @@ from theano_ng.digests import blake2b
 from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
-# gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
-# move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized. For some processors gcc leaves products
-# and sums apart that follow each other, where it joins them for others: kernels round as native/blocks does, whatever the processor. Where one condition
-# chooses twice, it would copy what is between into both branches, in the loop over the last elements alone, and join other products and sums there.
+# -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize. -fno-tree-sink: gcc would move
+# operands of one side of `? :` into a branch, and a loop with calls in branches is not vectorized. avoid-fma-max-bits: for some processors gcc does not
+# fuse a product with the sum that uses it; kernels have to round as native/blocks does on every processor. -fno-thread-jumps, -fno-split-paths: where
+# one condition selects twice, gcc would copy the code between into both branches, only in the loop over the last elements, and fuse other pairs there.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",
@@ -59,7 +59,7 @@ _DISK_TROUBLE = ("No space left on device", "Disk quota exceeded", "Read-only fi
 
 @functools.cache
 def c_include_text(name):
-    """The text of a header of ``gof/c_include``."""
+    """Return the text of a header of ``gof/c_include``."""
     with open(os.path.join(_C_INCLUDE, name)) as file:
         return file.read()
 
@@ -246,9 +246,9 @@ class Toolchain:
 
     @functools.cached_property
     def vector_declarations(self):
-        """C text that follows the kernel prologue: by it, compilers vectorize loops over the functions of `vectorized`.
+        """C text after the kernel prologue, which lets compilers vectorize loops over the functions of `vectorized`.
 
-        In C these are the functions of ``c_include/vector_math.h``, one version of which is libmvec's own. C++ calls libmvec and libm.
+        In C these are the functions of ``c_include/vector_math.h``, which all call one version of libmvec. C++ calls libmvec and libm.
         """
         if not self.vectorized():
             return ""

@@ -1,18 +1,18 @@
-"""Whose files code is loaded from.
+"""Decide whether code may be loaded from a file or directory.
 
-A compile directory holds pickles and shared objects: who can write there runs code as this user. The rules are those of sshd for its
+A compile directory holds pickles and shared objects: a user who can write there can run code as this user. The rules are those of sshd for its
 files (`StrictModes`), from the root of the file system down to each file:
 
 - the owner is this user, or root;
-- nobody else can write. Write permission of the group counts as somebody else's unless the group is the owner's own: of the same number
-  and name, without other members, as systems with umask 002 have it. An access control list (`acl`) may permit it to others, too;
-- a directory on the way down may be open to all when its sticky bit is set, as that of /tmp is: what is ours in it stays ours;
-- symbolic links on the way are followed when their owner is one of these, and the rules hold for what is above them and for what they
-  lead to. A file in the cache is no symbolic link.
+- no other user can write. Write permission of the group fails this rule, unless the group has the number and the name of the owner and no
+  other members, as on systems with umask 002. An access control list (`acl`) may also permit other users to write;
+- a directory on the path may be writable by all when its sticky bit is set, as in /tmp: other users cannot replace this user's files in it;
+- symbolic links on the path are followed when they belong to this user or root. The rules hold for the directories above a link, and for
+  its target. A file in the cache must not be a symbolic link.
 
-Files are checked when they are open. What cannot be swapped, because the directories above it passed, is checked before it is loaded by
-its name. A directory that fails is replaced by one for this user alone (`directory`), with a warning that says who owns it; a file that
-fails is as good as none. Windows keeps permissions elsewhere, and nothing is checked there.
+Files are checked after they were opened. A file that is loaded by its name is checked before: it cannot be exchanged, because the directories
+above it passed. A directory that fails is replaced by a directory for this user alone (`directory`), with a warning that names the owner. A
+file that fails is treated as missing. Windows stores permissions in another way, and nothing is checked there.
 """
 
 import errno
@@ -36,20 +36,20 @@ _READ = (
     | getattr(os, "O_BINARY", 0)
 )
 
-_known = {}  # directory -> what `os.stat` said when all above it was found in order
+_known = {}  # directory -> its status (see `directory`) when it and all directories above it passed
 
 
 class Untrusted(PermissionError):
-    """Raised for a file or directory that somebody else owns or can write.
+    """Raised for a file or directory that another user owns or can write.
 
     Parameters
     ----------
     path : str
-        What was to be used.
+        The file or directory that was requested.
     place : str
-        What is wrong: `path`, or something above it.
+        The file or directory that failed: `path`, or a directory above it.
     reason : str
-        As of `problem`.
+        The result of `problem`.
     """
 
     def __init__(self, path, place, reason):
@@ -58,20 +58,20 @@ class Untrusted(PermissionError):
 
 
 def problem(status, where, crossed=False):
-    """Why a file or directory is not trusted.
+    """Return why a file or directory is not trusted.
 
     Parameters
     ----------
     status : os.stat_result
     where : str or int
-        Its path, or a descriptor of it, where its access control list is asked for.
+        The path or a descriptor, from which the access control list is read.
     crossed : bool
-        It is a directory on the way to another one.
+        Whether it is a directory on the path to another file or directory.
 
     Returns
     -------
     str or None
-        A clause to follow its name, such as "belongs to alice (uid 1001, mode 0755)"; None when all is in order.
+        A clause to follow its name, such as "belongs to alice (uid 1001, mode 0755)"; None for a trusted one.
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid not in (0, os.geteuid()):
@@ -82,7 +82,7 @@ def problem(status, where, crossed=False):
         return None
     others = ""
     if mode & OTHERS_WRITE == stat.S_IWGRP:
-        # With an access control list these bits are its mask.
+        # In the mode of a file with an access control list, these bits are the mask of the list.
         group_writes, others = _permitted(where)
         if not others and not (group_writes and not _is_own_group(status)):
             return None
@@ -95,7 +95,7 @@ def problem(status, where, crossed=False):
 
 
 def _permitted(where):
-    """Whether the group of a file can write it, and a clause about others whom its access control list permits that."""
+    """Return whether the group of a file can write it, and a clause about others who can by its access control list."""
     try:
         found = acl.access_list(where)
         if found is None:
@@ -108,7 +108,7 @@ def _permitted(where):
 
 
 def user_name(uid):
-    """A user as text: "alice (uid 1001)"."""
+    """Return a user as text: "alice (uid 1001)"."""
     import pwd  # not on Windows, and for messages only
 
     try:
@@ -118,7 +118,7 @@ def user_name(uid):
 
 
 def _is_own_group(status):
-    """Whether a file's group is that of its owner alone."""
+    """Return True if the owner of a file is the only member of its group."""
     if status.st_gid != status.st_uid:
         return False
     import grp  # neither is on Windows, and few files get here
@@ -132,7 +132,7 @@ def _is_own_group(status):
 
 
 def first_problem(path):
-    """The first thing on the way to a directory, itself included, that is not trusted.
+    """Return the first directory on the path to a directory, itself included, that is not trusted.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def first_problem(path):
     Returns
     -------
     (str, str) or None
-        Its path, without symbolic links, and the reason. What does not exist is no problem: `make_directory` looks again.
+        Its path, without symbolic links, and the reason. A missing directory is trusted: `make_directory` checks again.
     """
     if not CHECKED:
         return None
@@ -189,7 +189,7 @@ def directory(path):
     now = None
     try:
         status = os.stat(path)
-        # A list that changes need not change the mode.
+        # A changed access control list need not change the mode.
         permitted = acl.access_list(path) if status.st_mode & stat.S_IWGRP else None
         now = os.geteuid(), status.st_dev, status.st_ino, status.st_uid, status.st_gid, status.st_mode, permitted
         if _known.get(path) == now:

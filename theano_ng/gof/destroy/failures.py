@@ -1,4 +1,4 @@
-"""Which nodes of a graph can fail although others of the same shapes went well: because of values, or for want of memory."""
+"""Find the nodes that can fail although a call with the same shapes succeeded: because of values, or for lack of memory."""
 
 from theano_ng.gof.own import is_own
 
@@ -15,15 +15,15 @@ def fails_on_values(node):
     Returns
     -------
     bool
-        True also when nothing is known about the Op.
+        True also for an Op of a user that does not define the method.
     """
     return _answer(node, "fails_on_values")
 
 
 def takes_memory(node):
-    """Whether computing a node takes memory, where the arguments of the function are contiguous.
+    """Return True if computing a node allocates memory, where the arguments of the function are contiguous.
 
-    The Op says so by its method of this name, as for `fails_on_values`. An Op that overwrites its input takes none where it copies no other input.
+    The method of this name of the Op decides, as for `fails_on_values`. An Op that overwrites its input allocates nothing if it copies no other input.
 
     Parameters
     ----------
@@ -32,13 +32,13 @@ def takes_memory(node):
     Returns
     -------
     bool
-        True also when nothing is known about the Op.
+        True also for an Op of a user that does not define the method.
     """
     return _answer(node, "takes_memory")
 
 
 def _answer(node, method):
-    """Call a method of the node's Op. The result is True for an Op of a user that only inherits the method."""
+    """Call a method of the node's Op; return True for an Op of a user that only inherits the method."""
     cls = type(node.op)
     if not is_own(cls) and method not in vars(cls):
         return True
@@ -46,5 +46,5 @@ def _answer(node, method):
 
 
 def may_fail(node):
-    """Whether a node can fail when it is computed once more for the same shapes."""
+    """Return True if a node can fail when it is computed once more for the same shapes."""
     return fails_on_values(node) or takes_memory(node)

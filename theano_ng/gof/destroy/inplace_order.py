@@ -2,22 +2,22 @@
 
 An in-place node comes after every other reader of what it overwrites. A machine that evaluates on demand makes sure of it by computing
 those readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a
-function's state comes last of all, so that a call that fails leaves it alone.
+function's state comes last of all, so that a call that fails leaves it unchanged.
 """
 
 from theano_ng.gof.destroy.failures import may_fail
 
 
 def overwrite_last(order, orderings, inputs):
-    """An order in which nodes overwrite certain inputs only after all other nodes have run.
+    """Return an order in which nodes overwrite certain inputs only after all other nodes have run.
 
-    A call that fails leaves its state as it was when it fails before the first update is made in place. So of these nodes, those that
-    can fail come first, with what they need.
+    A call that fails before the first update is made in place leaves its state unchanged. So among the nodes that overwrite, those that
+    can fail come first, with the nodes that compute their inputs.
 
     Parameters
     ----------
     order : list of Apply
-        In a valid order.
+        The nodes in a valid order.
     orderings : dict
         Node -> nodes that have to come before it, beyond the inputs (see `FunctionGraph.orderings`).
     inputs : iterable of Variable

@@ -37,8 +37,8 @@ class PureOp:
     destroy_map : dict
         Output index to the list of indices of inputs that computing this output overwrites.
     same_for_any_ndim : bool
-        Whether the Op does the same to each element however many dimensions there are, as an addition does and a sum does not. A clone
-        warns where a replacement of other dimensions reaches another Op.
+        Whether the Op computes the same for each element with any number of dimensions, as an addition does and a sum does not. For other
+        Ops a clone warns when a replacement gives an input another number of dimensions.
     """
 
     default_output = None
@@ -122,9 +122,9 @@ class PureOp:
         return True
 
     def takes_memory(self, node):
-        """Whether computing a node takes memory, where the arguments of the function are contiguous; it can fail for want of it then.
+        """Return True if computing a node allocates memory, which can fail, where the arguments of the function are contiguous.
 
-        True when nothing is known. Used as `fails_on_values` is, for the native code of the package's Ops.
+        This default returns True. The result is used as that of `fails_on_values`, for the native code of the package's Ops.
         """
         return True
 

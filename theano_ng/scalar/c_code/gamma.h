@@ -96,7 +96,7 @@ TNG_INLINE npy_float64 tng_pi_cot(npy_float64 x)
     return TNG_PI / tan(TNG_PI * r);
 }
 
-/* A compiler rounds a product with a sum where it finds both in one branch: which branches there are is decided by what else a loop computes. */
+/* A compiler fuses a product with a sum only if both are in one branch, and the branches depend on the other operations in a loop. */
 #ifdef __FP_FAST_FMA
 #define TNG_FUSED(x, y, z) __builtin_fma(x, y, z)
 #else

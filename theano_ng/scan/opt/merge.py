@@ -36,7 +36,7 @@ class ScanMerge(Optimizer):
             groups.setdefault((level, *_needed_for_one_loop(node.op, scan_args.of(node))), []).append(node)
         for found in groups.values():
             if len(found) > 1:
-                # What a loop is given may have changed with the loops before it.
+                # Merging the loops before may have replaced inputs of these.
                 fgraph.replace_all_validate_remove(self.merge(found), remove=found, reason=self.name)
 
     def belongs_to_set(self, node, set_nodes):

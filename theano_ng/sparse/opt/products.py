@@ -111,7 +111,7 @@ def local_usmm(node):
             continue
         alpha, x, y = found
         if node.op == T.sub:
-            alpha = -in_dtype(alpha, dtype)  # the opposite of an unsigned number wraps around, a bool has none
+            alpha = -in_dtype(alpha, dtype)  # the negative of an unsigned number wraps around, and a bool has none
         result = usmm(alpha, x, y, z)
         if result.dtype != dtype or result.type != node.outputs[0].type:
             continue

@@ -176,7 +176,7 @@ class InplaceBlasOp(BlasOp):
 
 
 def _is_contiguous(r):
-    """Whether the value of a variable is contiguous, in C or in Fortran order, where the arguments of the function are."""
+    """Return True if a variable is contiguous in C or Fortran order whenever the arguments of the function are."""
     while r.owner is not None:
         op = r.owner.op
         if not getattr(op, "view_map", None):

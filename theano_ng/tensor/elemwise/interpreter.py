@@ -114,10 +114,10 @@ def _registers(writer, place, kept):
 
 
 def _or_none(write):
-    """Decorator: a program is written once for equal arguments; None where there are no instructions for it."""
+    """Decorate a function that writes a program: it runs once for equal arguments, and gives None where an instruction is missing."""
 
     @functools.cache
-    @functools.wraps(write)  # kernels are pickled, and what interprets them by its name
+    @functools.wraps(write)  # kernels are pickled, and their `interpreted` is pickled by its name
     def written(*arguments):
         try:
             return write(*arguments)
@@ -139,9 +139,9 @@ def interpreted(op, dtypes, outs, classes, divisors, summed=None):
     classes : tuple of int
         From `elemwise.kernel.operand_classes`.
     divisors : tuple of int
-        The inputs that are integer divisors and may have to be looked at before anything is overwritten.
+        The inputs that are integer divisors and may have to be checked before anything is overwritten.
     summed : str, optional
-        As of `elemwise.kernel.elemwise_kernel`.
+        The parameter of `elemwise.kernel.elemwise_kernel`.
 
     Returns
     -------
@@ -237,26 +237,26 @@ def interpreted_loop(loop):
 
 
 def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternate=-1, other=None):
-    """The words of a program.
+    """Return a program as words.
 
     Parameters
     ----------
     kernel : str
-        Which one reads it.
+        The kernel of the interpreter that reads the program.
     writer : Writer
     place : dict
-        Value -> operand that it is written to.
+        Value -> the operand to which it is written.
     dtypes : list of str
         Of the operands.
     kinds : sequence of int
         How each operand is read.
     n_outputs : int
     divisors : list
-        The last table; of loops the value that ends it, if there is one.
+        The last table of the program; for a loop, the value that ends it, if there is one.
     alternate : int
-        An input that may be one value; -1: none.
+        The position of an input that may be one value; -1: none.
     other : Interpretation, optional
-        The program for when it is.
+        The program for the case that this input is one value.
 
     Returns
     -------

@@ -35,8 +35,8 @@ _OF_COMPLEX = {
 }
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
 
-# Functions with branches: which of their products are rounded with a sum is decided by where a compiler puts
-# branches, and so by the processor that it knows, and by its version. A function that ends with a product may be rounded with a sum outside of it.
+# Functions with branches. A compiler fuses a product with a sum in the same branch, and the placement of branches depends on the version of the
+# compiler and on the processor. The last product of a function may also be fused with a sum outside of the function.
 BRANCHING = {
     basic_scipy.Chi2SF,
     basic_scipy.Erfcinv,

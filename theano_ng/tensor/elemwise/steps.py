@@ -31,7 +31,7 @@ class Writer:
         self.constants = {}
         self.steps = []  # name of the instruction, its result, its operands
         self.exact = True  # whether compiled kernels give the same bits
-        self.known = set()  # results of constants alone
+        self.known = set()  # results that depend on constants alone
 
     def emit(self, name, dtype, *operands):
         value = ("result", len(self.steps))
@@ -106,7 +106,7 @@ class Writer:
         computed = op._c_dtype(dtypes, out)
         computed = "float32" if computed == "float16" else computed
         kind = type(op)
-        # Of what it knows, a compiler computes our own functions itself, and rounds each product; those of complex numbers it rounds once.
+        # A compiler evaluates the package's own functions of constants itself, and rounds each product there; of complex numbers it fuses products.
         of_constants = all(self.is_known(part) for v in operands for part in single(v))
         folded = op.c_helpers or op.c_float_helpers or any(map(is_complex, (*wide, computed)))
         divides = kind in (IntDiv, Mod) and not is_discrete(computed)
@@ -127,7 +127,7 @@ class Writer:
         else:
             dtype = operand_dtype(op, wide, computed)
             if kind in (Deg2Rad, Rad2Deg):
-                # A product to compilers, which round it once with a sum.
+                # Compilers see a product here, and fuse it with a sum.
                 op, operands = mul, [*operands, self.constant(dtype, op.factor)]
             name = dtype and name_of(op, dtype)
             if name is None or not (name in library().instructions):
@@ -166,7 +166,7 @@ class Writer:
 _NEGATIVE = {"mul_add": "neg_mul_sub", "mul_sub": "sub_mul", "sub_mul": "mul_sub", "neg_mul_sub": "mul_add"}
 
 
-# Operations without a selection: in kernels they are no branches. So are conversions.
+# Operations without a selection: they compile to code without branches. So do conversions.
 _STRAIGHT = frozenset(
     "Add Sub Mul Sqr Neg Abs TrueDiv Sqrt Inv LT GT LE GE EQ NEQ AND OR XOR Invert IsNan IsInf Real Imag Complex Ceil Floor Trunc "
     "Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan ArcSin ArcCos ArcTan ArcTan2 Sinh Cosh Erf Erfc "
@@ -236,7 +236,7 @@ def contract(writer, outputs, first, invariant):
             continue
         if len(sums) < len(uses[value]) or any(steps[at][0] not in ("Add_" + dtype, "Sub_" + dtype) for at in sums):
             continue
-        # The last elements of an array, and numbers, are computed with branches: a product on one side of them is no part of a sum on the other.
+        # The last elements of an array, and scalars, are computed with branches: a product before a branch is not fused with a sum after it.
         between = steps[place_of[value] + 1 : max(sums)]
         if not all(_is_straight(step[0]) for step in between):
             writer.exact = False
@@ -291,7 +291,7 @@ def chain(writer, outputs, fixed):
 
 
 def _numbered(writer, steps, outputs, first=0):
-    """Let a writer have other steps from `first` on. Results are numbered by their steps."""
+    """Replace the steps of a writer from `first` on, and number the results by their new steps."""
     replaced = [value for _, value, _ in (*writer.steps[first:], *steps)]
     del writer.steps[first:]
     names = {}
@@ -309,10 +309,10 @@ def _numbered(writer, steps, outputs, first=0):
 
 
 def _simplified(writer, first, kept):
-    """The steps from `first` on as compilers see them.
+    """Return the steps from `first` on as compilers simplify them.
 
-    Compilers subtract where a negative was added, and add where one was subtracted; they double sums of equals, multiply once, and leave out the
-    absolute value of a square.
+    Compilers replace the addition of a negative by a subtraction, and the subtraction of a negative by an addition. They double a value instead of
+    adding it to itself, compute equal products once, and leave out the absolute value of a square.
     """
     made, negated, products, same, squares, signed = [], {}, {}, {}, set(), set()
     for name, value, operands in writer.steps[first:]:
@@ -343,7 +343,7 @@ def _simplified(writer, first, kept):
         elif operation == "Abs" and operands[0] in squares and value not in kept:
             same[value] = operands[0]
         elif operation == "Abs" and operands[0] in signed:
-            writer.exact = False  # some compilers drop the signs inside, and see a square then
+            writer.exact = False  # some compilers drop the signs inside, and then find a square
         if operation in ("Abs", "Neg") or operation in ("Mul", "TrueDiv") and not signed.isdisjoint(operands):
             signed.add(value)
         made.append((name, value, operands))

@@ -356,7 +356,7 @@ class Subtensor(_BasicIndexing):
 
 
 class SubtensorPrinter:
-    """Prints indexing the way it is written, constants as everywhere: ``x[i, Constant{2}:]``."""
+    """A printer of indexing as it is written, with constants as in other places: ``x[i, Constant{2}:]``."""
 
     def process(self, r, pstate):
         """Return the text for the variable `r`."""

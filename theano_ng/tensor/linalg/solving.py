@@ -279,13 +279,13 @@ class Solve(NativeOp, Op):
     Parameters
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
-        What is known of A. Of a triangular matrix, the other triangle is not read. A symmetric one that is positive definite too is solved
-        with half the work; one that is not symmetric is solved as a general one, and the gradient is that by all of its elements. The last
-        four are taken for what they may tell a reader: such matrices are solved as general ones.
+        The structure of A. Of a triangular matrix, the other triangle is not read. A symmetric matrix that is also positive definite takes
+        half the work; a matrix that is not symmetric is solved as a general one, and all of its elements have a gradient. The last
+        four only inform the reader: such matrices are solved as general ones.
     lower : bool
-        Says nothing that the structure does not say.
+        Has no effect: the structure decides.
     overwrite_A, overwrite_b : bool
-        Whether A may be overwritten, and whether b is, by the result.
+        Whether A may be overwritten, and whether the result overwrites b.
 
     Raises
     ------

@@ -210,7 +210,7 @@ static PyDataMem_Handler fill_handler = {
 };
 static PyObject *fill_capsule;
 
-/* How many bytes an array of numbers takes; 0: none, or too many. */
+/* Return the size of an array of numbers in bytes; 0 for an empty array, and for one that is too large. */
 static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
 {
     PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
@@ -220,10 +220,10 @@ static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
     return count <= 0 || item == 0 || (size_t)count > SIZE_MAX / 2 / item ? 0 : (size_t)count * item;
 }
 
-/* A new array whose data comes from the recycling handler; the contract of native_new.
+/* Return a new array with data from the recycling handler; the contract of native_new.
  *
- * The handler is named to the array itself. PyDataMem_SetHandler would set a context variable, which crashes where memory has run out (CPython
- * 3.11, PyContextVar_Set). Where there is no memory NumPy says so, in its words. */
+ * The array itself gets the handler. PyDataMem_SetHandler would set a context variable, which crashes when memory has run out (CPython
+ * 3.11, PyContextVar_Set). If there is no memory, NumPy raises its usual error. */
 static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
 {
     size_t size = bytes_of(nd, dims, type_num);
@@ -236,7 +236,7 @@ static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran
         Py_INCREF(handler_capsule);
         ((PyArrayObject_fields *)array)->mem_handler = handler_capsule;
         PyArray_ENABLEFLAGS((PyArrayObject *)array, NPY_ARRAY_OWNDATA);
-        PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);   /* as NumPy does; its deallocation ends it */
+        PyTraceMalloc_Track(TRACE_DOMAIN, (uintptr_t)data, size);   /* as NumPy does; NumPy untracks it on deallocation */
     }
     return array;
 }

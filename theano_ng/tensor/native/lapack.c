@@ -360,7 +360,7 @@ static int solve_general(int type, PyArrayObject *a, int k, int overwrite, char 
     return status;
 }
 
-/* Whether a matrix of lines of n elements equals its transpose; one with a NaN beside the diagonal does not. */
+/* Return 1 if a matrix of lines of n elements equals its transpose; a matrix with NaN off the diagonal does not. */
 static int is_symmetric(int type, npy_intp n, const char *data)
 {
     enum { TILE = 16 };
@@ -374,7 +374,8 @@ static int is_symmetric(int type, npy_intp n, const char *data)
     return 1;
 }
 
-/* A matrix that is said to be symmetric: half the work of LU factors when it is that, real and positive definite. Otherwise as any matrix. */
+/* Solve a system whose matrix is declared symmetric. If it is symmetric, real and positive definite, this takes half the work of LU factors;
+ * otherwise it is solved as a general matrix. */
 static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, char *x)
 {
     int n = (int)PyArray_DIM(a, 0), info = 1;
@@ -398,7 +399,7 @@ static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, cha
 
 enum { GENERAL, SYMMETRIC, LOWER_TRIANGULAR, UPPER_TRIANGULAR };
 
-/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: it may be; `overwrite_b`: it is the result. */
+/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: a may be overwritten; `overwrite_b`: X overwrites b. */
 NATIVE_FUNCTION(solve, structure, overwrite_a, overwrite_b)
 static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_words *words)
 {

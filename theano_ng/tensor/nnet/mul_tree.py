@@ -10,7 +10,7 @@ from theano_ng.tensor.opt.common import constant_value, in_dtype
 
 
 def is_neg(var):
-    """x when `var` is -x, also written as a product with -1; else None, and of integers, whose opposites may wrap around."""
+    """Return x if `var` is -x or a product with -1, else None. Of integers, whose negatives may wrap around, return None."""
     if var.owner is None or var.dtype[0] not in "fc":
         return None
     if var.owner.op == T.neg:
@@ -40,12 +40,12 @@ def is_mul(var):
 
 
 def factors_in_dtype(v, dtype):
-    """The factors of a product in a dtype, [v] of anything else: a product in a narrower dtype is rounded, or wraps around, before it is used."""
+    """Return the factors of a product in `dtype`, and [v] for any other v: a product in a narrower dtype is rounded or wraps around."""
     return is_mul(v) or [v] if v.dtype == dtype else [v]
 
 
 def partition_num_or_denom(r, f, dtype=None):
-    """The factors of a product for which a function has an answer, and the others.
+    """Return the factors of a product for which a function has an answer, and the other factors.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def partition_num_or_denom(r, f, dtype=None):
     f : callable
         ``f(factor)`` gives None or a pair (negative, answer).
     dtype : str, optional
-        Of the products that are opened; default: that of `r`.
+        The dtype of the products whose factors are used; default: that of `r`.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def partition_num_or_denom(r, f, dtype=None):
 
 
 def parse_mul_tree(root, most=None):
-    """The tree of a product.
+    """Return the tree of a product.
 
     ::
 
@@ -84,8 +84,8 @@ def parse_mul_tree(root, most=None):
         -x            ->  [True, x]
         (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
 
-    Products in another dtype than that of the root are leaves. With `most`, products that are used elsewhere too are leaves once there are as many factors as that: in a chain of products each of which
-    is used elsewhere, the tree of each has all before it.
+    Products in another dtype than that of the root are leaves. With `most`, products that have other clients are leaves once the tree has `most` factors.
+    Without it, in a chain of products with other clients, the tree of each would contain all products before it.
     """
     tree = [False, None]
     todo = [(root, tree)]
@@ -142,13 +142,13 @@ def simplify_mul(tree):
 
 
 def compute_mul(tree, dtype=None):
-    """The Variable that a tree stands for; inverse of `parse_mul_tree`.
+    """Return the Variable that a tree represents; the inverse of `parse_mul_tree`.
 
     Parameters
     ----------
     tree : list
     dtype : str, optional
-        In which products are computed where their factors alone would give a narrower one.
+        The dtype of products whose factors alone would give a narrower dtype.
 
     Raises
     ------

@@ -69,7 +69,7 @@ def is_1pexp(t, only_process_constants=True):
 
 
 def _opposite(x, dtype):
-    """-x, or y where x is -y; of an integer as a float of a dtype, because the opposite of -128, or of an unsigned number, wraps around."""
+    """Return -x, or y where x is -y. An integer becomes a float of a dtype first: the negative of -128 or of an unsigned number wraps around."""
     minus = is_neg(x)
     if minus is not None:
         return minus

@@ -14,9 +14,9 @@ from theano_ng.tensor.saturating import logistic, read_function, readers
 
 
 class ScalarActivation(UnaryMath):
-    """A function of one real number that is no function of libm, computed in the float type of its output.
+    """A function of one real number that libm lacks, computed in the float type of its output.
 
-    Subclasses give `function(x)`, of a NumPy float (of an array too, says `on_arrays`), and `formula(x, out)`, the C of it for a
+    Subclasses define `function(x)` of a NumPy float (of an array too, if `on_arrays` is true), and `formula(x, out)`, the C text for a
     C expression of dtype `out`.
     """
 
@@ -36,7 +36,7 @@ class ScalarActivation(UnaryMath):
             return x.dtype.type(self.value(x))
 
     def value(self, x):
-        """The function, computed as kernels do: in float16 each step would round, and exp(12) would overflow."""
+        """Compute the function as kernels do, in float32 for float16: in float16 each step would round, and exp(12) would overflow."""
         return self.function(x.astype("float32") if x.dtype == "float16" else x)
 
     def c_expression(self, args, dtypes, out):

@@ -76,7 +76,7 @@ def local_useless_composite(node):
 @register_specialize
 @local_optimizer([TopKOp])
 def local_useless_topk(node):
-    """The values or the indices are not computed if nobody uses them.
+    """Compute only the values or only the indices, if the others have no client.
 
     topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)          [specialize, fast_run, fast_compile]
 

@@ -507,7 +507,7 @@ class Sum(CAReduceDtype):
 
 
 def _with_dtypes(op):
-    """The text of a product, which shows both dtypes."""
+    """Return the text of a product, which shows both dtypes."""
     return "%s{axis=%s, dtype=%r, acc_dtype=%r}" % (type(op).__name__, op.axis, op.dtype, op.acc_dtype)
 
 

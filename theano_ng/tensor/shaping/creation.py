@@ -596,10 +596,10 @@ class MakeVector(NativeOp, Op):
 
 
 class MakeVectorPrinter:
-    """Prints a MakeVector the way a list is written: ``[a, b, c]``."""
+    """A printer of MakeVector as a list: ``[a, b, c]``."""
 
     def parts(self, r, pstate):
-        """The text of the variable `r`, the output of a MakeVector, in parts: strings and (variable, precedence) pairs."""
+        """Return the text of `r`, the output of a MakeVector, in parts: strings and (variable, precedence) pairs."""
         if r.owner is None or not isinstance(r.owner.op, MakeVector):
             raise TypeError("MakeVectorPrinter prints results of MakeVector only, not %s" % (r,))
         parts = ["["]

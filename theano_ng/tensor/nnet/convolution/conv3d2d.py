@@ -28,7 +28,7 @@ __all__ = [
 
 
 def get_diagonal_subtensor_view(x, i0, i1):
-    """The diagonals of an array, for two of its dimensions; a view.
+    """Return the diagonals of an array along two of its dimensions, as a view.
 
     Parameters
     ----------
