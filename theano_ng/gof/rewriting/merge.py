@@ -47,10 +47,10 @@ class MergeFeature(object):
     Attributes
     ----------
     scheduled : list
-        Merges found and not yet carried out: ``[(old, new), ...]`` and the kind, constant, node or assert; for the last with the two
-        nodes whose inputs become the same.
+        Merges found and not yet carried out: ``[(old, new), ...]`` and the kind, constant, node or assert. For the last it is
+        ``[(node, twin)]``, two nodes whose inputs are the same under assertions.
     blacklist : set
-        Pairs (node, twin) that could not be merged.
+        Pairs (node, twin), and pairs of constants, that could not be merged.
     """
 
     def on_attach(self, fgraph):
@@ -123,7 +123,7 @@ class MergeFeature(object):
         if other is None or getattr(other, "fgraph", None) is not fgraph or not getattr(other, "clients", True):
             # A constant that left the graph is no target: bringing it back would be harmless, but it may belong to another graph.
             self.atomic_sig_inv[sig] = c
-        elif other is not c:
+        elif other is not c and (c, other) not in self.blacklist:
             if c.name and not other.name:
                 other.name = c.name
             self.scheduled.append(([(c, other)], "constant"))
@@ -142,9 +142,7 @@ class MergeFeature(object):
         if twin is node or (node, twin) in self.blacklist or len(twin.outputs) != len(node.outputs):
             return
         if not _same(inputs, twin.inputs):
-            pairs = self.get_merged_assert_input(node, twin)
-            if pairs is not None:
-                self.scheduled.append(((pairs, (node, twin)), "assert"))
+            self.scheduled.append(([(node, twin)], "assert"))
             return
         pairs = []
         for old, new in zip(node.outputs, twin.outputs):
@@ -173,6 +171,8 @@ class MergeFeature(object):
             if a is b:
                 continue
             if _is_assert(a) and _is_assert(b):
+                if a.owner.op != b.owner.op:
+                    return None  # other messages
                 conditions = list(a.owner.inputs[1:])
                 conditions += [c for c in b.owner.inputs[1:] if c not in conditions]
                 if _depends_on(conditions, (a.owner, b.owner)):
@@ -249,17 +249,15 @@ class MergeOptimizer(Optimizer):
         while feature.scheduled:
             scheduled, feature.scheduled = feature.scheduled, []
             for pairs, kind in scheduled:
+                first = pairs[0]
                 if kind == "node":
-                    node, twin = pairs[0][0].owner, pairs[0][1].owner
-                    if not _same(node.inputs, twin.inputs):
-                        # An earlier merge of this round changed one of them.
-                        self._look_again(fgraph, (node, twin))
-                        continue
-                elif kind == "assert":
-                    # The nodes under the assertions differ in nothing any more.
-                    pairs, nodes = pairs
-                    self._look_again(fgraph, nodes)
-                    if _is_circle(pairs):
+                    first = first[0].owner, first[1].owner
+                if self._changed_since(fgraph, first, kind):
+                    self._look_again(fgraph, first)
+                    continue
+                if kind == "assert":
+                    pairs = feature.get_merged_assert_input(*first)
+                    if pairs is None or _is_circle(pairs):
                         continue
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
@@ -273,8 +271,7 @@ class MergeOptimizer(Optimizer):
                     fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
                 except InconsistencyError:
                     nb_fail += 1
-                    if pairs[0][0].owner is not None and pairs[0][1].owner is not None:
-                        feature.blacklist.add((pairs[0][0].owner, pairs[0][1].owner))
+                    feature.blacklist.add(first)
                     continue
                 if kind == "constant":
                     nb_constant += 1
@@ -292,6 +289,16 @@ class MergeOptimizer(Optimizer):
         else:
             validate_time, callback_time, callbacks_time = None, None, {}
         return (nb_fail, time.perf_counter() - t0, validate_time, callback_time, callbacks_time, nb_merged, nb_constant)
+
+    @staticmethod
+    def _changed_since(fgraph, nodes, kind):
+        """Whether an earlier merge of this round changed one of two nodes."""
+        if kind == "constant":
+            return False
+        if kind == "node":
+            return not _same(nodes[0].inputs, nodes[1].inputs)
+        left = any([node not in fgraph.apply_nodes for node in nodes])
+        return left or not _same(*[_bare_inputs(node) for node in nodes])
 
     @staticmethod
     def _look_again(fgraph, nodes):

@@ -286,6 +286,35 @@ class TestMerge(Base):
         e.replace(node.outputs[0], log(e.inputs[0]), reason="test")
         self.assertEqual(e.merge_feature.destroyers, set())
 
+    def test_assertions_with_other_messages(self):
+        """The nodes under them stay apart, for each message is to be read; that is the end of it."""
+        x, y = T.dvectors("x", "y")
+        under = [T.exp(Assert(message)(x, T.gt(y.shape[0], 1))) for message in ("one", "other")]
+        for outputs in (under, under[::-1], [*under, under[0] + Assert("other")(x, T.gt(y.shape[0], 2))]):
+            e = gof.FunctionGraph([x, y], outputs, clone=True)
+            MergeOptimizer().optimize(e)
+            self.assertEqual(len([node for node in e.apply_nodes if node.op == T.exp]), 2)
+
+    def test_merges_that_are_refused(self):
+        """Each is tried once: taking it back changes the nodes once more."""
+
+        class Refusal(gof.toolbox.Feature):
+            def validate(self, fgraph):
+                raise gof.InconsistencyError("refused")
+
+        x, y = T.dvectors("x", "y")
+        asserted = [Assert("small")(x, condition) for condition in (T.gt(y.shape[0], 1), T.gt(y.shape[0], 2))]
+        for outputs in (
+            [T.exp(x), T.exp(x)],
+            [x + T.constant([1.0, 2.0]), y * T.constant([1.0, 2.0])],
+            [T.exp(one) for one in asserted],
+        ):
+            e = gof.FunctionGraph([x, y], outputs, clone=True)
+            e.attach_feature(Refusal())
+            before = str(e)
+            self.assertGreater(MergeOptimizer().optimize(e)[0], 0)
+            self.assertEqual(str(e), before)
+
 
 class TestWalks(Base):
     def test_orders(self):
