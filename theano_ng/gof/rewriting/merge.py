@@ -259,8 +259,12 @@ class MergeOptimizer(Optimizer):
                     pairs = feature.get_merged_assert_input(*first)
                     if pairs is None or _is_circle(pairs):
                         continue
+                before = [list(node.inputs) for node in first] if kind == "assert" else ()
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
+                    if not all([_same(node.inputs, inputs) for node, inputs in zip(first, before)]):
+                        # One of them was moved under the assertion of the other: they may be the same now.
+                        self._look_again(fgraph, first)
                     continue
                 try:
                     if kind == "node":
