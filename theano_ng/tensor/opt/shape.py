@@ -421,8 +421,8 @@ def _dimension(v):
     vector = node.inputs[0].owner if node.inputs else None
     if vector is None or not isinstance(vector.op, Shape):
         return None
-    index = _constant_index(node)
-    return None if index is None else (vector.inputs[0], index % vector.inputs[0].ndim)
+    index, ndim = _constant_index(node), vector.inputs[0].ndim
+    return None if index is None or not -ndim <= index < ndim else (vector.inputs[0], index % ndim)
 
 
 def same_length(a, b):

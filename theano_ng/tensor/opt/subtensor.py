@@ -289,6 +289,8 @@ def local_subtensor_of_alloc(node):
     filled, out = node.inputs[0].owner, node.outputs[0]
     value, sizes = filled.inputs[0], filled.inputs[1:]
     index = node_index(node)
+    if any(map(_has_step_zero, index)):
+        return False  # an error of the call
     index += [_WHOLE] * (len(sizes) - len(index))
     first = len(sizes) - value.ndim
     value_index, new_sizes, conditions = [], [], []
@@ -314,6 +316,11 @@ def local_subtensor_of_alloc(node):
     if new.ndim == 0 and new.owner is not None:
         copy_stack_trace(out, new)
     return fitted(new, out) or False
+
+
+def _has_step_zero(entry):
+    """Whether an entry of an index is a slice with step 0, which NumPy refuses."""
+    return isinstance(entry, slice) and entry.step is not None and constant_value(entry.step) == 0
 
 
 def _is_inside(entry, size):
@@ -667,6 +674,8 @@ def local_subtensor_merge(node):
         return False
     x = u.owner.inputs[0]
     index1, index2 = node_index(u.owner), node_index(node)
+    if any(map(_has_step_zero, (*index1, *index2))):
+        return False  # an error of the call
     merged, place = [], 0
     for dim, first in enumerate(index1):
         if not isinstance(first, slice):

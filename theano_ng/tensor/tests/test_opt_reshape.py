@@ -8,6 +8,7 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.tensor.basic import Flatten
 from theano_ng.gof.optdb import Query
+from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
 WITH_SHAPES = Query(["canonicalize_db", "canonicalize", "merge", "ShapeOpt"])
@@ -77,6 +78,13 @@ class TestReshape(RewriteCase):
                 out, None, {"x": np.arange(6.0).reshape(3, 2), "t": np.arange(24.0).reshape(3, 4, 2)}, query=WITH_SHAPES
             )
             self.assertIn("Reshape", shown(f.maker.fgraph))
+
+    def test_lengths_of_dimensions_that_there_are_not(self):
+        a, x = T.dscalar("a"), T.dmatrix("x")
+        for variable, index, other in ((x, 2, 0), (x, 3, 1), (x, -3, 1)):
+            self.assertFalse(same_length(variable.shape[index], variable.shape[other]))
+        self.assertTrue(same_length(a.shape[0], a.shape[0]))
+        self.assertTrue(same_length(x.shape[-2], x.shape[0]))
 
     def test_lengths_are_no_unknown_sizes(self):
         """The shape of a reshape to lengths needs no division, whatever these are made of; other sizes may be -1."""

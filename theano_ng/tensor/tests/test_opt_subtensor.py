@@ -144,6 +144,19 @@ class TestLift(RewriteCase):
             for wrong in ({n: 1, i: 1}, {n: 1, i: -3}):
                 self.assertRaises(IndexError, f, *[{**given, **wrong}[a] for a in used])
 
+    def test_step_zero_is_an_error_of_the_call(self):
+        x, n = T.dvector("x"), T.lscalar("n")
+        filled = T.alloc(1.0, n)
+        for out in (
+            filled[::0],
+            T.alloc(x, 2, 3)[::0][::2],
+            T.alloc(x, 2, 3)[1:][::0],
+            theano_ng.grad(x[::0].sum(), x),
+        ):
+            with self.subTest(out=out):
+                f = theano_ng.function([x, n], out, on_unused_input="ignore", mode=Mode("py", self.query))
+                self.assertRaisesRegex(ValueError, "slice step cannot be zero", f, np.ones(3), 3)
+
     def test_dot(self):
         a, b, v = T.dmatrix("a"), T.dmatrix("b"), T.dvector("v")
         i = T.iscalar("i")
