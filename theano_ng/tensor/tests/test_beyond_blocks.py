@@ -1,0 +1,377 @@
+"""Native Ops on arrays that are longer than the blocks in which they are worked on, and a little shorter: C against Python code."""
+
+import unittest
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng.audit import forms
+from theano_ng.gof.graph import io_toposort
+from theano_ng.tensor import extra_ops, nlinalg, slinalg
+from theano_ng.tensor import subtensor as sub
+from theano_ng.tensor.nnet import neighbours
+from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
+from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.signal import pool
+from theano_ng.tensor.sort import argsort, sort, topk
+from theano_ng.tensor.tests.single_node import run_node
+
+# Around the numbers of elements that are in one vector, buffer, tile, piece, chunk or table of counts.
+LENGTHS = (3, 17, 31, 49, 65, 257, 1023, 1025, 2049, 4100)
+LONG = 17000
+SHAPES = ((3, 1300), (1300, 3), (47, 65), (130, 17), (2, 5, 700), (70, 5, 16), (520, 9))
+LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
+KINDS = ("float64", "float32", "int8", "int64", "bool", "complex64", "uint16")
+DIGITS = {"float16": 1e-2, "float32": 1e-4, "complex64": 1e-4}
+
+
+class NativeCase(unittest.TestCase):
+    def setUp(self):
+        self.rng = np.random.RandomState(1881)
+
+    def array(self, shape, dtype="float64", layout=forms.contiguous, values=97):
+        """Numbers from -values / 8 to values / 8, whole ones where the dtype has no others."""
+        numbers = self.rng.randint(-values, values + 1, shape) / (1 if np.dtype(dtype).kind in "iu" else 8)
+        if np.dtype(dtype).kind == "c":
+            numbers = numbers + 1j * self.rng.randint(-values, values + 1, shape) / 8
+        return layout(np.asarray(numbers).astype(dtype))
+
+    def compare(self, make, *arrays):
+        """The nodes of ``make(*variables)`` have the same results in C and in Python, and leave their inputs alone."""
+        variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in map(np.asarray, arrays)]
+        out = make(*variables)
+        out = out[0] if isinstance(out, (list, tuple)) else out
+        before = [np.array(a) for a in arrays]
+        results = [self.results(out, dict(zip(variables, arrays)), impl) for impl in ("c", "py")]
+        for a, b in zip(arrays, before):
+            np.testing.assert_array_equal(a, b)
+        for got, want in zip(*results):
+            self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
+            digits = DIGITS.get(str(got.dtype), 1e-9)
+            scale = np.max(np.abs(want[np.isfinite(want)]), initial=0) if got.dtype.kind in "fc" else 0
+            np.testing.assert_allclose(got, want, rtol=digits, atol=digits * scale, err_msg=str(out.owner))
+
+    def results(self, out, values, impl):
+        """The outputs of the last node of a graph, whose nodes run one after the other."""
+        outputs = []
+        for node in io_toposort(list(values), [out]):
+            outputs = run_node(node.outputs[0], values, impl)
+            values.update(zip(node.outputs, outputs))
+        return outputs
+
+    def each(self, shapes=SHAPES, kinds=KINDS, layouts=LAYOUTS):
+        """Arrays of every shape, of which the dtypes and layouts take turns."""
+        for i, shape in enumerate(shapes):
+            for k, layout in enumerate(layouts):
+                yield self.array(shape, kinds[(i * len(layouts) + k) % len(kinds)], layout)
+
+
+class TestIndexing(NativeCase):
+    def places(self, n, size):
+        """Positions, in memory of any layout."""
+        layout = LAYOUTS[self.rng.randint(len(LAYOUTS))]
+        return layout(self.rng.randint(-size, size, n).astype(("int64", "int32", "int16")[self.rng.randint(3)]))
+
+    def test_rows(self):
+        for x in self.each():
+            for n in (5, 1500):
+                self.compare(lambda x, i: sub.advanced_subtensor1(x, i), x, self.places(n, len(x)))
+
+    def test_increments_of_rows(self):
+        for op in (sub.advanced_inc_subtensor1, sub.advanced_set_subtensor1):
+            for x in self.each(
+                ((3, 70), (47, 65), (130, 17), (5, 2, 9)), ("float64", "int32", "float32", "complex128")
+            ):
+                for n in (3, 1100):
+                    places = (
+                        self.rng.permutation(len(x)) if op is sub.advanced_set_subtensor1 else self.places(n, len(x))
+                    )
+                    for y in (
+                        self.array((len(places), *x.shape[1:]), x.dtype, LAYOUTS[n % 3]),
+                        np.broadcast_to(self.array(x.shape[1:], x.dtype), (len(places), *x.shape[1:])),
+                    ):
+                        self.compare(op, x, y, places)
+
+    def test_increments_at_places(self):
+        for n in (7, 1025, 2100):
+            for dtype in ("float64", "float32", "int64"):
+                x, i, j = self.array((90, 40), dtype), self.places(n, 90), self.places(n, 40)
+                for y in (self.array((n,), dtype), self.array((2 * n,), dtype)[::2], self.array((), dtype)):
+                    self.compare(lambda x, y, i, j: sub.inc_subtensor(x[i, j], y), x, y, i, j)
+                wide = self.array((90, 3, 40), dtype)
+                self.compare(lambda x, y, i: sub.inc_subtensor(x[:, :, i], y), wide, self.array((90, 3, n), dtype), j)
+
+    def test_places(self):
+        for n in (7, 1025, 2100):
+            i, j = self.places(n, 60), self.places(n, 30)
+            for dtype in KINDS:
+                for layout in LAYOUTS:
+                    x = self.array((60, 30), dtype, layout)
+                    self.compare(lambda x, i, j: x[i, j], x, i, j)
+                    self.compare(lambda x, j: x[:, j], x, j)
+                    self.compare(lambda x, i: x[i, 3:], x, i)
+
+    def test_places_out_of_bounds(self):
+        x = self.array((60, 30))
+        for dtype in ("int8", "int32", "int64", "uint8", "uint32"):
+            for layout in LAYOUTS:
+                for n, where in ((3, 1), (1025, 1024), (2100, 5)):
+                    for wrong in (60, -61)[: 1 if dtype[0] == "u" else 2]:
+                        i = np.zeros(n, dtype)
+                        i[where] = wrong
+                        for make in (sub.advanced_subtensor1, lambda x, i: x[i, i % 30]):
+                            with self.assertRaisesRegex(IndexError, "index %d is out of bounds" % wrong):
+                                self.compare(make, x, layout(i))
+
+    def test_slices(self):
+        for x in self.each():
+            y = self.array(x[1::2].shape, x.dtype)
+            for set_instead in (True, False):
+                op = sub.set_subtensor if set_instead else sub.inc_subtensor
+                if x.dtype != bool:
+                    self.compare(lambda x, y: op(x[1::2], y), x, y)
+                    self.compare(lambda x, y: op(x[::-2], y), x, self.array(x[::-2].shape, x.dtype, forms.strided))
+
+
+class TestReductions(NativeCase):
+    def test_axes(self):
+        for x in self.each(shapes=(*SHAPES, (3, 4, 5, 40))):
+            axes = [None, *[(a,) for a in range(x.ndim)], *([(0, 2)] if x.ndim > 2 else [])]
+            for axis in axes:
+                for reduce in (T.sum, T.prod, T.max, T.min):
+                    if x.dtype != bool and (reduce is not T.prod or x.dtype.kind in "iu"):
+                        if x.dtype.kind != "c" or reduce is T.sum:
+                            self.compare(lambda x: reduce(x, axis=axis), x)
+                if x.dtype == bool:
+                    for reduce in (T.any, T.all):
+                        self.compare(lambda x: reduce(x, axis=axis), x)
+
+    def test_lengths(self):
+        for n in (*LENGTHS, LONG):
+            for dtype in ("float64", "float32", "int8", "int32", "uint64", "float16"):
+                for layout in (forms.contiguous, forms.strided):
+                    x = self.array((n,), dtype, layout)
+                    for reduce in (T.sum, T.max, T.min):
+                        self.compare(reduce, x)
+
+    def test_places_of_extremes(self):
+        for x in [*self.each(), *[self.array((n,), dtype) for n in (1023, LONG) for dtype in KINDS]]:
+            if x.dtype.kind in "fiu":
+                for axis in range(x.ndim):
+                    self.compare(lambda x: T.argmax(x, axis=axis), x)
+                    self.compare(lambda x: T.MaxAndArgmax((axis,))(x), x)
+
+    def test_running_totals(self):
+        for x in self.each(kinds=("float64", "float32", "int64", "int8")):
+            for axis in (None, *range(x.ndim)):
+                self.compare(lambda x: extra_ops.cumsum(x, axis=axis), x)
+                self.compare(lambda x: extra_ops.cumprod(x, axis=axis), (x % 2 + 1).astype(x.dtype))
+
+
+class TestElementwise(NativeCase):
+    def test_one_operand(self):
+        for x in self.each(shapes=(*SHAPES, (LONG,))):
+            for op in (T.neg, T.sqr, T.abs_, T.cos, lambda x: T.cast(x, "complex64"), lambda x: T.cast(x, "float32")):
+                if x.dtype != bool or op not in (T.neg, T.abs_, T.cos):
+                    if x.dtype.kind != "c" or op in (T.neg, T.sqr):
+                        self.compare(op, x)
+
+    def test_two_operands(self):
+        for i, x in enumerate(self.each()):
+            y = self.array(x.shape, "float64" if x.dtype.kind in "fc" else "int32", LAYOUTS[i % 3])
+            for op in (T.add, T.mul, T.sub, T.eq):
+                if x.dtype != bool:
+                    self.compare(op, x, y)
+            if x.dtype.kind in "iu":
+                for op in (T.int_div, T.mod, T.maximum, T.bitwise_xor, T.true_div):
+                    self.compare(op, x, np.where(y == 0, 3, y))
+
+    def test_rows_and_columns_beside_matrices(self):
+        for i, x in enumerate(self.each()):
+            if x.dtype == bool:
+                continue
+            for axis in range(x.ndim):
+                shape = [n if a == axis else 1 for a, n in enumerate(x.shape)]
+                y, pattern = self.array(shape, x.dtype), [n == 1 for n in shape]
+                variables = T.TensorType(x.dtype, [False] * x.ndim)(), T.TensorType(x.dtype, pattern)()
+                for out in (T.mul(*variables), T.add(variables[1], variables[0])):
+                    c, py = (run_node(out, dict(zip(variables, (x, y))), impl)[0] for impl in ("c", "py"))
+                    np.testing.assert_allclose(c, py, rtol=1e-4)
+
+    def test_choice(self):
+        for x in self.each(kinds=("float64", "float32", "int32")):
+            condition = x > 0
+            self.compare(T.switch, condition, x, self.array(x.shape, x.dtype, forms.strided))
+
+
+class TestOrder(NativeCase):
+    def test_sorted(self):
+        spans = {
+            "int8": (100,),
+            "int16": (9, 2**14),
+            "int32": (50, 2**30),
+            "int64": (7, 2**20, 2**40, 2**62),
+            "uint64": (90, 2**62),
+        }
+        for n in (17, 200, 1025, 5000, 70000):
+            for dtype, values in spans.items():
+                for span in values:
+                    x = self.rng.randint(0 if dtype == "uint64" else -span, span, n).astype(dtype)
+                    self.compare(lambda x: sort(x, -1), x)
+                    self.compare(lambda x: argsort(x, -1, kind="mergesort"), x) if n < 6000 else None
+            for dtype in ("float64", "float32", "float16"):
+                x = self.rng.standard_normal(n).astype(dtype)
+                for special in ((), (np.nan, np.inf, -np.inf, -0.0, 0.0)):
+                    x[: len(special)] = special
+                    self.compare(lambda x: sort(x, -1), x)
+                    self.compare(lambda x: argsort(x, -1, kind="mergesort"), x) if n < 6000 else None
+
+    def test_lines(self):
+        for x in self.each(kinds=("float64", "float32", "int8", "int64")):
+            for axis in range(x.ndim):
+                self.compare(lambda x: sort(x, axis), x)
+                self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
+
+    def test_best(self):
+        for n in (40, 300, 1500, 9000):
+            for dtype in ("float64", "float32", "int32", "uint8", "int64"):
+                x = self.rng.permutation(n).astype(dtype)
+                for k in (1, 7, 30, 150, 250):
+                    for sign in (1, -1):
+                        if k <= n:
+                            got = np.sort(self.compare_values(x, sign * k))
+                            want = np.sort(x)[-k:] if sign > 0 else np.sort(x)[:k]
+                            np.testing.assert_array_equal(got, want)
+
+    def compare_values(self, x, k):
+        variable = T.TensorType(x.dtype, [False])()
+        return run_node(topk(variable, k, sorted=False), {variable: x}, "c")[0]
+
+    def test_counted(self):
+        for n in (9, 1025, 20000):
+            for most in (5, 3000, 50000):
+                x = self.rng.randint(0, most, n)
+                self.compare(lambda x: extra_ops.bincount(x), x)
+            x = np.sort(self.rng.standard_normal(n))
+            self.compare(lambda x, v: extra_ops.searchsorted(x, v), x, self.rng.standard_normal(1500))
+            for kind in ("int64", "float64"):
+                self.compare(lambda x: extra_ops.Unique(True, True, True)(x), self.rng.randint(0, n, n).astype(kind))
+
+    def test_differences(self):
+        for x in self.each(kinds=("float64", "int32", "float32")):
+            for axis in range(x.ndim):
+                for n in (1, 2, 5):
+                    self.compare(lambda x: extra_ops.DiffOp(n, axis)(x), x)
+
+
+class TestShapes(NativeCase):
+    def test_joined(self):
+        for x in self.each():
+            for axis in range(x.ndim):
+                y = self.array(x.shape, x.dtype, forms.strided)
+                joined = T.join(
+                    axis, T.TensorType(x.dtype, [False] * x.ndim)(), T.TensorType(x.dtype, [False] * x.ndim)()
+                )
+                inputs = joined.owner.inputs[1:]
+                c, py = (run_node(joined, dict(zip(inputs, (x, y))), impl)[0] for impl in ("c", "py"))
+                np.testing.assert_array_equal(c, py)
+
+    def test_moved(self):
+        for x in self.each():
+            self.compare(lambda x: x.reshape((-1,)), x)
+            self.compare(lambda x: T.Flatten(1)(x), x)
+            self.compare(lambda x: T.tensor_copy(x), x)
+            self.compare(lambda x: T.extra_ops.RepeatOp(axis=0)(x, T.constant(3)), x)
+            self.compare(lambda x, n: T.extra_ops.RepeatOp(axis=0)(x, n), x, self.rng.randint(0, 4, len(x)))
+
+    def test_made(self):
+        for n in LENGTHS:
+            self.compare(lambda a, b, c: T.arange(a, b, c), np.array(3), np.array(3 + 2 * n), np.array(2))
+            self.compare(lambda a, b, c: T.arange(a, b, c), np.array(0.5), np.array(0.5 + n / 4), np.array(0.25))
+            self.compare(lambda a, n: alloc(a, n, T.constant(3)), np.array(1.5), np.array(n))
+            self.compare(lambda x, n: alloc(x, n, T.constant(17)), self.array(17), np.array(n))
+
+    def test_diagonals(self):
+        for shape in ((70, 70), (1030, 3), (3, 1030)):
+            x = self.array(shape)
+            self.compare(lambda x: T.ExtractDiag(0, 0, 1)(x), x)
+            self.compare(lambda x, a: extra_ops.fill_diagonal(x, a), x, np.array(2.5))
+
+
+class TestProducts(NativeCase):
+    def test_matrices(self):
+        for m, k, n in ((1, 70, 9), (9, 1, 70), (65, 33, 17), (8, 8, 8), (9, 7, 130)):
+            for dtype in ("float64", "float32", "complex128", "int32"):
+                for layout in LAYOUTS:
+                    self.compare(T.dot, self.array((m, k), dtype, layout), self.array((k, n), dtype))
+                    self.compare(T.dot, self.array((m, k), dtype), self.array((k, n), dtype, layout))
+
+    def test_vectors(self):
+        for n in LENGTHS:
+            for layout in LAYOUTS:
+                self.compare(T.dot, self.array(n, layout=layout), self.array(n))
+                self.compare(T.dot, self.array((n, 7), layout=layout), self.array(7))
+                self.compare(T.dot, self.array((7, n), "float32", layout), self.array(n, "float32"))
+
+    def test_solved(self):
+        for n in (1, 3, 4, 5, 17, 33, 65, 70):
+            a = self.array((n, n), values=9) + 12 * np.sqrt(n) * np.eye(n)
+            for dtype in ("float64", "float32"):
+                square, right = a.astype(dtype), self.array((n, 5), dtype)
+                spd = np.dot(square, square.T)
+                self.compare(nlinalg.matrix_inverse, square)
+                self.compare(nlinalg.det, square / dtype_scale(n, dtype))
+                self.compare(slinalg.cholesky, spd)
+                for layout in LAYOUTS[:2]:
+                    self.compare(slinalg.solve, layout(square), right)
+                    self.compare(slinalg.solve, layout(square), right[:, 0])
+                self.compare(slinalg.solve, spd, right)
+                for lower in (True, False):
+                    solve = slinalg.Solve("lower_triangular" if lower else "upper_triangular")
+                    self.compare(solve, np.tril(square) if lower else np.triu(square), right)
+                self.compare(nlinalg.trace, square)
+
+
+def dtype_scale(n, dtype):
+    """A factor that keeps determinants within the range of a dtype."""
+    return np.asarray(12 * np.sqrt(n), dtype)
+
+
+class TestImages(NativeCase):
+    def test_pooled(self):
+        for height, width in ((5, 33), (17, 70)):
+            for mode in ("max", "sum", "average_inc_pad", "average_exc_pad"):
+                for window, stride, padding in (
+                    ((2, 2), (2, 2), (0, 0)),
+                    ((3, 2), (1, 3), (1, 1)),
+                    ((2, 5), (2, 1), (0, 2)),
+                ):
+                    for dtype in ("float64", "float32"):
+                        x = self.array((2, 3, height, width), dtype)
+                        make = pool.Pool(ignore_border=True, mode=mode, ndim=2)
+                        self.compare(lambda x: make(x, window, stride, padding), x)
+
+    def test_neighbours(self):
+        for mode, shape in (
+            ("valid", (2, 3, 8, 70)),
+            ("ignore_borders", (2, 3, 9, 71)),
+            ("wrap_centered", (2, 2, 9, 71)),
+        ):
+            op, size = neighbours.Images2Neibs(mode), (3, 5) if mode == "wrap_centered" else (2, 5)
+            self.compare(
+                lambda x: op(x, T.constant(size), T.constant((2, 5) if mode == "valid" else (1, 2))), self.array(shape)
+            )
+
+    def test_softmax(self):
+        for shape in ((3, 1300), (47, 65), (130, 17), (520, 9), (5, 23)):
+            for dtype in ("float64", "float32"):
+                for layout in LAYOUTS:
+                    x, y = self.array(shape, dtype, layout, 40), self.array(shape, dtype, layout, 40)
+                    self.compare(softmax_op, x)
+                    self.compare(logsoftmax_op, x)
+                    self.compare(softmax_grad, x, y)
+                    self.compare(softmax_with_bias, x, y[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
