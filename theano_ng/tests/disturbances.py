@@ -1,8 +1,8 @@
-"""Signals and forks at any moment of compiling and calling: ``python -m theano_ng.tests.disturbances signals 1000``, ``moments 1`` or ``forks 1000``.
+"""Test signals and forks at any moment of compiling and calling: ``python -m theano_ng.tests.disturbances signals 1000``, ``moments 1`` or ``forks 1000``.
 
-Functions are compiled and called again and again. A signal handler raises KeyboardInterrupt at a random moment of this (`signals`), or at each line of
-the modules that hold locks, in turn (`moments`); or the process forks while another thread is at it (`forks`). Afterwards everything works: the next
-function, kernels that come later, state, the end of the process.
+Functions are compiled and called many times. A signal handler raises KeyboardInterrupt at random moments (`signals`), or a trace function raises it at
+each line of the modules that hold locks, in turn (`moments`); or the process forks while another thread compiles and calls (`forks`). Afterwards state
+is complete, other functions and their kernels work, and the process ends.
 """
 
 import linecache
@@ -20,18 +20,18 @@ import theano_ng.tensor as T
 from theano_ng.gof.compiler.background import wait_for_kernels
 
 VARIANTS = 9
-LIMIT = 120  # seconds for what takes a second
+LIMIT = 120  # seconds for work that takes about a second
 
 
 def build(k):
-    """A function that changes two shared vectors in place, in a graph of its own for each k; and these."""
+    """Return a function that changes two shared vectors in place, with another graph for each k, and the two vectors."""
     x, a, c = T.dvector("x"), theano.shared(np.zeros(4), "a"), theano.shared(np.zeros(4), "c")
     y = T.tanh(x * (k + 2)) + k
     return theano.function([x], y.sum(), updates=[(a, a + x), (c, T.inc_subtensor(c[1:], x[1:]))]), a, c
 
 
 def value(k):
-    """What it gives for ones."""
+    """Return the result of the function of `build` for ones."""
     return 4 * (np.tanh(k + 2.0) + k)
 
 
@@ -45,12 +45,12 @@ def check(condition, what):
 
 
 def flags():
-    """The values of all flags."""
+    """Return the values of all flags."""
     return str(theano.config)
 
 
 class Interrupt:
-    """A handler of signals that raises while it is armed."""
+    """A signal handler that raises while it is armed."""
 
     armed = False
 
@@ -60,9 +60,9 @@ class Interrupt:
 
 
 def signals(times, seed=0):
-    """Compile and call under signals."""
+    """Compile and call while signals arrive."""
     rng, ones, interrupted = random.Random(seed), np.ones(4), 0
-    theano.config.tiered = "on"  # each function begins on the interpreter, and gets its kernels from another thread
+    theano.config.tiered = "on"  # each function starts on the interpreter, and another thread installs its kernels
     interrupt = Interrupt()
     signal.signal(signal.SIGALRM, interrupt)
     kept = [build(k) for k in range(VARIANTS)]
@@ -70,7 +70,7 @@ def signals(times, seed=0):
     for i in range(5):
         build(i)[0](ones)
     before = flags()
-    span = (time.monotonic() - begun) / 4  # a little more than what one takes
+    span = (time.monotonic() - begun) / 4  # a little more than the time of one function
     for i in range(times):
         k = i % VARIANTS
         f, a, c = kept[k]
@@ -100,14 +100,14 @@ def signals(times, seed=0):
     print("%d signals, %d of them raised" % (times, interrupted))
 
 
-# What has locks, and what changes flags.
+# The modules that hold locks or change flags.
 LOCKING = ("background.py", "later.py", "progress.py", "threading.py", "maker.py", "configparser.py")
 
 
 class Tracer:
-    """A trace function that raises KeyboardInterrupt at one event in the files of `LOCKING`: where a line or a call begins, or a call ends.
+    """A trace function that raises KeyboardInterrupt at one event in the files of `LOCKING`: the start of a line, or the start or end of a call.
 
-    The end of a ``with`` block is an event on the line of the ``with``, but no moment at which the interpreter looks for signals.
+    The end of a ``with`` block is an event on the line of the ``with``, but the interpreter does not check for signals there.
     """
 
     def __init__(self, position):
@@ -125,7 +125,7 @@ class Tracer:
 
 
 def moments(step):
-    """Compile, and raise at each event of a `Tracer` in turn; or at each of `step`."""
+    """Compile, and raise at each event of a `Tracer` in turn, or at every event number that `step` selects."""
     theano.config.tiered = "on"
     ones = np.ones(4)
     for _ in range(2):
@@ -144,7 +144,7 @@ def moments(step):
         check(flags() == before, "after event %d: flags are left changed" % position)
         signal.alarm(LIMIT)
         np.testing.assert_allclose(build(0)[0](ones), value(0))
-        # a lock that this thread holds stops others only
+        # a lock that this thread still holds blocks other threads only
         other = threading.Thread(target=wait_for_kernels, args=[LIMIT / 4], daemon=True)
         other.start()
         other.join(LIMIT / 2)
@@ -155,7 +155,7 @@ def moments(step):
 
 
 def in_child(i, f):
-    """What a child does: it calls what another thread of the parent may be calling, and compiles."""
+    """Run in a child: call the function that another thread of the parent may be calling, and compile another one."""
     signal.alarm(LIMIT)
     ones, k = np.ones(4), i % VARIANTS
     np.testing.assert_allclose(f(ones), value(0))

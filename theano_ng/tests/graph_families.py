@@ -363,11 +363,11 @@ def sums_of_powers(steps):
     return [x], [], total.sum()
 
 
-# -- iterations written out ----------------------------------------------------------------------------------------------------------------
+# -- unrolled iterations -------------------------------------------------------------------------------------------------------------------
 
 
 def _iterated(name, step):
-    """Register the iteration ``h = step(h)``, or ``h = step(h, a)`` with a vector a, which begins at a vector x."""
+    """Register the unrolled iteration ``h = step(h)``, or ``h = step(h, a)`` with a vector a, which starts at a vector x."""
     others = step.__code__.co_argcount - 1
 
     def make(steps):
@@ -509,7 +509,7 @@ def kalman_of_matrices(steps):
 
 @family
 def adam(steps):
-    """Steps of Adam on a square, written out."""
+    """Unrolled steps of Adam on a square."""
     x, a = T.dvector("x"), T.dvector("a")
     h, m, v = x, T.zeros_like(x), T.zeros_like(x)
     for t in range(1, steps + 1):
@@ -761,7 +761,7 @@ def mixture_densities(steps):
 
 @family
 def forward_algorithm(steps):
-    """Hidden Markov chains in the domain of logarithms."""
+    """Hidden Markov chains in the logarithmic domain."""
     start, transitions, emissions = T.dvector("start"), T.dmatrix("transitions"), T.dmatrix("emissions")
     h = start
     for i in range(steps):
@@ -812,7 +812,7 @@ def count_nodes(inputs, outputs):
 
 
 def count_operands(inputs, outputs):
-    """How many inputs all nodes have: in a network of dense joins there are more for each further node."""
+    """Return the number of inputs of all nodes together; in a network of dense joins it grows faster than the number of nodes."""
     return sum(len(node.inputs) for node in io_toposort(inputs, outputs))
 
 

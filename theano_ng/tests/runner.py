@@ -187,7 +187,7 @@ def run_target(top, name, only):
 
 
 def _let_rules_raise():
-    """Have the package's own tests fail where a rewriting rule raises; a user's program goes on without the rule, after a warning."""
+    """Let the package's tests fail when a rewriting rule raises; a user's program would continue without the rule, with a warning."""
     from theano_ng.configdefaults import config
 
     if config.on_opt_error == "warn":

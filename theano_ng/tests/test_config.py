@@ -211,7 +211,7 @@ class Types(unittest.TestCase):
                     act()
 
     def test_copies(self):
-        """A copy is the configuration of the process itself, as a pickle is that of the process that reads it."""
+        """A copy is the configuration of the process itself; a pickle loads as the configuration of the process that loads it."""
         for how in (copy.copy, copy.deepcopy, lambda section: pickle.loads(pickle.dumps(section))):
             for section in (config, config.gcc, config.dnn.conv):
                 self.assertIs(how(section), section)

@@ -170,7 +170,7 @@ class TestMachines(unittest.TestCase):
 
 
 class TestDisturbances(unittest.TestCase):
-    """Signals and forks at any moment; ``make faults`` tries a thousand of each."""
+    """Signals and forks do no harm at any moment; ``make faults`` tries a thousand of each."""
 
     def check(self, what, times):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -179,7 +179,7 @@ class TestDisturbances(unittest.TestCase):
             )
             out, err = process.communicate(timeout=300)  # the process ends
             self.assertEqual(process.returncode, 0, out + err)
-            # what it has left in the cache is whole
+            # the entries that it has left in the cache are complete
             self.assertEqual(self.values(folder), self.values(folder, ",cxx=", tempfile.gettempdir()))
 
     def values(self, folder, flags="", path=None):
@@ -199,12 +199,12 @@ class TestDisturbances(unittest.TestCase):
         self.check("forks", 8)
 
 
-# Some kinds of work, every allocation of which fails in turn; ``make faults`` has all kinds.
+# Kinds of work of which every allocation fails in turn; ``make faults`` tries all kinds.
 FAILING = ("rows_of_state", "streams", "order_of_nodes", "times_of_nodes")
 
 
 class TestAllocations(unittest.TestCase):
-    """Memory runs out, at every place where it can."""
+    """Memory runs out at every allocation in turn."""
 
     @classmethod
     def setUpClass(cls):

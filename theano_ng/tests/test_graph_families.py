@@ -1,4 +1,4 @@
-"""Rewriting leaves the numbers of every family of graphs as they are, of values and of gradients."""
+"""Rewriting keeps the values and the gradients of every family of graphs."""
 
 import unittest
 

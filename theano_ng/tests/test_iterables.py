@@ -1,7 +1,7 @@
-"""Iterators, views of dictionaries and other collections where users give lists: they count as the list of their elements or are refused.
+"""Tests of iterators, views of dictionaries and other collections in the place of lists: they count as lists of their elements, or are refused.
 
-An iterator can be read only once. A function that reads it twice finds nothing the second time and, without an error, does less than it
-was asked to do.
+An iterator can be read only once. A function that reads it twice finds no elements the second time, and silently does only a part of its
+work.
 """
 
 import collections
@@ -51,14 +51,14 @@ def array(elements):
 
 
 def numbers_of(outputs):
-    """The values of an expression, or of a list of them, as nested lists."""
+    """Return the values of an expression, or of a list of expressions, as nested lists."""
     outputs = list(outputs) if isinstance(outputs, (list, tuple)) else [outputs]
     f = theano.function(list(VALUES), outputs, on_unused_input="ignore", mode="FAST_COMPILE")
     return [np.asarray(value).tolist() for value in f(*VALUES.values())]
 
 
 def updated(compiled):
-    """A case: the values of two shared variables after a call of the function that `compiled` makes of their updates."""
+    """Make a case: it returns the values of two shared variables after a call of the function that `compiled` makes from their updates."""
 
     def case(kind):
         a, b = theano.shared(1.0), theano.shared(2.0)
@@ -103,7 +103,7 @@ def rule(kind):
 
 
 def given_constant(derivative):
-    """A case: a derivative of an expression of which two factors count as constants."""
+    """Make a case: it returns a derivative of an expression in which two factors count as constants."""
 
     def case(kind):
         factors = [x * 2, x + 1]
@@ -133,7 +133,7 @@ def printed(kind):
     return seen
 
 
-# These read each element once, so they take anything that can be iterated over.
+# These functions read each element once, so they take any iterable.
 TAKEN = {
     "OrderedUpdates": updated(lambda pairs: theano.function([], [], updates=theano.OrderedUpdates(pairs))),
     "OrderedUpdates.update": updated(ordered),
@@ -190,7 +190,7 @@ TAKEN = {
     "clone_with_new_inputs": lambda kind: str((x + y).owner.clone_with_new_inputs(kind([y, x]))),
 }
 
-# These ask for a list; many would take a collection for one object.
+# These functions need a list; many would treat another collection as one object.
 TAKEN_OR_REFUSED = {
     "function, inputs": lambda kind: theano.function(kind([x, y]), x + y)(VALUES[x], VALUES[y]).tolist(),
     "function, outputs": lambda kind: [
@@ -278,7 +278,7 @@ TAKEN_OR_REFUSED = {
     "debugprint": lambda kind: theano.printing.debugprint(kind([x + y, x * y]), file="str"),
 }
 
-# Numbers, which may come in an array too.
+# Sequences of numbers, which may also be arrays.
 OF_NUMBERS = {
     **{
         name + ", axis": lambda kind, name=name: numbers_of(
@@ -340,7 +340,7 @@ class TestIterables(unittest.TestCase):
         self._compare(TAKEN, KINDS, ())
 
     def test_taken_or_refused(self):
-        # The inputs of a function are refused by an Exception, as documented.
+        # `function` refuses inputs with an Exception, as documented.
         self._compare(TAKEN_OR_REFUSED, KINDS, Exception)
 
     def test_numbers(self):

@@ -108,7 +108,7 @@ class TestMoved(unittest.TestCase):
                 exec("from theano_ng import %s" % name, {})
 
     def test_programs_that_ask(self):
-        """What is missing can be asked whether it is there; what else programs import from it is not in this version."""
+        """Missing modules report that they cannot be used; an import of other names from them raises an error that says so."""
         from theano_ng.gpuarray import ctc, dnn, fft, linalg
 
         for probe in (dnn.dnn_present, dnn.dnn_available, ctc.ctc_present, ctc.ctc_available):
@@ -134,7 +134,7 @@ class TestMoved(unittest.TestCase):
             self.assertFalse(hasattr(module, "anything"))
 
     def test_a_program_falls_back_to_the_processor(self):
-        """As Lasagne's `layers.dnn`: an ImportError of its own means that the layers of the processor are taken."""
+        """A program such as Lasagne's `layers.dnn` raises an ImportError itself, and then uses the layers for processors."""
         code = """
             import theano_ng.legacy
             theano_ng.legacy.install()

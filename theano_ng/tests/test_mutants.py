@@ -1,4 +1,4 @@
-"""Mutation testing itself: changes are other programs, marks say what ran, and tests that look at nothing catch nothing."""
+"""Tests of mutation testing: changes give other programs, marks record the lines that ran, and tests without assertions catch nothing."""
 
 import ast
 import json
@@ -36,7 +36,7 @@ WEAK = STRONG.replace("self.assertEqual(", "print(")
 
 
 def news(text, changes):
-    """What stands in the place of what, of all mutants of a text."""
+    """Return (kind, old text, new text) for all mutants of a text."""
     return {(m.kind, m.old, m.new) for m in changes("some", text.encode())}
 
 
@@ -153,7 +153,7 @@ static int f(int n, const int *x)
         lines = {m.line for m in c_changes.changes("some", self.text.encode())}
         self.assertEqual(lines & {1, 3, 4}, set())
         failures = {m.kind for m in c_changes.changes("some", self.text.encode()) if m.line == 13}
-        self.assertEqual(failures, {"operator"})  # the comparison
+        self.assertEqual(failures, {"operator"})  # of the comparison
 
     def test_mutants_of_the_package_change_what_they_say(self):
         for path in ("tensor/native/sort.c", "tensor/native/strided.h"):
@@ -195,7 +195,7 @@ class TestMarks(unittest.TestCase):
 
 class TestReach(unittest.TestCase):
     def test_tests_of_files_that_have_changed(self):
-        """What ran something of a file that has changed may run all of it; the rest is known as before."""
+        """A test that ran a part of a file that has changed may run all of it; for other files the record stays valid."""
         paths = ["tensor/opt/join.py", "tensor/opt/lift.py"]
         found = marks.Marks(paths)
         layout = [

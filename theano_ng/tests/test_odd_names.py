@@ -1,4 +1,4 @@
-"""Names that files and C code do not take as they are: line breaks, quotes, ends of comments, NUL, lone surrogates."""
+"""Tests of names that files and C code cannot contain unchanged: line breaks, quotes, ends of comments, NUL, lone surrogates."""
 
 import io
 import os
@@ -32,7 +32,7 @@ NAMES = (
 
 
 def copier(class_name):
-    """An Op of a class of a name, with C code; no other has the same version."""
+    """Return an Op with C code whose class has this name; each Op has another version."""
     copier.count += 1
     number = copier.count
 
@@ -83,7 +83,7 @@ class TestClasses(unittest.TestCase):
             try:
                 op = copier(name)
             except (UnicodeEncodeError, ValueError):
-                continue  # Python has no class of that name
+                continue  # Python cannot make a class of that name
             with self.subTest(ascii(name)):
                 x = T.dvector(name)
                 f = theano.function([x], op(x), mode=theano.Mode("c", None))
@@ -163,7 +163,7 @@ class TestVariables(unittest.TestCase):
 
     @unittest.skipUnless(picture.pydot_available(), "pydot is not installed")
     def test_what_graphviz_refuses(self):
-        """The error has the message of graphviz, and does not say that pydot is not installed."""
+        """The error has the message of graphviz, and does not advise to install packages that are installed."""
         refused = AssertionError('"dot" with args [...] returned code: 1')
         for failure, blamed in ((refused, False), (FileNotFoundError('"dot" not found in path.'), True)):
             with (

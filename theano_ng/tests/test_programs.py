@@ -167,7 +167,7 @@ class TestPrecision(unittest.TestCase):
 
 @dataclass(frozen=True)
 class Planted(Configuration):
-    """FAST_RUN with a rule that is wrong."""
+    """FAST_RUN with a planted rule that is wrong."""
 
     rule: object = None
 
@@ -188,7 +188,7 @@ def never_done(node):
 
 @theano.gof.local_optimizer([tensor.mul])
 def drop_equal_factors(node):
-    """A rule that is wrong: ``x * x * y -> x * y``."""
+    """A wrong rule: ``x * x * y -> x * y``."""
     different = list(dict.fromkeys(node.inputs))
     if len(different) < len(node.inputs):
         return [different[0] if len(different) == 1 else tensor.mul(*different)]
@@ -196,7 +196,7 @@ def drop_equal_factors(node):
 
 
 class TestPlantedFaults(unittest.TestCase):
-    """Faults that are planted are found, and reduced."""
+    """Planted faults are found, and their programs are reduced."""
 
     def test_a_rule_that_drops_equal_factors(self):
         wrong = planted(drop_equal_factors)
@@ -216,7 +216,7 @@ class TestPlantedFaults(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
     def test_a_kernel_in_the_place_of_another(self):
-        # Kernels that nothing before has compiled.
+        # No earlier program has compiled these kernels.
         constant = (("constant", int.from_bytes(os.urandom(4), "little") / 2.0**32), ("dtype", "float64"))
 
         def chain(operation):
@@ -245,14 +245,14 @@ class TestPlantedFaults(unittest.TestCase):
             steps = [(program(operation), "tiered=auto") for operation in ("sin", "tanh", "abs")]
             self.assertIsNone(difference_of([(one, "interpreted") for one, _ in steps]))
             with self.one_address_for_all(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is installed later is refused, with a warning
+                warnings.simplefilter("ignore")  # kernels that are installed later are refused with a warning
                 found = difference_of(steps)
             self.assertEqual((found.kind, found.where), ("numbers", "v2"))
 
     @staticmethod
     @contextlib.contextmanager
     def one_address_for_all():
-        """A fault: all kernels with the same parameters are found at the address of the first one."""
+        """Plant a fault: all kernels with the same parameters are found at the address of the first one."""
         real_key, real_address, parameters, first = KernelCache.key, KernelCache.address, {}, {}
 
         def key(cache, kernel, *toolchain):
@@ -317,7 +317,7 @@ class TestText(unittest.TestCase):
 
 
 class TestRun(unittest.TestCase):
-    """A run; what fails is printed with its seed, and as a small program."""
+    """A run finds no failures; a failure would be printed with its seed, as a small program."""
 
     def run_programs(self, *arguments):
         done = subprocess.run(

@@ -1,8 +1,8 @@
 """The examples in the docstrings of rewriting rules are executed.
 
-An example is a line ``before  ->  after``, two spaces around the arrow; lines that follow and are indented further belong to it. Both
-sides are Python expressions in the names of `audit.rewrites.vocabulary` and the functions and ops of the package. The rule is applied
-to the first, alone and as long as it applies; the result must be the graph of the second, and the numbers of both must agree. A number on
+An example is a line ``before  ->  after`` with two spaces around the arrow; following lines with deeper indentation belong to it. Both
+sides are Python expressions in the names of `audit.rewrites.vocabulary` and the functions and ops of the package. The rule alone is applied
+to the first side as long as it applies. The result must be the graph of the second side, and the numbers of both must agree. A number on
 the right side has the shape of the result. A list in brackets at the end of an example names all tags under which the rule is registered.
 """
 
@@ -32,11 +32,11 @@ NOT_EXECUTED = {
     "CheckStackTrace": "changes nothing",
     "Print1.21": "changes nothing",
     "Print1.51": "changes nothing",
-    "ShapeOpt": "attaches a feature; graphs stay as they are",
-    "UnShapeOpt": "detaches a feature; graphs stay as they are",
-    "HintsOpt": "attaches a feature; graphs stay as they are",
-    "add_destroy_handler": "attaches a feature; graphs stay as they are",
-    "add_no_output_from_inplace": "attaches a feature; graphs stay as they are",
+    "ShapeOpt": "attaches a feature, and leaves graphs unchanged",
+    "UnShapeOpt": "detaches a feature, and leaves graphs unchanged",
+    "HintsOpt": "attaches a feature, and leaves graphs unchanged",
+    "add_destroy_handler": "attaches a feature, and leaves graphs unchanged",
+    "add_no_output_from_inplace": "attaches a feature, and leaves graphs unchanged",
     "merge": "equal nodes become one: both sides of an example are merged before they are compared",
     "merge1": "see merge",
     "merge1.1": "see merge",

@@ -1,4 +1,4 @@
-"""What a rule puts in points at the user's lines: checked on the examples of all rules."""
+"""Check on the examples of all rules that new variables have the traces of the user's lines."""
 
 import sys
 import unittest
@@ -12,12 +12,12 @@ from theano_ng.tests import test_rule_examples
 
 
 class TestTraces(test_rule_examples.TestExamples):
-    """The test of all examples with another `check`."""
+    """The tests of all examples, with another `check`."""
 
     test_the_list_of_exceptions_is_needed = test_reading_examples = test_wrong_examples_are_found = None
 
     def check(self, rule, before, after=None, numbers=True):
-        """Apply a rule, with no trace for what is made while it runs, as `theano.function` does."""
+        """Apply a rule as `theano.function` does: variables that it makes get no trace of their creation."""
         fgraph = self.graph(self.evaluated(before))
         MergeOptimizer().optimize(fgraph)
         fgraph.attach_feature(CheckStrackTraceFeature())

@@ -153,7 +153,7 @@ class TestNested(unittest.TestCase):
 @unittest.skipUnless(hasattr(os, "fork"), "this system has no fork")
 class TestForks(unittest.TestCase):
     def in_child(self, check):
-        """Run a check in a child; its failure is printed there."""
+        """Run a check in a child, which prints its failure."""
         pid = os.fork()
         if pid == 0:
             status = 1
@@ -169,7 +169,7 @@ class TestForks(unittest.TestCase):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def test_a_call_that_another_thread_was_in(self):
-        """A child is not there to end it: the function can be called, and its state is as before that call."""
+        """In the child this call never ends, but the function can be called, and its state is as before that call."""
         x, state = tt.dvector("x"), theano.shared(np.zeros(4), "state")
         inside, go_on = threading.Event(), threading.Event()
 
@@ -195,7 +195,7 @@ class TestForks(unittest.TestCase):
         np.testing.assert_array_equal(state.get_value(), [0, 1, 1, 1])
 
     def test_a_lock_that_is_not_given_back(self):
-        """A fork waits for a lock for a while; then the child opens it, and brings in order what it guards."""
+        """A fork waits for a lock until a timeout; then the child releases the lock and resets the data that it guards."""
         lock, held, end, reset = threading.RLock(), threading.Event(), threading.Event(), []
         forks.HeldOverForks(lock, lambda: reset.append(True))
 
@@ -218,7 +218,7 @@ class TestForks(unittest.TestCase):
         end.set()
         thread.join()
         with lock:
-            self.in_child(lambda: None)  # the thread that forks may hold it itself
+            self.in_child(lambda: None)  # the thread that forks may hold the lock itself
         self.assertEqual(reset, [])
 
 

@@ -1,4 +1,4 @@
-"""Wrong rules, each with the fault that it has, and the kind of difference by which the oracle has to see it."""
+"""Wrong rules. Each has a fault, and the kinds of difference by which the oracle has to find the fault."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ PLANTED = []
 
 
 def planted(*kinds, tracks):
-    """Decorator: a wrong rule, and the kinds of difference of which one has to be found."""
+    """Decorate a wrong rule with the kinds of difference of which the oracle has to find one."""
 
     def decorator(function):
         PLANTED.append((local_optimizer(tracks)(function), kinds))
@@ -30,7 +30,7 @@ def _replaced(node, new):
 
 @planted("rounding", tracks=[T.true_div])
 def cancels_all_equal_factors(node):
-    """A product divided by a factor of it.
+    """Divide a product by one of its factors.
 
     (x * y) / y  ->  x
     """
@@ -43,7 +43,7 @@ def cancels_all_equal_factors(node):
 
 @planted("rounding", tracks=[T.true_div])
 def drops_multiplicity(node):
-    """A factor and any number of its absolute values.
+    """Divide a factor by any number of its absolute values.
 
     x / abs(x)  ->  sgn(x)
     """
@@ -58,7 +58,7 @@ def drops_multiplicity(node):
 
 @planted("value", tracks=[T.mul])
 def rounds_integers(node):
-    """A product with one by way of floats.
+    """Multiply by one through a cast to float.
 
     k * 1  ->  cast(cast(k, 'float32'), 'int8')
     """
@@ -70,7 +70,7 @@ def rounds_integers(node):
 
 @planted("nan", tracks=[T.maximum])
 def loses_nan(node):
-    """A maximum by a comparison.
+    """Compute a maximum by a comparison.
 
     maximum(x, y)  ->  switch(x > y, x, y)
     """
@@ -80,7 +80,7 @@ def loses_nan(node):
 
 @planted("sign of zero", tracks=[T.add])
 def loses_the_sign_of_zero(node):
-    """A sum with zero.
+    """Remove the addition of zero.
 
     x + 0  ->  x
     """
@@ -90,7 +90,7 @@ def loses_the_sign_of_zero(node):
 
 @planted("value", tracks=[Elemwise])
 def computes_in_another_dtype(node):
-    """A cast of a sum: it wraps around before.
+    """Cast the terms of a sum instead of the sum, which wraps around before the cast.
 
     cast(k + k, 'int64')  ->  cast(k, 'int64') + cast(k, 'int64')
     """
@@ -112,7 +112,7 @@ def forgets_to_broadcast(node):
 
 @planted("new error", tracks=[Sum])
 def fails_without_elements(node):
-    """A sum of what has one element, or none.
+    """Read the only element of a sum that may have none.
 
     sum(x[0:1])  ->  x[0]
     """
@@ -126,7 +126,7 @@ def fails_without_elements(node):
 
 @planted("rounding", tracks=[T.neg])
 def ignores_clients(node):
-    """A difference is exchanged for its opposite wherever it is used.
+    """Replace a difference by its negative in all of its clients.
 
     -(x - y)  ->  y - x
     """
@@ -139,7 +139,7 @@ def ignores_clients(node):
 
 @planted("endless", tracks=[T.add])
 def swaps_for_ever(node):
-    """The operands of a sum in another order.
+    """Exchange the operands of a sum.
 
     x + y  ->  y + x
     """
@@ -148,7 +148,7 @@ def swaps_for_ever(node):
 
 @planted("value", tracks=[Elemwise])
 def negates_unsigned_numbers(node):
-    """A cast of a negated number.
+    """Negate after a cast instead of before.
 
     cast(-k, 'int64')  ->  -cast(k, 'int64')
     """
@@ -160,7 +160,7 @@ def negates_unsigned_numbers(node):
 
 @planted("value", tracks=[T.mul])
 def forgets_the_remainder(node):
-    """A multiple of a quotient.
+    """Multiply a rounded quotient by its divisor.
 
     (k // 2) * 2  ->  k
     """
@@ -176,7 +176,7 @@ def forgets_the_remainder(node):
 
 @planted("value", "rounding", tracks=[T.sub])
 def swaps_operands(node):
-    """A difference of negated numbers.
+    """Remove the signs of both operands of a difference.
 
     -x - -y  ->  x - y
     """
@@ -186,7 +186,7 @@ def swaps_operands(node):
 
 @planted("shape", tracks=[Subtensor])
 def is_off_by_one(node):
-    """Two slices in a row.
+    """Merge two slices.
 
     x[1:][1:]  ->  x[3:]
     """
@@ -203,7 +203,7 @@ def is_off_by_one(node):
 
 @planted("shape", "rounding", tracks=[Sum])
 def sums_along_another_axis(node):
-    """A sum of a transpose.
+    """Sum before a transpose, along the same axis.
 
     sum(A.T, axis=0)  ->  sum(A, axis=0)
     """
@@ -215,7 +215,7 @@ def sums_along_another_axis(node):
 
 @planted("rounding", tracks=[T.sqrt])
 def forgets_a_condition(node):
-    """The root of a square.
+    """Remove the root of a square.
 
     sqrt(sqr(x))  ->  x
     """
@@ -225,7 +225,7 @@ def forgets_a_condition(node):
 
 @planted("value", tracks=[T.int_div])
 def forgets_overflow(node):
-    """A quotient of a product.
+    """Divide an integer product by one of its factors.
 
     (k * 2) // 2  ->  k
     """
@@ -237,7 +237,7 @@ def forgets_overflow(node):
 
 @planted("new nan", tracks=[T.log])
 def forgets_a_sign(node):
-    """The logarithm of a product.
+    """Take the logarithms of factors instead of the logarithm of the product.
 
     log(x * y)  ->  log(x) + log(y)
     """
@@ -247,7 +247,7 @@ def forgets_a_sign(node):
 
 @planted("trace", tracks=[T.exp])
 def loses_the_stack_trace(node):
-    """The exponential of zero.
+    """Replace the exponential of zero.
 
     exp(x * 0)  ->  exp(zeros_like(x))
     """
@@ -261,7 +261,7 @@ def loses_the_stack_trace(node):
 
 @planted("value", "nan", tracks=[T.lt])
 def steps_over_the_largest_integer(node):
-    """A comparison with the next number.
+    """Compare an integer with the next one.
 
     lt(k, k + 1)  ->  ones_like(k)
     """
@@ -278,7 +278,7 @@ def steps_over_the_largest_integer(node):
 
 @planted("value", "rounding", tracks=[Elemwise])
 def forgets_that_a_cast_rounds(node):
-    """Two casts, of which the first loses something.
+    """Remove two casts, of which the first loses digits.
 
     cast(cast(x, 'int8'), 'float64')  ->  x
     """
@@ -292,7 +292,7 @@ def forgets_that_a_cast_rounds(node):
 
 @planted("crash", tracks=[T.sqr])
 def raises_for_other_ranks(node):
-    """A square as a product.
+    """Compute a square as a product.
 
     sqr(x)  ->  x * x
     """
@@ -302,7 +302,7 @@ def raises_for_other_ranks(node):
 
 @planted("rounding", tracks=[Reshape])
 def mixes_up_elements(node):
-    """A reshape of a transpose.
+    """Reshape without the transpose.
 
     A.T.reshape((9,))  ->  A.reshape((9,))
     """
@@ -315,7 +315,7 @@ def mixes_up_elements(node):
 
 @planted("cancellation", "rounding", tracks=[T.log1p])
 def loses_digits(node):
-    """log1p by log.
+    """Compute log1p by log.
 
     log1p(x)  ->  log(1 + x)
     """
@@ -324,7 +324,7 @@ def loses_digits(node):
 
 @planted("rounding", tracks=[T.sqr])
 def is_off_after_a_loop(node):
-    """By more than the roundings of all steps.
+    """Change a result after a loop by more than the rounding errors of all steps.
 
     sqr(scan(lambda row, h: h * exp(row) + row, A, v)[0])  ->  (1 + 1e-9) * w * w
     """

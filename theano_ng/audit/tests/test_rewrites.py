@@ -1,4 +1,4 @@
-"""The oracle of rewriting rules: it sees planted faults, says of rules what is true, and its table is up to date."""
+"""Tests of the oracle of rewriting rules: it finds planted faults, its verdicts are right, and its page is up to date."""
 
 import io
 import json
@@ -203,7 +203,7 @@ class TestParts(unittest.TestCase):
                 self.assertLess(known.error.max(), 1e-13)
 
     def test_what_is_said_of_a_rule(self):
-        """A rule is as sure as the least sure kind of dtype of its examples."""
+        """The status of a rule is the weakest status among the kinds of dtypes of its examples."""
         one = Judge(Registered("local_mul_to_sqr", local_mul_to_sqr), SMALL)
         proof, some, none = Coverage(proof="bits"), Coverage(over="all values of int8"), Coverage()
         for coverages, status in (
@@ -272,7 +272,7 @@ class TestCommand(unittest.TestCase):
         self.assertIn("rewritten(", rule["findings"][0]["program"])
 
     def test_several_processes(self):
-        """Rules about devices are judged in this process: forks cannot use a device that it has opened."""
+        """Rules about devices are judged in the parent process: a fork cannot use a device that its parent opened."""
         context()
         names = ("local_neg_neg", "local_gpua_join", "local_cut_gpu_transfers", "local_useless_slice")
         with mock.patch("theano_ng.audit.rewrites.command.registered", _some_registered(names)):

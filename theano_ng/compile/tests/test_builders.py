@@ -49,7 +49,7 @@ class TestOpFromGraph(unittest.TestCase):
 
     @both
     def test_several_functions(self, inline):
-        """Constants inside, those of indices too, belong to each function."""
+        """Each function has copies of the inner constants, also of those in indices."""
         x = T.dvector("x")
         for outputs in ([x[-1] * 2], [x[::-1][1]], [T.set_subtensor(x[-1], 3.0)], [T.constant(5.0)]):
             y = OpFromGraph([x], outputs, inline=inline)(x)

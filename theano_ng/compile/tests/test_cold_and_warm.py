@@ -1,4 +1,4 @@
-"""A function that has just been rewritten and the same one out of the cache of graphs: the same program, the same bits."""
+"""Compare a function that was just rewritten with the same function from the graph cache: programs and bits are the same."""
 
 import ast
 import os
@@ -83,8 +83,8 @@ for kind in (families, several_updates, random_graphs, loops):
 """
 
 
-# Eight schools (Gelman et al., Bayesian Data Analysis, section 5.5) with a gamma prior and Student's t, sampled by Hamiltonian dynamics: each number of
-# the trace depends on all bits of those before. Functions are called while their kernels arrive.
+# Eight schools (Gelman et al., Bayesian Data Analysis, section 5.5) with a gamma prior and Student's t, sampled by Hamiltonian dynamics. Each number
+# of the trace depends on all bits of the numbers before it. Functions are called while their kernels arrive.
 _TRACE = """
 import numpy as np, theano_ng as theano, theano_ng.tensor as T
 from theano_ng.gof.compiler.background import wait_for_kernels
@@ -125,7 +125,7 @@ print(np.array(trace).tobytes().hex())
 
 
 def output(folder, flags, text):
-    """What a program prints with a compile directory."""
+    """Run a program with a compile directory, and return its output."""
     environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s%s" % (folder, flags))
     done = subprocess.run([sys.executable, "-c", text], env=environment, text=True, capture_output=True)
     if done.returncode:
@@ -134,14 +134,14 @@ def output(folder, flags, text):
 
 
 def run(folder, flags=""):
-    """What the functions of `_PROGRAM` are in a process: name -> whether it came from the cache, bits, the printed program."""
+    """Run `_PROGRAM` in a process; return a dict: name of a function -> (whether it came from the cache, bits, printed program)."""
     lines = [ast.literal_eval(line) for line in output(folder, flags, _PROGRAM).splitlines()]
     return {name: rest for name, *rest in lines}
 
 
 class TestColdAndWarm(unittest.TestCase):
     def test_programs_and_bits(self):
-        """In the process that rewrites, in one that finds the graphs, and in one without a cache."""
+        """They are equal in a process that rewrites, in one that finds the cached graphs, and in one without a cache."""
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             cold, warm, alone = run(folder), run(folder), run(folder, ",cache_graphs=False")
         self.assertEqual(sum(found for found, _, _ in cold.values()), 0)
@@ -153,7 +153,7 @@ class TestColdAndWarm(unittest.TestCase):
                     self.assertEqual(cold[name][1], other[name][1])
 
     def test_traces(self):
-        """One seed, one trace: with a cold cache and a warm one, whether kernels are compiled at once or while functions run."""
+        """One seed gives one trace, with a cold or warm cache, and with kernels that are compiled at once or while functions run."""
         traces = {}
         for flags in ("", ",tiered=off", ",tiered=on", ",cache_graphs=False"):
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -88,7 +88,7 @@ class TestState(unittest.TestCase):
 
 
 class Stops(Op):
-    """The sum of its input, in Python; raises what its second input is the number of."""
+    """Sum the first input in Python; raise the exception whose number in `reasons` is the second input."""
 
     __props__ = ()
     reasons = (None, KeyboardInterrupt, SystemExit, MemoryError, ZeroDivisionError)
@@ -104,11 +104,11 @@ class Stops(Op):
 
 
 class OwnRandomState(np.random.RandomState):
-    """Of a user."""
+    """A class of a user."""
 
 
 class TestReasons(unittest.TestCase):
-    """Whatever ends a call, all state is as it was, and the same call then does what it does otherwise."""
+    """A call that any exception ends leaves all state unchanged, and a repeated call gives the usual result."""
 
     def check(self, f, states, good, bad):
         f(*good)
@@ -149,7 +149,7 @@ class TestReasons(unittest.TestCase):
         )
 
     def test_generators_of_numpy(self):
-        """Also with one normal number of a pair still to come, and over other bit generators."""
+        """Their states are restored with one normal number of a pair still to come, and over other bit generators."""
         x, k = T.dvector("x"), T.lscalar("k")
         generators = [
             np.random.RandomState(3),
@@ -174,7 +174,7 @@ class TestReasons(unittest.TestCase):
 
     @staticmethod
     def drawn(generator, state, draw):
-        """What the functions of `test_generators_of_numpy` draw."""
+        """Return the numbers that the functions of `test_generators_of_numpy` draw."""
         twin = copy.deepcopy(generator)
         twin.set_state(state)
         if draw is raw_random.permutation:
@@ -182,13 +182,13 @@ class TestReasons(unittest.TestCase):
         return twin.normal(0.0, 1.0, 5) if draw is raw_random.normal else twin.uniform(0.0, 1.0, 5)
 
     def test_states_of_numpy_are_read_directly(self):
-        """A state that is asked for takes longer than a small sample."""
+        """The memory of the state is read: ``get_state`` would take longer than a small sample."""
         self.assertTrue(has_known_layout(np.random.RandomState(3)))
         for other in (OwnRandomState(3), np.random.RandomState(np.random.PCG64(3)), np.random.default_rng(3), None):
             self.assertFalse(has_known_layout(other))
 
     def test_in_a_loop(self):
-        """One that overwrites rows of state, step by step."""
+        """The loop overwrites rows of state, step by step."""
         a, x, k = theano.shared(np.zeros((4, 3)), "a"), T.dmatrix("x"), T.lvector("k")
         rows, updates = theano.scan(
             lambda row, reason, last: last + Stops()(row, reason), sequences=[x, k], outputs_info=[a[0]]
@@ -206,7 +206,7 @@ class TestReasons(unittest.TestCase):
             np.testing.assert_array_equal(f(k=0)[1], [3, 3, 3])
 
     def test_update_of_a_state_with_odd_strides(self):
-        """What was a view comes back element by element."""
+        """A state that is a view is restored element by element."""
         base = np.arange(24.0).reshape(4, 6)
         k = T.lscalar("k")
         for view in (base[::2, ::-1], base.T, base[:, 1:2], base[:0]):

@@ -252,7 +252,7 @@ class TestKeys(unittest.TestCase):
             self.assertEqual(os.listdir(os.path.join(folder, "graphs")), ["entry"])
 
 
-# The parts of the key of a function of one input that adds a constant to it.
+# The parts of the key of a function that adds a constant to its only input.
 PARTS = (
     "include require exclude position_cutoff flags decided_by cxx subquery accept_inplace input outputs variable constant node result order"
 ).split()
@@ -260,7 +260,7 @@ FLAGS_OF_INPUTS = "mutable borrow implicit shared update kind".split()
 
 
 def forgetting(part, flag=None):
-    """Have keys leave out a part, or one flag of the parts that describe inputs."""
+    """Patch keys to leave out a part, or one flag of the parts that describe inputs."""
     digest, place = graph_cache._Key.digest, PARTS.index(part)
 
     def forgetful(key):
@@ -277,7 +277,7 @@ def forgetting(part, flag=None):
 
 
 class TestParts(unittest.TestCase):
-    """Everything in a key tells functions apart that nothing else in it does: where it is left out, they have one key."""
+    """Each part of a key is needed: functions that differ in it alone have the same key without it."""
 
     def setUp(self):
         patch = unittest.mock.patch.object(graph_cache.gof_optdb, "has_foreign_rules", lambda: False)

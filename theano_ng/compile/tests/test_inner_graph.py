@@ -123,7 +123,7 @@ class TestInnerGraph(unittest.TestCase):
         self.assertNotEqual(one, 1)
 
     def test_every_part_of_the_identity_counts(self):
-        """What alone tells two graphs apart makes them equal when it is left out."""
+        """Two graphs that differ in one part of the identity are equal when that part is left out."""
         x, y, s, t = self.x, self.y, self.s, theano.shared(self.s.get_value())
         identity, mode = InnerGraph._identity, {"mode": "FAST_RUN"}
 

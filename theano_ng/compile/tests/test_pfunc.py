@@ -148,7 +148,7 @@ class TestClone(unittest.TestCase):
         )
 
     def test_replacements_that_change_the_meaning(self):
-        """A dimension more makes of a product of vectors one of matrices: a warning says where, once."""
+        """A new dimension turns a product of vectors into a product of matrices; one warning names the line."""
         x, y, wide = T.dvector("x"), T.dvector("y"), T.dmatrix("wide")
         narrow = T.fvector("narrow")
 
@@ -179,13 +179,13 @@ class TestClone(unittest.TestCase):
         (warning,) = warned(lambda: theano.function([wide, y], given, givens={x: wide}, rebuild_strict=False))
         self.assertRegex(str(warning.message), r"dot\(x, y\) is another function.*given = T.dot\(x, y\)")
         self.assertEqual(warning.filename, __file__)
-        # The same to each element, or of another dtype or broadcast pattern alone: nothing has changed.
+        # Elementwise Ops, and inputs of which only the dtype or the broadcast pattern differs, give no warning.
         for expression in (T.exp(x) * y + 1, theano.gradient.disconnected_grad(x) + x, T.switch(x > 0, x, y)):
             self.assertEqual(warned(lambda: theano.clone(expression, {x: wide}, strict=False)), [])
         product = T.dot(x, y)
         self.assertEqual(warned(lambda: theano.clone(product, {x: narrow}, strict=False)), [])
         self.assertEqual(warned(lambda: theano.clone(T.dot(wide, y), {wide: T.drow()}, strict=False)), [])
-        # Other ways to copy a graph do not take other dimensions.
+        # Other ways to copy a graph refuse another number of dimensions.
         for refused in (
             lambda: theano.clone(product, {x: wide}),
             lambda: theano.function([wide, y], product, givens={x: wide}),
@@ -198,7 +198,7 @@ class TestClone(unittest.TestCase):
                 refused()
 
     def test_replacements_of_which_all_values_fit(self):
-        """A row is a matrix: it may be given for one, and the graph keeps its types."""
+        """A row is a matrix: it can replace a matrix, and the graph keeps its types."""
         for wide, narrow, value in (
             (T.dmatrix("wide"), T.drow("narrow"), np.ones((1, 3))),
             (T.dmatrix("wide"), T.dcol("narrow"), np.ones((2, 1))),
@@ -215,7 +215,7 @@ class TestClone(unittest.TestCase):
                 theano.function([narrow], doubled, givens=[(wide, narrow + 0)]),
             ):
                 np.testing.assert_array_equal(f(value), 2 * value)
-            # The reverse is none: a matrix need not be a row.
+            # The reverse is refused: a matrix need not be a row.
             with self.assertRaisesRegex(TypeError, "cannot stand for narrow"):
                 theano.function([wide], narrow * 2, givens={narrow: wide})
             with self.assertRaisesRegex(TypeError, "unbroadcast"):

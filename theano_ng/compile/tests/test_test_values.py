@@ -106,14 +106,14 @@ class TestPolicies(Base):
             self.assertEqual((isinstance(result, AttributeError), counts), (policy == "raise", [warned, debugged]))
 
     def test_function_without_operations(self):
-        """The copy of an input that is an output is the function's own, and nobody asks for its test value."""
+        """The function itself adds the copy of an input that is an output, so no test value is requested for it."""
         x = T.dvector("x")
         for policy in POLICIES:
             result, *counts = self.caught(policy, lambda: theano.function([x], x)([1.0, 2.0]).tolist())
             self.assertEqual((result, counts), ([1, 2], [0, 0]))
 
     def test_nodes_that_a_function_adds(self):
-        """`function` copies outputs and converts givens by nodes of its own: nobody asked for their test values."""
+        """`function` adds nodes that copy outputs and convert givens; no test value is requested for them."""
         x, row, m = T.dvector("x"), T.drow("row"), T.dmatrix("m")
         doubled, turned, total = x * 2, m.T, m.sum()
         state = shared(np.ones(3))

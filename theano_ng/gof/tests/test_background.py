@@ -250,7 +250,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), interpreted(f))
         self.assertEqual(out, ["0", "0"])
 
     def test_compiler_that_is_killed(self):
-        """It is started once more; when that is killed too, a warning says that functions go on without, which they do."""
+        """It is started once more. If that one is killed, too, a warning is given, and functions stay interpreted."""
         out = self.run_program(
             """
 import warnings

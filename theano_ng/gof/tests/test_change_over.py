@@ -1,4 +1,4 @@
-"""Programs and the kernels that take their place: each gets the kernel that was compiled for it, and no other."""
+"""Tests of programs and the kernels that replace them: only the kernel that was compiled for a program replaces it."""
 
 import os
 import subprocess
@@ -52,7 +52,7 @@ check(made)
 
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestLoops(unittest.TestCase):
-    """The program of a loop does not tell of the lengths of its rows, nor of its taps: its kernel does."""
+    """The program of a loop does not depend on the lengths of its rows or on its taps, but its kernel does."""
 
     def run_cases(self, cases):
         for wait in (False, True):
@@ -74,7 +74,7 @@ class TestLoops(unittest.TestCase):
         self.run_cases([((), [-1]), ((), [-2])])
 
 
-# A value for each field of a kernel, and another one.
+# A kernel, and for each field another value.
 _KERNEL = Kernel("void KERNEL(void) { }", "KERNEL", "c", (), "", (), ())
 _OTHERS = dict(
     source="void KERNEL(void) { (void)0; }",
@@ -92,13 +92,13 @@ _OTHERS_OF_DEVICES = dict(
 
 
 def unnoticed(key, record, others):
-    """The fields of a record that a key does not tell of."""
+    """Return the fields of a record that do not change its key."""
     return [name for name, other in others.items() if key(record) == key(record._replace(**{name: other}))]
 
 
 @unittest.skipUnless(config.cxx, "there is no compiler whose kernels would have keys")
 class TestKeys(unittest.TestCase):
-    """Everything that a kernel depends on is part of its key; the check notices where something is not."""
+    """The key of a kernel covers everything on which the kernel depends; the check notices a field that is left out."""
 
     def check(self, key, record, others, apart):
         self.assertEqual({*others, *apart}, set(record._fields))
@@ -120,7 +120,7 @@ class TestKeys(unittest.TestCase):
         self.check(lambda kernel: kernel.key, _DEVICE_KERNEL, _OTHERS_OF_DEVICES, ["context"])
 
     def test_where_fields_end(self):
-        """What is at the end of one field is not the same at the beginning of the next."""
+        """A value that moves from the end of one field to the beginning of the next changes the key."""
         self.assertNotEqual(_DEVICE_KERNEL._replace(support=("a",)).key, _DEVICE_KERNEL._replace(options="a").key)
         self.assertNotEqual(
             _DEVICE_KERNEL._replace(types=("a", "b")).key, _DEVICE_KERNEL._replace(types=("a",), support=("b",)).key
@@ -128,7 +128,7 @@ class TestKeys(unittest.TestCase):
 
 
 class TestPrograms(unittest.TestCase):
-    """Whatever a program depends on makes it another one."""
+    """Each argument on which a program depends changes the program."""
 
     def test_elementwise(self):
         usual = dict(op=add, dtypes=("float64", "float64"), outs=("float64",), classes=(0, 0), divisors=(), summed=None)
@@ -168,7 +168,7 @@ class TestPrograms(unittest.TestCase):
 
 @unittest.skipUnless(config.cxx, "there is no compiler")
 class TestInstalling(unittest.TestCase):
-    """A program is left alone by kernels that it does not stand in for."""
+    """Kernels of other programs do not replace a program."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
@@ -223,7 +223,7 @@ background.stand_in = forgetful
 @unittest.skipUnless(config.cxx and AVAILABLE, "there is no compiler that could run in the background")
 class TestForgottenDigest(unittest.TestCase):
     def test_results_stay_right(self):
-        """Should programs be kept without the kernels that they stand in for, those of other kernels are not run, and a warning tells of them."""
+        """If programs were shared without regard to their kernels, programs of other kernels would not run, and a warning would name them."""
         cases = [((), [-1]), ((3,), [-1]), ((2, 2), [-1])]
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             flags = dict(os.environ, THEANO_FLAGS="base_compiledir=%s,tiered=auto" % folder)

@@ -82,7 +82,7 @@ class TestCompiledir(InDirectory):
         self.assertIn("0 directories", self.output(compiledir.basecompiledir_ls)[1])
 
     def test_purge_leaves_what_others_made(self):
-        """Files of users in the base directory and in compile directories, and directories that are no compile directories."""
+        """A purge keeps files of users in the base directory and in compile directories, and directories that are no compile directories."""
         kept = [
             os.path.join(self.base, *parts)
             for parts in (
@@ -118,7 +118,7 @@ class TestCompiledir(InDirectory):
         self.assertNotIn("project", self.output(compiledir.basecompiledir_ls)[1])
 
     def test_a_real_directory_is_emptied(self):
-        """All that a process leaves in its compile directory belongs to the cache."""
+        """All files that a process leaves in its compile directory belong to the cache."""
         program = (
             "import theano_ng as theano, theano_ng.tensor as T\n"
             "x = T.dvector()\n"

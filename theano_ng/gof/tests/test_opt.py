@@ -264,7 +264,7 @@ class TestMerge(Base):
         out = mul(add(self.x, a), b)
         pre_constant_merge([out])
         self.assertIs(out.owner.inputs[1], out.owner.inputs[0].owner.inputs[1])
-        # What belongs to a graph is left alone, and so is what it is computed from.
+        # Variables of a FunctionGraph, and the variables from which they are computed, are not changed.
         a, b = constant(2.5), constant(2.5)
         e = gof.FunctionGraph([self.x], [add(self.x, a)], clone=False)
         (known,) = e.outputs
@@ -276,7 +276,7 @@ class TestMerge(Base):
         self.assertEqual(known.owner.inputs, before)
 
     def test_destroyers(self):
-        """Nodes that work in place are known as long as they are in the graph, and those behind them are not merged with what reads the input before."""
+        """In-place nodes are recorded while they are in the graph; nodes after them are not merged with earlier readers of the input."""
         inplace = type(neg)(transfer_type(0), name="inplace")
         inplace.destroy_map = {0: [0]}
         e = graph_of(add(inplace(exp(self.x)), self.y))
@@ -457,7 +457,7 @@ class TestGroups(Base):
             self.assertEqual("LocalOptGroup: exp -> neg applied to exp(x)" in said.getvalue(), verbose)
 
     def test_walks_over_groups(self):
-        """A walk over one rule, over several, and over a list of them; each leaves new nodes to the next, unless it is asked not to."""
+        """A walk takes one rule, several rules, or a list of rules; it leaves new nodes to the next walk, unless `ignore_newtrees` is false."""
         for rules in ((OpSub(exp, neg), OpSub(neg, log)), ([OpSub(exp, neg), OpSub(neg, log)],), (OpSub(exp, neg),)):
             for kwargs in ({}, {"name": "both"}, {"ignore_newtrees": False}):
                 made = gof_opt.topogroup_optimizer("in_to_out", *rules, **kwargs)
@@ -534,7 +534,7 @@ class TestEquilibrium(Base):
         self.assertIn("optdb.max_use_ratio", seen.output[0])
 
     def test_the_optimizers_own_limit(self):
-        """The number of uses is that of the argument, and that of the flag where there is none."""
+        """The argument limits the number of uses; without it the flag does."""
         for own, flag, most in ((5, 50, 5), (None, 7, 7)):
             uses = []
 
@@ -549,7 +549,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(uses), most + 1)
 
     def test_starting_from_some_variables(self):
-        """Only what they are computed from is visited first; what changes there goes on to their clients."""
+        """Only their ancestors are visited first; changes there are then passed on to their clients."""
         e = graph_of(neg(exp(exp(self.x))))
         inner = e.outputs[0].owner.inputs[0]
         opt = EquilibriumOptimizer([OpSub(exp, log), PatternSub((neg, (log, "x")), "x"), OpSub(add, mul)])
@@ -560,7 +560,7 @@ class TestEquilibrium(Base):
         self.assertEqual(str(e), "[mul(x, x)]")
 
     def test_ranks(self):
-        """What comes in is ranked behind what it is computed from."""
+        """A new node is ranked after the nodes that compute its inputs."""
         e = graph_of(exp(exp(exp(self.x))))
         deepest = e.outputs[0]
         work = gof_opt.equilibrium.Worklist(e, e.toposort())
@@ -572,14 +572,14 @@ class TestEquilibrium(Base):
         self.assertLess(order.index("log"), 2)
 
     def test_what_changed_inputs_are_visited_again(self):
-        """Of rules about two levels, the outer is found in the same pass, or in the next."""
+        """After an inner rule has applied, an outer rule applies in the same pass, or in the next one."""
         rules = [OpSub(exp, log), PatternSub((neg, (log, "x")), "x")]
         for again, passes in ((True, 2), (False, 3)):
             e = graph_of(neg(exp(self.x)))
             opt = EquilibriumOptimizer(rules, tracks_on_change_inputs=again)
             self.assertEqual(len(opt.optimize(e)[1]), passes)
             self.assertEqual(str(e), "[x]")
-            # A global optimizer changes inputs while no rules are applied.
+            # A global optimizer changes inputs at a time when no local rules are applied.
             e = graph_of(neg(exp(self.x)))
             opt = EquilibriumOptimizer([in2out(rules[0]), rules[1]], tracks_on_change_inputs=again)
             opt.optimize(e)
@@ -643,7 +643,7 @@ class TestEquilibrium(Base):
             self.assertEqual(len(prof[1]), passes)
 
     def test_each_new_node_is_visited(self):
-        """The one that is made first as well, where its inputs have other clients and nothing but itself has changed."""
+        """The first new node is visited, too, even if its inputs have other clients and nothing else has changed."""
         e = graph_of(add(exp(self.x), mul(self.x, self.x)))
         EquilibriumOptimizer([OpSub(exp, neg), OpSub(neg, log)], max_use_ratio=9).optimize(e)
         self.assertEqual(str(e), "[add(log(x), mul(x, x))]")
@@ -691,7 +691,7 @@ class TestEquilibrium(Base):
 
 class TestMeta(Base):
     def test_the_fastest_rule_that_works(self):
-        """Of rules that apply, compile and run, the fastest; what does not is passed over, and told of when that is asked for."""
+        """The fastest rule that applies, compiles and runs is chosen; other rules are skipped, and reported if verbose."""
         x = T.dvector("x")
         x.tag.value = np.ones(4)
 
@@ -751,7 +751,7 @@ class TestStackTraces(Base):
         self.assertIn(a.tag.trace[0], d.owner.inputs[0].tag.trace)
 
     def test_replacing_ops(self):
-        """Tags go with the outputs, or only the traces do."""
+        """All tags are copied to the new outputs, or only the traces."""
         for transfer in (True, False):
             old = exp(self.x)
             old.tag.trace, old.tag.test_value, old.owner.tag.mark = [[("f", 1, "g", "h")]], 1.0, "mark"
@@ -762,7 +762,7 @@ class TestStackTraces(Base):
             self.assertEqual(hasattr(new.owner.tag, "mark"), transfer)
 
     def test_merged_assertions(self):
-        """A merged assertion points at the lines of both."""
+        """A merged assertion has the traces of both."""
         x, check = T.dvector("x"), Assert()
         a, b = check(x, T.eq(x.shape[0], 3)), check(x, T.gt(x[0], 0))
         a.tag.trace, b.tag.trace = [[("f", 1, "g", "a")]], [[("f", 2, "g", "b")]]
@@ -806,7 +806,7 @@ class TestStackTraces(Base):
             new.tag.trace = []
             e.replace(e.outputs[0], new, reason="test_feature")
             self.assertIn("test_feature", e.outputs[0].tag.trace[0][0][2])
-            # Beside other features it is attached once, and not at all when nothing is checked.
+            # It is attached once in addition to other features, and not at all when nothing is checked.
             e = graph_of(exp(self.x))
             e.attach_feature(ChangeTracker())
             for policy, attached in (("off", 0), ("log", 1), ("log", 1)):
@@ -836,7 +836,7 @@ class TestTools(Base):
         )
 
     def test_pre_greedy_visits_each_variable_once(self):
-        """Of a graph in which each variable is used twice there are 2 ** 40 paths."""
+        """A graph of 40 nodes that use their input twice has 2 ** 40 paths."""
         visited = []
 
         @local_optimizer([add])

@@ -89,7 +89,7 @@ class TestDB(unittest.TestCase):
         self.assertTrue("a" in self.db and "x" not in self.db)
 
     def test_switching_on(self):
-        """What a program switches on belongs to what says how graphs are rewritten, and with it to the keys of the graph cache."""
+        """Tags that a program switches on decide on rewriting, so they are part of the keys of the graph cache."""
         with unittest.mock.patch.object(optdb, "_decided_by", []):
             self.db.switch_on("b", "x")
             self.assertEqual(optdb.decided_by(), [("b", "x")])

@@ -41,7 +41,7 @@ class UsersScalarOp(scalar.UnaryScalarOp):
 
 class TestRulesOfThePackage(unittest.TestCase):
     def test_all_are_registered_as_its_own(self):
-        """In a new process, in which no test has registered any: otherwise graphs with them would not be cached."""
+        """All rules count as rules of the package, or graphs would not be cached. In a new process no test has registered rules."""
         code = "from theano_ng.tests.mutants import killers; raise SystemExit(killers.run('own rules'))"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))

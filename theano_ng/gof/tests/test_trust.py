@@ -217,7 +217,7 @@ class TestDirectories(InDirectory):
             self.assertIn("group %d" % own.st_uid, trust.problem(os.stat_result(fields), path))
 
     def permit(self, path, *entries):
-        """Give a file an access control list of entries (tag, permissions, number); skip the test where there are none."""
+        """Give a file an access control list of entries (tag, permissions, number); skip the test on systems without such lists."""
         data = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in sorted(entries))
         try:
             os.setxattr(path, "system.posix_acl_access", data)
@@ -225,7 +225,7 @@ class TestDirectories(InDirectory):
             self.skipTest("no access control lists in %s: %s" % (self.base, failure))
 
     def test_access_control_lists(self):
-        """The group's bits of the mode are the mask of a list, and who can write by it need not be the group."""
+        """The bits of the group in the mode are the mask of the list; others than the group may be permitted to write."""
         nobody, none = 65534, 0xFFFFFFFF
         owner, group, others = (0x01, 7, none), (0x04, 5, none), (0x20, 0, none)
         own_group = mock.patch.object(trust, "_is_own_group", return_value=True)
@@ -233,7 +233,7 @@ class TestDirectories(InDirectory):
             ([(0x02, 7, nobody)], 7, "access control list: .*65534"),
             ([(0x08, 6, nobody)], 7, "access control list: group 65534"),
             ([(0x02, 5, nobody)], 7, None),  # may read
-            ([(0x02, 7, nobody)], 5, None),  # the mask takes it away
+            ([(0x02, 7, nobody)], 5, None),  # the mask removes the permission
             ([(0x02, 7, os.geteuid())], 7, None),
         ):
             path = self.folder("cache")

@@ -348,7 +348,7 @@ class TestDistributions(unittest.TestCase):
                 )
 
     def test_normal_to_the_last_bit(self):
-        """FAST_COMPILE has the bits of the formula, by NumPy's functions; FAST_RUN is 4 units in the last place away at most."""
+        """FAST_COMPILE gives the bits of the formula with NumPy's functions; FAST_RUN differs by at most 4 units in the last place."""
         u = drawn(lambda r: r.uniform((400,), dtype="float64", nstreams=60))[0]
         radius, angle = np.sqrt(-2 * np.log(u[:200])), 2 * np.pi * u[200:]
         expected = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])
@@ -538,7 +538,7 @@ class TestStreams(unittest.TestCase):
             guess_n_streams(T.lvector(), warn=True)
 
     def test_target(self):
-        """Every method says where its states are; `gpuarray.tests.test_random` has devices."""
+        """Each method takes the device of its states; `gpuarray.tests.test_random` tests devices."""
         pvals = np.full((2, 3), 1 / 3)
         draws = (
             lambda r, **target: r.uniform((2, 3), **target),

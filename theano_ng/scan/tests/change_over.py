@@ -33,7 +33,7 @@ class Numeric:
     sigmoid, cast = scipy.special.expit, lambda x, dtype: np.asarray(x).astype(dtype)
 
 
-# Of an element of a sequence, a state and something that is the same in all steps. Few, so that many loops have the same program.
+# Functions of a module, an element of a sequence, a state and a non-sequence. They are few, so that many loops have the same program.
 STEPS = [
     lambda f, s, h, w: f.tanh(s * h) + 0.5 * h * w,
     lambda f, s, h, w: s * h - w * 0.25,
@@ -50,7 +50,7 @@ TAPS = [-1], [-1], [-2], [-3], [-1, -2], [-1, -3]
 
 
 class Loop:
-    """A loop, arguments for it, and what comes out.
+    """A loop, its arguments, and its expected outputs.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class Loop:
         return np.asarray(rng.uniform(-1, 1, shape), self.dtype)
 
     def outputs(self, f, s, states, w):
-        """The next state, and where the loop has one a result beside it."""
+        """Return the next state, and the result of the step if the loop has one."""
         new = self.step(f, s, sum(states[1:], states[0]), w)
         new = f.cast(new, self.dtype)
         return [new, f.cast(new * s, self.dtype)] if self.results else [new]
@@ -104,7 +104,7 @@ class Loop:
         return call
 
     def reference(self):
-        """The outputs, by NumPy."""
+        """Return the outputs, computed by NumPy."""
         rows, found = list(self.initial), []
         for s in self.sequence:
             found.append(self.outputs(Numeric, s, [rows[tap] for tap in self.taps], self.weight))
@@ -115,12 +115,12 @@ class Loop:
 
 
 def bits(values):
-    """Bits of arrays, of one NaN for all."""
+    """Return the bits of arrays, with the same bits for every NaN."""
     return [np.where(np.isnan(v), np.nan, v).tobytes() if v.dtype.kind == "f" else v.tobytes() for v in values]
 
 
 class Running:
-    """A loop that is called again and again.
+    """A loop that is called many times.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ class Running:
         self.first = None
 
     def faults(self):
-        """What is wrong with one more call.
+        """Call the loop once more, and return the faults of this call.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class Running:
 
 
 def faults(first, count):
-    """What goes wrong in loops with these seeds.
+    """Run the loops with some seeds, and return their faults.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Loops that are called while compilers finish: `scan.tests.change_over` in a process of its own, with an empty cache."""
+"""Tests of loops that are called while compilers finish: run `scan.tests.change_over` in a new process with an empty cache."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ class TestChangeOver(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_random_loops(self):
-        """Numbers, vectors and matrices, other taps, `until`: the same bits before and after the kernels arrive, and NumPy's numbers."""
+        """Loops over scalars, vectors and matrices, with other taps and `until`, give the same bits before and after kernels arrive, and NumPy's numbers."""
         self.run_loops("tiered=auto", 53)
 
 

@@ -479,7 +479,7 @@ class TestStepFunctions(unittest.TestCase):
                     self.assertIs(variable, original)
 
     def test_what_the_step_does_not_use(self):
-        """The loop depends on it, as on other arguments: `function` takes it as an input, and the rewritten loop has it not."""
+        """The loop depends on an unused argument, so `function` accepts it as an input; the rewritten loop does not have it."""
         for loop in (
             lambda: scan(lambda a, n: a * 2, x, non_sequences=v),
             lambda: scan(lambda a, n: a * 2, x, non_sequences=v, strict=True),

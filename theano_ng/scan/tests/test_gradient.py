@@ -162,7 +162,7 @@ class RandomLoops(unittest.TestCase):
                     self.assertEqual(out.shape, tuple(shape))
 
     def test_test_values(self):
-        """Derivatives of loops, of gradients of loops, and of loops in loops have test values, though the variables inside have none."""
+        """Derivatives of loops, of gradients of loops, and of loops in loops have test values; inner variables have none."""
         for policy in ("raise", "warn", "ignore"):
             rng = np.random.RandomState(80)
             cost, arguments = random_loop(rng)

@@ -1,4 +1,4 @@
-"""What tells loops apart: equality, keys of the graph cache, and which steps share what makes their functions."""
+"""Tests of the identity of loops: equality, keys of the graph cache, and the sharing of makers by equal steps."""
 
 import unittest
 import unittest.mock
@@ -12,7 +12,7 @@ from theano_ng.gof.optdb import Query
 from theano_ng.scan.op import Scan
 
 MODE = Mode("cvm", "fast_run")
-# Attribute of a loop -> another value of it.
+# Attribute of a loop -> another value of this attribute.
 OTHERS = dict(
     n_seqs=9,
     n_mit_mot=9,
@@ -45,7 +45,7 @@ def text(op):
 
 class TestLoops(unittest.TestCase):
     def test_every_attribute_counts(self):
-        """One that is left out of the identity is found out: loops that it alone tells apart are then equal."""
+        """Each attribute is needed: loops that differ in it alone are equal if the identity leaves it out."""
         one = loop()
         self.assertEqual(len(one._identity()), len(OTHERS))
         self.assertEqual(one, loop())
@@ -72,10 +72,10 @@ class TestLoops(unittest.TestCase):
 
 
 class TestMakers(unittest.TestCase):
-    """Steps have one maker when it is made of the same, and only then."""
+    """Steps share a maker if and only if everything on which it depends is equal."""
 
     def setUp(self):
-        # Rules of users, which other tests in this process may have registered, make steps that nothing is known of.
+        # Other tests in this process may have registered rules of users, with which the identity of steps is unknown.
         own = unittest.mock.patch.object(optdb, "_foreign", False)
         own.start()
         self.addCleanup(own.stop)
@@ -102,7 +102,7 @@ class TestMakers(unittest.TestCase):
                 self.assertIsNot(loop().inner_graph.maker(), makers[0])
 
     def test_no_maker_without_a_text(self):
-        """Steps of which cannot be told what they are share nothing."""
+        """Steps without an identity share nothing."""
         with theano.config.change_flags(compute_test_value="ignore"):
             self.assertIsNot(loop().inner_graph.maker(), loop().inner_graph.maker())
 

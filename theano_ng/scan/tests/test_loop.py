@@ -284,7 +284,7 @@ class TestRandomLoops(unittest.TestCase):
 
     @staticmethod
     def is_exact(op):
-        """Whether the program of a loop says that it gives the bits of the kernel."""
+        """Return True if the program of a loop is marked as giving the bits of the kernel."""
         kernel = op.inner_graph.kernel(op)
         program = kernel and kernel.kernel.interpreted and kernel.kernel.interpreted()
         return program is None or program.exact

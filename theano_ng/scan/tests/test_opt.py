@@ -268,7 +268,7 @@ class PushOut(Case):
                 self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
 
     def test_sequences_that_are_longer(self):
-        """Only as many rows are computed outside as there are steps, of sequences whose length is and is not that of what they come from."""
+        """Only as many rows as steps are computed outside of the loop, also for sequences that are longer."""
         x, y = T.dmatrix("x"), T.dvector("y")
         values, rows = [self.rng.rand(3, 5), self.rng.rand(7)], x.shape[0]
         for sequence, steps, cut in [
@@ -319,7 +319,7 @@ class PushOut(Case):
             self.check([x, i, y], outputs, values)
 
     def test_traces(self):
-        """What takes the place of a loop, or of a part of it, points at the user's lines."""
+        """The replacement of a loop, or of a part of it, has the traces of the user's lines."""
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lscalar("n")
         outputs = self.loop(lambda a, h: [T.exp(a) + h, T.tanh(a), h[::-1] * 2], [x], [v, None, None], n_steps=n)
         outputs += self.loop(lambda a: T.tanh(a) * 2, x, n_steps=n)
@@ -503,7 +503,7 @@ class Ends(Case):
             self.assertEqual(loops(fn), [])
 
     def test_sums_of_products_of_vectors(self):
-        """Vectors of one dtype are multiplied row by row; those of two are one long product."""
+        """Vectors of one dtype are multiplied row by row; vectors of two dtypes are one long product."""
         for dtypes in (("float64", "float64"), ("float32", "float64"), ("float64", "float32"), ("int8", "float64")):
             a, b = [T.matrix(name, dtype=dtype) for name, dtype in zip("ab", dtypes)]
             values = [self.rng.randint(-9, 9, size=(4, 3)).astype(dtype) for dtype in dtypes]
@@ -512,7 +512,7 @@ class Ends(Case):
             self.assertEqual(loops(fn), [])
 
     def test_products_alone(self):
-        """The rule for products that are added up leaves results where they are."""
+        """The rule for sums of products leaves results of single products in the loop."""
         x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
         outputs = self.rnn(x, h, w, v)
         for rule, results in ((PushOutDot1(), 2), (PushOutScanOutput(), 0)):
@@ -522,7 +522,7 @@ class Ends(Case):
             self.assertEqual(node.op.n_nit_sot, results)
 
     def test_sums_in_buffers_without_all_rows(self):
-        """A state that keeps its last row only is not taken for one that has a row for each step."""
+        """A state that keeps only its last row is not treated as a state with a row for each step."""
         x, y, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("m")
         (out,) = self.loop(lambda a, b, s: s + T.dot(a, b), [x, y], m)
         fgraph = theano.gof.FunctionGraph([x, y, m], [out[-1]], clone=True)

@@ -1,4 +1,4 @@
-"""Which rows of an output an index reads, against Python's own indices; sums over steps and steps with branches, against NumPy."""
+"""Compare the rows of an output that an index reads with Python's indices, and sums over steps and steps with branches with NumPy."""
 
 import itertools
 import unittest
@@ -17,7 +17,7 @@ ENDS = (None, *range(-4, 5))
 
 class TestReads(unittest.TestCase):
     def test_what_reads_nothing(self):
-        """Who wants the lengths of rows reads none, of all rows or of the rest; who wants their number does."""
+        """A client that needs the lengths of rows reads no rows; a client that needs their number does."""
         out = T.dmatrix("out")
         rest = out[1:]
         outputs = [out[-1], rest[-1], Shape_i(1)(out), Shape_i(1)(rest)]
@@ -36,7 +36,7 @@ class TestRowsOfAnIndex(unittest.TestCase):
             yield slice(start, stop, step)
 
     def rows(self, index, length):
-        """The rows that an index reads; None where it fails."""
+        """Return the rows that an index reads; None for an index out of bounds."""
         try:
             found = range(length)[index]
         except IndexError:
@@ -121,7 +121,7 @@ class TestSums(Case):
 
 class TestReadsOfOneRow(Case):
     def test_a_row_that_exists_is_read_from_the_end(self):
-        """`scan(...)[0][-1]` is ``buffer[1:][-1]``: one read where the number of steps is known, else two, which fail without a step."""
+        """`scan(...)[0][-1]` is ``buffer[1:][-1]``. If the number of steps is known it is one read; if not, it is two, and raises without a step."""
         x, n = T.dvector("x"), T.lscalar("n")
         for n_steps, reads_of_rows in ((5, 1), (n, 2)):
             rows, _ = theano.scan(lambda h: T.tanh(h), outputs_info=x, n_steps=n_steps)
@@ -136,7 +136,7 @@ class TestReadsOfOneRow(Case):
             fn([1.0], 0)
 
     def test_a_gradient_has_one_accumulator(self):
-        """However often a step uses what is the same in all steps."""
+        """There is one accumulator for a non-sequence, however often a step uses it."""
         x, w = T.dvector("x"), T.dvector("w")
 
         def step(h, w):

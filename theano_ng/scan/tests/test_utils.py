@@ -200,7 +200,7 @@ class TestMapVariables(unittest.TestCase):
         one, two = theano.function([u, v, x, y, a], found, mode=MODE)([1, 2], [3, 5], [7, 9], [8, 6], 0.5)
         np.testing.assert_allclose(one, np.sin([-2, -3]))
         np.testing.assert_allclose(two, np.sin([1, -3]))
-        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])  # gain is the same input inside
+        self.assertEqual([len(out.owner.inputs) for out in found], [4, 4])  # inside, both uses of gain are one input
 
     def test_shared_variables_with_updates_do_not_enter_loops(self):
         count = theano.shared(0, "count")

@@ -1,4 +1,4 @@
-"""Sparse matrices of one dtype and dense arrays of another, with and without rules, against NumPy."""
+"""Compare sparse matrices of one dtype and dense arrays of another with NumPy, with and without rules."""
 
 import itertools
 import unittest

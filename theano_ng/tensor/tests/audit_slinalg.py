@@ -43,7 +43,7 @@ def triangular(values):
 
 
 def regular(values):
-    """Whether the first input is a regular matrix."""
+    """Return True if the first input is a regular matrix."""
     if not _square(values, 1):
         return False
     x = values[0]

@@ -20,7 +20,7 @@ TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11
 
 class TestInPlace(unittest.TestCase):
     def test_rules(self):
-        """Each Op becomes that which overwrites its first input."""
+        """Each Op becomes the Op that overwrites its first input."""
         A, B, x, y, a = T.dmatrix("A"), T.dmatrix("B"), T.dvector("x"), T.dvector("y"), T.dscalar("a")
         for rule, before, after, inputs in (
             (opt.local_inplace_gemv, ops.gemv_no_inplace, ops.gemv_inplace, (y, a, A, x, a)),

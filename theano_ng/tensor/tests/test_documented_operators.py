@@ -242,7 +242,7 @@ class TestMathematics(unittest.TestCase):
         self.assertRaises(Exception, T.round, v, mode="half_up")
 
     def test_halves_go_to_even_numbers(self):
-        """As in NumPy, in every way to compute them."""
+        """Halves are rounded as in NumPy, by every way to compute them."""
         x = np.concatenate([np.arange(-40, 40) / 8, [-0.0, 2.0**52 - 0.5, 1 - 2.0**-53, np.inf, np.nan]])
         for dtype in ("float16", "float32", "float64", "int8", "uint8", "bool"):
             v = T.vector("v", dtype=dtype)

@@ -248,7 +248,7 @@ class TestThreads(unittest.TestCase):
                 OPENBLAS_NUM_THREADS="1",
                 PYTHONPATH=os.pathsep.join(sys.path),
                 THEANO_FLAGS=os.environ.get("THEANO_FLAGS", "")
-                + ",tiered=off,cache_graphs=False",  # what comes later has a thread of its own
+                + ",tiered=off,cache_graphs=False",  # deferred work would start another thread
             ),
         )
         self.assertEqual(run.returncode, 0, run.stderr)

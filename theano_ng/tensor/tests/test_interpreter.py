@@ -48,7 +48,7 @@ COMPLEX = (
         for dtype in ("complex64", "complex128", "bool", "int16", "float32", "float64")
     ]
 )
-# Each function is compiled for each of them; all that there are take some minutes: THEANO_NG_ALL_DTYPES=1.
+# Each function is compiled for each of these dtypes. THEANO_NG_ALL_DTYPES=1 selects all dtypes, which takes some minutes.
 FEW_DTYPES = ("float32", "float64", "int8")
 if os.environ.get("THEANO_NG_ALL_DTYPES"):
     FEW_DTYPES = (*DTYPES, "complex64", "complex128")
@@ -124,7 +124,7 @@ def ulps(x, y):
 
 
 def run(node, values, loaded=None):
-    """The outputs of a node by its native code: compiled, or with what stands in for the kernel."""
+    """Compute the outputs of a node by its native code: compiled, or with the program in the place of the kernel."""
     code = node.op.native_code(node)
     cells = [[None] for _ in node.outputs]
     layouts = [array_layout(v.type) for v in (*node.inputs, *node.outputs)]
@@ -159,7 +159,7 @@ class TestPrograms(unittest.TestCase):
                 args[-1] = scalar.constant(number, dtype=args[-1].type.dtype)
             try:
                 known.append(op(*args))
-            except (TypeError, NotImplementedError):  # no such op for these types
+            except (TypeError, NotImplementedError):  # the op does not accept these types
                 continue
         outputs = [known[-1], *[known[rng.randint(len(inputs), len(known))] for _ in range(rng.randint(0, 3))]]
         return scalar.Composite(inputs, list(dict.fromkeys(outputs)))
@@ -238,7 +238,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions_that_end_with_a_product(self):
-        """Compilers round it once with a sum outside. Programs do so, too, or wait for the kernel."""
+        """Compilers fuse the product with a sum outside. Programs do so, too, or wait for the kernel."""
         rng = np.random.RandomState(7)
         functions = [
             op for op in primitives._registered.values() if op.nin == 1 and type(op) is not type(scalar.invert)
@@ -257,7 +257,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_absolute_values_of_squares(self):
-        """Compilers leave them out, and make one step of the square and a sum. Where signs are inside, programs wait for the kernel."""
+        """Compilers leave the absolute values out, and fuse the square with a sum. If there are signs inside, programs wait for the kernel."""
         rng = np.random.RandomState(5)
         for dtype in ("float32", "float64"):
             x = scalar.get_scalar_type(dtype)("x")
@@ -277,7 +277,7 @@ class TestPrograms(unittest.TestCase):
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions(self):
-        """Each function of each dtype gives the bits of the compiled kernel, and the same wherever in an array of whatever length a number is."""
+        """Each function of each dtype gives the bits of the compiled kernel, for any position of an element and any length of the array."""
         rng, nodes = np.random.RandomState(3), []
         for op in primitives._registered.values():
             for dtype in (
@@ -294,7 +294,7 @@ class TestPrograms(unittest.TestCase):
                 variables = [TensorType(dtype, (False,))() for _ in range(max(op.nin, 2) if op.nin < 0 else op.nin)]
                 try:
                     node = Elemwise(op).make_node(*variables)
-                except (TypeError, NotImplementedError):  # no such op for these types
+                except (TypeError, NotImplementedError):  # the op does not accept these types
                     continue
                 if node.op.native_code(node) is not None:
                     nodes.append((node, [self.arguments(dtype, rng) for _ in variables]))
@@ -304,7 +304,7 @@ class TestPrograms(unittest.TestCase):
             whole = run(node, values)
             (kernel,) = node.op.native_code(node).kernels
             exact = kernel.interpreted().exact
-            # The remainder of floats has branches, too, and so has the choice between complex numbers.
+            # The remainder of floats and the selection of complex numbers have branches, too.
             inexact = (scalar.Mod, scalar.IntDiv, *primitives.BRANCHING)
             if node.outputs[0].dtype.startswith("complex"):
                 inexact += (scalar.Switch, scalar.Maximum, scalar.Minimum)
@@ -326,7 +326,7 @@ class TestPrograms(unittest.TestCase):
 
     @staticmethod
     def arguments(dtype, rng):
-        """Special numbers, and others of all sizes."""
+        """Return special numbers and numbers of many magnitudes."""
         values = random_values(dtype, (1500,), rng)
         if np.dtype(dtype).kind != "f":
             return values
@@ -388,7 +388,7 @@ print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 class TestDebugMode(unittest.TestCase):
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_interpreter_is_compared(self):
-        """DebugMode runs what stands in for kernels, and names it when it computes something else."""
+        """DebugMode runs the programs in the place of kernels, and names a program that gives another result."""
         x = T.dvector("x")
         values = np.linspace(0.1, 1, 20)
         mode = theano.compile.DebugMode(check_py_code=True)

@@ -232,7 +232,7 @@ class TestNames(unittest.TestCase):
         self.assertEqual(sorted(namespace), sorted(set(classic) - to_come))
 
     def test_families_of_dtypes(self):
-        """They are lists: programs add others to them."""
+        """They are lists, because programs append to them."""
         self.assertEqual(T.float_dtypes + ["complex64"], ["float16", "float32", "float64", "complex64"])
         for family in "all float complex int uint integer discrete continuous".split():
             self.assertIsInstance(getattr(T, family + "_dtypes"), list)
@@ -256,7 +256,7 @@ class TestNames(unittest.TestCase):
             self.assertIs(namespace[name], value)
 
     def test_families_of_dtypes(self):
-        """They are lists: programs add others to them."""
+        """They are lists, because programs append to them."""
         self.assertEqual(T.float_dtypes + ["complex64"], ["float16", "float32", "float64", "complex64"])
         for family in "all float complex int uint integer discrete continuous".split():
             self.assertIsInstance(getattr(T, family + "_dtypes"), list)

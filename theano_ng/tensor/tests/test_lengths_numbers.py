@@ -1,4 +1,4 @@
-"""What stands for a length has its number: random expressions of lengths, computed as they are and as they are kept."""
+"""Compare random expressions of lengths with the linear forms in which lengths are kept: both give the same number."""
 
 import random
 import unittest

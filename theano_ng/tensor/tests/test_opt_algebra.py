@@ -42,7 +42,7 @@ class TestFunctions(RewriteCase):
         ]:
             self.check(out, expected, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
-        # The same negation or absolute value as several factors, and signs that are not those of real numbers.
+        # One negation or absolute value as several factors, and signs of complex numbers.
         z, w = T.zvector("z"), T.zvector("w")
         negative, size = -x, abs(x)
         for out in (

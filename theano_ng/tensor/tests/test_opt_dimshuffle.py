@@ -40,7 +40,7 @@ class TestDimShuffle(RewriteCase):
         self.check(m.T.T, "m")
 
     def test_what_is_not_lifted(self):
-        """Operations with several results, and those that work in place, stay where they are."""
+        """Operations with several results, and in-place operations, are not moved."""
         a, b, x = scalar.float64("a"), scalar.float64("b"), T.dvector("x")
         both = T.Elemwise(scalar.Composite([a], [a + a, a * a]))(x, return_list=True)
         both += T.Elemwise(scalar.Composite([a, b], [a + b, a * b]))(x, x, return_list=True)

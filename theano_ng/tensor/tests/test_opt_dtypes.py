@@ -56,7 +56,7 @@ class TestDtypes(RewriteCase):
                 self.check(out, None, VALUES, rtol=rtol)
 
     def test_operands_that_are_left(self):
-        """A zero or one, or a factor that moves away, may be the only wide operand."""
+        """The only wide operand may be a zero, a one, or a factor that the rule moves."""
         a, b, u, l, s, r = self.a, self.b, self.u, self.l, T.lscalar("s"), T.dscalar("r")
         self.check_all(
             T.add(a, b, T.alloc(number(0, "int64"), 3)),
@@ -103,7 +103,7 @@ class TestDtypes(RewriteCase):
         )
 
     def test_logarithms_of_products_of_narrower_floats(self):
-        """Squares and exponentials are not computed: the result has the digits of its own dtype."""
+        """Squares and exponentials are not computed, so the result has all digits of its dtype."""
         f, y = self.f, self.y
         narrow = np.float32(VALUES["f"])
         wide, others = narrow.astype("float64"), np.array(VALUES["y"])
@@ -135,7 +135,7 @@ class TestDtypes(RewriteCase):
             1 + T.erf(-a),
             -1 + T.erfc(-u),
         )
-        # Exponentials of integers are float32; these overflow neither before nor after.
+        # Exponentials of integers are float32; these arguments overflow neither before nor after rewriting.
         self.check_all(
             1 / (1 + T.exp(u)),
             x / (1 + T.exp(u)),
@@ -157,13 +157,13 @@ class TestDtypes(RewriteCase):
         )
 
     def test_rows_that_are_set_to_rounded_sums(self):
-        """What is set is rounded once, to a whole number of integers, not each term of a sum."""
+        """The sum that is set is rounded once, for integers to an integer; its terms are not rounded."""
         a, u, p, f, x, rows = self.a, self.u, self.p, self.f, self.x, [2, 0]
         for v in (a, u, p, f):
             self.check_all(T.set_subtensor(v[rows], v[rows] + x[:2]), T.set_subtensor(v[rows], v[rows] + self.l[:2]))
 
     def test_absolute_values_of_narrower_complex_numbers(self):
-        """They are narrower floats, which a product with a wide factor is not to be made of."""
+        """Such an absolute value is a narrower float, which must not become a factor of a product with a wide factor."""
         z, y = T.cast(self.z, "complex64"), self.y
         for out in (abs(z * y), abs(y / z)):
             self.check(out, None, VALUES, query=Query(["canonicalize"]), rtol=1e-12)

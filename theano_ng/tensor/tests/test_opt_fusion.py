@@ -81,7 +81,7 @@ class TestFusion(RewriteCase):
         self.check(shared + T.exp(shared.sum() + shared), None)
 
     def test_cheap_values_are_computed_again(self):
-        """A value that loops read, all of them, is no node of its own where reading its operands again takes no longer."""
+        """A value that only loops read is computed again in each loop, if reading its operands again takes no longer."""
         x, y, z = T.dvectors("xyz")
 
         def loops(outputs, expected):
@@ -96,21 +96,23 @@ class TestFusion(RewriteCase):
         one, two, three = abs(x), x + y - 1.5, x + y + z
         loops([T.sqrt(one), one + y, T.maximum(one, z)], 3)
         loops([T.sqrt(two), two + z, T.maximum(two, z)], 3)
-        loops([T.sqrt(two), two + z, two - x, T.maximum(two, z)], 5)  # 1 + 2 + 4 passes are less than 4 * 2
+        loops(
+            [T.sqrt(two), two + z, two - x, T.maximum(two, z)], 5
+        )  # memory takes 1 + 2 + 4 passes, and repetition 4 * 2
         loops([T.sqrt(three), three + z], 2)
         loops([T.sqrt(three), three + z, three - x], 4)
-        loops([one, T.sqrt(one)], 2)  # a result is in memory
-        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # what no loop reads, too
-        loops([one.sum(), T.sqrt(one), one + y], 3)  # a reduction takes it in
-        loops([one.sum(), one.prod(), one + y], 4)  # of two none does
+        loops([one, T.sqrt(one)], 2)  # the value is a result, so it is in memory
+        loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # a reader that is no loop needs it in memory
+        loops([one.sum(), T.sqrt(one), one + y], 3)  # one reduction can compute it
+        loops([one.sum(), one.prod(), one + y], 4)  # two reductions cannot
         half = -T.sqrt(abs(y))
         loops([T.sqrt(half), half + x], 3)  # the square root would be in memory instead
-        loops([T.sqrt(half), half + x, T.sqrt(abs(y)) * x], 4)  # here it is in any case
+        loops([T.sqrt(half), half + x, T.sqrt(abs(y)) * x], 4)  # here the square root is in memory in any case
         inner = abs(one - 2) - z
         loops([T.sqrt(one), T.sqrt(inner), inner + y], 3)
 
     def test_repeated_values_have_the_same_bits(self):
-        """A value is never above the largest one, although compilers may round a product together with a sum."""
+        """No value exceeds the maximum, although compilers may fuse a product with a sum."""
         rng = np.random.RandomState(5)
         for dtype in ("float16", "float32", "float64", "int32"):
             x, y, z = (T.vector(name, dtype=dtype) for name in "xyz")
@@ -133,7 +135,7 @@ class TestFusion(RewriteCase):
                     self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
     def test_repetition_ends(self):
-        """Of a chain in which each value is read at each step, each loop computes a few steps."""
+        """In a chain in which each step has another client, each loop computes only a few steps."""
         x = h = T.dvector("x")
         outputs = []
         for _ in range(60):

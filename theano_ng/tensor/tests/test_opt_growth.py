@@ -59,7 +59,7 @@ def nodes_asked_for(function):
 
 
 def visits(function):
-    """How often a rule is asked whether it applies to a node."""
+    """Return the number of times that rules are called with a node."""
     count = 0
     original = NavigatorOptimizer.process_node
 
@@ -115,7 +115,7 @@ class TestGrowth(unittest.TestCase):
                 self.assertLess(much / little, 1.3 * many / few)
 
     def test_iterations(self):
-        """Each step uses the last one several times: what is put together from all before it grows with powers of the number of steps."""
+        """Each step uses the last one several times. So work that combines all earlier steps would grow with a power of the number of steps."""
         names = "newton_square_root newton_cube_root share_and_complement cross_entropies_chained cross_entropy_by_hand abs_share"
         names += " abs_quotient_sign times_own_sum tanh_by_hand x_log_x softmax_by_hand softsign adam second_derivatives_of_quotients"
         for name in names.split():

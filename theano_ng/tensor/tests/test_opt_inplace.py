@@ -96,14 +96,14 @@ class TestInplace(unittest.TestCase):
 
 class TestRequirements(unittest.TestCase):
     def test_what_works_in_place_is_watched(self):
-        """Rules that put in what overwrites its inputs bring the feature that keeps the readers before it."""
+        """Rules that insert in-place nodes attach the feature that orders other readers before them."""
         without = []
         for one in registered():
             fgraph = FunctionGraph([], [])
             one.rule.add_requirements(fgraph)
             if "inplace" in one.tags and not hasattr(fgraph, "destroy_handler"):
                 without.append(one.name)
-        self.assertEqual(without, ["cond_make_inplace"])  # which makes views
+        self.assertEqual(without, ["cond_make_inplace"])  # this rule makes views
 
 
 if __name__ == "__main__":

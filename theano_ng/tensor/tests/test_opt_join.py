@@ -48,7 +48,7 @@ class TestJoin(RewriteCase):
             self.check(out, expected)
 
     def test_empty_constants_of_known_lengths(self):
-        """Nothing is asserted where another operand is known to have the same lengths, and the error is that of Join where it has not."""
+        """No assertion is added if another operand is known to have the same lengths; if its lengths differ, the error is that of Join."""
         n, s, v = T.lscalar("n"), T.dscalar("s"), T.dmatrix("v")
         for width, asserted, joins in ((3, 0, 0), (2, 1, 0)):
             known = T.exp(T.alloc(s, n, width))
@@ -57,11 +57,11 @@ class TestJoin(RewriteCase):
             self.assertEqual([ops.count("AssertShape"), ops.count("Join")], [asserted, joins])
         self.assertRaises(ValueError, f, 2, 1.0)
         self.check(T.concatenate([np.zeros((0, 3)), v]), None)
-        # Rules without the feature that knows lengths assert.
+        # Without ShapeFeature the rules add an assertion.
         query = Query(["canonicalize_db", "canonicalize", "local_join_empty", "merge"])
         f = self.check(T.concatenate([np.zeros((0, 3)), T.exp(v)]), None, query=query)
         self.assertIn("AssertShape", [type(node.op).__name__ for node in f.maker.fgraph.apply_nodes])
-        # Of what is broadcastable, rows with none remain broadcastable.
+        # A broadcastable row stays broadcastable when an operand without rows is removed.
         row = T.drow("row")
         for constant in (np.zeros((0, 3)), np.zeros((0, 1))):
             out = T.concatenate([row, constant])

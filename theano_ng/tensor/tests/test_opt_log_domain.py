@@ -84,7 +84,7 @@ class TestLogOf(unittest.TestCase):
 
 class TestLosses(unittest.TestCase):
     def test_loses_less(self):
-        """What a complement of a sigmoid cannot know of its logarithm does not count, and nothing more is let pass."""
+        """Differences within the rounding error of the complement of a sigmoid are accepted, but no larger ones."""
         rough = np.array([-30.0, -3.0])
         unknown = np.finfo("float64").eps * np.exp(-rough)
         self.assertTrue(loses_less(rough, rough + 7.5 * unknown))

@@ -181,7 +181,7 @@ class TestGradients(unittest.TestCase):
 
 class TestReaders(unittest.TestCase):
     def test_what_takes_in_a_product(self):
-        """Loops do, also behind a view that nothing else reads."""
+        """Loops can compute the product themselves, also through a view without other readers."""
         A = T.dmatrix("A")
         view = A.T
         for outputs, takes_in in (

@@ -1,4 +1,4 @@
-"""What was written is read by other indices of the same variables: every pair of forms, against NumPy."""
+"""Write by one index and read by another index of the same variables: compare each pair of forms with NumPy."""
 
 import itertools
 import unittest
@@ -8,7 +8,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 
-# Indices of the same variables that are not the same index.
+# Different indices of the same variables.
 FORMS = {
     "i": lambda i, j: i,
     "j": lambda i, j: j,
@@ -41,7 +41,7 @@ class TestOtherIndicesOfTheSameVariables(unittest.TestCase):
     def check(self, write, increments):
         x, y, i, j = T.dmatrix("x"), T.dscalar("y"), T.lscalar("i"), T.lscalar("j")
         written = (T.inc_subtensor if increments else T.set_subtensor)(x[FORMS[write](i, j)], y)
-        # Each read alone: where others read as well, less is rewritten.
+        # One read per function: with several reads, less is rewritten.
         fns = {
             read: theano_ng.function([x, y, i, j], written[FORMS[read](i, j)], on_unused_input="ignore")
             for read in FORMS

@@ -46,7 +46,7 @@ def fail(failure):
 
 class TestDimensions(unittest.TestCase):
     def test_forms_of_a_length(self):
-        """A length is that of a dimension however it is written."""
+        """All forms of the length of a dimension are equal lengths."""
         x, y = T.dmatrix("x"), T.dmatrix("y")
         plain = Shape()(x)
         for v in (plain[1], plain[-1], Shape_i(1)(x)):

@@ -1,4 +1,4 @@
-"""Products of exponentials over products of their sums: every choice of factors, each up to twice, against logarithms in NumPy."""
+"""Compare quotients of products of exponentials and products of their sums with logarithms in NumPy, for all choices of factors."""
 
 import itertools
 import unittest
@@ -23,7 +23,7 @@ class TestShares(unittest.TestCase):
         }
 
     def logarithms(self, x, y, w):
-        """Of the terms and the sums; w is positive."""
+        """Return the logarithms of the terms and of the sums; w is positive."""
         top = x.max()
         return {
             "ex": x,
@@ -37,7 +37,7 @@ class TestShares(unittest.TestCase):
         }
 
     def check(self, chosen, values):
-        """Fractions of (names of factors above, names of factors below)."""
+        """Check quotients, which are given as (names of factors of the numerator, names of factors of the denominator)."""
         outputs = []
         for above, below in chosen:
             a, b = (
@@ -73,7 +73,7 @@ class TestShares(unittest.TestCase):
             self.check([(above, below)], [large])
 
     def test_nothing_to_share(self):
-        """Where nothing is summed there is no largest exponential, and no share."""
+        """Sums without elements have no largest exponential, and the result has no elements."""
         A = T.dmatrix("A")
         for axis in (0, 1, None):
             fn = theano.function([A], T.exp(A) / T.exp(A).sum(axis=axis, keepdims=True))

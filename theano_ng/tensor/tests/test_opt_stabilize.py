@@ -122,7 +122,7 @@ class TestErrorFunctions(RewriteCase):
             np.testing.assert_allclose(f(points), expected, rtol=1e-10 if dtype == "float64" else 1e-4)
 
     def test_squares_of_integers_wrap_around(self):
-        """They are no squares of what erfc takes."""
+        """Such a square is not the square of the argument of erfc."""
         x, y = T.bvector("x"), T.dvector("y")
         self.check(y * T.exp(-T.sqr(x)) / T.erfc(x), None, {"x": [-128, 2, 1], "y": [1, 2, 3]})
 

@@ -247,7 +247,7 @@ class TestTakeAlongAxis(RewriteCase):
         ]:
             f = self.check(out, expected, rows)
             self.assertNotIn("AdvancedIncSubtensor1", shown(f.maker.fgraph))
-        # Rows that are read as they are, too, are not taken twice.
+        # Rows that are also read directly are not taken twice.
         f = theano_ng.function([x, i], [x[:, i], x.T[i]], mode=Mode("py", QUERY))
         self.assertNotIn("AdvancedSubtensor(", shown(f.maker.fgraph))
         # The rows of a transposed tensor stay rows.

@@ -1,4 +1,4 @@
-"""Outputs of a Composite that nobody uses, for every choice of outputs, against NumPy."""
+"""Compare Composites with unused outputs with NumPy, for every choice of outputs."""
 
 import itertools
 import unittest

@@ -1,4 +1,4 @@
-"""Operations whose outcome is known beforehand, and those that only look so: tables against NumPy."""
+"""Compare operations whose result is known beforehand, and similar ones, with NumPy."""
 
 import itertools
 import operator
@@ -24,7 +24,7 @@ BITWISE = {T.or_: np.bitwise_or, T.and_: np.bitwise_and, T.xor: np.bitwise_xor}
 
 
 class TestBits(unittest.TestCase):
-    """Zeros and ones in all bits, on either side, against NumPy."""
+    """Compare bitwise operations with all bits zero or one, on either side, with NumPy."""
 
     def test_numbers_on_both_sides(self):
         for dtype in ("bool", "int8", "uint8", "int64", "uint32"):

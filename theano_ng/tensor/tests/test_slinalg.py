@@ -388,7 +388,7 @@ class TestSolve(Checked):
                 self.assertTrue(node is x.owner or not getattr(node.op, "destroy_map", None), node)
 
     def test_symmetric(self):
-        """What is said to be symmetric is solved with all of its elements, and has the gradient by all of them, as in Theano 1.0.5."""
+        """A matrix that is declared symmetric is solved with all of its elements, and all have gradients, as in Theano 1.0.5."""
         A, b = tensor.dmatrix(), tensor.dvector()
         symmetric, right = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]]), np.array([1.0, 2.0, 3.0])
         weights = np.array([1.0, -2.0, 0.5])
@@ -404,7 +404,7 @@ class TestSolve(Checked):
                         np.testing.assert_allclose(found, np.linalg.solve(matrix, right))
                         np.testing.assert_allclose(by_vector, expected)
                         np.testing.assert_allclose(by_matrix, -np.outer(expected, found))
-        # A block of tiles: one element that differs counts wherever it is.
+        # A matrix of several tiles: one element that differs is found in any tile.
         large = positive(self.rng, "float64", 40)
         f = theano_ng.function([A, b], solve_symmetric(A, b))
         for place in ((39, 0), (0, 39), (17, 15), (31, 33)):

@@ -41,7 +41,7 @@ class TestSort(unittest.TestCase):
         self.assertRaises(TypeError, ArgSortOp("quicksort"), x, 1j)
 
     def test_axis_that_is_not_there(self):
-        """Both axes that are just outside are refused, and those that are just inside are not."""
+        """The first axes out of bounds on both sides are refused, and the last axes in bounds are accepted."""
         for made, wanted in ((sort, np.sort), (argsort, np.argsort)):
             f = theano.function([x, axis], made(x, axis))
             for a in (-3, 2):

@@ -1,8 +1,8 @@
-/* Allocations that fail on request, for a process that is started with LD_PRELOAD=failing_malloc.so and PYTHONMALLOC=malloc: those of Python,
- * of NumPy and of compiled code alike.
+/* Allocation functions that fail on request. A process that is started with LD_PRELOAD=failing_malloc.so and PYTHONMALLOC=malloc uses them for
+ * Python, NumPy and compiled code.
  *
- * Only the thread that calls failing_malloc_arm is meant, until it calls failing_malloc_disarm. The allocators are those of the C library:
- * what they give can be freed and resized by it.
+ * Only the thread that calls failing_malloc_arm is affected, until it calls failing_malloc_disarm. The functions call those of the C library, which
+ * can therefore free and resize the blocks.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,9 +21,9 @@ static _Thread_local size_t refused;
 static _Thread_local int armed;
 static atomic_long alive;
 
-/* Let the allocation number n of this thread fail, counted from 1; and all behind it, if they are wanted, but those of an integer, a float or a
- * cell: without these CPython's interpreter tries for ever to enter an exception handler, and loses references to arguments of functions that
- * have cells.
+/* Let allocation number n of this thread fail, counted from 1. With `onward`, let all later ones fail, too, except those of the size of an integer, a
+ * float or a cell: without these, CPython's interpreter tries for ever to enter an exception handler, and leaks references to arguments of functions
+ * that have cells.
  */
 void failing_malloc_arm(long n, int onward)
 {
@@ -34,20 +34,20 @@ void failing_malloc_arm(long n, int onward)
     armed = 1;
 }
 
-/* How many allocations there were. */
+/* Stop, and return the number of allocations. */
 long failing_malloc_disarm(void)
 {
     armed = 0;
     return asked;
 }
 
-/* The size of the allocation number n. */
+/* Return the size of allocation number n. */
 size_t failing_malloc_refused(void)
 {
     return refused;
 }
 
-/* How many blocks the process has. */
+/* Return the number of blocks that the process has. */
 long failing_malloc_alive(void)
 {
     return alive;

@@ -87,7 +87,7 @@ def abstract(shapes, parameters, hints=False, dtype="float64"):
 
 class TestRules(unittest.TestCase):
     def test_both_kinds_of_convolutions(self):
-        """Each rule is about the Op of so many dimensions, and about that of any number."""
+        """Each rule tracks the Op for its number of dimensions, and the Op for any number."""
         for rule, names in (
             ("local_abstractconv_gemm", "AbstractConv2d AbstractConv"),
             ("local_abstractconv_gradweight_gemm", "AbstractConv2d_gradWeights AbstractConv_gradWeights"),

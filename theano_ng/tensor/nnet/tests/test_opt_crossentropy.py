@@ -59,7 +59,7 @@ class RuleCase(unittest.TestCase):
 
 class TestSoftmax(RuleCase):
     def test_gradient_of_a_logarithm_from_integers(self):
-        """The rule sums what it is given: in the dtype of the result, in which sums do not wrap around."""
+        """The rule sums the given gradients in the dtype of the result, in which sums do not wrap around."""
         grads = T.matrix("grads", dtype="uint64")
         sm = nnet.softmax(self.x)
         out = SoftmaxGrad()(grads / sm, sm)

@@ -1,4 +1,4 @@
-"""Expressions that are nearly gradients of crossentropies, against NumPy: no rule may take them for one."""
+"""Compare expressions that are nearly gradients of crossentropies with NumPy: no rule may treat them as such gradients."""
 
 import itertools
 import unittest
@@ -21,7 +21,7 @@ class TestNearlyGradients(unittest.TestCase):
         self.a, self.b, self.v = rng.rand(3, 3), rng.rand(3, 3), rng.rand(3)
 
     def increments(self, a, b, labels, v):
-        """Symbolic matrices with something at the labels' places, and their numbers."""
+        """Return symbolic matrices with increments at the places of labels, and their values."""
         rows = T.arange(3)
         zero, full = np.zeros((3, 3)), self.b.copy()
         at, turned = (np.arange(3), self.labels), (self.labels, np.arange(3))

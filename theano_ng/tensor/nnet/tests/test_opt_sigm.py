@@ -96,7 +96,7 @@ class TestRules(RuleCase):
             self.assertIn(name, names)
 
     def test_complement_of_a_sigmoid_of_integers(self):
-        """The opposite of an unsigned number is none, and bool has none."""
+        """Unsigned numbers wrap around when they are negated, and bool has no negative."""
         for dtype in ("bool", "uint8", "int8"):
             x = T.vector(dtype=dtype)
             f = theano.function([x], 1 - sigmoid(x), mode=theano.Mode("py", in2out(local_1msigmoid)))
