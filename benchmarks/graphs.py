@@ -219,7 +219,7 @@ class Families:
         sys.modules["theano_ng"] = theano
         for name in ("tensor", "compile.builders", "gof.graph", "ifelse"):
             sys.modules["theano_ng." + name] = importlib.import_module("theano." + name)
-        sys.modules["theano_ng.scan"] = theano  # a module with the function
+        sys.modules["theano_ng.scan"] = theano  # programs import the function scan from it
 
     def __iter__(self):
         for family, make in self.module.FAMILIES.items():

@@ -1,14 +1,14 @@
-"""A block in which flags have other values, in C.
+"""A context manager in C that changes flags for the time of a block.
 
-A signal handler may raise wherever code in Python begins: also when a block has ended, before the first line of an ``__exit__`` in Python. From
-the beginning of `FlagBlock.__exit__` to its end no Python code runs, and nothing takes memory.
+A signal handler may raise wherever Python code begins: also after the end of a block, before the first line of an ``__exit__`` in Python. From
+the beginning of `FlagBlock.__exit__` to its end no Python code runs, and nothing allocates memory.
 """
 
 cdef class FlagBlock:
-    """Sets flags on entry, and puts them back on exit; may be entered several times.
+    """A context manager that sets flags on entry and restores them on exit. It may be entered several times.
 
-    A subclass has a method ``changes()``. It returns tuples: the dict that holds the value of a flag, the name there, the parameter of the flag, and
-    the value in the block.
+    A subclass has a method ``changes()``, which returns one tuple for each flag: the dict that holds its value, its key there, its parameter, and
+    its value in the block.
     """
 
     cdef list saved

@@ -344,7 +344,7 @@ class TheanoConfigParser:
         self.__dict__["_sections"] = {}
 
     def __getattr__(self, name):
-        if name.startswith("_"):  # no flag; an instance that is only being made has no `_params` yet
+        if name.startswith("_"):  # no flag; an instance has no `_params` before `__init__` has run
             raise AttributeError("there is no flag %r" % name)
         param = self._params.get(name)
         if param is None:
@@ -583,11 +583,11 @@ class change_flags(FlagBlock):
         return functools.wraps(f)(with_flags)
 
     def changes(self):
-        """Return the values of the flags in the block; see `FlagBlock`."""
+        """Return the changes of flags in the block; see `FlagBlock`."""
         made = []
         for name, value in self.confs.items():
             param, last = _config_vars[name], name.rpartition(".")[2]
-            getattr(param.section, last)  # from here on it has a value
+            getattr(param.section, last)  # computes the default value, if the flag has no value yet
             made.append((param.section.__dict__, last, param, param.convert(value)))
         return made
 

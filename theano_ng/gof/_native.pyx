@@ -55,7 +55,7 @@ def live_objects():
             "Block": live[LIVE_BLOCKS]}
 
 
-# Whether this module has the functions of vector_math.c.
+# True if this module contains the functions of vector_math.c.
 HAS_VECTOR_MATH = bool(has_vector_math)
 
 

@@ -64,7 +64,7 @@ class ForeignKernel:
     interpreted = None  # nothing runs it before it is built
 
     def never_compiled(self):
-        """None: there is no program that does the same."""
+        """Return None: no program computes the same."""
         return None
 
     @classmethod

@@ -105,7 +105,7 @@ class Record:
                 for row in rows:
                     packed += self.row.pack(row)
         try:
-            return array("q", packed).tolist()  # one check of all words
+            return array("q", packed).tolist()  # checks all words at once
         except (TypeError, OverflowError):
             raise self._wrong_value(words) from None
 
@@ -123,7 +123,7 @@ class Record:
         """Return the error for the first word that is not an integer of 64 bits."""
         for name, given in words.items():
             if name == self.tail and self.row is not None:
-                continue  # the rows are checked
+                continue  # the rows were checked before
             for value in [given] if self._lengths.get(name, 0) is None else given:
                 try:
                     number = operator.index(value)

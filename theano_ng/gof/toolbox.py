@@ -344,7 +344,7 @@ class ReplaceValidate(History, Validator):
         self.replace_all_validate(fgraph, [(r, new_r)], reason=reason)
 
     def replace_all_validate(self, fgraph, replacements, reason=None, verbose=None):
-        """Make replacements and validate the graph, or raise and leave the graph as it was.
+        """Make replacements and validate the graph, or raise and leave the graph unchanged.
 
         Parameters
         ----------

@@ -124,9 +124,9 @@ def _shared_stack(levels):
 
 
 class _Internal(dict):
-    """File name -> whether it belongs to the package's machinery that builds graphs.
+    """A dict from a file name to whether the file belongs to the package's code that builds graphs.
 
-    A dict, since it is asked for every level of the stack of each variable, and the stack grows with the nesting of loops.
+    It is a dict because it is read for every level of the stack of each variable, and the stack grows with the nesting of loops.
     """
 
     def __missing__(self, filename):
@@ -147,7 +147,7 @@ def comment_text(text):
         The names of classes and files in it may contain any characters.
     """
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-    # A backslash at the end, or the trigraph for it, would make the next line part of the comment.
+    # A backslash at the end, or its trigraph, would make the next line a part of the comment.
     return re.sub(r"(\\|\?\?/|\s)+$", "", shown)
 
 

@@ -63,7 +63,7 @@ class _Tree:
         self.print_view_map = print_view_map
 
     def id_text(self, thing):
-        """Return ``' [id X]'`` for a variable or an Apply, a blank without identifiers; new things get the next one."""
+        """Return ``' [id X]'`` for a variable or an Apply, or a blank if identifiers are off; a new object gets the next identifier."""
         if thing not in self.used_ids:
             if self.ids == "":
                 self.used_ids[thing] = ""
@@ -82,7 +82,7 @@ class _Tree:
             return ""
         described = []
         for client in clients:
-            identifier = self.id_text(client).strip()  # outputs of the graph share one, which is not printed
+            identifier = self.id_text(client).strip()  # outputs of the graph share one identifier, which is not printed
             described.append(("output" if client == "output" else identifier, position.get(client, "")))
         return " clients:[%s]" % ", ".join(map(str, described))
 
@@ -100,7 +100,7 @@ class _Tree:
                 tail += " -> %s" % arrow
             self.file.write(writable("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail)))
             return
-        identifier = self.id_text(node)  # before those of its clients
+        identifier = self.id_text(node)  # requested before the identifiers of its clients
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
         destroy = (
             "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""

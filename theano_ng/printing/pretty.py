@@ -355,7 +355,7 @@ class DimShufflePrinter(_Printer):
 
 
 class _CastPrinter(_Printer):
-    """Prints a conversion as a call of the dtype."""
+    """A printer of conversions as calls of the dtype."""
 
     def parts(self, output, pstate):
         return _call(output.type.dtype, _owner_of(self, output).inputs)

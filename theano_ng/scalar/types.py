@@ -452,7 +452,7 @@ def convert(x, dtype=None):
         return np.asarray(x, dtype=config.floatX if dtype == "floatX" else str(dtype))
     if hasattr(x, "dtype"):
         return np.asarray(x)
-    if isinstance(x, int):  # bools as well: an int8 can be negated and subtracted
+    if isinstance(x, int):  # also for bools: unlike them, an int8 can be negated and subtracted
         return autocast_int(x)
     if isinstance(x, float):
         return autocast_float(x)

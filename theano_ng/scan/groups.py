@@ -84,7 +84,7 @@ class Groups:
 
     @property
     def n_tap_outs(self):
-        """Number of buffers of mit_mot and mit_sot."""
+        """Number of buffers of the groups mit_mot and mit_sot."""
         return self.n_mit_mot + self.n_mit_sot
 
     @property

@@ -136,7 +136,7 @@ class StepSums:
 
     def choose(self):
         """Decide which of what is left is summed up in the loop, and which behind it."""
-        together = {}  # the values that the loop adds up for one sum: they have one accumulator
+        together = {}  # the values that the loop adds up in one accumulator, for each sum
         for parts, part, like in self._pending:
             v, then = part
             if v in self.kept:

@@ -60,7 +60,7 @@ from theano_ng.tensor.indexing.subtensor import *  # noqa: F401,F403
 
 integer_types = (int,)
 
-# dtype names by family. Programs add lists to them.
+# dtype names by family. They are lists: programs add lists to them.
 int_dtypes = [str(t.dtype) for t in scal.int_types]
 uint_dtypes = [str(t.dtype) for t in scal.uint_types]
 float_dtypes = [str(t.dtype) for t in scal.float_types]

@@ -246,10 +246,10 @@ def constant(x, name=None, ndim=None, dtype=None):
     ----------
     x : number or array_like
         Copied: changing it later does not change the constant.  A Python
-        integer gets the smallest integer dtype that holds it, as True and False
-        do (int8; those of NumPy and lists of them are bool), a Python float
-        float32 if that is exact, else float64 (see ``config.cast_policy`` and
-        :class:`autocast_float_as`).
+        integer gets the smallest integer dtype that holds it. True and False
+        get int8, but NumPy's bools and lists of bools get bool. A Python float
+        gets float32 if that is exact, else float64 (see ``config.cast_policy``
+        and :class:`autocast_float_as`).
     name : str, optional
     ndim : int, optional
         Number of dimensions; missing ones are added on the left.

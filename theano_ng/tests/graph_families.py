@@ -642,7 +642,7 @@ def chebyshev(steps):
 
 @family
 def lagrange(steps):
-    """Interpolation through numbers: products of quotients of differences."""
+    """A basis polynomial of Lagrange interpolation: a product of quotients of differences."""
     x, knots = T.dvector("x"), T.dvector("knots")
     basis = 1
     for i in range(1, steps + 1):

@@ -177,7 +177,7 @@ class TestDisturbances(unittest.TestCase):
             process = start(
                 "import sys; from theano_ng.tests import disturbances; disturbances.%s(%d)" % (what, times), folder
             )
-            out, err = process.communicate(timeout=300)  # the process ends
+            out, err = process.communicate(timeout=300)  # raises if the process does not end
             self.assertEqual(process.returncode, 0, out + err)
             # the entries that it has left in the cache are complete
             self.assertEqual(self.values(folder), self.values(folder, ",cxx=", tempfile.gettempdir()))

@@ -354,7 +354,7 @@ class TestIterables(unittest.TestCase):
 
     def test_tuples_are_lists(self):
         for name, case in {**TAKEN_OR_REFUSED, **OF_NUMBERS}.items():
-            if name != "subgraph_grad":  # which takes lists alone
+            if name != "subgraph_grad":  # this function accepts lists only
                 with self.subTest(given=name):
                     np.testing.assert_equal(case(tuple), case(list))
 

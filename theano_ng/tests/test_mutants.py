@@ -181,7 +181,7 @@ class TestMarks(unittest.TestCase):
     def test_c(self):
         source = TestCChanges.text.encode()
         starts = [source[:start].rstrip().count(b"\n") for start, _ in marks.c_spans(source)]
-        self.assertEqual(starts, [1, 6])  # twice and f; not the struct, not the table
+        self.assertEqual(starts, [1, 6])  # the functions twice and f, but not the struct and the table
         self.assertEqual(marks._marked_c(source, 7).count(b"reached_marks["), 2)
 
     def test_innermost(self):

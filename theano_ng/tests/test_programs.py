@@ -1,6 +1,7 @@
-"""Generated programs: a run of them, and tests that the generator generates, that the judge finds what is planted, and that it becomes small.
+"""Tests of generated programs: of the generator, of the judge (it finds planted faults), and of the reduction of failing programs; and runs.
 
-There are two runs of 60 seconds of processor time, or as many as the environment variable THEANO_PROGRAMS_SECONDS says: one with a fixed seed, one with a new seed.
+There are two runs, one with a fixed seed and one with a new seed. Each takes 60 seconds of processor time, or the number of seconds in the environment
+variable THEANO_PROGRAMS_SECONDS.
 """
 
 import contextlib

@@ -27,7 +27,7 @@ from theano_ng.tensor import opt
 from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.tests.rewriting import shown
 
-# Rules of which before and after are no expressions that this test could compare, and the reason.
+# Rules without examples that this test can execute, and the reason.
 NOT_EXECUTED = {
     "CheckStackTrace": "changes nothing",
     "Print1.21": "changes nothing",
@@ -53,7 +53,7 @@ NOT_EXECUTED = {
     "make_c_gemv_destructive": "see use_c_ger",
 }
 
-# Rules whose results are not meant to have the numbers of what they replace.
+# Rules whose results need not have the numbers of the replaced variables.
 OTHER_NUMBERS = {
     "local_ultra_fast_sigmoid": "an approximation, to be asked for",
     "local_hard_sigmoid": "an approximation, to be asked for",

@@ -26,7 +26,7 @@ def _row(kinds, reason, rules):
     return Accepted(tuple(kinds.split(", ")), reason, frozenset(rules.split()))
 
 
-#: Rules that are not compared, and why.
+#: Rules that are not compared -> reason.
 NOT_COMPARED = {
     "CheckStackTrace": "changes nothing",
     "Print1.21": "changes nothing",

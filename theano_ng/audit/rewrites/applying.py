@@ -167,7 +167,7 @@ class Computation:
         try:
             with np.errstate(all="ignore"):
                 return list(map(_on_host, self._function(*values)))
-        except Exception as failure:  # any error of an Op is a result that is compared
+        except Exception as failure:  # any error of an Op counts as its result
             return failure
 
 

@@ -82,7 +82,7 @@ def rules_of(target):
 
 
 def _judge_of(one):
-    """Return the class that judges a rule. `DeviceJudge` is imported only when it is needed: it loads the code of devices."""
+    """Return the class that judges a rule. `DeviceJudge` is imported on demand, because it loads the code of devices."""
     return importlib.import_module("theano_ng.audit.rewrites.devices").DeviceJudge if one.on_devices else Judge
 
 

@@ -9,7 +9,7 @@ from theano_ng.audit.rewrites import reference
 
 #: Kind of difference -> its meaning.
 KINDS = {
-    "type": "the dtype, the rank or the number of the arrays in a value changed",
+    "type": "the dtype or the rank of an array changed, or the number of arrays in a value",
     "shape": "the shape of a value changed",
     "value": "integers, booleans or objects differ",
     "rounding": "a float is further from the true value than the rounding errors of the graph before allow",
@@ -209,7 +209,7 @@ def _granted(a, before, after):
 
 
 def _close_enough(a, b, true, error):
-    """Return the mask where `b` is as near to the true value as `a`, or within the rounding error that the graph before may have."""
+    """Return a mask of the places where `b` is as near to the true value as `a`, or as near as the rounding errors before allow."""
     # One more rounding of the result is always allowed, and an infinity where the true value is too large.
     info = np.finfo(a.dtype)
     wide = np.longdouble if a.dtype.kind == "f" else np.clongdouble

@@ -187,7 +187,7 @@ def _shapes(v, lengths=LENGTHS):
 
 
 def _with_first(natural, lengths):
-    """Return the lengths of an axis, the natural one first; it is left out where it is none of a reduced set of lengths."""
+    """Return the lengths of an axis, the natural one first; a reduced set of lengths may leave it out."""
     first = (natural,) if lengths == LENGTHS or natural in lengths else ()
     return (*first, *[other for other in lengths if other != natural])
 

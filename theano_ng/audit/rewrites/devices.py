@@ -23,7 +23,7 @@ from theano_ng.gpuarray.opt.graph_to_gpu import GraphToGPUDB
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.gpuarray.type import GpuArrayType, get_context
 
-#: Rules that are not compared, and why.
+#: Rules that are not compared -> reason.
 NOT_COMPARED = {
     "local_gpu_pdbbreakpoint_op": "enters a debugger",
     "local_gpua_print_op": "prints",

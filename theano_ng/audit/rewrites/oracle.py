@@ -29,11 +29,11 @@ class Effort:
     Attributes
     ----------
     texts : int
-        Variations of the text of each example.
+        Most variations of the text of each example.
     generated : int
-        Texts that are generated around the Ops that the rule tracks.
+        Most texts that are generated around the Ops that the rule tracks.
     borrowed : int
-        Examples of other rules that contain such an Op.
+        Most examples of other rules that contain such an Op.
     sets : int
         Sets of values for the graph of an unchanged example; other graphs have `few_sets`.
     """
@@ -45,7 +45,7 @@ class Effort:
 
     @property
     def few_sets(self):
-        """Sets of values for a graph that is a variation of another one."""
+        """Number of sets of values for all graphs but that of an unchanged example."""
         return max(self.sets // 40, 8)
 
 

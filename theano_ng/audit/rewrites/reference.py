@@ -170,7 +170,7 @@ def _spread(function, inputs, value):
 
 
 def _bounded(function, inputs, dtype, terms=1):
-    """Return the bounded result of a function that rounds to a dtype `terms` times."""
+    """Return the `Bounded` result of a function that rounds to a dtype `terms` times."""
     eps, least = _unit(dtype)
     value = np.asarray(function(*[v.value for v in inputs]))
     value = value if value.dtype.kind == "c" else value.astype(np.longdouble)
@@ -194,7 +194,7 @@ def _elementwise(node, inputs):
 
 
 def _moved(node, inputs):
-    """Return the bounded result of an Op that only moves values: run it on the values and on the errors."""
+    """Return the `Bounded` result of an Op that only moves values: run it on the values and on the errors."""
     found = []
     places = _moved_inputs(node.op, len(inputs))
     for part in ("value", "error"):
@@ -241,20 +241,20 @@ def _reduced(node, inputs):
 
 
 def _multiplied(x, axis, dtype):
-    """Return the bounded product of elements, whose relative errors are added."""
+    """Return the `Bounded` product of elements, whose relative errors are added."""
     eps, least = _unit(dtype)
     value = np.prod(x.value, axis=axis)
     relative = np.where(x.value != 0, x.error / np.abs(x.value), 0)
     error = np.abs(value) * (np.sum(relative, axis=axis) + x.value.size * eps) + least
     found = Bounded(value, np.where(np.isfinite(error), error, 0))
-    # Whatever the order of factors, products of some of them lie between these two.
+    # In any order of the factors, all partial products lie between these two.
     size = np.abs(x.value)
     found.partial = tuple(np.prod(choose(size, np.longdouble(1)), axis=axis) for choose in (np.maximum, np.minimum))
     return found
 
 
 def _product(node, inputs):
-    """Return the bounded product of vectors or matrices."""
+    """Return the `Bounded` product of vectors or matrices."""
     x, y = inputs
     eps, least = _unit(node.outputs[0].dtype)
     size = np.dot(np.abs(x.value), np.abs(y.value))
@@ -264,7 +264,7 @@ def _product(node, inputs):
 
 
 def _rank_one_update(node, inputs):
-    """Return the bounded ``A + a * outer(x, y)``, whose factors may be multiplied in any order."""
+    """Return the `Bounded` ``A + a * outer(x, y)``, whose factors may be multiplied in any order."""
     to, a, x, y = inputs
     eps, least = _unit(node.outputs[0].dtype)
     product = np.outer(x.value, y.value)
@@ -279,7 +279,7 @@ def _rank_one_update(node, inputs):
 
 
 def _sparse_update(node, known, actual):
-    """Return the bounded ``alpha * dot(x, y) + z`` of a sparse x; alpha may multiply the elements of x first."""
+    """Return the `Bounded` ``alpha * dot(x, y) + z`` of a sparse x; alpha may multiply the elements of x first."""
     alpha, y, z = (known[node.inputs[i]] for i in (0, 2, 3))
     if alpha is None or y is None or z is None:
         raise Unsupported(node.op)
@@ -309,7 +309,7 @@ def _softmax(node, inputs):
 
 
 def _softmax_grad(node, inputs):
-    """Return the bounded ``dy * sm - sum(dy * sm) * sm``."""
+    """Return the `Bounded` ``dy * sm - sum(dy * sm) * sm``."""
     dy, sm = inputs
     eps, least = _unit(node.outputs[0].dtype)
     terms = dy.value * sm.value
@@ -439,7 +439,7 @@ def _fits(values, shape):
 
 
 def _spread_over(values, shape):
-    """Return values broadcast to a shape. Where they do not fit, return the largest one: each element may depend on it."""
+    """Return values broadcast to a shape. If they do not fit, return the largest one: each element may depend on it."""
     return np.broadcast_to(values, shape) if _fits(values, shape) else np.max(values, initial=0)
 
 
@@ -491,7 +491,7 @@ def _compute(node, known, actual):
 
 
 def _step(inputs, outputs, given):
-    """Return the bounded outputs of one step of a loop, and all float values in the step."""
+    """Return the `Bounded` outputs of one step of a loop, and all float values in the step."""
     known = dict(zip(inputs, given))
     actual = {v: np.asarray(one.actual) for v, one in known.items() if one.actual is not None}
     for node in io_toposort(inputs, outputs):

@@ -102,7 +102,7 @@ def computes_in_another_dtype(node):
 
 @planted("shape", tracks=[T.second])
 def forgets_to_broadcast(node):
-    """``fill(x, y)`` has the shape of x.
+    """Drop a fill, with the shape that it gives.
 
     fill(A, row)  ->  patternbroadcast(row, (False, False))
     """

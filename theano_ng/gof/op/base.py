@@ -433,7 +433,7 @@ def compute_test_value(node):
 
 
 def _tell_missing_input(i, node):
-    """Act on an input without test value as ``config.compute_test_value`` says."""
+    """Handle an input without test value as ``config.compute_test_value`` demands."""
     message = "Cannot compute test value: input %i (%s) of Op %s missing default value" % (i, node.inputs[i], node)
     trace = get_variable_trace_string(node.inputs[i])
     if config.compute_test_value == "raise":
@@ -492,7 +492,7 @@ def get_test_value(v):
 
 
 def missing_test_message(msg):
-    """Act on a missing test value as ``config.compute_test_value`` says: raise AttributeError, warn, start the debugger, or nothing.
+    """Handle a missing test value as ``config.compute_test_value`` demands: raise AttributeError, warn, start the debugger, or ignore it.
 
     Parameters
     ----------

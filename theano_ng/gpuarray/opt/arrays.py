@@ -77,7 +77,7 @@ def local_gpua_flatten(op, context_name, inputs, outputs):
     x = as_gpuarray_variable(inputs[0], context_name)
     kept = op.outdim - 1
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # Next to a length of 0, -1 could be any length.
+    # In a shape with a length of 0, -1 could be any length.
     last = functools.reduce(operator.mul, lengths[kept:]) if kept else -1
     return _with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
 

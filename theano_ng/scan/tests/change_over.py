@@ -1,6 +1,6 @@
-"""Random loops in one process with an empty cache, called before, while and after their kernels arrive: ``python -m theano_ng.scan.tests.change_over``.
+"""Call random loops before, while and after their kernels arrive, in one process with an empty cache: ``python -m theano_ng.scan.tests.change_over``.
 
-Each call gives the bits of the first one, and the numbers of plain arithmetic.
+Each call has to give the bits of the first call, and the numbers of NumPy.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from theano_ng.gof.compiler.background import wait_for_kernels
 
 
 class Symbolic:
-    """The functions of steps, of variables."""
+    """The functions that steps use, for variables."""
 
     tanh, exp, log1p, sin, sqrt, maximum, where, gammaln, erf = (
         *(T.tanh, T.exp, T.log1p, T.sin, T.sqrt, T.maximum, T.switch),
@@ -24,7 +24,7 @@ class Symbolic:
 
 
 class Numeric:
-    """The same of arrays."""
+    """The same functions for arrays."""
 
     tanh, exp, log1p, sin, sqrt, maximum, where, gammaln, erf = (
         *(np.tanh, np.exp, np.log1p, np.sin, np.sqrt, np.maximum, np.where),

@@ -30,7 +30,7 @@ OTHERS = dict(
 )
 
 
-@theano.config.change_flags({"traceback.limit": 0})  # the lines on which steps were written are part of their texts
+@theano.config.change_flags({"traceback.limit": 0})  # traces with the lines of steps would be part of their texts
 def loop(**info):
     """A loop with a state and a sequence."""
     x, h = T.dscalar("x"), T.dscalar("h")

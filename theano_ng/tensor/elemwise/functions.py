@@ -310,13 +310,13 @@ def round_half_away_from_zero(a):
 
 
 def round(a, mode=None):
-    """Round to the nearest integer, elementwise; of integers, the result is a float.
+    """Round to the nearest integer, elementwise; the result for integers is a float.
 
     Parameters
     ----------
     a : tensor_like
     mode : {'half_to_even', 'half_away_from_zero'}, optional
-        Where halves go; 'half_to_even' by default, as in NumPy.
+        The rounding of halves; 'half_to_even' by default, as in NumPy.
 
     Returns
     -------
@@ -325,7 +325,7 @@ def round(a, mode=None):
     Raises
     ------
     ValueError
-        If `mode` is another one.
+        If `mode` has another value.
     """
     if mode is None or mode == "half_to_even":
         return round_half_to_even(a)

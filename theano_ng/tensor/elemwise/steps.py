@@ -30,7 +30,7 @@ class Writer:
         self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
         self.constants = {}
         self.steps = []  # name of the instruction, its result, its operands
-        self.exact = True  # whether compiled kernels give the same bits
+        self.exact = True  # whether the compiled kernel gives the same bits
         self.known = set()  # results that depend on constants alone
 
     def emit(self, name, dtype, *operands):
@@ -110,7 +110,7 @@ class Writer:
         of_constants = all(self.is_known(part) for v in operands for part in single(v))
         folded = op.c_helpers or op.c_float_helpers or any(map(is_complex, (*wide, computed)))
         divides = kind in (IntDiv, Mod) and not is_discrete(computed)
-        # Selections of complex numbers move products of their parts into branches.
+        # A selection of complex numbers moves products of their parts into branches.
         selects = kind in (Switch, Maximum, Minimum) and is_complex(computed)
         if kind in BRANCHING or divides or selects or of_constants and folded:
             self.exact = False

@@ -180,7 +180,7 @@ def local_neg_div_neg(node):
         return answer(T.true_div(negated[0], denom), node.outputs[0])
     value = constant_value(num) if all(num.broadcastable) else None
     if value is not None and len(frac.clients) == 1 and value.dtype.kind in "ifc":
-        # The opposite of the lowest integer overflows in its dtype.
+        # The negative of the lowest integer overflows in its dtype.
         opposite = -value.astype(frac.dtype)
         return answer(T.true_div(opposite.reshape((1,) * num.ndim), denom), node.outputs[0])
     return False

@@ -334,7 +334,7 @@ def _inside(entry, length):
     if is_integer(entry) and entry >= 0:
         return T.lt(entry, length)
     entry = _tensor(entry)
-    # The opposite of an unsigned length is a large length.
+    # The negative of an unsigned length wraps around to a large length.
     reaches_back = T.ge(entry, -T.cast(length, "int64"))
     return reaches_back if is_integer(entry) else T.and_(T.lt(entry, length), reaches_back)
 

@@ -42,7 +42,7 @@ def local_max_to_min(node):
     ~CAReduce(scalar.maximum)(~k)  ->  CAReduce(scalar.minimum)(k)
     """
     if node.inputs[0].owner is None or node.op == T.neg and node.inputs[0].dtype[0] != "f":
-        return None  # the opposites of integers may wrap around
+        return None  # the negatives of integers may wrap around
     reduction = node.inputs[0].owner
     if not isinstance(reduction.op, CAReduce) or reduction.op.scalar_op != T.maximum.scalar_op:
         return None
