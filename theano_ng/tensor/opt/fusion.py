@@ -13,6 +13,7 @@ from theano_ng import scalar
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
@@ -43,9 +44,10 @@ _CHEAP = (
     scalar.Second,
     scalar.Cast,
 )
-# Those that do so for integers only: compilers round a product of floats together with the sum that reads it. ``max(x*y) - x*y`` would be negative
-# where the loop of the maximum rounds the product by itself.
-_CHEAP_FOR_INTEGERS = (scalar.Mul, scalar.Sqr)
+# Those of which compilers round a float together with the sum that reads it: ``max(x*y) - x*y`` would be negative where the loop of the
+# maximum rounds the product by itself. Products and quotients round what they read before they use it.
+_PRODUCTS = (scalar.Mul, scalar.Sqr)
+_ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4
 """The most operations that a loop computes again for a value that other loops compute, too."""
 MAX_REPETITIONS = 8
@@ -94,12 +96,23 @@ def _weight(node):
 def _is_cheap(node):
     """Whether an operation is cheap, and gives the same bits in every loop."""
     scalar_op = getattr(node.op, "scalar_op", None)
-    if not isinstance(scalar_op, _CHEAP + _CHEAP_FOR_INTEGERS):
+    if not isinstance(scalar_op, _CHEAP + _PRODUCTS):
         return False
-    dtype = node.outputs[0].dtype
-    if dtype == "float16" or dtype.startswith("complex"):
+    (out,) = node.outputs
+    if out.dtype == "float16" or out.dtype.startswith("complex"):
         return False  # loops compute float16 in float32
-    return isinstance(scalar_op, _CHEAP) or dtype in DISCRETE
+    return (
+        isinstance(scalar_op, _CHEAP)
+        or out.dtype in DISCRETE
+        or all(reader != "output" and _rounds_operands(reader) for reader, _ in out.clients)
+    )
+
+
+def _rounds_operands(node):
+    """Whether an operation rounds its operands in every loop. A product with -1 is a negation to compilers, which a sum takes in."""
+    return isinstance(getattr(node.op, "scalar_op", None), _ROUND_OPERANDS) and not any(
+        isinstance(operand, Constant) for operand in node.inputs
+    )
 
 
 class _Expression(NamedTuple):

@@ -134,6 +134,25 @@ class TestFusion(RewriteCase):
                     found = f(*[value[:n] for value in values])
                     self.assertEqual([np.sign(a) for a in found], zeros, (dtype, n, shown(f.maker.fgraph)))
 
+    def test_products_in_products(self):
+        """A product of floats is computed again where products read it, with the same bits, and not where a sum does."""
+        x, y, z = T.dvectors("xyz")
+        rng = np.random.RandomState(6)
+        values = [rng.uniform(-9, 9, 3000) for _ in "xyz"]
+        p = x * y
+
+        def computed(outputs):
+            f = theano_ng.function([x, y, z], outputs, mode=Mode("cvm", "fast_run"), on_unused_input="ignore")
+            return f(*values), any(node.op.scalar_op == theano_ng.scalar.mul for node in loops_of(f))
+
+        two = [p * z + x, T.sqr(p) / z - y]
+        found, is_kept = computed(two)
+        self.assertFalse(is_kept)
+        for alone, together in zip(two, found):
+            self.assertEqual(computed([alone])[0][0].tobytes(), together.tobytes())
+        for kept in ([p * z, p + x], [p * z, p * T.constant(-1.0) + x], [p * z, -p - y], [p * z, T.exp(p)]):
+            self.assertTrue(computed(kept)[1], kept)
+
     def test_repetition_ends(self):
         """In a chain in which each step has another client, each loop computes only a few steps."""
         x = h = T.dvector("x")
