@@ -1,6 +1,6 @@
 """Locks in children of `fork`.
 
-A child has one thread, the one that forked. A lock that another thread held at that moment is never released in the child, and the data that it
+A child has only the thread that forked. A lock that another thread held at that moment is never released in the child, and the data that it
 guards may be in the middle of a change.
 """
 

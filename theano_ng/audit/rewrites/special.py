@@ -151,7 +151,7 @@ def combinations(dtypes, rng, most=MOST_COMBINATIONS):
     dtypes : sequence of str
     rng : numpy.random.Generator
     most : int
-        Most combinations for each value of the booleans; candidates are left out at random until there are no more.
+        Most combinations for each value of the booleans; above this limit candidates are left out at random.
 
     Returns
     -------
