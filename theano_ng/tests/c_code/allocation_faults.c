@@ -2,12 +2,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-extern void failing_malloc_arm(long n, int onward);
+extern void failing_malloc_arm(long n, int onward, size_t given);
 extern long failing_malloc_disarm(void);
 extern long failing_malloc_alive(void);
-extern size_t failing_malloc_refused(void);
 
-/* call(function, n, onward): call a function without arguments while its allocation number n fails, and those behind it if `onward` is true.
+/* call(function, n, onward, given=0): call a function without arguments while its allocation number n fails, and those behind it if `onward` is
+ * true, but none of so many bytes.
  *
  * Returns how many allocations there were, what it returned or None, and what it raised or None.
  */
@@ -16,9 +16,10 @@ static PyObject *call(PyObject *self, PyObject *args)
     PyObject *function, *kind, *failure, *trace;
     long n;
     int onward;
-    if (!PyArg_ParseTuple(args, "Olp", &function, &n, &onward))
+    Py_ssize_t given = 0;
+    if (!PyArg_ParseTuple(args, "Olp|n", &function, &n, &onward, &given))
         return NULL;
-    failing_malloc_arm(n, onward);
+    failing_malloc_arm(n, onward, given);
     PyObject *result = PyObject_CallNoArgs(function);
     long asked = failing_malloc_disarm();
     PyErr_Fetch(&kind, &failure, &trace);
@@ -35,15 +36,21 @@ static PyObject *alive(PyObject *self, PyObject *unused)
     return PyLong_FromLong(failing_malloc_alive());
 }
 
-static PyObject *refused(PyObject *self, PyObject *unused)
+/* clear_caches(): clear what CPython keeps for later use.
+ *
+ * Its cache of attributes has up to 4,096 names. PyObject_GetAttrString makes a new string each time, and the place in the cache depends on the
+ * address of the string, so the cache fills a little with each call, whatever fails.
+ */
+static PyObject *clear_caches(PyObject *self, PyObject *unused)
 {
-    return PyLong_FromSize_t(failing_malloc_refused());
+    PyType_ClearCache();
+    Py_RETURN_NONE;
 }
 
 static PyMethodDef methods[] = {
-    {"call", call, METH_VARARGS, "call(function, n, onward) -> (allocations, result, failure)"},
+    {"call", call, METH_VARARGS, "call(function, n, onward, given=0) -> (allocations, result, failure)"},
     {"alive", alive, METH_NOARGS, "alive() -> blocks of memory of the process"},
-    {"refused", refused, METH_NOARGS, "refused() -> bytes of the allocation that failed in the last call"},
+    {"clear_caches", clear_caches, METH_NOARGS, "clear_caches(): clear what CPython keeps for later use"},
     {NULL},
 };
 

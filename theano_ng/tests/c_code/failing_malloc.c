@@ -17,18 +17,18 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *memory);
 
 static _Thread_local long asked, first, last;
-static _Thread_local size_t refused;
+static _Thread_local size_t spared;
 static _Thread_local int armed;
 static atomic_long alive;
 
 /* Let allocation number n of this thread fail, counted from 1. With `onward`, let all later ones fail, too, except those of the size of an integer, a
  * float or a cell: without these, CPython's interpreter tries for ever to enter an exception handler, and leaks references to arguments of functions
- * that have cells.
+ * that have cells. Allocations of the size `given` never fail, unless it is 0.
  */
-void failing_malloc_arm(long n, int onward)
+void failing_malloc_arm(long n, int onward, size_t given)
 {
     asked = 0;
-    refused = 0;
+    spared = given;
     first = n;
     last = onward ? LONG_MAX : n;
     armed = 1;
@@ -39,12 +39,6 @@ long failing_malloc_disarm(void)
 {
     armed = 0;
     return asked;
-}
-
-/* Return the size of allocation number n. */
-size_t failing_malloc_refused(void)
-{
-    return refused;
 }
 
 /* Return the number of blocks that the process has. */
@@ -58,9 +52,7 @@ static int fails(size_t size)
     if (!armed)
         return 0;
     ++asked;
-    if (asked == first)
-        refused = size;
-    if (asked < first || asked > last || (asked > first && size <= 40))
+    if (asked < first || asked > last || (asked > first && size <= 40) || size == spared)
         return 0;
     errno = ENOMEM;
     return 1;
