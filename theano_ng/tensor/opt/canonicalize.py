@@ -18,6 +18,10 @@ from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_ca
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
 
+MAX_OPENED = 8
+"""How many operands are looked at before the parts of an expression that others use too stay closed: a chain of products each of which is
+used elsewhere is looked at again from each of its nodes."""
+
 
 class Canonizer(LocalOptimizer):
     """Simplification tool for a commutative, associative operation, its inverse and its reciprocal.
@@ -174,7 +178,7 @@ class Canonizer(LocalOptimizer):
             v, inverted, part = stack.pop()
             node, kind = self._part(v, dtype)
             if node is not None and v is not expression and _is_shared(v, node):
-                if len(leaves) + len(stack) > common.MAX_SHARED:
+                if len(leaves) + len(stack) > MAX_OPENED:
                     whole.add(v)
                     node = None
                 else:
@@ -524,17 +528,10 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
     return True, pos, neg
 
 
-# Up to this many pairs of a factor and a factor of a term of a sum, all factors are tried.
-_FULL_SEARCH = 400
-# Up to this many pairs of a factor and a sum in one product, too.
-_FULL_SEARCH_OF_SUMS = 100
+class _Product:
+    """The factors and divisors of a product, to find those that are worth a try of `distribute_greedy` without looking at all.
 
-
-class _LongProduct:
-    """The factors and divisors of a long product, to find those that are worth a try of `distribute_greedy` without looking at all.
-
-    A factor that cancels nothing costs one operation in each term and saves one. Only simplifiers that look at more than equality know
-    better, which short products are left to.
+    A factor that cancels nothing costs one operation in each term and saves one.
     """
 
     def __init__(self, num, denum):
@@ -542,6 +539,7 @@ class _LongProduct:
         self._numbers = [[v for v in side if local_mul_canonizer.get_constant(v) is not None] for side in sides]
         self._count = [Counter(map(id, side)) for side in sides]
         self._place = [{id(v): place for place, v in enumerate(side)} for side in sides]
+        self._absolute = [_by_what_is_inside_abs(side) for side in sides]
 
     def inverse(self):
         """The same factors, as divisors."""
@@ -549,6 +547,10 @@ class _LongProduct:
         for name, sides in vars(self).items():
             setattr(inverse, name, sides[::-1])
         return inverse
+
+    def count(self, v, side):
+        """How often it is among the factors or divisors."""
+        return self._count[side][id(v)]
 
     def remove(self, v, side=0):
         """Once less among the factors (`side` 0) or divisors (1)."""
@@ -563,21 +565,44 @@ class _LongProduct:
         count, place = self._count[side], self._place[side]
         begin = -1 if last is None else place[id(last)]
         found = None
-        for v in chain(self._numbers[side], *[pair[1 - side] for pair in pairs]):
+        for v in chain(self._numbers[side], self._may_cancel(side, [v for pair in pairs for v in pair[1 - side]])):
             here = place[id(v)] if count.get(id(v)) else -1
             if here > begin and (found is None or here < place[id(found)]):
                 found = v
         return found
 
+    def _may_cancel(self, side, others):
+        """What equals one of `others`, and what makes a sign with one: x and ``abs(x)``."""
+        yield from others
+        if side == 0:
+            for other in others:
+                x = _inside_abs(other)
+                if x is not None:
+                    yield x
+        elif self._absolute[side]:
+            for other in others:
+                if id(other) in self._absolute[side]:
+                    yield self._absolute[side][id(other)]
 
-def _tries(product, side, factors, pairs):
-    """The factors (`side` 0) or divisors to bring into the terms `pairs()`, one after the other: all, or of a long product the likely ones."""
-    if product is None:
-        yield from list(factors)
-        return
+
+def _by_what_is_inside_abs(variables):
+    """id(x) -> ``abs(x)``"""
+    found = {}
+    for v in variables:
+        x = _inside_abs(v)
+        if x is not None:
+            found.setdefault(id(x), v)
+    return found
+
+
+def _likely(product, side, pairs):
+    """The factors (`side` 0) or divisors to bring into the terms `pairs()`, one after the other."""
     last = None
     while (last := product.next_likely(side, pairs(), last)) is not None:
-        yield last
+        tried = None
+        while product.count(last, side) not in (0, tried):  # again, where one of several was taken
+            tried = product.count(last, side)
+            yield last
 
 
 def attempt_distribution(factor, num, denum, out_type, product=None, stays=False):
@@ -590,8 +615,8 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
         What `factor` is multiplied with and divided by.
     out_type : Type
         Type of the product.
-    product : _LongProduct, optional
-        Of `num` and `denum`, where that is known to be long.
+    product : _Product, optional
+        Of `num` and `denum`.
     stays : bool
         Whether the sum is computed in any case, for others. Then another in its place is worth it only where no term of it is to be
         computed: ``(1 - 1 / s) * s`` is ``s - 1``.
@@ -607,25 +632,22 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
     pos_pairs = [_factors_of_term(t, out_type) for t in pos_terms]
     neg_pairs = [_factors_of_term(t, out_type) for t in neg_terms]
     left = list(num), list(denum)
-    terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
-    if product is None and (len(num) + len(denum)) * terms > _FULL_SEARCH:
-        product = _LongProduct(num, denum)
+    if product is None:
+        product = _Product(num, denum)
     minscore = 0 if stays else _cost_of_what_stays(pos_terms + neg_terms, pos_pairs + neg_pairs)
     taken = []
     for side, factors in enumerate(left):
-        for v in _tries(product, side, factors, lambda: pos_pairs + neg_pairs):
+        for v in _likely(product, side, lambda: pos_pairs + neg_pairs):
             pair = ([], [v]) if side else ([v], [])
             success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, *pair, out_type, minscore)
             if success:
                 minscore = 0
                 taken.append((v, side))
                 factors.remove(v)
-                if product is not None:
-                    product.remove(v, side)
+                product.remove(v, side)
     if stays and any(len(n) > 1 or d for n, d in pos_pairs + neg_pairs):
         for v, side in taken:
-            if product is not None:
-                product.put_back(v, side)
+            product.put_back(v, side)
         taken = []
     if not taken:
         return False, factor, num, denum
@@ -677,12 +699,9 @@ def local_greedy_distributor(node):
         # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 where the first factor rounds to 0.
         return not stays(v) or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
-    sums = sum(is_sum(v) for v in num + denum)
-    if not sums:
+    if not any(map(is_sum, num)) and not any(map(is_sum, denum)):
         return False
-    product = None
-    if sums * (len(num) + len(denum)) > _FULL_SEARCH_OF_SUMS:
-        product = _LongProduct(num, denum)
+    product = _Product(num, denum)
 
     def distribute(num, denum, product):
         """Over the sums among `num`: whether anything changed, new factors, and what is left of `num` and `denum`."""
@@ -691,8 +710,7 @@ def local_greedy_distributor(node):
             if not any(candidate is n for n in num):
                 continue
             num.remove(candidate)
-            if product is not None:
-                product.remove(candidate)
+            product.remove(candidate)
             if is_sum(candidate):
                 changed, candidate, num, denum = attempt_distribution(
                     candidate, num, denum, out.type, product, stays(candidate)
@@ -702,7 +720,7 @@ def local_greedy_distributor(node):
         return change, new, num, denum
 
     change_num, new_num, num, denum = distribute(num, denum, product)
-    change_denum, new_denum, denum, num = distribute(denum, num, product and product.inverse())
+    change_denum, new_denum, denum, num = distribute(denum, num, product.inverse())
     if not (change_num or change_denum):
         return False
     num, denum = local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type)

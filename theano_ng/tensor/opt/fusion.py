@@ -111,7 +111,7 @@ def _is_cheap(node):
 def _rounds_operands(node):
     """Whether an operation rounds its operands in every loop. A product with -1 is a negation to compilers, which a sum takes in."""
     return isinstance(getattr(node.op, "scalar_op", None), _ROUND_OPERANDS) and not any(
-        isinstance(operand, Constant) for operand in node.inputs
+        isinstance(operand, Constant) and (abs(operand.data) == 1).all() for operand in node.inputs
     )
 
 

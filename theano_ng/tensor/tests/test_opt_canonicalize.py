@@ -212,14 +212,18 @@ class TestDistributor(RewriteCase):
         self.check((a + b) * x, "mul(add(a, b), x)")
         changed, new, num, denum = attempt_distribution(a / x + b, [x, y], [], a.type)
         self.assertEqual((changed, num, denum), (True, [y], []))
-        # In a long product only what may cancel is tried.
+        self.check((a / (x * x) + b / x) * x * x, "add(a, mul(b, x))")
+        self.check((a / abs(x) + b) * x, "add(mul(a, sgn(x)), mul(b, x))", {"x": np.array([0.5, -2.0, 3.0])})
+        self.check((a * x - x) / abs(x), "sub(mul(a, *1 -> sgn(x)), *1)", {"x": np.array([0.5, -2.0, 3.0])})
+
+    def test_what_cannot_cancel_is_not_tried(self):
+        a, b = T.dvectors("ab")
         many = T.dvectors(300)
+        below = [many[9], many[5]]
         found = []
-        for limit in (0, 10**9):
-            with mock.patch.object(canonicalize, "_FULL_SEARCH", limit):
-                changed, new, num, denum = attempt_distribution(
-                    a / many[7] + b * many[9], many, [many[9], many[5]], a.type
-                )
+        for likely in (canonicalize._likely, lambda product, side, pairs: below if side else list(many)):
+            with mock.patch.object(canonicalize, "_likely", likely):
+                changed, new, num, denum = attempt_distribution(a / many[7] + b * many[9], many, below, a.type)
             found.append((changed, theano_ng.pprint(new), num, denum))
         self.assertEqual(found[0], found[1])
         self.assertEqual(found[0][2:], (many[:7] + many[8:], [many[5]]))
