@@ -4,11 +4,13 @@
     python benchmarks/scaling.py join_of_slices tree        # some of them
     python benchmarks/scaling.py --steps 20 40 80 --forward
     python benchmarks/scaling.py --nodes 1000 8000          # graphs of so many nodes
+    python benchmarks/scaling.py --calls                    # calls of functions instead of seconds: for machines that do other work
     python benchmarks/scaling.py softmax --profile          # where the time goes at the largest size
 
 Times are CPU seconds of this process for rewriting and linking, without the C compiler: the lower one of two runs. An exponent of 1 is proportional
-to the operands of all nodes, 2 is quadratic. Exponents above 1.2 are marked, and make the exit status 1. Nodes are counted before any rewriting;
-nodes of the gradient count too. The graph cache is off.
+to the operands of all nodes, 2 is quadratic. Exponents above 1.2 are marked, and make the exit status 1. Sums of more than 31 operands stay chains,
+so the exponent of a long sum is larger once, where its length passes 31. Nodes are counted before any rewriting; nodes of the gradient count too.
+The graph cache is off.
 """
 
 import argparse
@@ -30,7 +32,7 @@ MOST = 1.2
 
 RUNS = 2
 SHORT = 0.05
-"""Seconds; what takes less is all overhead, and has no exponent."""
+"""Seconds; what takes less is all overhead."""
 
 
 def main():
@@ -43,6 +45,7 @@ def main():
     sizes.add_argument("--nodes", nargs="+", type=int, help="about how many nodes they have, instead")
     parser.add_argument("--forward", action="store_true", help="only the graph itself")
     parser.add_argument("--gradient", action="store_true", help="only with the gradient")
+    parser.add_argument("--calls", action="store_true", help="count calls of functions, not seconds")
     parser.add_argument(
         "--profile", action="store_true", help="print a profile of the largest graph instead of the table"
     )
@@ -62,18 +65,20 @@ def main():
         if unknown:
             parser.error("unknown families: %s; known: %s" % (", ".join(unknown), ", ".join(FAMILIES)))
         rows = [(FAMILIES[name], gradient) for name in arguments.families or FAMILIES for gradient in kinds]
-        graphs = [Graphs(make, gradient, arguments.steps, arguments.nodes) for make, gradient in rows]
+        measured = calls if arguments.calls else seconds
+        graphs = [Graphs(make, gradient, arguments.steps, arguments.nodes, measured) for make, gradient in rows]
         if arguments.profile:
             for graph in graphs:
                 profile(graph)
             return 0
         table = measure.Table(
-            "Rewriting and linking, CPU seconds without the C compiler",
+            "Rewriting and linking, %s"
+            % ("millions of calls" if arguments.calls else "CPU seconds without the C compiler"),
             "family",
             "nodes",
             *["%d %s" % (size, "nodes" if arguments.nodes else "steps") for size in arguments.nodes or arguments.steps],
             "exponent",
-            "ms per node",
+            "calls per node" if arguments.calls else "ms per node",
             "nodes compiled",
             "",
         )
@@ -95,10 +100,10 @@ def compiled(inputs, outputs):
 class Graphs:
     """The graphs of a family at all sizes."""
 
-    def __init__(self, make, gradient, steps, nodes):
+    def __init__(self, make, gradient, steps, nodes, measured):
         from theano_ng.tests.graph_families import steps_for
 
-        self.make, self.gradient = make, gradient
+        self.make, self.gradient, self.measured = make, gradient, measured
         self.name = make.__name__.replace("_", " ") + (", gradient" if gradient else "")
         self.steps = [steps_for(make, size, gradient) for size in nodes] if nodes else steps
 
@@ -112,25 +117,26 @@ class Graphs:
         from theano_ng.tests.graph_families import count_nodes, count_operands
 
         compiled(*self.at(4))  # imports are not measured
-        nodes, operands, times = [], [], []
+        nodes, operands, work = [], [], []
         for steps in self.steps:
             graph = self.at(steps)
             nodes.append(count_nodes(*graph))
             operands.append(count_operands(*graph))
-            times.append(min(seconds(graph) for _ in range(RUNS)))
+            work.append(self.measured(graph))
             function = compiled(*graph)
         exponents = [
-            math.log(t2 / t1) / math.log(n2 / n1)
-            for (t1, n1), (t2, n2) in itertools.pairwise(zip(times, operands))
-            if t2 > SHORT and n2 > n1
+            math.log(w2 / w1) / math.log(n2 / n1)
+            for (w1, n1), (w2, n2) in itertools.pairwise(zip(work, operands))
+            if w2 > LEAST[self.measured] and n2 > n1
         ]
         marked = max(exponents, default=0) > MOST
+        counted = self.measured is calls
         table.row(
             self.name,
             "%d" % nodes[-1],
-            *map(measure.show_time, times),
+            *["%.3f" % (w / 1e6) if counted else measure.show_time(w) for w in work],
             "%.2f" % max(exponents, default=math.nan),
-            "%.2f" % (1e3 * times[-1] / nodes[-1]),
+            "%d" % (work[-1] / nodes[-1]) if counted else "%.2f" % (1e3 * work[-1] / nodes[-1]),
             "%d" % len(function.maker.fgraph.apply_nodes),
             "<<<" if marked else "",
         )
@@ -138,19 +144,36 @@ class Graphs:
 
 
 def seconds(graph):
+    """The less of several runs."""
+    return min(map(seconds_of_one_run, [graph] * RUNS))
+
+
+def seconds_of_one_run(graph):
     gc.collect()
     start = time.process_time()
     compiled(*graph)
     return time.process_time() - start
 
 
+def calls(graph):
+    """Calls of functions, those written in C included."""
+    gc.collect()
+    counted = cProfile.Profile()
+    counted.runcall(compiled, *graph)
+    return sum(entry.callcount for entry in counted.getstats())
+
+
+LEAST = {seconds: SHORT, calls: 0}
+"""What takes less has no exponent."""
+
+
 def profile(graphs):
     """Print a profile of the largest size."""
     compiled(*graphs.at(4))
     graph = graphs.at(graphs.steps[-1])
-    calls = cProfile.Profile(time.process_time)
-    calls.runcall(compiled, *graph)
-    statistics = pstats.Stats(calls)
+    timed = cProfile.Profile(time.process_time)
+    timed.runcall(compiled, *graph)
+    statistics = pstats.Stats(timed)
     statistics.sort_stats("cumulative").print_stats(45)
     statistics.sort_stats("tottime").print_stats(25)
 
