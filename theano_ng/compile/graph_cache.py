@@ -244,11 +244,13 @@ def _write(path, body):
         with open(temporary, "wb") as f:
             f.write(MAGIC + package_fingerprint() + blake2b(body).digest() + body)
         trust.publish(temporary, path)
-    except OSError:
+    except BaseException as failure:
         try:
             os.unlink(temporary)
         except OSError:
             pass
+        if not isinstance(failure, OSError):
+            raise
     finally:
         _unwritten.pop(path, None)
 
@@ -323,7 +325,11 @@ class CachedGraph:
         except Exception:  # an Op or constant that cannot be pickled
             return
         _unwritten[self.path] = body
-        later(functools.partial(_write, self.path, body))
+        try:
+            later(functools.partial(_write, self.path, body))
+        except BaseException:  # nobody else would take it out
+            _unwritten.pop(self.path, None)
+            raise
 
     def _record(self, fgraph):
         # Trace -> number of the variable before rewriting that has it. Rewrites hand the very objects on.

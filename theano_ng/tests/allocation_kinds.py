@@ -4,6 +4,7 @@ A kind is a function that returns a `Case`. Its docstring says what is done.
 """
 
 import copy
+import os
 import pickle
 from dataclasses import dataclass
 
@@ -12,8 +13,14 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import sparse
+from theano_ng.compile import graph_cache
+from theano_ng.compile.functions.maker import std_fgraph
+from theano_ng.compile.io import In, Out
+from theano_ng.compile.mode import get_mode
 from theano_ng.gof._destroyhandler import DynamicOrder
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.later import later
 from theano_ng.gof.op import Op
 from theano_ng.ifelse import ifelse
 from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
@@ -421,6 +428,86 @@ def compilation():
 def compilation_of_known_graphs():
     """Linking of what is in the cache of rewritten graphs."""
     return compiled()
+
+
+@kind
+def an_entry_of_the_graph_cache():
+    """Writing an entry of the cache of rewritten graphs, and reading it; or what a failure before has left of it."""
+    x = T.dvector("x")
+    y = T.exp(x * (2 + os.getpid())).sum()  # no other process has it
+    fgraph = FunctionGraph([x], [y])
+    entry = graph_cache.find(get_mode(None), [In(x)], [Out(y)], False, std_fgraph.features)
+
+    def do():
+        loaded = entry.load()
+        if loaded is None:
+            entry.save(fgraph)
+            later.finish()
+            loaded = entry.load()
+        os.unlink(entry.path)
+        return [len(loaded.toposort()), theano.pp(loaded.outputs[0])]
+
+    return Case(do)
+
+
+@kind
+def a_kernel_that_arrives():
+    """Compiling for the interpreter, and a kernel that takes the place of its program."""
+
+    def do():
+        x = T.dvector("x")
+        with theano.config.change_flags(tiered="on"):
+            f = theano.function([x], T.exp(x * 2).sum())
+        later.finish()
+        return f(vector())
+
+    return Case(do, compiles=True)
+
+
+@kind
+def compilation_of_a_loop():
+    """Linking of a loop, whose step is compiled too."""
+
+    def do():
+        x, h = T.dmatrix("x"), T.dvector("h")
+        ys, _ = theano.scan(lambda row, state: T.sort(T.tanh(row * state)), sequences=x, outputs_info=[h])
+        return theano.function([x, h], ys)(np.ones((3, 5)), vector())
+
+    return Case(do, compiles=True)
+
+
+@kind
+def compilation_of_an_inlined_graph():
+    """Linking of an OpFromGraph, inlined and not."""
+
+    def do():
+        x, y = T.dvectors("xy")
+        twice, kept = (theano.OpFromGraph([x], [T.exp(x) + x], inline=inline) for inline in (True, False))
+        return theano.function([y], [twice(y), kept(y)])(vector())
+
+    return Case(do, compiles=True)
+
+
+def graph_with_a_loop():
+    """A vector, and a number that a loop, a product and an index make of it."""
+    x = T.dvector("x")
+    ys, _ = theano.scan(lambda state: T.tanh(state * x), outputs_info=[T.ones_like(x)], n_steps=3)
+    return x, (T.dot(ys[-1], x) + x[1:].sum())
+
+
+@kind
+def cloning():
+    """`theano.clone` with a replacement."""
+    x, cost = graph_with_a_loop()
+    z = T.dvector("z")
+    return Case(lambda: theano.pp(theano.clone(cost, {x: z * 2})), compiles=True)
+
+
+@kind
+def differentiation():
+    """`theano.grad` alone."""
+    x, cost = graph_with_a_loop()
+    return Case(lambda: theano.pp(theano.grad(cost, x)), compiles=True)
 
 
 @kind

@@ -259,6 +259,25 @@ PARTS = (
 FLAGS_OF_INPUTS = "mutable borrow implicit shared update kind".split()
 
 
+class TestMemoryRunsOut(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = os.path.join(folder.name, "graphs", "entry")
+
+    def test_an_entry_that_is_written_in_part_is_removed(self):
+        with unittest.mock.patch.object(graph_cache.trust, "publish", side_effect=MemoryError):
+            self.assertRaises(MemoryError, graph_cache._write, self.path, b"body")
+        self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
+
+    def test_an_entry_that_nobody_is_to_write_is_not_kept(self):
+        x = tt.dvector()
+        entry = graph_cache.CachedGraph(self.path, [x], 1, {})
+        with unittest.mock.patch.object(graph_cache, "later", side_effect=MemoryError):
+            self.assertRaises(MemoryError, entry.save, theano.gof.FunctionGraph([x], [x], clone=False))
+        self.assertNotIn(self.path, graph_cache._unwritten)
+
+
 def forgetting(part, flag=None):
     """Patch keys to leave out a part, or one flag of the parts that describe inputs."""
     digest, place = graph_cache._Key.digest, PARTS.index(part)

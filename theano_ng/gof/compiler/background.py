@@ -74,8 +74,7 @@ class Job:
         language = next(iter(self.kernels.values())).language
         names = {_SOURCE: stem + (".cpp" if language == "c++" else ".c"), _OUTPUT: stem + ".so"}
         self.command = [names.get(word, word) for word in self._template if word not in self.toolchain.dropped]
-        with open(names[_SOURCE], "w", encoding="utf-8") as file:
-            file.write(unit_source(self.kernels, self.toolchain))
+        self.path = stem + ".json"
         job = dict(
             directory=directory,
             stem=stem,
@@ -86,19 +85,28 @@ class Job:
             command=self.command,
             digest_size=blake2b().digest_size,
         )
-        self.path = stem + ".json"
-        with open(self.path, "w") as file:
-            json.dump(job, file)
+        try:
+            with open(names[_SOURCE], "w", encoding="utf-8") as file:
+                file.write(unit_source(self.kernels, self.toolchain))
+            with open(self.path, "w") as file:
+                json.dump(job, file)
+            self.pid = self._spawn()
+        except BaseException:
+            self._remove_files()
+            raise
+        self.started = time.monotonic()
+
+    def _spawn(self):
+        """Start the process that compiles, without input and output; its id."""
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compile_later.py")
         devnull = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
-        self.pid = os.posix_spawn(
+        return os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", script, self.path],
             spawn_environment(),
             file_actions=devnull,
             setsid=True,
         )
-        self.started = time.monotonic()
 
     def ended(self):
         """Whether the process has ended, or another one's should have."""
@@ -111,8 +119,10 @@ class Job:
 
     def clean(self):
         """Remove what a process that was killed has left."""
-        if self.pid is None:
-            return
+        if self.pid is not None:
+            self._remove_files()
+
+    def _remove_files(self):
         stem = self.path[: -len(".json")]
         for suffix in (".json", ".c", ".cpp", ".so", ".txt"):
             try:
@@ -190,6 +200,7 @@ class Background:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.001
+        self._begin()  # where `want` ran out of memory, nobody else does
         while self._is_busy():
             if deadline is not None and time.monotonic() > deadline:
                 return False
@@ -242,24 +253,32 @@ class Background:
             self._watched = True
             try:
                 _thread.start_new_thread(self._watch, ())
-            except RuntimeError:  # the interpreter is about to end
+            except BaseException as failure:
                 self._watched = False
+                if not isinstance(failure, RuntimeError):  # the interpreter is about to end
+                    raise
 
     def _watch(self):
         pause = 0.002
-        while True:
+        while pause is not None:
             time.sleep(pause)
-            with self._lock:
-                done = [job for job in list(self._jobs) if self._settled(job)]
-                for job in done:
-                    self._jobs.remove(job)  # the first one: it may have been started once more
-                if done:
-                    self._start()
-                    pause = 0.002
-                if not self._jobs and not self._queue:
-                    self._watched = False
-                    return
-            pause = min(1.2 * pause, 0.05)
+            try:
+                pause = self._look(pause)
+            except MemoryError:  # there may be some the next time
+                pass
+
+    def _look(self, pause):
+        """Put to use what has been compiled; the seconds until the next look, or None if there is nothing left to wait for."""
+        with self._lock:
+            done = [job for job in list(self._jobs) if self._settled(job)]
+            for job in done:
+                self._jobs.remove(job)  # the first one: it may have been started once more
+            if done:
+                self._start()
+            if not self._jobs and not self._queue:
+                self._watched = False
+                return None
+        return 0.002 if done else min(1.2 * pause, 0.05)
 
     def _settled(self, job):
         """Whether a job has finished, or failed in a way that nobody has thought of: others are to be looked after all the same."""

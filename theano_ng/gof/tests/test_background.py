@@ -7,6 +7,7 @@ import tempfile
 import time
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 
@@ -313,6 +314,44 @@ class TestFailure(unittest.TestCase):
         messages = [str(w.message) for w in caught if "interpreted" in str(w.message)]
         self.assertEqual(len(messages), 1, caught)
         self.assertRegex(messages[0], r"1 kernels could not be compiled.*theano_ng_compilation_error_")
+
+
+class TestMemoryRunsOut(unittest.TestCase):
+    """What the kernels of a process wait for goes on when memory failed in one of its parts."""
+
+    def setUp(self):
+        self.background = background.Background()
+
+    def test_no_memory_to_start_the_thread(self):
+        self.background._jobs.append(mock.Mock())
+        with mock.patch.object(background._thread, "start_new_thread", side_effect=MemoryError):
+            self.assertRaises(MemoryError, self.background._have_watched)
+        with mock.patch.object(background._thread, "start_new_thread") as started:
+            self.background._have_watched()
+        started.assert_called_once()
+
+    def test_no_memory_in_the_thread(self):
+        self.background._watched = True
+        job = mock.Mock(pid=None, kernels=[])
+        self.background._jobs.append(job)
+        settled = mock.Mock(side_effect=[MemoryError, True])
+        with mock.patch.object(self.background, "_settled", settled):
+            self.background._watch()
+        self.assertEqual((self.background._jobs, self.background._watched), ([], False))
+
+    def test_what_is_queued_is_begun_by_who_waits(self):
+        job = mock.Mock(kernels=[])
+        self.background._queue.append(job)  # as where `later` has failed
+        self.assertTrue(self.background.wait(60))
+        self.assertEqual(self.background._queue, [])
+
+    @unittest.skipUnless(config.cxx and background.AVAILABLE, "there is no compiler that could run in the background")
+    def test_files_of_a_compiler_that_is_not_started(self):
+        with tempfile.TemporaryDirectory() as folder:
+            job = background.Job(KernelCache(folder), {"key": Kernel("int theano_ng_test;")})
+            with mock.patch.object(background.os, "posix_spawn", side_effect=MemoryError):
+                self.assertRaises(MemoryError, job.start)
+            self.assertEqual([name for name in os.listdir(job.cache.directory) if name.startswith("tmp-")], [])
 
 
 if __name__ == "__main__":
