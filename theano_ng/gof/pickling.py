@@ -50,7 +50,7 @@ class _State(threading.local):
     """What this thread is pickling."""
 
     def __init__(self):
-        self.lists = []  # being written, innermost last
+        self._lists = []  # weak references to those being written, innermost last
         self._written = None
 
     def written(self):
@@ -67,12 +67,22 @@ class _State(threading.local):
     def list_of(self, nodes, written, *objects):
         """A tuple to be written: the record, nodes and objects, and an end; until that is written, the nodes are reduced plainly."""
         found = _List({id(n): n for n in nodes}, written)
-        self.lists.append(found)
-        return (written, *nodes, *objects, _End(found, self.lists))
+        self._lists.append(weakref.ref(found))
+        return (written, *nodes, *objects, _End(found))
+
+    def list_at_work(self):
+        """The innermost list that is being written, or None."""
+        while self._lists:
+            found = self._lists[-1]()
+            if found is not None and not found.written_to_its_end:
+                return found
+            self._lists.pop()
+        return None
 
     def is_covered(self, node):
         """Whether a node belongs to the list that is being written."""
-        return bool(self.lists) and id(node) in self.lists[-1].nodes
+        found = self.list_at_work()
+        return found is not None and id(node) in found.nodes
 
 
 _state = _State()
@@ -85,34 +95,23 @@ class _List:
         self.nodes = nodes  # id -> Apply
         self.written = written
         self.postponed = []  # arguments of setattr
+        self.written_to_its_end = False
 
 
 class _End:
-    """Last element of a list: writing it closes the list and puts its nodes on record; dropping it, when pickling has failed, closes the
-    list without record.
+    """Last element of a list: writing it puts the nodes of the list on record.
 
-    A list is a tuple, which picklers do not keep before it is complete.
+    A list is a tuple, which picklers do not keep before it is complete. Where pickling fails, this is dropped, and the list with it, which only
+    this holds. Nothing has to run then, so nothing can fail for want of memory.
     """
 
-    def __init__(self, ends, lists):
+    def __init__(self, ends):
         self.ends = ends
-        self.lists = lists  # of the thread that pickles: any thread may drop this
-
-    def close(self):
-        """Close the list; harmless when it is closed."""
-        lists = self.lists
-        for i in range(len(lists) - 1, -1, -1):
-            if lists[i] is self.ends:
-                del lists[i]
-                return
 
     def __reduce__(self):
-        self.close()
+        self.ends.written_to_its_end = True
         self.ends.written.nodes.update(self.ends.nodes)
         return _nothing, tuple(_Later(*arguments) for arguments in self.ends.postponed)
-
-    def __del__(self):
-        self.close()
 
 
 class _Later:
@@ -181,7 +180,7 @@ def reduce_in_graph(obj, node, protocol):
     """
     if node is None or _state.is_covered(node) or not any(v.owner is not None for v in node.inputs):
         reduced = object.__reduce_ex__(obj, max(protocol, 2))
-        return reduced if node is not None or not _state.lists else _without_update(obj, reduced)
+        return reduced if node is not None or _state.list_at_work() is None else _without_update(obj, reduced)
     written = _state.written()
     written.wanted = (node,)
     return _last_but_one, _state.list_of(ancestor_nodes(written.wanted, written.nodes), written, obj)
@@ -194,7 +193,7 @@ def _without_update(obj, reduced):
     if not isinstance(state, dict) or getattr(state.get("default_update"), "owner", None) is None:
         return reduced
     state = dict(state)
-    _state.lists[-1].postponed.append((obj, "default_update", state.pop("default_update")))
+    _state.list_at_work().postponed.append((obj, "default_update", state.pop("default_update")))
     return (*reduced[:2], state, *reduced[3:])
 
 

@@ -6,6 +6,7 @@ import io
 import pickle
 import pickletools
 import unittest
+import unittest.mock
 import weakref
 
 import theano_ng as theano
@@ -171,10 +172,20 @@ class TestPicklers(unittest.TestCase):
         node = weakref.ref(y.owner)
         pickle.dumps(y)
         y.__reduce_ex__(4)
-        self.assertEqual(pickling._state.lists, [])
+        self.assertIsNone(pickling._state.list_at_work())
         del y
         gc.collect()
         self.assertIsNone(node())
+
+    def test_after_a_failure_of_memory(self):
+        def fails(ends):
+            raise MemoryError
+
+        y = chain(10)[-1]
+        with unittest.mock.patch.object(pickling, "_End", fails):
+            self.assertRaises(MemoryError, pickle.dumps, y)
+        self.assertIsNone(pickling._state.list_at_work())
+        self.assertFalse(pickling._state.is_covered(y.owner))
 
     def test_collector(self):
         thresholds = gc.get_threshold()

@@ -2,12 +2,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-extern void failing_malloc_arm(long n, int onward, size_t given);
+extern void failing_malloc_arm(long n, int onward, int about_place);
 extern long failing_malloc_disarm(void);
 extern long failing_malloc_alive(void);
 
-/* call(function, n, onward, given=0): call a function without arguments while its allocation number n fails, and those behind it if `onward` is
- * true, but none of so many bytes.
+/* call(function, n, onward, about_place=0): call a function without arguments while its allocation number n fails, and those behind it if
+ * `onward` is true. 1 gives memory at places that are known, 2 makes the place known at which it fails.
  *
  * Returns how many allocations there were, what it returned or None, and what it raised or None.
  */
@@ -15,11 +15,10 @@ static PyObject *call(PyObject *self, PyObject *args)
 {
     PyObject *function, *kind, *failure, *trace;
     long n;
-    int onward;
-    Py_ssize_t given = 0;
-    if (!PyArg_ParseTuple(args, "Olp|n", &function, &n, &onward, &given))
+    int onward, about_place = 0;
+    if (!PyArg_ParseTuple(args, "Olp|i", &function, &n, &onward, &about_place))
         return NULL;
-    failing_malloc_arm(n, onward, given);
+    failing_malloc_arm(n, onward, about_place);
     PyObject *result = PyObject_CallNoArgs(function);
     long asked = failing_malloc_disarm();
     PyErr_Fetch(&kind, &failure, &trace);
@@ -48,7 +47,7 @@ static PyObject *clear_caches(PyObject *self, PyObject *unused)
 }
 
 static PyMethodDef methods[] = {
-    {"call", call, METH_VARARGS, "call(function, n, onward, given=0) -> (allocations, result, failure)"},
+    {"call", call, METH_VARARGS, "call(function, n, onward, about_place=0) -> (allocations, result, failure)"},
     {"alive", alive, METH_NOARGS, "alive() -> blocks of memory of the process"},
     {"clear_caches", clear_caches, METH_NOARGS, "clear_caches(): clear what CPython keeps for later use"},
     {NULL},

@@ -6,9 +6,11 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <execinfo.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
@@ -17,18 +19,28 @@ extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *memory);
 
 static _Thread_local long asked, first, last;
-static _Thread_local size_t spared;
-static _Thread_local int armed;
+static _Thread_local int armed, of_places;
 static atomic_long alive;
+
+/* Places in the code that allocate: the function that calls malloc, and its caller. */
+enum { INNER = 3, OUTER = 2, PLACES = 64 };
+struct place { void *callers[OUTER]; };
+static struct place known[PLACES];
+static int places;
+
+enum { REFUSE, GIVE_AT_KNOWN_PLACES, LEARN };
 
 /* Let allocation number n of this thread fail, counted from 1. With `onward`, let all later ones fail, too, except those of the size of an integer, a
  * float or a cell: without these, CPython's interpreter tries for ever to enter an exception handler, and leaks references to arguments of functions
- * that have cells. Allocations of the size `given` never fail, unless it is 0.
+ * that have cells.
+ *
+ * about_place: REFUSE every such allocation; GIVE_AT_KNOWN_PLACES, that is, let it succeed at a known place; or LEARN its place, which is known from
+ * then on.
  */
-void failing_malloc_arm(long n, int onward, size_t given)
+void failing_malloc_arm(long n, int onward, int about_place)
 {
     asked = 0;
-    spared = given;
+    of_places = about_place;
     first = n;
     last = onward ? LONG_MAX : n;
     armed = 1;
@@ -47,12 +59,32 @@ long failing_malloc_alive(void)
     return alive;
 }
 
-static int fails(size_t size)
+static __attribute__((noinline)) int at_known_place(void)
+{
+    void *frames[INNER + OUTER];
+    struct place here = {{NULL}};
+    armed = 0;  /* it allocates when it is called for the first time */
+    int depth = backtrace(frames, INNER + OUTER);
+    armed = 1;
+    if (depth < INNER + OUTER)
+        return 0;
+    memcpy(here.callers, frames + INNER, sizeof here.callers);
+    for (int i = 0; i < places; ++i)
+        if (memcmp(&known[i], &here, sizeof here) == 0)
+            return of_places == GIVE_AT_KNOWN_PLACES;
+    if (of_places == LEARN && places < PLACES)
+        known[places++] = here;
+    return 0;
+}
+
+static __attribute__((noinline)) int fails(size_t size)
 {
     if (!armed)
         return 0;
     ++asked;
-    if (asked < first || asked > last || (asked > first && size <= 40) || size == spared)
+    if (asked < first || asked > last || (asked > first && size <= 40))
+        return 0;
+    if (of_places != REFUSE && at_known_place())
         return 0;
     errno = ENOMEM;
     return 1;
@@ -65,7 +97,7 @@ static void *counted(void *memory)
     return memory;
 }
 
-void *malloc(size_t size)
+__attribute__((noinline)) void *malloc(size_t size)
 {
     return fails(size) ? NULL : counted(__libc_malloc(size));
 }
