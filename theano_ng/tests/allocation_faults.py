@@ -106,7 +106,7 @@ class Worker:
         for _ in range(3):
             self.case.do()
             wait_for_kernels(60)
-        self.initial = self.state()
+        self.initial, self.surroundings = self.state(), surroundings()
         self.reset()
         self.result = self.case.do()
         self.final = self.state()
@@ -142,6 +142,8 @@ class Worker:
         return outcome, wrong
 
     def wrong_after(self, outcome, result):
+        if surroundings() != self.surroundings:
+            return "flags, or thresholds of the collector, are left changed"
         state = self.state()
         if outcome == "done":
             if not same(result, self.result):
@@ -209,6 +211,13 @@ def named(failure):
     if isinstance(failure, MemoryError):
         return "MemoryError"
     return "%s: %s" % (type(failure).__name__, str(failure).split("\n")[0][:80])
+
+
+def surroundings():
+    """What compiling and loading change for a while."""
+    from theano_ng.configparser import flags_in_effect
+
+    return flags_in_effect(), gc.get_threshold()
 
 
 def known_objects():

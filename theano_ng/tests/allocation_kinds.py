@@ -6,6 +6,7 @@ A kind is a function that returns a `Case`. Its docstring says what is done.
 import copy
 import os
 import pickle
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -465,6 +466,41 @@ def a_kernel_that_arrives():
 
 
 @kind
+def compilation_beside_another_thread():
+    """Compiling and calling while another thread, which has memory, does the same."""
+    begin, done = threading.Lock(), threading.Lock()
+    failures = []
+
+    def build():
+        x = T.dvector("x")
+        return theano.function([x], T.tanh(x * 2).sum())(vector())
+
+    def serve():
+        while True:
+            begin.acquire()
+            try:
+                np.testing.assert_equal(build(), expected)
+            except Exception as failure:
+                failures.append(str(failure))
+            done.release()
+
+    def do():
+        begin.release()
+        try:
+            return build()
+        finally:
+            done.acquire()
+            if failures:
+                raise ValueError("the other thread failed: " + failures[0])
+
+    expected = build()
+    begin.acquire()
+    done.acquire()
+    threading.Thread(target=serve, daemon=True).start()
+    return Case(do, compiles=True)
+
+
+@kind
 def compilation_of_a_loop():
     """Linking of a loop, whose step is compiled too."""
 
@@ -589,3 +625,9 @@ def state_is_torn():
     """A shared variable is changed."""
     a = theano.shared(vector(), "a")
     return faulty(lambda: a.set_value(vector() + 1), [a])
+
+
+@planted
+def a_flag_is_left():
+    """A flag is changed."""
+    return faulty(lambda: setattr(theano.config, "cache_graphs", not theano.config.cache_graphs))

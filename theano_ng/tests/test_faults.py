@@ -230,8 +230,13 @@ class TestAllocations(unittest.TestCase):
                 ((positions, grown),) = count.leaks
                 self.assertEqual(len(positions), 1)
                 self.assertIn(what, grown)
-        count = allocation_faults.sweep("state_is_torn", allocation_faults.ALONE, self.paths)
-        self.assertEqual([wrong for _, _, wrong in count.wrong], ["state is torn"])
+        for name, what in (
+            ("state_is_torn", "state is torn"),
+            ("a_flag_is_left", "flags, or thresholds of the collector, are left changed"),
+        ):
+            with self.subTest(name):
+                count = allocation_faults.sweep(name, allocation_faults.ALONE, self.paths)
+                self.assertEqual({wrong for _, _, wrong in count.wrong}, {what})
 
 
 if __name__ == "__main__":
