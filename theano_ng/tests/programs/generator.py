@@ -32,6 +32,7 @@ SPECIAL_CHAPTERS = ("elementwise", "reductions", "indexing", "shaping", "conditi
 # What a chapter finds among the inputs, at least: letters are lengths, "1" is broadcast.
 SHAPES = {
     "convolution and pooling": ("bcij", "ocuv"),
+    "volumes": ("bcpqj", "ocuqu"),
     "linear algebra": ("nn", "n", "nn"),
     "sparse": ("mn", "nm", "mn"),
     "loops": ("tn", "n", "tn"),
@@ -286,8 +287,9 @@ CHAPTER_WEIGHTS = {
     "conditions": 0.8,
     "networks": 1.5,
     "convolution and pooling": 0.8,
-    "sparse": 1,
-    "random streams": 0.6,
+    "volumes": 0.4,
+    "sparse": 1.4,
+    "random streams": 1.2,
 }
 
 
@@ -324,6 +326,7 @@ def _inputs(draw):
     """Draw inputs, and put them into the scope."""
     lengths = {letter: draw.varied((2, 3, 3, 4, 5, 1)) for letter in "mnoc"}
     lengths.update(b=draw.varied((1, 2)), i=draw.varied((4, 5)), j=draw.varied((3, 5)), u=2, v=draw.varied((1, 2, 3)))
+    lengths.update(p=draw.varied((2, 3)), q=draw.varied((2, 2, 3)))
     lengths["t"] = draw.varied((3, 4, 6))
     lengths["e"] = 0
     shapes = [shape for chapter in draw.palette.chapters for shape in SHAPES.get(chapter, ())][:3]
@@ -389,7 +392,8 @@ def _finished(draw, inputs):
     if draw.chance(0.05):
         outputs.append(outputs[0])
     updates = tuple([pair for one in inputs for pair in _update(draw, one)])
-    calls = draw.choice((2, 3)) if updates or any([n.operation.endswith("Streams") for n in draw.nodes]) else 1
+    stateful = any([OPERATIONS[node.operation].stateful for node in draw.nodes])
+    calls = draw.choice((2, 3)) if updates or stateful else 1
     program = needed(
         Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
     )

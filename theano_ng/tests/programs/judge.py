@@ -201,7 +201,7 @@ class Expectation:
     def _with_state(self):
         nodes = all_nodes(self.program.nodes)
         return any([one.role == "shared" for one in self.program.inputs]) or any(
-            [OPERATIONS[node.operation].chapter == "random streams" for node in nodes]
+            [OPERATIONS[node.operation].stateful for node in nodes]
         )
 
     def _new_variables(self):

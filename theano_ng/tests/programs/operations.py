@@ -41,6 +41,8 @@ class Operation:
         How often it is drawn.
     loops : bool
         Whether it is drawn for the steps of loops.
+    stateful : bool
+        Whether it gives other numbers at each call.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Operation:
     kink: Callable | None = None
     weight: float = 1.0
     loops: bool = False
+    stateful: bool = False
 
     def graph_lines(self, node, render):
         """The lines that define the variable of a node."""

@@ -1,6 +1,7 @@
 """Functions that the twins of operations are written with. They compute in the dtype that they are given, `numpy.longdouble` included."""
 
 import functools
+import itertools
 
 import mpmath
 import numpy as np
@@ -11,13 +12,15 @@ from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 
 __all__ = [
     "add_at",
+    "by_steps",
     "cholesky",
-    "conv2d",
+    "convolution",
     "cross_entropy_of_sigmoid",
     "det",
     "dimshuffle",
     "drawn",
     "drawn_by_mrg",
+    "eigen",
     "equal",
     "erf",
     "erfc",
@@ -25,11 +28,14 @@ __all__ = [
     "folded",
     "gamma",
     "gammaln",
+    "kept",
     "log_softmax",
     "loop",
-    "pool_2d",
+    "polar",
+    "pooling",
     "psi",
     "put",
+    "singular_values",
     "softmax",
     "solve",
     "symmetric",
@@ -107,6 +113,12 @@ def folded(x, backwards):
     return result
 
 
+def kept(x, every):
+    """The states of the fold of the rows of x by ``tanh(a * p) + a`` after each block of steps; the last block may be shorter."""
+    states = [folded(x[:n], False) for n in range(1, len(x) + 1)]
+    return np.array([state for n, state in enumerate(states, 1) if n % every == 0 or n == len(states)])
+
+
 def _slices_of_taps(x, taps, backwards):
     """What each tap of a sequence reads, step by step; a loop backwards reads the same from the end."""
     first = -min(0, *taps, 0)
@@ -153,6 +165,54 @@ def cholesky(a):
     return lower
 
 
+def _rotation(difference, product):
+    """Cosine and sine of the rotation that makes two numbers' product zero, of which `difference` is that of the squares; the smaller one of both."""
+    ratio = difference / (2 * product)
+    tangent = (1 if ratio >= 0 else -1) / (abs(ratio) + np.sqrt(1 + ratio * ratio))
+    cosine = 1 / np.sqrt(1 + tangent * tangent)
+    return cosine, cosine * tangent
+
+
+SWEEPS = 12  # of Jacobi's methods, for a few rows
+
+
+def _rotated(x, p, q, cosine, sine):
+    """The matrix after a rotation of two columns."""
+    x[:, p], x[:, q] = cosine * x[:, p] - sine * x[:, q], sine * x[:, p] + cosine * x[:, q]
+
+
+def eigen(a):
+    """The eigenvalues of a symmetric matrix in ascending order, and eigenvectors as columns: Jacobi's method."""
+    a, vectors = np.array(a), np.eye(len(a), dtype=a.dtype)
+    for _ in range(SWEEPS):
+        for p, q in itertools.combinations(range(len(a)), 2):
+            if a[p, q]:
+                rotation = _rotation(a[q, q] - a[p, p], a[p, q])
+                _rotated(a, p, q, *rotation)
+                _rotated(a.T, p, q, *rotation)
+                _rotated(vectors, p, q, *rotation)
+    order = np.argsort(np.diag(a))
+    return np.diag(a)[order], vectors[:, order]
+
+
+def singular_values(a):
+    """In descending order: Jacobi's method, of columns."""
+    columns = np.array(a if a.shape[0] >= a.shape[1] else a.T)
+    for _ in range(SWEEPS):
+        for p, q in itertools.combinations(range(columns.shape[1]), 2):
+            first, second = columns[:, p], columns[:, q]
+            product = np.sum(first * second)
+            if product:
+                _rotated(columns, p, q, *_rotation(np.sum(second * second) - np.sum(first * first), product))
+    return np.sort(np.sqrt(np.sum(columns * columns, axis=0)))[::-1]
+
+
+def polar(a):
+    """The orthogonal matrix that is nearest to a matrix of full rank."""
+    values, vectors = eigen(symmetric(np.dot(a.T, a)))
+    return np.dot(a, np.dot(vectors / np.sqrt(values), vectors.T))
+
+
 def exponential(a):
     """The exponential of a matrix: a series for a part of it, squared."""
     halvings = 10
@@ -182,28 +242,34 @@ def cross_entropy_of_sigmoid(x, target):
     return target * np.logaddexp(x.dtype.type(0), -x) + (1 - target) * np.logaddexp(x.dtype.type(0), x)
 
 
-def conv2d(x, w, border, step, flip):
-    """A convolution of images with filters; `flip` is that of the mathematical definition."""
-    rows, columns = w.shape[2:]
-    pad = {"valid": (0, 0), "full": (rows - 1, columns - 1), "half": (rows // 2, columns // 2)}.get(border, border)
-    x = np.pad(x, [(0, 0), (0, 0), (pad[0], pad[0]), (pad[1], pad[1])])
-    w = w[:, :, ::-1, ::-1] if flip else w
-    windows = np.lib.stride_tricks.sliding_window_view(x, (rows, columns), axis=(2, 3))[:, :, :: step[0], :: step[1]]
-    return np.einsum("nchwij,ocij->nohw", windows, w)
+def convolution(x, w, border, step, flip):
+    """A convolution of images, or of volumes, with filters; `flip` is that of the mathematical definition."""
+    lengths = w.shape[2:]
+    axes = tuple(range(2, x.ndim))
+    pad = {
+        "valid": [0] * len(lengths),
+        "full": [length - 1 for length in lengths],
+        "half": [length // 2 for length in lengths],
+    }.get(border, border)
+    x = np.pad(x, [(0, 0), (0, 0), *[(n, n) for n in pad]])
+    windows = np.lib.stride_tricks.sliding_window_view(x, lengths, axis=axes)
+    windows = windows[(slice(None), slice(None), *[slice(None, None, n) for n in step])]
+    inside = [1, *range(x.ndim, x.ndim + len(lengths))]
+    found = np.tensordot(windows, np.flip(w, axes) if flip else w, (inside, range(1, w.ndim)))
+    return np.moveaxis(found, -1, 1)
 
 
-def pool_2d(x, size, ignore_border, stride, mode):
-    """Pooling without padding."""
+def pooling(x, size, ignore_border, stride, mode):
+    """Pooling of images, or of volumes, without padding."""
     counts = [_windows(n, k, s, ignore_border) for n, k, s in zip(x.shape[2:], size, stride)]
+    axes = tuple(range(2, x.ndim))
     result = np.zeros((*x.shape[:2], *counts), x.dtype)
-    for i in range(counts[0]):
-        for j in range(counts[1]):
-            part = x[:, :, i * stride[0] : i * stride[0] + size[0], j * stride[1] : j * stride[1] + size[1]]
-            if mode == "max":
-                result[:, :, i, j] = part.max(axis=(2, 3))
-            else:
-                count = 1 if mode == "sum" else part.shape[2] * part.shape[3]
-                result[:, :, i, j] = part.sum(axis=(2, 3)) / count
+    for place in np.ndindex(*counts):
+        part = x[(..., *[slice(i * s, i * s + k) for i, s, k in zip(place, stride, size)])]
+        if mode == "max":
+            result[(..., *place)] = part.max(axis=axes)
+        else:
+            result[(..., *place)] = part.sum(axis=axes) / (1 if mode == "sum" else part[0, 0].size)
     return result
 
 
@@ -257,16 +323,37 @@ erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 # --- random streams ----------------------------------------------------------------------------------------------------------
 
 
-def drawn(seed, kind, shape, call):
-    """The numbers of the first stream of ``RandomStreams(seed)`` at a call, as the manual says: NumPy's, with a seed that is NumPy's first number."""
+def drawn(seed, draw, calls):
+    """The last numbers of the first stream of ``RandomStreams(seed)`` after some calls, as the manual says: NumPy's, with a seed that is NumPy's first number.
+
+    Parameters
+    ----------
+    seed : int
+    draw : callable
+        Of the `numpy.random.RandomState`.
+    calls : int
+    """
     generator = np.random.RandomState(int(np.random.RandomState(seed).randint(2**30)))
-    for _ in range(call + 1):
-        numbers = getattr(generator, kind)(size=shape)
+    for _ in range(calls):
+        numbers = draw(generator)
     return numbers
 
 
 @functools.lru_cache(maxsize=200)
-def drawn_by_mrg(seed, kind, shape, call):
-    """The numbers of an MRG stream at a call, by the implementation in Python without rewrites."""
-    function = theano.function([], getattr(MRG_RandomStreams(seed), kind)(shape), mode=theano.Mode("py", None))
-    return [function() for _ in range(call + 1)][-1]
+def _of_mrg(seed, draw):
+    """A function that draws the next numbers of an MRG stream, by the implementation in Python without rewrites."""
+    numbers = eval("streams." + draw, {"streams": MRG_RandomStreams(seed), "np": np})
+    return theano.function([], numbers, mode=theano.Mode("py", None)), []
+
+
+def drawn_by_mrg(seed, draw, calls):
+    """The last numbers of an MRG stream after some calls."""
+    function, found = _of_mrg(seed, draw)
+    while len(found) < calls:
+        found.append(function())
+    return found[calls - 1]
+
+
+def by_steps(draw, seed, numbers, steps, call):
+    """What a loop draws at a call, one row at each step: `draw` is one of the two functions above."""
+    return np.array([draw(seed, numbers, call * steps + step) for step in range(1, steps + 1)])

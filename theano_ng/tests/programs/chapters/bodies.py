@@ -239,3 +239,15 @@ for _name, _backwards in (("foldl", False), ("foldr", True)):
             weight=2,
         )
     )
+register(
+    Operation(
+        "scan_checkpoints",
+        LOOPS,
+        "theano.scan_checkpoints(lambda a, p: T.tanh(a * p) + a, {0}, T.ones_like({0}[0]), save_every_N={every})[0]",
+        "kept({0}, {every})",
+        (_ROWS,),
+        parameters=lambda draw, x: dict(every=draw.integer(1, 4)),
+        ulps=64,
+        weight=1.5,
+    )
+)

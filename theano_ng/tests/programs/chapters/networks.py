@@ -5,7 +5,7 @@ import numpy as np
 from theano_ng.tests.programs.chapters.reductions import some_twice
 from theano_ng.tests.programs.operations import Operation, both, doubles, floats, of_ndim, register
 
-CHAPTER, CONVOLUTION = "networks", "convolution and pooling"
+CHAPTER, CONVOLUTION, VOLUMES = "networks", "convolution and pooling", "volumes"
 
 
 def _within(low, high):
@@ -22,8 +22,8 @@ def _filters_fit(x, w):
     )
 
 
-def _pooled(v):
-    return doubles(v) and v.array.ndim == 4 and min(v.array.shape) > 0 and min(v.array.shape[2:]) >= 2
+def _pooled(ndim):
+    return lambda v: doubles(v) and v.array.ndim == ndim and min(v.array.shape) > 0 and min(v.array.shape[2:]) >= 2
 
 
 _MATRIX = both(floats, of_ndim(2), lambda v: v.array.size > 0)
@@ -86,43 +86,57 @@ register(
         ulps=8,
     )
 )
-register(
-    Operation(
-        "conv2d",
-        CONVOLUTION,
-        "T.nnet.conv2d({0}, {1}, border_mode={border!r}, subsample={step!r}, filter_flip={flip!r})",
-        "conv2d({0}, {1}, {border!r}, {step!r}, {flip!r})",
-        (both(doubles, of_ndim(4)), both(doubles, of_ndim(4))),
-        _filters_fit,
-        parameters=lambda draw, x, w: dict(
-            border=draw.choice(("valid", "full", "half", (1, 0))),
-            step=draw.choice(((1, 1), (1, 1), (2, 1), (2, 2))),
-            flip=draw.chance(0.5),
-        ),
-        scale="conv2d(np.abs({0}), np.abs({1}), {border!r}, {step!r}, {flip!r})",
-        ulps=4,
-        weight=4,
+# Dimensions of images and of volumes: the name of the convolution, of pooling, and choices of borders, steps, sizes and strides.
+_SPACES = (
+    (2, "conv2d", "pool_2d", ((1, 0),), ((1, 1), (1, 1), (2, 1), (2, 2)), ((2, 2), (1, 2), (2, 1)), ((2, 2), (1, 1), (1, 2))),
+    (3, "conv3d", "pool_3d", ((1, 0, 1),), ((1, 1, 1), (1, 2, 1), (2, 1, 2)), ((2, 2, 2), (1, 2, 1)), ((2, 2, 2), (1, 1, 1), (1, 2, 2))),
+)  # fmt: skip
+
+
+def _convolution(axes, name, borders, steps):
+    register(
+        Operation(
+            name,
+            CONVOLUTION if axes == 2 else VOLUMES,
+            "T.nnet.%s({0}, {1}, border_mode={border!r}, subsample={step!r}, filter_flip={flip!r})" % name,
+            "convolution({0}, {1}, {border!r}, {step!r}, {flip!r})",
+            (both(doubles, of_ndim(2 + axes)), both(doubles, of_ndim(2 + axes))),
+            _filters_fit,
+            parameters=lambda draw, x, w: dict(
+                border=draw.choice(("valid", "full", "half", *borders)), step=draw.choice(steps), flip=draw.chance(0.5)
+            ),
+            scale="convolution(np.abs({0}), np.abs({1}), {border!r}, {step!r}, {flip!r})",
+            ulps=4,
+            weight=4,
+        )
     )
-)
-register(
-    Operation(
-        "pool_2d",
-        CONVOLUTION,
-        "T.signal.pool.pool_2d({0}, {size!r}, ignore_border={ignore!r}, stride={stride!r}, mode={mode!r})",
-        "pool_2d({0}, {size!r}, {ignore!r}, {stride!r}, {mode!r})",
-        (_pooled,),
-        parameters=lambda draw, x: dict(
-            size=draw.choice(((2, 2), (1, 2), (2, 1))),
-            ignore=draw.chance(0.6),
-            stride=draw.choice(((2, 2), (1, 1), (1, 2))),
-            mode=draw.choice(("max", "sum", "average_inc_pad", "average_exc_pad")),
-        ),
-        scale="pool_2d(np.abs({0}), {size!r}, {ignore!r}, {stride!r}, 'sum')",
-        ulps=4,
-        weight=3,
-        kink=some_twice,
+
+
+def _pooling(axes, name, sizes, strides):
+    register(
+        Operation(
+            name,
+            CONVOLUTION if axes == 2 else VOLUMES,
+            "T.signal.pool.%s({0}, {size!r}, ignore_border={ignore!r}, stride={stride!r}, mode={mode!r})" % name,
+            "pooling({0}, {size!r}, {ignore!r}, {stride!r}, {mode!r})",
+            (_pooled(2 + axes),),
+            parameters=lambda draw, x: dict(
+                size=draw.choice(sizes),
+                ignore=draw.chance(0.6),
+                stride=draw.choice(strides),
+                mode=draw.choice(("max", "sum", "average_inc_pad", "average_exc_pad")),
+            ),
+            scale="pooling(np.abs({0}), {size!r}, {ignore!r}, {stride!r}, 'sum')",
+            ulps=4,
+            weight=3,
+            kink=some_twice,
+        )
     )
-)
+
+
+for _axes, _name, _of_pooling, _borders, _steps, _sizes, _strides in _SPACES:
+    _convolution(_axes, _name, _borders, _steps)
+    _pooling(_axes, _of_pooling, _sizes, _strides)
 
 _BATCH = "T.nnet.bn.batch_normalization_test({0}, {1}, {1}, {1}, abs({1}) + 1, axes=(0,), epsilon=1e-3)"
 register(

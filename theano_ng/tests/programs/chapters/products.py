@@ -20,6 +20,16 @@ def _conditioned(*arrays):
     return bool(np.linalg.cond(arrays[0].astype("float64")) < 50)
 
 
+def _distinct(values):
+    """Whether numbers differ by more than a small part of the largest: eigenvectors of nearly equal eigenvalues are not determined."""
+    values = np.sort(values)
+    return len(values) < 2 or bool(np.min(np.diff(values)) > 0.05 * np.max(np.abs(values)))
+
+
+def _separated(a):
+    return _distinct(np.linalg.eigvalsh((a + a.T).astype("float64")))
+
+
 def _definite(a, *others):
     return bool(np.array_equal(a, a.T)) and bool(np.all(np.linalg.eigvalsh(a.astype("float64")) > 0.1))
 
@@ -197,6 +207,66 @@ register(
         lambda a, b: a.array.shape[0] == b.array.shape[0] and a.array.dtype == b.array.dtype,
         domain=_definite,
         scale="np.max(np.abs({1})) * 4 + 0 * {1}",
+        ulps=512,
+    )
+)
+register(
+    Operation(
+        "eigenvalues",
+        LINEAR,
+        "T.nlinalg.eigh({0} + {0}.T)[0]",
+        "eigen({0} + {0}.T)[0]",
+        (_square,),
+        domain=_separated,
+        scale="4 * np.max(np.abs({0})) + np.zeros(len({0}))",
+        ulps=512,
+    )
+)
+register(
+    Operation(
+        "tanh_of_eigenvalues",
+        LINEAR,
+        "(lambda w, v: T.dot(v * T.tanh(w), v.T))(*T.nlinalg.eigh({0} + {0}.T))",
+        "(lambda w, v: np.dot(v * np.tanh(w), v.T))(*eigen({0} + {0}.T))",
+        (_square,),
+        domain=_separated,
+        scale="1 + 4 * np.max(np.abs({0})) + 0 * {0}",
+        ulps=512,
+    )
+)
+register(
+    Operation(
+        "singular_values",
+        LINEAR,
+        "T.nlinalg.svd({0}, compute_uv=False)",
+        "singular_values({0})",
+        (both(doubles, of_ndim(2), lambda v: min(v.array.shape) > 0 and not any(v.broadcastable)),),
+        domain=lambda a: _distinct(np.linalg.svd(a.astype("float64"), compute_uv=False)),
+        scale="np.sum(np.abs({0})) + np.zeros(min({0}.shape))",
+        ulps=512,
+    )
+)
+register(
+    Operation(
+        "polar",
+        LINEAR,
+        "(lambda u, s, v: T.dot(u, v))(*T.nlinalg.svd({0}, full_matrices=False))",
+        "polar({0})",
+        (_square,),
+        domain=lambda a: _conditioned(a) and _distinct(np.linalg.svd(a.astype("float64"), compute_uv=False)),
+        scale="np.max(np.abs(solve({0}, np.eye(len({0}), dtype={0}.dtype)))) * np.sum(np.abs({0})) + 0 * {0}",
+        ulps=512,
+    )
+)
+register(
+    Operation(
+        "triangle_of_qr",
+        LINEAR,
+        "abs(T.nlinalg.qr({0}, mode='r'))",
+        "np.abs(cholesky(symmetric(np.dot({0}.T, {0}))).T)",
+        (_square,),
+        domain=_conditioned,
+        scale="np.max(np.abs(solve({0}, np.eye(len({0}), dtype={0}.dtype)))) * np.sum(np.abs({0})) ** 2 + 0 * {0}",
         ulps=512,
     )
 )
