@@ -136,6 +136,8 @@ class Draw:
         if name in ("loop", "op_from_graph") and self.depth >= (2 if name == "loop" else 1):
             return False
         operation = OPERATIONS[name]
+        if self.depth and operation.stateful and operation.operands:
+            return False  # the next state is computed outside, where nobody knows the parameters of the body
         pick = operation.pick(self)
         if pick is None:
             return False
