@@ -86,15 +86,16 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
         return tng_make_##NAME(MUL_ADD(TNG_RE(a), TNG_RE(b), -(TNG_IM(a) * TNG_IM(b))),             \
                                MUL_ADD(TNG_RE(a), TNG_IM(b), TNG_IM(a) * TNG_RE(b)));               \
     }                                                                                               \
-    /* With the larger part of b as p and the smaller as q; a quotient by zero has infinite parts. */ \
+    /* With the larger part of b as p and the smaller as q; a quotient by zero has infinite parts. The last products are rounded, with -0. added \
+     * that changes no number: compilers would join them and a sum of the quotient. */            \
     static inline C tng_div_##NAME(C a, C b)                                                        \
     {                                                                                               \
         const T br = TNG_RE(b), bi = TNG_IM(b), ar = TNG_RE(a), ai = TNG_IM(a);                     \
         const int swap = !(FABS(br) >= FABS(bi)), zero = br == 0 && bi == 0;                        \
         const T p = swap ? bi : br, q = swap ? br : bi, x = swap ? ai : ar, y = swap ? ar : ai;     \
         const T ratio = zero ? 0 : q / p, scale = 1 / (zero ? FABS(br) : MUL_ADD(q, ratio, p));     \
-        const T re = (zero ? x : MUL_ADD(y, ratio, x)) * scale;                                     \
-        const T im = (zero ? y : MUL_ADD(-x, ratio, y)) * scale;                                    \
+        const T re = MUL_ADD(zero ? x : MUL_ADD(y, ratio, x), scale, -(T)0);                        \
+        const T im = MUL_ADD(zero ? y : MUL_ADD(-x, ratio, y), scale, -(T)0);                       \
         return tng_make_##NAME(re, swap ? -im : im);                                                \
     }
 

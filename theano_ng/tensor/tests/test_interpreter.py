@@ -237,6 +237,21 @@ class TestPrograms(unittest.TestCase):
                 self.assertLessEqual(ulps(x, y).max(), 1, (op, dtype))
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_sums_of_complex_quotients(self):
+        """A quotient ends with a product, which compilers do not join with a sum outside."""
+        rng = np.random.RandomState(8)
+        for dtype in ("complex64", "complex128"):
+            x, y, z = [scalar.get_scalar_type(dtype)() for _ in range(3)]
+            for form in (x / y + z, z - x / y, scalar.inv(x) + y + z, x / y * z + x, x / y + y / z):
+                vectors = [TensorType(dtype, (False,))() for _ in range(3)]
+                node = Elemwise(scalar.Composite([x, y, z], [form])).make_node(*vectors)
+                (kernel,) = node.op.native_code(node).kernels
+                self.assertTrue(kernel.interpreted().exact)
+                values = [(rng.uniform(-3, 3, 700) + 1j * rng.uniform(-3, 3, 700)).astype(dtype) for _ in vectors]
+                expected, got = run(node, values), run(node, values, interpretation(node))
+                np.testing.assert_array_equal(bits_of(got[0]), bits_of(expected[0]), err_msg=str((form, dtype)))
+
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_functions_that_end_with_a_product(self):
         """Compilers fuse the product with a sum outside. Programs do so, too, or wait for the kernel."""
         rng = np.random.RandomState(7)
