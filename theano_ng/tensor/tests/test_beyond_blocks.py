@@ -7,9 +7,11 @@ import numpy as np
 import theano_ng.tensor as T
 from theano_ng.audit import forms
 from theano_ng.gof.graph import io_toposort
+from theano_ng.sandbox import rng_mrg
 from theano_ng.tensor import extra_ops, nlinalg, slinalg
 from theano_ng.tensor import subtensor as sub
-from theano_ng.tensor.nnet import neighbours
+from theano_ng.tensor.nnet import bn_ops, neighbours
+from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.signal import pool
@@ -41,10 +43,14 @@ class NativeCase(unittest.TestCase):
         variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in map(np.asarray, arrays)]
         out = make(*variables)
         out = out[0] if isinstance(out, (list, tuple)) else out
-        before = [np.array(a) for a in arrays]
-        results = [self.results(out, dict(zip(variables, arrays)), impl) for impl in ("c", "py")]
-        for a, b in zip(arrays, before):
-            np.testing.assert_array_equal(a, b)
+        self.compare_graph(out, dict(zip(variables, arrays)))
+
+    def compare_graph(self, out, values):
+        """The same of a graph, with values of its inputs."""
+        before = {v: np.array(value) for v, value in values.items()}
+        results = [self.results(out, dict(values), impl) for impl in ("c", "py")]
+        for v, value in values.items():
+            np.testing.assert_array_equal(value, before[v])
         for got, want in zip(*results):
             self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
             digits = DIGITS.get(str(got.dtype), 1e-9)
@@ -195,8 +201,7 @@ class TestElementwise(NativeCase):
                 y, pattern = self.array(shape, x.dtype), [n == 1 for n in shape]
                 variables = T.TensorType(x.dtype, [False] * x.ndim)(), T.TensorType(x.dtype, pattern)()
                 for out in (T.mul(*variables), T.add(variables[1], variables[0])):
-                    c, py = (run_node(out, dict(zip(variables, (x, y))), impl)[0] for impl in ("c", "py"))
-                    np.testing.assert_allclose(c, py, rtol=1e-4)
+                    self.compare_graph(out, dict(zip(variables, (x, y))))
 
     def test_choice(self):
         for x in self.each(kinds=("float64", "float32", "int32")):
@@ -268,13 +273,7 @@ class TestShapes(NativeCase):
     def test_joined(self):
         for x in self.each():
             for axis in range(x.ndim):
-                y = self.array(x.shape, x.dtype, forms.strided)
-                joined = T.join(
-                    axis, T.TensorType(x.dtype, [False] * x.ndim)(), T.TensorType(x.dtype, [False] * x.ndim)()
-                )
-                inputs = joined.owner.inputs[1:]
-                c, py = (run_node(joined, dict(zip(inputs, (x, y))), impl)[0] for impl in ("c", "py"))
-                np.testing.assert_array_equal(c, py)
+                self.compare(lambda x, y: T.join(axis, x, y), x, self.array(x.shape, x.dtype, forms.strided))
 
     def test_moved(self):
         for x in self.each():
@@ -362,6 +361,26 @@ class TestImages(NativeCase):
                 lambda x: op(x, T.constant(size), T.constant((2, 5) if mode == "valid" else (1, 2))), self.array(shape)
             )
 
+    def test_normalised(self):
+        for shape in ((3, 1300), (130, 17), (40, 33, 5), (3, 70, 4, 5)):
+            for axes in ("per-activation", "spatial"):
+                for dtype in ("float64", "float32"):
+                    for layout in LAYOUTS[:3]:
+                        self.check_normalised(self.array(shape, dtype, layout, 30), axes)
+
+    def check_normalised(self, x, axes):
+        reduced = (0,) if axes == "per-activation" else (0, *range(2, x.ndim))
+        one = T.TensorType(x.dtype, [axis in reduced for axis in range(x.ndim)])
+        shape = [1 if axis in reduced else n for axis, n in enumerate(x.shape)]
+        inputs = T.TensorType(x.dtype, [False] * x.ndim)("x"), one("gamma"), one("beta")
+        values = dict(zip(inputs, (x, self.array(shape, x.dtype), self.array(shape, x.dtype))))
+        epsilon = T.constant(np.array(1e-3, x.dtype))
+        out = bn_ops.BatchNormTrain(axes=reduced)(*inputs, epsilon)
+        self.compare_graph(out[0], values)
+        dy = inputs[0].type("dy")
+        grads = bn_ops.BatchNormTrainGrad(axes=reduced)(inputs[0], dy, inputs[1], out[1], out[2], epsilon)
+        self.compare_graph(grads[0], {**values, dy: self.array(x.shape, x.dtype)})
+
     def test_softmax(self):
         for shape in ((3, 1300), (47, 65), (130, 17), (520, 9), (5, 23)):
             for dtype in ("float64", "float32"):
@@ -371,6 +390,67 @@ class TestImages(NativeCase):
                     self.compare(logsoftmax_op, x)
                     self.compare(softmax_grad, x, y)
                     self.compare(softmax_with_bias, x, y[0])
+
+
+class TestConvolutions(NativeCase):
+    """Of more channels, filters and pixels than are worked on at once."""
+
+    SIZES = (
+        ((2, 200, 5, 6), (3, 200, 2, 3)),
+        ((1, 3, 6, 70), (260, 3, 2, 2)),
+        ((9, 2, 9, 8), (4, 2, 3, 3)),
+        ((2, 5, 33, 7), (17, 5, 1, 1)),
+    )
+    BORDERS = ("valid", "half", "full", (1, 2))
+
+    def ops(self, i):
+        """(forward, weights, inputs) with settings that take turns."""
+        strides, dilation = ((1, 1), (2, 1), (2, 3))[i % 3], ((1, 1), (1, 2))[i // 2 % 2]
+        given = {"border_mode": self.BORDERS[i % 4], "subsample": strides, "filter_dilation": dilation}
+        return convmm.CorrMM(**given), convmm.CorrMM_gradWeights(**given), convmm.CorrMM_gradInputs(**given)
+
+    def test_all_directions(self):
+        for k, (image, kernel) in enumerate(self.SIZES):
+            for i in range(6):
+                dtype = ("float32", "float64")[i % 2]
+                images = self.array(image, dtype, LAYOUTS[i % 4])
+                kernels = self.array(kernel, dtype, LAYOUTS[(i + k) % 4])
+                self.check_directions(images, kernels, self.ops(i + k))
+
+    def check_directions(self, images, kernels, ops):
+        forward, weights, inputs = ops
+        variables = [T.TensorType(images.dtype, [False] * 4)() for _ in range(2)]
+        try:
+            top = self.results(forward(*variables), dict(zip(variables, (images, kernels))), "py")[0]
+        except ValueError:
+            return  # the kernels do not fit
+        self.compare(forward, images, kernels)
+        self.compare(lambda x, y: weights(x, y, T.constant(kernels.shape[2:])), images, top)
+        self.compare(lambda k, y: inputs(k, y, T.constant(images.shape[2:])), kernels, top)
+
+    def test_kernels_that_do_not_fit(self):
+        for size in (3, 4, 5, 6, 7):
+            for stride in (1, 2, 3):
+                x, k = (T.dtensor4() for _ in range(2))
+                out = convmm.CorrMM(subsample=(stride, stride))(x, k)
+                values = {x: self.array((1, 2, 4, 9)), k: self.array((1, 2, size, 3))}
+                self.assertEqual(*[self.shape_or_error(out, values, impl) for impl in ("c", "py")])
+
+    def shape_or_error(self, out, values, impl):
+        try:
+            return self.results(out, dict(values), impl)[0].shape
+        except ValueError as error:
+            return type(error)
+
+
+class TestDrawn(NativeCase):
+    def test_uniform(self):
+        state = np.arange(1, 6 * 90 + 1, dtype="int32").reshape(90, 6)
+        for streams in (1, 7, 90):
+            for shape in ((5,), (1025,), (40, 70), (3000,)):
+                for dtype in ("float64", "float32", "float16"):
+                    draw = rng_mrg.mrg_uniform(T.TensorType(dtype, [False] * len(shape)))
+                    self.compare(lambda state, size: draw(state, size)[1], state[:streams], np.array(shape))
 
 
 if __name__ == "__main__":

@@ -124,6 +124,19 @@ class TestShapeFeature(unittest.TestCase):
             finally:
                 config.on_shape_error = policy
 
+    def test_lengths_that_are_numbers(self):
+        for length in (0, 1, 5, np.int8(3), np.float64(2), np.array(4)):
+            entry = self.length(length)
+            self.assertEqual((entry.data, entry.dtype), (length, "int64"))
+        with config.change_flags(on_shape_error="raise"):
+            self.assertRaisesRegex(Exception, "negative shape", self.length, -1)
+
+    def length(self, given):
+        """The length of a vector whose Op gives a number."""
+        x = T.dvector("x")
+        out = Opaque(lambda shapes: [(given,)])(x)
+        return self.graph([x], [out])[1].shape_of[out][0]
+
     def test_replacement_keeps_what_is_known(self):
         x = T.dmatrix("x")
         old, new = T.exp(x), Opaque()(x)
