@@ -182,6 +182,16 @@ class TestLengths(Loops):
         self.each(make, [FIVE, *buffers], [p, q])
         self.each(make, [FIVE, *[b[:1] for b in buffers]], [p[-1:], q[-1:]])
 
+    def test_vectors_beside_matrices(self):
+        a, m = T.dvector(), T.dmatrix()
+        p, q = [X[0]], [W]
+        for _ in range(5):
+            p, q = [*p, p[-1] * 0.5 + 1], [*q, q[-1] * q[-1] - 0.5]
+        make = lambda: Scan([a, m], [a * 0.5 + 1, m * m - 0.5], info(n_sit_sot=2, tap_array=[[-1], [-1]]))  # noqa: E731
+        buffers = [np.zeros((6, 3)), np.zeros((6, 3, 3))]
+        buffers[0][0], buffers[1][0] = p[0], q[0]
+        self.each(make, [FIVE, *buffers], [p, q])
+
 
 class TestOddArrays(Loops):
     def arrays(self):
@@ -215,6 +225,17 @@ class TestOddArrays(Loops):
                     self.each(
                         lambda: Scan([a], [step(a)], info(n_sit_sot=1, tap_array=[[-1]])), [np.int64(4), value], [plain]
                     )  # noqa: B023
+
+    def test_matrices(self):
+        m = T.dmatrix()
+        wide = RNG.randn(5, 4, 3)
+        for value in (wide, np.asfortranarray(wide), wide[:, ::-1], wide[..., ::-1], wide.transpose(0, 2, 1)):
+            for step, of in (
+                (lambda v: T.tanh(v) * 2, lambda v: np.tanh(v) * 2),
+                (lambda v: T.dot(v.T, v), lambda v: v.T @ v),
+            ):
+                wanted = [of(row) for row in value]
+                self.each(lambda: Scan([m], [step(m)], info(n_seqs=1, n_nit_sot=1)), [FIVE, value, FIVE], [wanted])  # noqa: B023
 
     def test_broadcastable_rows(self):
         row = T.TensorType("float64", (True,))()

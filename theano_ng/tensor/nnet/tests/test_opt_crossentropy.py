@@ -69,6 +69,17 @@ class TestSoftmax(RuleCase):
         wanted = 2.0**63 - 3 * 2.0**63 * scipy.special.softmax(value, axis=1)
         np.testing.assert_allclose(f(value, given), wanted, rtol=1e-10)
 
+    def test_gradient_of_a_logarithm_from_rows_and_columns(self):
+        A, grads = T.dmatrix("A"), (T.dmatrix("g"), T.drow("g"), T.dcol("g"))
+        a = np.random.RandomState(3).randn(2, 5)
+        for g, shape in zip(grads, ((2, 5), (1, 5), (2, 1))):
+            sm = nnet.softmax(A)
+            f = theano.function([A, g], SoftmaxGrad()(g / sm, sm), mode=FAST_RUN)
+            self.assertNotIn("SoftmaxGrad", row_ops(f))
+            given = np.broadcast_to(np.random.RandomState(4).randn(*shape), a.shape)
+            expected = given - given.sum(axis=1, keepdims=True) * softmax(a)
+            np.testing.assert_allclose(f(a, given[: shape[0], : shape[1]]), expected)
+
     def test_exp_over_sum_is_softmax(self):
         e = T.exp(self.x)
         for out in (e / e.sum(axis=1, keepdims=True), e / e.sum(axis=1).dimshuffle(0, "x"), nnet.softmax_graph(self.x)):
