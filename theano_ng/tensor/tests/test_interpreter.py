@@ -19,6 +19,7 @@ from theano_ng.gof.native import array_layout
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor.elemwise import Elemwise, primitives
 from theano_ng.tensor.elemwise.interpreter import interpreted
+from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
 
 EXACT = (
@@ -48,6 +49,12 @@ COMPLEX = (
         for dtype in ("complex64", "complex128", "bool", "int16", "float32", "float64")
     ]
 )
+# Functions that this package computes itself, and the largest relative difference from SciPy's functions, which are not exact either.
+NEAREST = [scalar.erf, scalar.erfinv, scalar.erfcinv, scalar.gamma, scalar.tri_gamma, scalar.i0, scalar.i1]
+NEAR = [scalar.erfc, scalar.erfcx, scalar.gammaln, scalar.gammau, scalar.gammal, scalar.j0, scalar.j1]
+SPECIAL = {**dict.fromkeys(NEAREST, 4e-15), **dict.fromkeys(NEAR, 1e-12)}
+SPECIAL.update(dict.fromkeys([scalar.psi, scalar.chi2sf, scalar.gammainc, scalar.gammaincc], 5e-12))
+CROSSING = {"gammaln", "psi", "j0", "j1"}  # they have zeros
 # Each function is compiled for each of these dtypes. THEANO_NG_ALL_DTYPES=1 selects all dtypes, which takes some minutes.
 FEW_DTYPES = ("float32", "float64", "int8")
 if os.environ.get("THEANO_NG_ALL_DTYPES"):
@@ -219,6 +226,32 @@ class TestPrograms(unittest.TestCase):
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_integers(self):
         self.compare([scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, ("int8", "uint16", "int32", "int64"))
+
+    def test_special_functions(self):
+        """On a dense grid those of SciPy; near their zeros relative to one."""
+        one = np.concatenate(
+            [np.linspace(-30, 30, 4801), np.geomspace(1e-12, 700, 1500), -np.geomspace(1e-12, 20, 500)]
+        )
+        shape = np.array([1e-3, 0.4, 0.5, 1, 1.5, 2.5, 7, 19, 20.5, 45, 130, 199, 201, 1500])
+        two = [
+            z.reshape(-1)
+            for z in np.meshgrid(shape, np.concatenate([np.linspace(0, 60, 900), np.geomspace(1e-9, 4000, 900)]))
+        ]
+        for op, limit in SPECIAL.items():
+            node = Elemwise(op).make_node(*[TensorType("float64", (False,))() for _ in range(op.nin)])
+            values = two if op.nin == 2 else [one[(one > -1) & (one < 1)] if "inv" in op.name else one]
+            loaded = interpretation(node)
+            self.assertIsNotNone(loaded, op)
+            out = node.outputs[0]
+            with np.errstate(all="ignore"):
+                (expected,), (got,) = run_node(out, dict(zip(node.inputs, values)), "py"), run(node, values, loaded)
+            where = np.isfinite(expected) & (np.abs(expected) > 1e-290)
+            self.assertGreater(where.sum(), 900)
+            np.testing.assert_array_equal(np.isfinite(got[where]), True, err_msg=op.name)
+            error = np.abs(got - expected)[where] / np.maximum(
+                np.abs(expected[where]), 1e-3 if op.name in CROSSING else 0
+            )
+            self.assertLess(error.max(), limit, op)
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_complex_functions(self):
