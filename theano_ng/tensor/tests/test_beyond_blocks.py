@@ -3,17 +3,20 @@
 import unittest
 
 import numpy as np
+import scipy.sparse
 
 import theano_ng.tensor as T
 from theano_ng.audit import forms
 from theano_ng.gof.graph import io_toposort
 from theano_ng.sandbox import rng_mrg
+from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
+from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops, nlinalg, slinalg
 from theano_ng.tensor import subtensor as sub
 from theano_ng.tensor.nnet import bn_ops, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
-from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
 from theano_ng.tensor.signal import pool
 from theano_ng.tensor.sort import argsort, sort, topk
 from theano_ng.tensor.tests.single_node import run_node
@@ -283,6 +286,12 @@ class TestShapes(NativeCase):
             self.compare(lambda x: T.extra_ops.RepeatOp(axis=0)(x, T.constant(3)), x)
             self.compare(lambda x, n: T.extra_ops.RepeatOp(axis=0)(x, n), x, self.rng.randint(0, 4, len(x)))
 
+    def test_summed_to_a_shape(self):
+        for x in self.each(kinds=("float64", "float32", "int64", "float16", "complex128"), layouts=LAYOUTS[:2]):
+            for kept in range(2**x.ndim):
+                sizes = [np.array(n if kept >> axis & 1 else 1) for axis, n in enumerate(x.shape)]
+                self.compare(lambda x, *sizes: sum_to_shape(x, *sizes), x, *sizes)
+
     def test_made(self):
         for n in LENGTHS:
             self.compare(lambda a, b, c: T.arange(a, b, c), np.array(3), np.array(3 + 2 * n), np.array(2))
@@ -443,7 +452,46 @@ class TestConvolutions(NativeCase):
             return type(error)
 
 
+class TestSparse(NativeCase):
+    def parts(self, rows, columns, share, dtype, compressed):
+        dense = self.array((rows, columns), dtype) * (self.rng.rand(rows, columns) < share)
+        matrix = getattr(scipy.sparse, compressed + "_matrix")(dense.astype(dtype))
+        return matrix.data, matrix.indices, matrix.indptr
+
+    def test_products(self):
+        for rows, columns, wide in ((5, 300, 1), (300, 5, 17), (70, 130, 33), (130, 70, 600)):
+            for dtype in ("float64", "float32"):
+                for layout in LAYOUTS:
+                    right = self.array((columns, wide), dtype, layout)
+                    self.compare(fields.sd_csr, *self.parts(rows, columns, 0.2, dtype, "csr"), right)
+                    values, indices, starts = self.parts(rows, columns, 0.2, dtype, "csc")
+                    self.compare(fields.sd_csc, values, indices, starts, np.array(rows), right)
+
+    def test_elements(self):
+        for rows, columns in ((5, 300), (300, 5), (70, 130)):
+            for dtype in ("float64", "float32"):
+                for layout in LAYOUTS[:3]:
+                    dense = self.array((rows, columns), dtype, layout)
+                    self.compare(fields.mul_s_d_csr, *self.parts(rows, columns, 0.2, dtype, "csr"), dense)
+                    self.compare(fields.mul_s_d_csc, *self.parts(rows, columns, 0.2, dtype, "csc"), dense)
+                    parts = self.parts(rows, columns, 0.2, dtype, "csr")
+                    self.compare(fields.mul_s_v_csr, *parts, dense[0])
+                    self.compare(fields.structured_add_s_v_csr, *parts, dense[0])
+
+
 class TestDrawn(NativeCase):
+    def test_categories(self):
+        for columns in (1, 3, 17, 1100):
+            for dtype in ("float64", "float32"):
+                chances = self.rng.rand(7, columns).astype(dtype) + np.array(0.01, dtype)
+                chances /= chances.sum(axis=1, keepdims=True)
+                for n in (1, 5, 90):
+                    numbers = self.rng.rand(7 * n).astype(dtype)
+                    self.compare(MultinomialFromUniform("int64"), chances, numbers, np.array(n))
+                    for replace in (True, False):
+                        if replace or n <= columns:
+                            self.compare(ChoiceFromUniform("int64", replace), chances, numbers, np.array(n))
+
     def test_uniform(self):
         state = np.arange(1, 6 * 90 + 1, dtype="int32").reshape(90, 6)
         for streams in (1, 7, 90):

@@ -4,6 +4,12 @@ A key stays as long as the text of its function does (`Mutant.key`).
 """
 
 EQUIVALENT = {
+    "c62089e6025c": "tensor/native/radix.h, all passes at once where the upper digits would have been tried first: the same order",
+    "9ed7a766016b": "tensor/native/sort_line.h, digits are sorted where values would have been counted: the same order",
+    "abb69e5d7dda": "tensor/native/blocks/module.c, a failure is -2 instead of -1: whoever asks compares with zero",
+    "0b992aeb8385": "tensor/native/elemwise.c, arrays of just the least size for threads are computed by one: the same numbers",
+    "cbeb51bc022e": "tensor/native/blas.c, BLAS is called for a matrix without rows: it returns at once",
+    "e8b1cd9f1d6c": "tensor/opt/fusion.py, one more operation in the longest loop body: the same numbers",
     "1b75ad882e9c": "tensor/native/sort.c, room for one more of the few that are kept before they are sorted",
     "7f12b4227615": "tensor/native/sort.c, kept in order instead of sorted now and then",
     "0c922297c737": "scan/opt/__init__.py, without ignore_newtrees: new nodes are visited in the same walk instead of the next",
