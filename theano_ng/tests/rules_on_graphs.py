@@ -1,8 +1,8 @@
-"""Every rule on graphs that are not made for it: where it applies, what it makes of them, and whether the numbers stay.
+"""Applies every rule to graphs that are not made for it, compares the numbers before and after, and records where rules apply.
 
 One kind of graph is ``outer(inner(x))``, for all pairs of a list of texts. The other are the examples of all rules, and what becomes of them when their
 parts are exchanged. A condition of a rule says no to most of both. ``python -m theano_ng.tests.rules_on_graphs`` writes the table of where rules
-apply; each line that changes is read before it is committed.
+apply; read each line that changes before you commit it.
 """
 
 import collections
@@ -38,9 +38,9 @@ T.specify_shape({}, {}.shape) | T.opt.assert_op({}, {}.sum() > -9) | T.tensor_co
 """
 OPS = [text.strip() for line in TEXTS.strip().splitlines() for text in line.split("|")]
 BASES = "A x row k c A x col f w t".split()
-# Not compared: these give approximations, or what is only right where a program vouches for it.
+# Not compared: these give approximations, or rely on a property that the program asserts.
 NOT_COMPARED = {*accepted.NOT_COMPARED, "local_adv_sub1_adv_inc_sub1_of_trusted_rows", "psd_solve_with_chol"}
-LEFT_OUT = {"local_abstractconv_check"}  # it is there to raise an error
+LEFT_OUT = {"local_abstractconv_check"}  # it raises an error by design
 
 
 WRAPPED = 8  # of the many texts in which a part of an example is a product or a power, one of so many
@@ -97,7 +97,7 @@ class Trial:
     Attributes
     ----------
     counts : dict
-        Name of a rule -> [how often it applied, nodes of what it replaced, nodes of the replacements].
+        Name of a rule -> [how often it applied, number of nodes that it replaced, number of nodes of the replacements].
     wrong : list of str
     """
 
@@ -167,7 +167,7 @@ def _same(one, other):
 
 
 def tried(group):
-    """(rows of the table, list of what is wrong) of a group of graphs."""
+    """(rows of the table, list of differences) of a group of graphs."""
     trial = Trial()
     for graph in graphs(group):
         trial.add(graph)

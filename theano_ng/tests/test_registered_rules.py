@@ -1,6 +1,6 @@
-"""What is registered in the databases of rules: names, positions, tags and tracks, which programs select by.
+"""The registrations in the databases of rules have the names, positions, tags and tracks of a table; programs select rules by these.
 
-``python -m theano_ng.tests.test_registered_rules`` writes the table anew; each line that changes is read before it is committed.
+``python -m theano_ng.tests.test_registered_rules`` writes the table; read each line that changes before you commit it.
 """
 
 import os
@@ -67,7 +67,7 @@ def rows():
 
 
 def difference():
-    """The first line that is not as in the table, with what should stand there; None when there is none."""
+    """The first line that differs from the table, with the expected line; None when no line differs."""
     with open(TABLE) as file:
         known = file.read().splitlines()
     found = rows()
@@ -79,7 +79,7 @@ def difference():
 
 class TestRegisteredRules(unittest.TestCase):
     def test_as_in_the_table(self):
-        """In a new process: other tests register rules of their own, and change tags."""
+        """Runs in a new process, since other tests register rules and change tags."""
         code = "from theano_ng.tests.mutants import killers; print(killers.run('own registrations'))"
         done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
         self.assertEqual((done.stdout, done.stderr), ("None\n", ""))

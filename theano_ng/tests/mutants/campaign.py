@@ -34,7 +34,7 @@ def conditions(path):
 
 
 class Results:
-    """What became of mutants, in a file with a line of JSON for each; the last line of a mutant counts.
+    """The outcomes of trials, kept in a file with a line of JSON for each trial; the last line of a mutant counts.
 
     Attributes
     ----------
@@ -336,7 +336,7 @@ def run(campaign, results, paths, count, seed, say, again=(), only=None, first=N
     Returns
     -------
     list of str
-        Keys of what was tried.
+        Keys of the mutants that were tried.
     """
     drawn = {path: sample.Drawn(path, seed) for path in paths}
     shares = sample.quotas({path: len(d.mutants) for path, d in drawn.items()}, count)

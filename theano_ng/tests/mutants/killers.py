@@ -83,7 +83,7 @@ class RuleOracle:
 
 
 class Registration:
-    """What is registered, which a test can say of a new process only: other tests register rules of their own.
+    """Checks of the registrations of rules. They need a new process, since other tests register more rules.
 
     ``rules``: the rules of the package are registered as its own. ``registrations``: they have the names, positions, tags and tracks of a table.
     """
