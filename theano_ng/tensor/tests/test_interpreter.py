@@ -227,6 +227,16 @@ class TestPrograms(unittest.TestCase):
     def test_bits_of_integers(self):
         self.compare([scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, ("int8", "uint16", "int32", "int64"))
 
+    def test_complex_extremes(self):
+        rng = np.random.RandomState(7)
+        numbers = rng.randint(-2, 3, (2, 400)) + 1j * rng.randint(-2, 3, (2, 400))  # many have one part in common
+        for dtype in ("complex64", "complex128"):
+            for op in (scalar.maximum, scalar.minimum):
+                node = Elemwise(op).make_node(*[TensorType(dtype, (False,))() for _ in range(2)])
+                values = list(numbers.astype(dtype))
+                expected = run_node(node.outputs[0], dict(zip(node.inputs, values)), "py")[0]
+                np.testing.assert_array_equal(run(node, values, interpretation(node))[0], expected)
+
     def test_special_functions(self):
         """On a dense grid those of SciPy; near their zeros relative to one."""
         one = np.concatenate(

@@ -14,6 +14,8 @@ from theano_ng.tests.mutants.records import read
 BUDGET = 8.0  # seconds of processor time of all cases that a mutant is tried on, as they take unchanged
 SHORTEST = 0.1  # seconds that every case takes at least, for comparison
 IMPORTED = 40  # cases for what a module does when it is imported: which of its statements a case needs is not known
+# Tests of whole families of rules and of native Ops.
+FAMILIES = ("theano_ng.tests.test_rules_on_graphs.", "theano_ng.tensor.tests.test_beyond_blocks.")
 # What has to be set so that the changed code runs: kernels are compiled at once, or never.
 CONDITIONS = (
     ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_text.py", {"tiered": "off"}),
@@ -153,7 +155,8 @@ class Campaign:
         """Cases in the order in which they are tried.
 
         First come those that have caught most mutants of the file in their seconds, then the example of the rule in question and the audit
-        of it, other examples, the tests with the file's name, those of its package, and the rest; the fastest of each first.
+        of it, other examples, the tests with the file's name, those of whole families, those of its package, and the rest; the fastest of
+        each first.
         """
         catches = self.results.catches(mutant.path)
         rule = mutant.function.partition(".")[0]
@@ -163,6 +166,7 @@ class Campaign:
             lambda case: case in ("example " + rule, "oracle " + rule),
             lambda case: case.startswith("example "),
             lambda case: name in case,
+            lambda case: any(family in case for family in FAMILIES),
             lambda case: package in case or case.startswith("oracle "),
             lambda case: True,
         ]
