@@ -11,7 +11,9 @@ import collections
 import faulthandler
 import gc
 import json
+import operator
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -76,7 +78,14 @@ def same(a, b):
 
 
 # CPython 3.11 loses its reference to the argument where memory fails in these: that of a cell, and that of the list.
-LOSING = [lambda x: [x for _ in "a"], lambda x: list(x), lambda x: [*x], lambda x: sorted(x)]
+LOSING = [
+    lambda x: [x for _ in "a"],
+    lambda x: list(x),
+    lambda x: [*x],
+    lambda x: sorted(x),
+    lambda x: [].extend(x),
+    lambda x: operator.iadd([], x),
+]
 
 
 def learn_places(faults):
@@ -105,7 +114,7 @@ class Worker:
         learn_places(self.faults)
         for _ in range(3):
             self.case.do()
-            wait_for_kernels(60)
+            wait_for_kernels(10 * PATIENCE)
         self.initial, self.surroundings = self.state(), surroundings()
         self.reset()
         self.result = self.case.do()
@@ -221,13 +230,14 @@ def surroundings():
 
 
 def known_objects():
-    """All objects that there are, each once, as far as the collector can find them, but types of Cython's own.
+    """All objects that there are, each once, as far as the collector can find them, but those to which others add a reference at each call.
 
-    A generator that Cython compiled takes a reference to its type. In CPython 3.11, Cython 3.3.1 never gives it back, whatever fails.
+    A generator that Cython compiled takes a reference to its type. In CPython 3.11, Cython 3.3.1 never gives it back. NumPy 2.4 never gives back
+    the one to PickleBuffer that it takes when an array is pickled.
     """
     tracked = gc.get_objects()
     known = {id(o): o for held in tracked for o in (held, *gc.get_referents(held))}
-    return [o for o in known.values() if type(o).__name__ != "_common_types_metatype"]
+    return [o for o in known.values() if type(o).__name__ != "_common_types_metatype" and o is not pickle.PickleBuffer]
 
 
 def work(name, mode, begin, most, report):
