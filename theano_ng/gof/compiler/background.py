@@ -333,8 +333,7 @@ class Background:
             self.stand_ins.pop(key, None)
         warn_once(
             ("background", str(reason)),
-            "%d kernels could not be compiled, and their functions stay interpreted: %s"
-            % (len(job.kernels), reason),
+            "%d kernels could not be compiled, and their functions stay interpreted: %s" % (len(job.kernels), reason),
         )
 
     def after_fork(self):

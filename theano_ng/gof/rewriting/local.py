@@ -86,13 +86,13 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
 
 
 def local_optimizer(tracks, inplace=False, requirements=()):
-    """Decorator that makes a `LocalOptimizer` of ``f(node)``.
+    """Return a decorator that makes a `LocalOptimizer` from ``f(node)``.
 
     Parameters
     ----------
     tracks : iterable or None
-        Op classes and op instances to which the rule applies: ``f`` is called with their nodes only, whoever calls `transform`. None:
-        called for every node, which is slow.
+        Op classes and Ops to which the rule applies: ``f`` is only called with nodes of these, even if a caller of `transform` passes other
+        nodes. None: ``f`` is called with every node, which is slow.
     inplace : bool
         The rule introduces operations that work in place: the destroy handler is attached before it runs.
     requirements : sequence of callables

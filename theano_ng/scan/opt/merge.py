@@ -45,7 +45,7 @@ class ScanMerge(Optimizer):
         Parameters
         ----------
         node : Apply
-            Of a loop.
+            The node of a loop.
         set_nodes : list of Apply
             Loops that can become one.
         """
@@ -67,7 +67,7 @@ class ScanMerge(Optimizer):
         Returns
         -------
         list of (Variable, Variable)
-            An outer output of a former loop, and what takes its place.
+            An outer output of a former loop, and its replacement.
         """
         args, *others = _with_own_variables(nodes)
         for other in others:

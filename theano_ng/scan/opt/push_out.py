@@ -45,9 +45,7 @@ def frontier(step, moved, own=()):
         if type(node.op) is Alloc and _is_fill(node) and all(v.owner is None for v in node.inputs[1:]):
             continue  # it has nothing but its lengths from outside
         for v in node.outputs:
-            if v not in stay and any(
-                client not in moved or client in stay for client in step.clients.get(v, ())
-            ):
+            if v not in stay and any(client not in moved or client in stay for client in step.clients.get(v, ())):
                 if can_be_passed(v):
                     found[v] = None
                 else:

@@ -23,12 +23,12 @@ def index_of_row(read, from_end):
 
 
 def reads_row_that_exists(read):
-    """Whether one row is read, and the loop is known to have it."""
+    """Return True if one row is read, and the loop is known to have this row."""
     return isinstance(read.index, int) and read.length is not None and -read.length <= read.index < read.length
 
 
 def reads(out, length=None):
-    """What reads the rows of an output.
+    """Return the reads of rows of an output.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def reads(out, length=None):
     Returns
     -------
     list of Read
-        Not those that want nothing but lengths of rows. Of what looks at all rows, or cannot be looked through, `last` and `first` are None.
+        Clients that need only the lengths of rows are left out. For a client that reads all rows, or unknown rows, `last` and `first` are None.
     """
     found = []
     for client, i in out.clients:
@@ -75,9 +75,9 @@ def _reads_of_rest(node, skipped, length):
 
 
 def lengths_of_rows(out):
-    """The nodes that want nothing but lengths of rows, of an output that is no result of the function, or of ``out[skipped:]``.
+    """Return the nodes that need only the lengths of rows, of an output that is no result of the function or of ``out[skipped:]``.
 
-    Any output with such rows serves them.
+    Any output with such rows can replace their input.
     """
     rests = [client for client, i in out.clients if _is_rest(_first_index(client, i))]
     clients = [client for v in (out, *[rest.outputs[0] for rest in rests]) for client, _ in v.clients]

@@ -110,8 +110,8 @@ def local_abs_lift(node):
     abs(x / y)  ->  abs(x) / abs(y)
     abs(x * abs(y))  ->  abs(x) * abs(y)
 
-    Needed for `check_for_x_over_absX`. A product that others use too stays whole: it is computed anyway, and in a long chain of such
-    products each absolute value would be that of all factors.
+    Needed for `check_for_x_over_absX`. A product with other clients stays whole: it is computed anyway, and in a long chain of such
+    products each absolute value would contain those of all factors before it.
     """
     (v,) = node.inputs
     inner = v.owner
@@ -126,19 +126,19 @@ def local_abs_lift(node):
 
 
 def _is_only_for(node, v):
-    """Whether no other node uses `v`, and it is no output."""
+    """Return True if `node` is the only client of `v`, and `v` is no output."""
     return all(client is node for client, _ in v.clients)
 
 
 @register_specialize
 @local_optimizer([T.mul, T.true_div])
 def local_abs_merge(node):
-    """Merge the absolute values that `local_abs_lift` made, when they were of no use.
+    """Merge the absolute values that `local_abs_lift` made, if no other rule used them.
 
     abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
     abs(x) / abs(y)  ->  abs(x / y)
 
-    Absolute values that others use too are computed anyway, and stay.
+    Absolute values with other clients are computed anyway, and stay.
     """
     merged, others = [], []
     for i in node.inputs:
@@ -280,7 +280,7 @@ def local_mul_specialize(node):
     -x * y  ->  -(x * y)
     x * 0  ->  zeros_like(x)
 
-    A negated factor that others use too is computed anyway: the product would need a negation of its own, so it stays.
+    A negated factor with other clients is computed anyway and stays: without it, the product would need another negation.
     """
     out = node.outputs[0]
     values = [constant_value(i) for i in node.inputs]
@@ -353,7 +353,7 @@ def local_mul_of_constants(node):
 @register_specialize
 @local_optimizer([T.true_div])
 def local_div_to_inv(node):
-    """A quotient of one.
+    """Replace the quotient of one and x by the inverse of x.
 
     1 / x  ->  inv(x)          [specialize, fast_run]
     1 / i  ->  inv(cast(i, 'float64'))
@@ -368,7 +368,7 @@ def local_div_to_inv(node):
 @register_uncanonicalize
 @local_optimizer([T.sub])
 def local_sub_of_negatives(node):
-    """Changes of sign of both sides of a difference.
+    """Exchange the operands of a difference of negatives.
 
     -x - -y  ->  y - x          [uncanonicalize, fast_run]
     """

@@ -91,7 +91,7 @@ class Canonizer(LocalOptimizer):
         return self._walk(input, ())
 
     def _walk(self, input, closed, shared=None, kept=None):
-        """`get_num_denum` without opening the variables in `closed`.
+        """Do the work of `get_num_denum`, but do not open the variables in `closed`.
 
         Parameters
         ----------
@@ -148,10 +148,10 @@ class Canonizer(LocalOptimizer):
             stack.append((inputs[0], not inverted, part))
 
     def operands_of(self, expression, kept=None):
-        """`get_num_denum` of an expression in a graph, in which parts that others use too stay whole where opening them gains nothing.
+        """Return `get_num_denum` of an expression in a graph. Parts with other clients stay whole if opening them gains nothing.
 
-        They are computed anyway. One is opened where a factor of it cancels, and where it has but one factor beside constants: with
-        s = x * y and t = 2 * x used elsewhere::
+        Such parts are computed anyway. A part is opened if one of its factors cancels, or if it has only one factor in addition to constants.
+        With other clients of s = x * y and t = 2 * x::
 
             s / x  -> ([x, y], [x])
             s * z  -> ([s, z], [])
@@ -167,7 +167,7 @@ class Canonizer(LocalOptimizer):
         return (num, denum) if whole.issuperset(shared) else self._walk(expression, whole, kept=kept)
 
     def _better_whole(self, expression):
-        """The parts of an expression that others use too and that gain nothing by being opened."""
+        """Return the parts of an expression that have other clients, and that need not be opened."""
         whole = set()
         get_constant = self.get_constant
         parts = []  # variable, and the number of the part that it is in
@@ -290,7 +290,7 @@ class Canonizer(LocalOptimizer):
         return num, denum
 
     def simplify_constants(self, orig_num, orig_denum, out_type=None):
-        """Put all constants together in one at the head of the numerator; it is dropped when it is the neutral element.
+        """Combine all constants into one constant at the head of the numerator; drop it if it is the neutral element.
 
         ::
 
@@ -468,7 +468,7 @@ def check_for_x_over_absX(numerators, denominators):
 
 
 def _inside_abs(v):
-    """x where `v` is ``abs(x)`` of a float; the sign of a complex x is that of its real part, and abs of the lowest integer is negative."""
+    """Return x if `v` is ``abs(x)`` of a float, else None. The sign of a complex x is that of its real part; abs of the lowest integer is negative."""
     inputs = inputs_of(v, T.abs_)
     return inputs[0] if inputs is not None and inputs[0].dtype[0] == "f" else None
 
@@ -553,11 +553,11 @@ class _Product:
         return self._count[side][id(v)]
 
     def remove(self, v, side=0):
-        """Once less among the factors (`side` 0) or divisors (1)."""
+        """Remove one occurrence of `v` from the factors (`side` 0) or the divisors (1)."""
         self._count[side][id(v)] -= 1
 
     def put_back(self, v, side):
-        """Once more among the factors or divisors, where it was."""
+        """Add one occurrence of `v` to the factors or the divisors, at its former place."""
         self._count[side][id(v)] += 1
 
     def next_likely(self, side, pairs, last=None):
@@ -612,14 +612,14 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
     ----------
     factor : Variable
     num, denum : list of Variable
-        What `factor` is multiplied with and divided by.
+        The factors and the divisors of `factor`.
     out_type : Type
         Type of the product.
     product : _Product, optional
         Of `num` and `denum`.
     stays : bool
-        Whether the sum is computed in any case, for others. Then another in its place is worth it only where no term of it is to be
-        computed: ``(1 - 1 / s) * s`` is ``s - 1``.
+        Whether the sum has other clients, so that it is computed in any case. Then a new sum is an improvement only if none of its
+        terms has to be computed: ``(1 - 1 / s) * s`` is ``s - 1``.
 
     Returns
     -------
@@ -660,12 +660,12 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
 
 
 def _factors_of_term(term, out_type):
-    """Numerators and denominators of a term; a product in a narrower dtype, in which it is rounded or wraps around, is one factor."""
+    """Return the numerators and denominators of a term. A product in a narrower dtype, where it is rounded or wraps around, is one factor."""
     return local_mul_canonizer.operands_of(term) if term.dtype == out_type.dtype else ([term], [])
 
 
 def _cost_of_what_stays(terms, pairs):
-    """The cost of the terms that others use too, in multiplications: the first change of the sum does not save it."""
+    """Return the cost of the terms with other clients, in multiplications, which the first change of the sum does not save."""
     costs = [len(n) + DIV_COST * len(d) - 1 for t, (n, d) in zip(terms, pairs) if len(getattr(t, "clients", ())) > 1]
     return sum(cost for cost in costs if cost > 0)
 

@@ -225,7 +225,7 @@ def op_of(v):
 
 
 def in_dtype(op, operands, dtype):
-    """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
+    """Return ``op(*operands)``, computed in `dtype` if the operands alone would give a narrower dtype."""
     operands = [T.as_tensor_variable(o) for o in operands]
     if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
         if dtype == "bool" or any(o.dtype != "bool" for o in operands):  # some operations refuse booleans
@@ -237,14 +237,14 @@ def in_dtype(op, operands, dtype):
 
 
 def overflowed(results, numbers, products):
-    """Whether arithmetic with the constants of an expression leaves the range of their dtype, which the expression itself need not do.
+    """Return True if arithmetic with the constants of an expression overflows or underflows, which the expression itself need not do.
 
     Parameters
     ----------
     results, numbers : sequence of array_like
-        What was computed, and from what.
+        The computed constants, and the constants from which they were computed.
     products : bool
-        Whether it is a product or quotient, in which a zero is an underflow unless a number is zero.
+        Whether the results are products or quotients, for which a zero is an underflow unless one of the numbers is zero.
     """
     if not all(np.all(np.isfinite(n)) for n in numbers):
         return False
@@ -256,10 +256,10 @@ def overflowed(results, numbers, products):
 
 
 def already_there(v):
-    """The variable of a graph that computes the same as `v`, which was just made from a variable of it; `v` itself where there is none.
+    """Return the variable of a graph that computes the same as the new variable `v`; return `v` if there is none.
 
-    A rule that moves a node down a chain of variables, each of which has such a node, otherwise makes a copy of it at each level, and each copy
-    moves on. Of many clients the first `MAX_SHARED` are looked at.
+    A rule may move a node down a chain of variables, each of which has such a node. Otherwise that rule would make a copy at each level, and move
+    each copy on. Only the first `MAX_SHARED` clients are compared.
     """
     node = v.owner
     for client, _ in getattr(node.inputs[0], "clients", ())[:MAX_SHARED]:

@@ -1,8 +1,8 @@
-"""Elementwise operations that feed each other become one loop.
+"""Fuse elementwise operations that use the results of each other into one loop.
 
-A group is grown from its last operation towards the inputs: an operation joins when all who use its result are in the group already. So
-a group has one result, everything between its members is inside it, and every edge of the graph is looked at once. The values that are
-computed twice are those of a few additions or the like, in loops that read the operands anyway: see `_Repeated`.
+A group grows from its last operation towards the inputs: an operation joins when all clients of its result are in the group. So
+a group has one result, all operations between its members are inside it, and every edge of the graph is visited once. Only results of a
+few cheap operations are computed more than once, in loops that read their operands anyway: see `_Repeated`.
 """
 
 import functools
@@ -51,7 +51,7 @@ _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4
 """The most operations that a loop computes again for a value that other loops compute, too."""
 MAX_REPETITIONS = 8
-"""The most nodes that read such a value: all of them are looked at."""
+"""The most clients of such a value; all of them are visited."""
 
 _has_c_code = {}
 
@@ -94,7 +94,7 @@ def _weight(node):
 
 
 def _is_cheap(node):
-    """Whether an operation is cheap, and gives the same bits in every loop."""
+    """Return True if an operation is cheap and gives the same bits in every loop."""
     scalar_op = getattr(node.op, "scalar_op", None)
     if not isinstance(scalar_op, _CHEAP + _PRODUCTS):
         return False
@@ -123,7 +123,7 @@ class _Expression(NamedTuple):
     members : list of Apply
         The last one first.
     operands : list of Variable
-        What they read that none of them computes.
+        The variables that the members read and none of them computes.
     """
 
     members: list
@@ -131,17 +131,17 @@ class _Expression(NamedTuple):
 
 
 class _Repeated:
-    """The values that are computed again in each loop that reads them, so that they are not written to memory and read from there.
+    """Values that each of their clients computes again, so that they are neither written to memory nor read from there.
 
     ::
 
         s = abs(x)
         exp(s), log(s)  ->  Elemwise{Composite{exp(Abs(i0))}}(x), Elemwise{Composite{log(Abs(i0))}}(x)
 
-    Such a value is the result of at most `MAX_REPEATED` cheap operations. Its readers are elementwise loops and at most one reduction.
-    For c readers and k arrays among the operands, a value in memory costs k + 1 + c passes, and one that is repeated c * k. The
-    operands are in memory anyway: inputs of the graph, results of other nodes, or values that others read, too. Otherwise one value
-    in memory would take the place of another.
+    Such a value is the result of at most `MAX_REPEATED` cheap operations. Its clients are elementwise loops and at most one reduction.
+    With c clients, and k arrays among the operands, a value in memory costs k + 1 + c passes over memory, and a repeated value costs c * k.
+    The operands have to be in memory anyway: they are inputs of the graph, results of other nodes, or values with other clients. Otherwise
+    one value in memory would only replace another.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class _Repeated:
     def __init__(self, nodes, op_class):
         self.op_class = op_class
         self.found = {}
-        self._inside = {}  # the same, and results of a few cheap operations that have one reader
+        self._inside = {}  # the same, and results of a few cheap operations with one client
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
                 self._look_at(node)
@@ -196,7 +196,7 @@ class _Repeated:
         return readers * arrays <= arrays + 1 + readers
 
     def _is_in_memory(self, operand, expression):
-        """Whether an operand is no result that would be inside the loop of the expression, its only reader."""
+        """Return False if an operand would only exist inside the loop of the expression, as its only client."""
         node, (last, *_) = operand.owner, expression.members
         return (
             node is None
@@ -206,7 +206,7 @@ class _Repeated:
         )
 
     def _take_in(self, readers, value):
-        """Whether all readers of a value can compute it in their own loop."""
+        """Return True if all clients of a value can compute it in their loops."""
         pattern = value.type.broadcastable
         others = [
             reader
@@ -218,18 +218,18 @@ class _Repeated:
         return not others or (len(others) == 1 and others[0] != "output" and _takes_in(others[0], value))
 
     def join(self, members, external, pattern, max_inputs):
-        """Add the operations that compute what the members of a group read to them.
+        """Add to a group the operations of repeated values that its members read.
 
         Parameters
         ----------
         members : list of Apply
             Changed in place.
         external : collection of Variable
-            What they read that none of them computes.
+            The variables that the members read and none of them computes.
         pattern : tuple of bool
-            Of their results.
+            The broadcast pattern of their results.
         max_inputs : int
-            How many variables the group may read.
+            The most variables that the group may read.
         """
         read, inside = set(external), set(members)
         weight = sum(map(_weight, members))
@@ -247,7 +247,7 @@ class _Repeated:
 
 
 def _group(root, op_class, max_inputs, repeated):
-    """The operations that can run in one loop with `root`, consumers first.
+    """Return the operations that can run in one loop with `root`, clients first.
 
     Parameters
     ----------
@@ -446,7 +446,7 @@ def local_elemwise_reduction_fusion(node):
 
 
 def _takes_in(node, variable):
-    """Whether a node is a reduction that can take in the operation that computes `variable`."""
+    """Return True if a node is a reduction that can compute `variable` in its own loop."""
     return (
         isinstance(node.op, CAReduce)
         and not config.openmp
@@ -457,13 +457,13 @@ def _takes_in(node, variable):
 
 
 class FusionOptimizer(Optimizer):
-    """Applies a fusion rule to every node, results first, unless `config.tensor.local_elemwise_fusion` is off.
+    """An optimizer that applies a fusion rule to every node, results first, unless `config.tensor.local_elemwise_fusion` is off.
 
     Parameters
     ----------
     local_optimizer : callable
-        Of a node; returns new outputs or False. A rule that has to know the graph has an attribute `for_graph`, a function of all
-        nodes, inputs first, that returns the rule.
+        A function of a node that returns new outputs or False. A rule that depends on the graph has an attribute `for_graph`: a function
+        of all nodes, inputs first, that returns the rule.
     """
 
     def __init__(self, local_optimizer):

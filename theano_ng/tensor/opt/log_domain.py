@@ -111,7 +111,7 @@ optdb.register(
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_share_of_sum(node):
-    """One of several exponentials divided by their sum, without overflow.
+    """Divide an exponential by a sum that contains it, without overflow.
 
     exp(x) / (exp(x) + exp(y))  ->  1 / (1 + exp(-(x - y)))          [stabilize, specialize, fast_run, fast_compile]
     exp(x) / sum(exp(x), axis=0, keepdims=True)  ->
@@ -152,7 +152,7 @@ def _is_sum(v):
 
 
 def _factors(v, dtype):
-    """The factors of a product, through products and changes of sign in a dtype: those of integers wrap around."""
+    """Return the factors of a product in `dtype`, through products and negations. Products in other dtypes, which may wrap around, stay whole."""
     found, todo = [], [v]
     while todo:
         v = todo.pop()

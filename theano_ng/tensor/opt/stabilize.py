@@ -136,12 +136,12 @@ def local_expm1(node):
 @register_canonicalize
 @local_optimizer([T.log])
 def local_log_pow(node):
-    """Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.
+    """Move the exponent of a power out of a logarithm. For a negative x and an even integer y that is no constant, the result is NaN instead of a number.
 
     log(x ** 2)  ->  2 * log(abs(x))          [canonicalize, stabilize, specialize, fast_run]
     log(x ** y)  ->  y * log(x)
 
-    Of floats: powers of integers wrap around, and the logarithms of complex numbers are those of the principal branch.
+    The rule is for floats: powers of integers wrap around, and complex logarithms are on the principal branch.
     """
     (power,) = node.inputs
     inputs = inputs_of(power, T.pow)
@@ -181,7 +181,7 @@ def local_log_prod_sqr(node):
 
 
 def _log_of_nonnegative(v, dtype):
-    """``log(v)`` in a dtype without computing v, for a `v` that is a square or an exponential; else None."""
+    """Return ``log(v)`` in a dtype without computing v, if `v` is a square or an exponential; else None."""
     if v.owner is None or v.dtype[0] != "f" or dtype[0] != "f":
         return None
     squared = inputs_of(v, T.sqr)
@@ -211,7 +211,7 @@ def _everywhere(name, text, pattern, new):
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
 _BACK = "erf needs no detour by erfc."
-# erf takes complex numbers, erfc does not, and the opposites of integers may wrap around. The variants are what canonicalization leaves of a change of sign.
+# erf takes complex numbers, erfc does not, and the negatives of integers may wrap around. The variants are the forms of a negation after canonicalization.
 local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
 local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
 local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
@@ -287,7 +287,7 @@ optdb.register(
 
 
 def _factors(v, dtype):
-    """The factors of a product in a dtype; one in a narrower dtype is rounded or wraps around first."""
+    """Return the factors of a product in `dtype`. A product in a narrower dtype is rounded or wraps around, so it stays whole."""
     factors = inputs_of(v, T.mul) if v.dtype == dtype else None
     return [v] if factors is None else factors
 
@@ -306,7 +306,7 @@ def _exp_of_minus_square(v, x):
 
 
 def _product(v):
-    """The number that is a factor of a product of floats, and the other factors, squares as two. Products of integers wrap around."""
+    """Return the constant factor of a product of floats and its other factors, a square as two. Products of integers, which wrap around, stay whole."""
     number, factors, todo = np.float64(1), [], [(v, 1)]
     while todo and len(factors) < 4:
         v, times = todo.pop()

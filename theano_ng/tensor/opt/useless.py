@@ -276,7 +276,7 @@ def local_merge_switch_same_cond(node):
 
 
 def _branch(switch, k):
-    """Input `k` of the switch that computes a variable, in the dtype of the switch."""
+    """Return input `k` of the switch that computes a variable, in the dtype of the switch."""
     branch = switch.owner.inputs[k]
     return branch if branch.dtype == switch.dtype else T.cast(branch, switch.dtype)
 
