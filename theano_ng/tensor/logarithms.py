@@ -12,10 +12,8 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof import ports
-from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.differentiate import grad
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.traversal import postorder
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -312,12 +310,11 @@ class Reading:
     leaves : list of Variable
         Where the expression begins: arguments of functions, and factors of which nothing is known.
     is_known : bool
-        Whether there are none of these factors.
+        Whether there are none of these.
     """
 
-    def __init__(self, variable, leaves, unknown, atoms):
-        self.variable, self.leaves, self._unknown, self._atoms = variable, leaves, unknown, atoms
-        self.is_known = not unknown
+    def __init__(self, variable, leaves, is_known, atoms, atom=None):
+        self.variable, self.leaves, self.is_known, self._atoms, self._atom = variable, leaves, is_known, atoms, atom
 
     def passed(self):
         """The variables between `variable` and the leaves, the former included."""
@@ -334,67 +331,25 @@ class Reading:
         return list(found)
 
     def gradients(self, g):
-        """From the gradient of the logarithm those of `leaves`.
+        """From the gradient of the logarithm those of `leaves`."""
+        if self._atom is not None:
+            return _of_leaves(self.leaves, self._atom.leaves, self._atom.gradients(g))
+        return _back(self._opened(), self.leaves, g)
 
-        Each logarithm on the way is differentiated once, by the sum of the gradients that reach it. Sums inside one another have
-        factors in common: if each term were differentiated by itself, the number of terms would be a power of the depth.
-        """
-        order, of_logs, of_leaves = [], {self.variable: [g]}, {}
-        known = set()
-        for u in postorder([self.variable], known, self._operands):
-            known.add(u)
-            order.append(u)
-        for u in reversed(order):
-            if u in of_logs and number_of(u) is None:
-                self._propagate(u, reduce(T.add, of_logs[u]), of_logs, of_leaves)
-        return [reduce(T.add, of_leaves[u]) if u in of_leaves else DisconnectedType()() for u in self.leaves]
-
-    def _operands(self, u):
-        """The variables of whose logarithms that of `u` is a function; none where its derivative is that of leaves."""
-        atom = self._atoms.found.get(u)
-        if atom is not None:
-            return atom.parts
-        if u in self._unknown or u.owner is None or number_of(u) is not None:
-            return ()
-        return _linear_parts(u.owner) or ()
-
-    def _propagate(self, u, g, of_logs, of_leaves):
-        """Take the gradient `g` of the logarithm of `u` one step back, to the gradients of logarithms and of leaves."""
-        atom = self._atoms.found.get(u)
-        if u in self._unknown:
-            _collect(of_leaves, [u], [g / u])
-        elif atom is not None:
-            _collect(of_logs if atom.parts else of_leaves, atom.parts or atom.leaves, atom.gradients(g))
-        else:
-            # A linear function of logarithms has the derivative of the same function of other variables of these shapes.
-            parts = _linear_parts(u.owner)
-            wrt = [p for p in dict.fromkeys(parts) if number_of(p) is None]
-            _collect(of_logs, wrt, _back(_fitted(_linear(u.owner, parts), u), wrt, g))
-            if u.owner.op == T.pow and u.owner.inputs[1] in self.leaves:
-                power = _linear(u.owner, [self._logarithm(parts[0])])
-                _collect(of_leaves, [u.owner.inputs[1]], power.owner.op.L_op(power.owner.inputs, [power], [g]))
-
-    def _logarithm(self, v):
-        """The logarithm of a variable between `variable` and the leaves, as a sum of those of its factors."""
+    def _opened(self):
+        def parts_of(u):
+            if number_of(u) is not None or u.owner is None or self._atoms.of(u) is not None:
+                return ()
+            return _linear_parts(u.owner) or ()
 
         def made_of(u, logs):
             if logs:
                 return _fitted(_linear(u.owner, logs), u)
             if u.owner is not None and u.owner.op == T.exp:
                 return u.owner.inputs[0]
-            return T.log(u if number_of(u) is None else T.cast(u, v.dtype))
+            return T.log(u if number_of(u) is None else T.cast(u, self.variable.dtype))
 
-        def parts_of(u):
-            return () if self._atoms.found.get(u) is not None else self._operands(u)
-
-        return _walked(v, parts_of, made_of)
-
-
-def _collect(gradients, variables, found):
-    """Append gradients to those of each variable; disconnected ones are left out."""
-    for v, g in zip(variables, found):
-        if not isinstance(g.type, DisconnectedType):
-            gradients.setdefault(v, []).append(g)
+        return _walked(self.variable, parts_of, made_of)
 
 
 def reading(v, whole=False, atoms=None):
@@ -411,8 +366,8 @@ def reading(v, whole=False, atoms=None):
     atoms = _Atoms() if atoms is None else atoms
     atom = atoms.of(v)
     if atom is not None:
-        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], {}, atoms)
-    leaves, unknown, known = {}, {}, []
+        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], True, atoms, atom)
+    leaves, unknown, known = {}, [], []
 
     def parts_of(u):
         if number_of(u) is not None:
@@ -433,22 +388,20 @@ def reading(v, whole=False, atoms=None):
                 return parts
         if whole:
             return None
-        unknown[u] = leaves[u] = None
+        unknown.append(u)
+        leaves[u] = None
         return ()
 
     if _walked(v, parts_of, lambda u, made: True) is None or not known:
         return None
-    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], unknown, atoms)
+    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], not unknown, atoms)
 
 
-Atom = namedtuple("Atom", "leaves gradients parts", defaults=((),))
+Atom = namedtuple("Atom", "leaves gradients")
 """A variable that is no product, and whose logarithm has a derivative that does not divide by it.
 
 leaves : list of Variable
 gradients : function of the gradient of the logarithm -> list of Variable
-    The gradients of the logarithms of `parts`, or where there are none, of `leaves`.
-parts : sequence of Variable
-    What is summed.
 """
 
 
@@ -550,9 +503,9 @@ def _sum_atom(v, atoms):
     def gradients(c):
         axes = axes_of(v.owner.op, w)
         share = w / T.makeKeepDims(w, v, axes)
-        return [T.makeKeepDims(w, c, axes) * share]
+        return inner.gradients(T.makeKeepDims(w, c, axes) * share)
 
-    return Atom(inner.leaves, gradients, [w])
+    return Atom(inner.leaves, gradients)
 
 
 def _share_atom(v, atoms):
@@ -578,21 +531,37 @@ def _share_atom(v, atoms):
     inner = reading(w, True, atoms)
     if inner is None:
         return None
-    return Atom(inner.leaves, lambda c: [c - v * c.sum(axis=list(axes), keepdims=True)], [w])
+    return Atom(inner.leaves, lambda c: inner.gradients(c - v * c.sum(axis=list(axes), keepdims=True)))
 
 
 def _add_atom(v, atoms):
     terms = _positive_terms(v)
     if terms is None:
         return None
-    parts = [term for term in terms if number_of(term) is None]
-    leaves = {}
-    for part in parts:
-        inner = reading(part, True, atoms)
-        if inner is None:
-            return None
-        leaves.update(dict.fromkeys(inner.leaves))
-    return Atom(list(leaves), lambda c: [summed_like(c * (part / v), part) for part in parts], parts)
+    inner = []
+    for term in terms:
+        if number_of(term) is None:
+            inner.append(reading(term, True, atoms))
+            if inner[-1] is None:
+                return None
+    leaves = list(dict.fromkeys(u for i in inner for u in i.leaves))
+
+    def gradients(c):
+        found = {}
+        for i in inner:
+            share = summed_like(c * (i.variable / v), i.variable)
+            for u, g in zip(i.leaves, i.gradients(share)):
+                found.setdefault(u, []).append(g)
+        return [reduce(T.add, found[u]) for u in leaves]
+
+    return Atom(leaves, gradients)
+
+
+def _of_leaves(wanted, leaves, gradients):
+    by_leaf = {}
+    for u, g in zip(leaves, gradients):
+        by_leaf[u] = by_leaf[u] + g if u in by_leaf else g
+    return [by_leaf[u] for u in wanted]
 
 
 def summed_like(g, v):
