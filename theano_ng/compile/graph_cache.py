@@ -327,7 +327,7 @@ class CachedGraph:
         _unwritten[self.path] = body
         try:
             later(functools.partial(_write, self.path, body))
-        except BaseException:  # nobody else would take it out
+        except BaseException:  # only `_write` would remove it
             _unwritten.pop(self.path, None)
             raise
 

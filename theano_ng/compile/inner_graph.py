@@ -209,14 +209,16 @@ class InnerGraph:
         return _with_own_constants(self.outputs, dict(zip(self.inputs, inputs)))
 
     def infer_shape(self, inputs, shapes):
-        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide; with constants of their own.
+        """Return the shapes of the outputs in terms of the shapes of the inputs, and of their values if the shapes depend on these.
+
+        Constants are copied, as in `on`.
 
         Parameters
         ----------
         inputs : list of Variable
             For each of `inputs`, one of its type.
         shapes : list of tuple, or None
-            For each of them its lengths: variables or what `ShapeFeature.unpack` takes; None for what has no shape.
+            For each of them its lengths: variables or arguments of `ShapeFeature.unpack`; None for an input without a shape.
 
         Returns
         -------

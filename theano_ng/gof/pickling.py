@@ -99,10 +99,10 @@ class _List:
 
 
 class _End:
-    """Last element of a list: writing it puts the nodes of the list on record.
+    """The last element of a list. Writing it records the nodes of the list as written.
 
-    A list is a tuple, which picklers do not keep before it is complete. Where pickling fails, this is dropped, and the list with it, which only
-    this holds. Nothing has to run then, so nothing can fail for want of memory.
+    A list is pickled as a tuple, which picklers do not keep before it is complete. This object holds the only reference to the list, so both are
+    freed when pickling fails. No code has to run then that could run out of memory.
     """
 
     def __init__(self, ends):

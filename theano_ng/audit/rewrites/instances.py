@@ -236,8 +236,3 @@ def _rank_settings(found, types):
     for pattern in [(), (False,), (False, False), (False,) * 3]:
         if len(numbers) > 1:
             yield Setting("rank", tuple(_variable(name, types[name].dtype, pattern) for name in numbers))
-
-
-def is_constant(v):
-    """Return True if a variable is a constant."""
-    return isinstance(v, Constant)

@@ -88,8 +88,6 @@ def _parts(tree):
             inside.update(ast.walk(node))
         if isinstance(node, ast.Call):
             inside.add(node.func)
-        if isinstance(node, ast.Attribute):
-            continue
     for number, node in enumerate(_Walk(tree).nodes):
         if node in inside:
             continue

@@ -200,7 +200,7 @@ class Background:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.001
-        self._begin()  # where `want` ran out of memory, nobody else does
+        self._begin()  # jobs that `want` has queued are not started yet if memory ran out there
         while self._is_busy():
             if deadline is not None and time.monotonic() > deadline:
                 return False
@@ -264,16 +264,16 @@ class Background:
             time.sleep(pause)
             try:
                 pause = self._look(pause)
-            except MemoryError:  # there may be some the next time
+            except MemoryError:  # there may be memory at the next look
                 pass
 
     def _look(self, pause):
-        """Put to use what has been compiled; the seconds until the next look, or None if there is nothing left to wait for."""
+        """Install kernels that have been compiled. Return the seconds until the next look, or None if no job is left."""
         with self._lock:
             done = [job for job in list(self._jobs) if self._settled(job)]
             for job in done:
                 self._jobs.remove(job)  # the first one: it may have been started once more
-            if done:
+            if done or not self._jobs:  # jobs are queued, and none runs, if memory ran out in `_start`
                 self._start()
             if not self._jobs and not self._queue:
                 self._watched = False

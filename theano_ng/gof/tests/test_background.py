@@ -339,6 +339,22 @@ class TestMemoryRunsOut(unittest.TestCase):
             self.background._watch()
         self.assertEqual((self.background._jobs, self.background._watched), ([], False))
 
+    def test_no_memory_to_start_the_next_job(self):
+        self.background._watched = True
+        first, second = [mock.Mock(pid=None, kernels=[]) for _ in range(2)]
+        self.background._jobs.append(first)
+        self.background._queue.append(second)
+        start, refused = self.background._start, [MemoryError]
+
+        def start_if_there_is_memory():
+            if refused:
+                raise refused.pop()
+            start()
+
+        with mock.patch.object(self.background, "_start", start_if_there_is_memory):
+            self.background._watch()
+        self.assertEqual((self.background._jobs, self.background._queue, self.background._watched), ([], [], False))
+
     def test_what_is_queued_is_begun_by_who_waits(self):
         job = mock.Mock(kernels=[])
         self.background._queue.append(job)  # as where `later` has failed

@@ -549,7 +549,7 @@ class _Product:
         return inverse
 
     def count(self, v, side):
-        """How often it is among the factors or divisors."""
+        """Return how often `v` is among the factors (`side` 0) or the divisors (1)."""
         return self._count[side][id(v)]
 
     def remove(self, v, side=0):
@@ -572,7 +572,7 @@ class _Product:
         return found
 
     def _may_cancel(self, side, others):
-        """What equals one of `others`, and what makes a sign with one: x and ``abs(x)``."""
+        """Yield the variables that equal one of `others`, or whose quotient with one is a sign: x and ``abs(x)``."""
         yield from others
         if side == 0:
             for other in others:

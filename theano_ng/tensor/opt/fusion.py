@@ -45,7 +45,7 @@ _CHEAP = (
     scalar.Cast,
 )
 # Those of which compilers round a float together with the sum that reads it: ``max(x*y) - x*y`` would be negative where the loop of the
-# maximum rounds the product by itself. Products and quotients round what they read before they use it.
+# maximum rounds the product by itself. Products and quotients round their operands before they use them.
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4

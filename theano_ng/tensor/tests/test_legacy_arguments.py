@@ -230,12 +230,6 @@ class TestNames(unittest.TestCase):
         classic = star_names.CLASSIC.split()
         self.assertEqual((len(classic), len(set(classic))), (538, 538))
         self.assertEqual(sorted(namespace), sorted(set(classic) - to_come))
-
-    def test_families_of_dtypes(self):
-        """They are lists, because programs append to them."""
-        self.assertEqual(T.float_dtypes + ["complex64"], ["float16", "float32", "float64", "complex64"])
-        for family in "all float complex int uint integer discrete continuous".split():
-            self.assertIsInstance(getattr(T, family + "_dtypes"), list)
         for later in ("matmul", "moveaxis", "diff", "linalg", "constructors", "searchsorted"):
             self.assertTrue(hasattr(T, later))
             self.assertNotIn(later, namespace)

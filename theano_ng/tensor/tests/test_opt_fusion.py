@@ -152,6 +152,13 @@ class TestFusion(RewriteCase):
             self.assertEqual(computed([alone])[0][0].tobytes(), together.tobytes())
         for kept in ([p * z, p + x], [p * z, p * T.constant(-1.0) + x], [p * z, -p - y], [p * z, T.exp(p)]):
             self.assertTrue(computed(kept)[1], kept)
+        # With a power of two only the product itself is rounded, unless a compiler takes it into the difference.
+        rounded = values[0] * values[1]
+        for number in (2.0, 0.5, -2.0, -0.25):
+            values[2] = rounded * number
+            (difference, _), is_kept = computed([p * T.constant(number) - z, p * z])
+            self.assertFalse(is_kept)
+            np.testing.assert_array_equal(difference, 0)
 
     def test_repetition_ends(self):
         """In a chain in which each step has another client, each loop computes only a few steps."""

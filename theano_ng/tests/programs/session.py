@@ -21,10 +21,9 @@ import numpy as np
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import background
-from theano_ng.tests.programs import source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS
 from theano_ng.tests.programs.generator import chapters_of, generate, note, uncomputed
-from theano_ng.tests.programs.judge import Compiled, Difference, Expectation, bits, compare, judged, raised
+from theano_ng.tests.programs.judge import Difference, Expectation, bits, compare, judged, raised
 
 KEPT = 120  # functions that are called again
 AGAIN = 0.5  # how often one of them is, for each program
