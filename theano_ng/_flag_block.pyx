@@ -11,16 +11,16 @@ cdef class FlagBlock:
     its value in the block.
     """
 
-    cdef list saved
+    cdef tuple saved  # the values before the innermost entry, and what was saved before that: taking it back needs no memory
 
     def __cinit__(self, *args, **kwargs):
-        self.saved = []
+        self.saved = ()
 
     def __enter__(self):
         cdef list changes = self.changes(), before
         cdef dict values
         before = [(values, name, param, values[name], param.is_default) for values, name, param, _ in changes]
-        self.saved.append(before)
+        self.saved = (before, self.saved)
         try:
             for values, name, param, value in changes:
                 values[name] = value
@@ -35,7 +35,9 @@ cdef class FlagBlock:
 
     cdef int put_back(self) except -1:
         cdef dict values
-        for values, name, param, value, is_default in reversed(<list>self.saved.pop()):
+        cdef list before
+        before, self.saved = self.saved
+        for values, name, param, value, is_default in reversed(before):
             values[name] = value
             param.is_default = is_default
         return 0

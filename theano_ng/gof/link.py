@@ -507,12 +507,14 @@ def native_kernels(order):
         except Exception:
             # Each node compiles its own again and reports by name what is wrong with it.
             pass
-    _gathered.update(seen)
+    leaving = iter(tuple(seen))  # made here, as there may be no memory for it at the end
     try:
+        _gathered.update(seen)
         with prepared(codes):
             yield
     finally:
-        _gathered.difference_update(seen)
+        for node in leaving:
+            _gathered.discard(node)
 
 
 class WrapLinker(Linker):

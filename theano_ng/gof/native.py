@@ -296,11 +296,12 @@ def prepared(codes):
     codes : dict
         Apply -> NativeCode.
     """
-    _prepared.update(codes)
+    nodes = iter(tuple(codes))  # made here, as there may be no memory for it at the end
     try:
+        _prepared.update(codes)
         yield
     finally:
-        for node in codes:
+        for node in nodes:
             _prepared.pop(node, None)
 
 

@@ -371,7 +371,11 @@ def fewer_collections():
     try:
         yield
     finally:
-        if gc.get_threshold() == relaxed:
+        try:
+            unchanged = gc.get_threshold() == relaxed
+        except MemoryError:
+            unchanged = True
+        if unchanged:
             gc.set_threshold(*before)
 
 

@@ -77,7 +77,8 @@ def same(a, b):
     return np.array_equal(np.asarray(a), np.asarray(b), equal_nan=not isinstance(a, str))
 
 
-# CPython 3.11 loses its reference to the argument where memory fails in these: that of a cell, and that of the list.
+# CPython 3.11 loses its reference to the argument where memory fails in these: that of a cell, that of the list, and that of the tuple that
+# becomes shorter.
 LOSING = [
     lambda x: [x for _ in "a"],
     lambda x: list(x),
@@ -85,6 +86,7 @@ LOSING = [
     lambda x: sorted(x),
     lambda x: [].extend(x),
     lambda x: operator.iadd([], x),
+    lambda x: tuple(filter(None, (x,))),
 ]
 
 

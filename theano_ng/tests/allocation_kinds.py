@@ -18,11 +18,14 @@ from theano_ng.compile import graph_cache
 from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode
+from theano_ng.gof import link, native
 from theano_ng.gof._destroyhandler import DynamicOrder
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.later import later
 from theano_ng.gof.op import Op
+from theano_ng.gof.rewriting.base import Optimizer, constant_makers
+from theano_ng.gof.utils import fewer_collections
 from theano_ng.ifelse import ifelse
 from theano_ng.sandbox.rng_mrg import MRG_RandomStreams
 from theano_ng.tensor.shared_randomstreams import RandomStreams
@@ -391,6 +394,26 @@ def sparse_matrices():
 
 
 @kind
+def what_compiling_changes_for_a_while():
+    """Flags, the thresholds of the collector, the makers of constants and what linking gathers are put back, also where no memory is left."""
+    x = T.dvector()
+    sums = T.exp(x).sum() + T.dot(x, x)
+
+    class TakesMemory(Optimizer):
+        def apply(self, fgraph):
+            bytearray(1000)
+
+    def do():
+        flags = theano.config.change_flags(cache_graphs=not theano.config.cache_graphs)
+        with flags, fewer_collections(), link.native_kernels([v.owner for v in sums.owner.inputs]):
+            TakesMemory().optimize(None)
+        left = [make.enable for make in constant_makers], len(link._gathered), len(native._prepared)
+        return str(left)
+
+    return Case(do)
+
+
+@kind
 def a_copy_of_a_function():
     """`Function.copy`, and a call of the copy."""
     x, (a, c) = T.dvector(), pair()
@@ -507,7 +530,7 @@ def compilation_of_a_loop():
     def do():
         x, h = T.dmatrix("x"), T.dvector("h")
         ys, _ = theano.scan(lambda row, state: T.sort(T.tanh(row * state)), sequences=x, outputs_info=[h])
-        return theano.function([x, h], ys)(np.ones((3, 5)), vector())
+        return theano.function([x, h], ys)(vector(15).reshape(3, 5), vector())
 
     return Case(do, compiles=True)
 

@@ -80,14 +80,15 @@ class Optimizer(Numbered):
 
     def optimize(self, fgraph, *args, **kwargs):
         """Attach what is required, then apply. This is what Theano calls."""
-        before = [make.enable for make in constant_makers]
-        for make in constant_makers:
-            make.enable = False
+        changed = [(make, make.enable) for make in constant_makers]
+        changing_back = iter(changed)  # made here, as there may be no memory for it at the end
         try:
+            for make, _ in changed:
+                make.enable = False
             self.add_requirements(fgraph)
             return self.apply(fgraph, *args, **kwargs)
         finally:
-            for make, enable in zip(constant_makers, before):
+            for make, enable in changing_back:
                 make.enable = enable
 
     def __call__(self, fgraph):
@@ -230,7 +231,7 @@ class SeqOptimizer(Optimizer, list):
                 sub_prof = None
                 try:
                     sub_prof = opt.optimize(fgraph)
-                except AssertionError:
+                except (AssertionError, MemoryError):  # without memory the graph may be half rewritten
                     raise
                 except Exception as e:
                     if self.failure_callback is None:

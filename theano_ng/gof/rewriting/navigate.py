@@ -141,6 +141,8 @@ class NavigatorOptimizer(Optimizer):
         lopt = lopt or self.local_opt
         try:
             replacements = lopt.transform(node)
+        except MemoryError:
+            raise
         except Exception as e:
             if self.failure_callback is None:
                 raise
@@ -177,6 +179,8 @@ class NavigatorOptimizer(Optimizer):
                 fgraph.replace_all_validate_remove(repl_pairs, remove=remove, reason=lopt)
             else:
                 fgraph.replace_all_validate(repl_pairs, reason=lopt)
+        except MemoryError:  # the graph may not have been put back
+            raise
         except Exception as e:
             # The graph was put back by replace_all_validate.
             if self.failure_callback is None:

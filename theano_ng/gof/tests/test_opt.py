@@ -418,6 +418,37 @@ class TestWalks(Base):
             config.on_opt_error = before
         self.assertRaises(RuntimeError, TopoOptimizer(broken).optimize, graph_of(exp(self.x)))
 
+    def test_no_memory_for_a_rule(self):
+        """The graph may be half rewritten then, so that no policy goes on with it."""
+
+        @local_optimizer([exp])
+        def local_rule(node):
+            raise MemoryError
+
+        class GlobalRule(Optimizer):
+            def apply(self, fgraph):
+                raise MemoryError
+
+        class NoMemoryForChanges(gof.toolbox.Feature):
+            def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+                raise MemoryError
+
+        @local_optimizer([exp])
+        def remove_exp(node):
+            return [node.inputs[0]]
+
+        watched = graph_of(exp(self.x))
+        watched.attach_feature(NoMemoryForChanges())
+        for policy in ("warn", "ignore", "raise"):
+            with self.subTest(policy), config.change_flags(on_opt_error=policy):
+                self.assertRaises(MemoryError, in2out(local_rule).optimize, graph_of(exp(self.x)))
+                self.assertRaises(
+                    MemoryError, EquilibriumOptimizer([local_rule], max_use_ratio=10).optimize, graph_of(exp(self.x))
+                )
+                rules = SeqOptimizer([GlobalRule()], failure_callback=SeqOptimizer.warn)
+                self.assertRaises(MemoryError, rules.optimize, graph_of(exp(self.x)))
+                self.assertRaises(MemoryError, in2out(remove_exp).optimize, watched)
+
     def test_op_key(self):
         e = graph_of(add(identity(self.x), identity(identity(self.y))))
         OpKeyOptimizer(OpRemove(identity)).optimize(e)

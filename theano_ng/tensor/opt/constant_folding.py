@@ -46,6 +46,10 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
+        except MemoryError:
+            # The value is large; the function may never need it.
+            node.tag.folding_failed = True
+            return False
         except Exception:
             node.tag.folding_failed = True
             raise

@@ -8,6 +8,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.ifelse import ifelse
 from theano_ng.tensor.opt import (
     Canonizer,
     add_calculate,
@@ -254,6 +255,13 @@ class TestConstantFolding(RewriteCase):
         self.assertEqual(sum("constant_folding" in line for line in logged.output if "Optimization failure" in line), 1)
         with self.assertRaisesRegex(ValueError, r"2,\s?3"):
             f([1.0])
+
+    def test_a_value_that_memory_does_not_hold_is_left_to_the_run(self):
+        x, length = T.dscalar("x"), 10**15
+        with theano_ng.change_flags(on_opt_error="raise", cache_graphs=False):
+            f = theano_ng.function([x], ifelse(T.gt(x, 0), x, T.arange(length).sum() + x), mode="FAST_RUN")
+        self.assertEqual(f(2.0), 2)
+        self.assertRaises(MemoryError, f, -1.0)
 
 
 if __name__ == "__main__":
