@@ -15,7 +15,7 @@ class HeldOverForks:
 
     Parameters
     ----------
-    lock : threading.RLock
+    lock : Lock
     reset : callable
         Called in a child after the timeout: it repairs the data that another thread was changing.
     """

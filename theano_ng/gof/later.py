@@ -8,8 +8,9 @@ import _thread
 import atexit
 import collections
 import os
-import threading
 import time
+
+from theano_ng.gof._lock import Lock
 
 PAUSE = 0.01  # seconds
 EXIT_PATIENCE = 10.0  # seconds that the end of the process waits for the work that the thread is doing
@@ -27,8 +28,8 @@ class Later:
     def __init__(self):
         self.ending = False
         self._todo = collections.deque()
-        self._state = threading.Lock()  # of `_begun`
-        self._working = threading.RLock()
+        self._state = Lock()  # of `_begun`
+        self._working = Lock()
         self._begun = False
 
     def __call__(self, function):

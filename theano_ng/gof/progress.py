@@ -10,6 +10,7 @@ import threading
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.gof._lock import Lock
 from theano_ng.status_line import StatusLine, is_terminal
 
 DELAY = 2.0  # seconds after which compiling is worth a line
@@ -90,7 +91,7 @@ class Task:
         if self._ended is None:
             self._ended = False
             if config.compile.progress and is_terminal(sys.stderr):
-                self._line, self._drawing = StatusLine(sys.stderr, True), threading.Lock()
+                self._line, self._drawing = StatusLine(sys.stderr, True), Lock()
                 self._ended = threading.Lock()
                 self._ended.acquire()
                 threading.Thread(target=self._draw, name="theano_ng progress", daemon=True).start()

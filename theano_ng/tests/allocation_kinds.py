@@ -5,6 +5,7 @@ A kind is a function that returns a `Case`. Its docstring says what is done.
 
 import contextlib
 import copy
+import gc
 import os
 import pickle
 import threading
@@ -21,6 +22,7 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode
 from theano_ng.gof import link, native
 from theano_ng.gof._destroyhandler import DynamicOrder
+from theano_ng.gof._lock import Lock
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.later import later
@@ -410,6 +412,20 @@ def what_compiling_changes_for_a_while():
             TakesMemory().optimize(None)
         left = [make.enable for make in constant_makers], len(link._gathered), len(native._prepared)
         return str(left)
+
+    return Case(do)
+
+
+@kind
+def a_lock():
+    """A block with a lock, which is released also where no memory is left."""
+    lock = Lock()
+
+    def do():
+        gc.collect()  # CPython keeps tuples for later calls until then
+        with lock:
+            bytearray(1000)
+        return int(lock._is_owned())
 
     return Case(do)
 

@@ -24,7 +24,7 @@ FLOORS = (
     (
         "texts and graphs",
         "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
-        " gof.graph gof.traces gof.clients gof.sched gof.progress gof.later gof.forks",
+        " gof.graph gof.traces gof.clients gof.sched gof._lock gof.progress gof.later gof.forks",
     ),
     (
         "types and graphs that change",

@@ -3,7 +3,6 @@
 import copy
 import copyreg
 import functools
-import threading
 import time
 import warnings
 
@@ -27,6 +26,7 @@ from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link, progress
+from theano_ng.gof._lock import Lock
 from theano_ng.gof.compiler import gxx
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
@@ -39,7 +39,7 @@ from theano_ng.gof.utils import fewer_collections
 
 string_types = (str,)
 
-_compiling = threading.RLock()
+_compiling = Lock()
 HeldOverForks(_compiling, progress.compiling.forget)
 
 

@@ -8,11 +8,11 @@ first word of these programs, which the interpreter reads when it is called. Not
 import _thread
 import os
 import sys
-import threading
 import time
 
 from theano_ng.configdefaults import config
 from theano_ng.digests import blake2b
+from theano_ng.gof._lock import Lock
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.kernelcache import LoadedKernel, get_kernel_cache, unit_command, unit_source, units
 from theano_ng.gof.compiler.standin import WrongKernel, stand_in
@@ -162,7 +162,7 @@ class Background:
         self._queue = []  # jobs that have not been started yet
         self._jobs = []
         self._watched = False
-        self._lock = threading.RLock()  # implemented in C: released even if a signal handler raises
+        self._lock = Lock()  # implemented in C: released even if a signal handler raises
 
     def want(self, kernels):
         """Start to compile kernels, which replace programs as soon as they are compiled.
@@ -338,7 +338,7 @@ class Background:
 
     def after_fork(self):
         """Reset in a child: the compiler processes belong to the parent, and the thread does not exist here."""
-        self._lock = threading.RLock()
+        self._lock = Lock()
         self._watched = False
         for job in self._jobs:
             job.pid, job.started = None, time.monotonic()

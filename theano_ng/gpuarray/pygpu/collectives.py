@@ -8,6 +8,7 @@ import uuid
 
 import numpy as np
 
+from theano_ng.gof._lock import Lock
 from theano_ng.gpuarray.pygpu import gpuarray
 
 __all__ = ["COMM_ID_BYTES", "GpuComm", "GpuCommCliqueId", "TO_RED_OP"]
@@ -29,7 +30,7 @@ TO_RED_OP = {
 }
 
 _cliques = {}
-_lock = threading.Lock()
+_lock = Lock()
 
 
 class GpuCommCliqueId:

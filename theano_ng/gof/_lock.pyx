@@ -1,0 +1,24 @@
+"""A lock that a ``with`` block can always release.
+
+The ``__exit__`` of Python's own locks takes its arguments as a tuple. Where there is no memory for this tuple, the lock stays locked. Here leaving the
+block takes no memory, and no Python code runs, so that a signal handler cannot raise in between.
+"""
+
+import threading
+
+
+cdef class Lock:
+    """A reentrant lock, as `threading.RLock`."""
+
+    cdef readonly object acquire, release, _is_owned, _at_fork_reinit
+
+    def __cinit__(self):
+        lock = threading.RLock()
+        self.acquire, self.release = lock.acquire, lock.release
+        self._is_owned, self._at_fork_reinit = lock._is_owned, lock._at_fork_reinit
+
+    def __enter__(self):
+        self.acquire()
+
+    def __exit__(self, kind=None, failure=None, trace=None):
+        self.release()
