@@ -13,6 +13,7 @@ from theano_ng.scan.backward import CHEAP
 from theano_ng.scan.kernel import is_number, rounded
 from theano_ng.tensor.blas.ops import Gemv, Ger
 from theano_ng.tensor.constant import constant
+from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.kernel import elemwise_kernel, operand_classes
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -382,7 +383,10 @@ class NodeTexts(Text):
             raise Impossible
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # As native/blas.c has it, which makes arrays for it each time.
+            # As native/blas.c has it, which makes arrays for it each time. Integers and mixed dtypes are native/extra.c's.
+            dtypes = {v.type.dtype for v in node.inputs}
+            if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
+                raise Impossible
             self.row_by_vector(*node.inputs, *node.outputs)
             return
         self.use(node, native_code_of(node), [[*x[:-1], *y[1:]]])

@@ -324,5 +324,31 @@ class TestRandomLoops(unittest.TestCase):
                 self.compare(seed, True)
 
 
+class TestProductsOfVectors(unittest.TestCase):
+    """Inner products inside the step, of all dtypes: those that BLAS does not have, too."""
+
+    def test_dtypes(self):
+        for first, second in (
+            ("float64", "float64"),
+            ("float32", "float64"),
+            ("float64", "int8"),
+            ("int64", "int64"),
+            ("bool", "int32"),
+            ("bool", "bool"),
+            ("complex64", "complex128"),
+        ):
+            with self.subTest(first=first, second=second):
+                x, y = T.vector(dtype=first), T.vector(dtype=second)
+                step = lambda total, x, y: T.dot(x * T.cast(abs(total) > 1, first), y)  # noqa: E731
+                totals, _ = theano.scan(step, outputs_info=T.dot(x, y), non_sequences=[x, y], n_steps=3)
+                with AT_ONCE, theano.config.change_flags(tiered="off"):
+                    f = theano.function([x, y], totals)
+                    values, factors = np.array([3, 0], first), np.array([2, 1], second)
+                    expected = np.dot(values, factors)
+                    found = f(values, factors)
+                self.assertEqual(found.dtype, expected.dtype)
+                np.testing.assert_array_equal(found, [expected * (abs(expected) > 1)] * 3)
+
+
 if __name__ == "__main__":
     unittest.main()
