@@ -144,8 +144,34 @@ class TestPrecision(unittest.TestCase):
         shared = replace(vector("x", [2.0]), role="shared")
         nodes = (Node("v1", "log", ("x",), dtype="float64"), Node("v2", "neg", ("v1",), dtype="float64"))
         program = Program((shared,), nodes, ("v1",), (("x", "v2"),), calls=3)
-        self.assertEqual(_ordinary_calls(program), 1)
-        self.assertEqual(_ordinary_calls(replace(program, updates=(("x", "v1"),))), 2)
+        shapes = dict.fromkeys(("x", "v1", "v2"), (1,))
+        self.assertEqual(_ordinary_calls(program, shapes), 1)
+        self.assertEqual(_ordinary_calls(replace(program, updates=(("x", "v1"),)), shapes), 2)
+
+    def test_shapes_stay_those_that_a_program_grew_with(self):
+        nodes = (Node("v", "exp", ("x",), dtype="float64"),)
+        program = Program((vector("x", [1.0, 2.0]),), nodes, ("v",))
+        self.assertEqual(_ordinary_calls(program, {"x": (2,), "v": (2,)}), 1)
+        self.assertEqual(_ordinary_calls(program, {"x": (1,), "v": (1,)}), 0)
+
+    def test_draws_of_loops_are_as_many_as_there_are_rows(self):
+        parameters = dict(seed=3, shape=(2,))
+        for operation in ("loop_of_draws", "loop_of_draws_by_mrg"):
+            node = Node("v", operation, ("x",), tuple(parameters.items()), dtype="float64")
+            for rows in (1, 3):
+                x = Input("x", "float64", (False, False), (rows, 2), (0.5,) * (2 * rows))
+                program = Program((x,), (node,), ("v",), calls=2)
+                self.assertIsNone(difference(program, CONFIGURATIONS["interpreted"]))
+
+    def test_results_without_derivative_are_not_derived_forwards(self):
+        programs = [generate("streams", index) for index in range(1500)]
+        kinds = {
+            program.derivative
+            for program in programs
+            if program is not None and any([OPERATIONS[node.operation].undefined for node in program.nodes])
+        }
+        self.assertIn("gradient", kinds)
+        self.assertNotIn("Rop", kinds)
 
     def test_dtypes_and_shapes_have_to_agree(self):
         program = Program((vector("x", [1.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))

@@ -263,8 +263,7 @@ class Palette:
     """
 
     def __init__(self, choices, special):
-        weights = {name: sum([o.weight for o in OPERATIONS.values() if o.chapter == name]) for name in CHAPTER_WEIGHTS}
-        allowed = [name for name in weights if not special or name in SPECIAL_CHAPTERS]
+        allowed = [name for name in CHAPTER_WEIGHTS if not special or name in SPECIAL_CHAPTERS]
         self.chapters = choices.choices(allowed, [CHAPTER_WEIGHTS[name] for name in allowed], k=2)
         of_chapters = [o for o in OPERATIONS.values() if o.chapter in self.chapters]
         self.program = choices.choices([o.name for o in of_chapters], [o.weight for o in of_chapters], k=5)
@@ -399,29 +398,31 @@ def _finished(draw, inputs):
     program = needed(
         Program(tuple(inputs), tuple(draw.nodes), tuple(outputs), updates, None, draw.special, draw.chance(0.1), calls)
     )
+    shapes = {v.name: v.array.shape for v in draw.values if v.kind != "list"}
     for one in (_aliased(draw, program), program):
         # One call with the arrays that it grew with is ordinary.
-        calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one)
+        calls = 1 if one is program and program.calls == 1 else _ordinary_calls(one, shapes)
         if calls:
             return replace(one, calls=calls, derivative=_derivative(draw, one))
     return None
 
 
-def _ordinary_calls(program):
-    """How many calls in a row compute with what operations take, and with the shapes of the first one; with one array for two arguments, maybe none."""
+def _ordinary_calls(program, shapes):
+    """How many calls in a row compute with what operations take, and with the shapes of names that the program grew with; with one array for two
+    arguments, maybe none."""
     nodes = [node for node in program.nodes if node.dtype]
     computed = source.twin(replace(program, outputs=tuple([node.name for node in nodes])))
-    state, shapes = {one.name: source.plain(one) for one in program.inputs}, None
+    state = {one.name: source.plain(one) for one in program.inputs}
     for call in range(program.calls):
         try:
             outputs, updates = computed(settle_plainly, cast_plainly, call, **state)
         except Exception:  # an index is too large, or there is no largest element
             return call
         arrays = {**state, **dict(zip([node.name for node in nodes], outputs))}
-        found = {name: np.shape(array) for name, array in arrays.items()}
-        if shapes not in (None, found) or not program.special and not all([_in_domain(node, arrays) for node in nodes]):
+        if any([np.shape(array) != shapes[name] for name, array in arrays.items()]):
             return call
-        shapes = found
+        if not program.special and not all([_in_domain(node, arrays) for node in nodes]):
+            return call
         state.update({name: value for (name, _), value in zip(program.updates, updates)})
     return program.calls
 
@@ -478,7 +479,9 @@ def _derivative(draw, program):
         return None
     if not any([floats(values[name]) and values[name].array.size for name in program.outputs]):
         return None
-    kinds = ["gradient"] * 3 + ["Rop"]
+    kinds = ["gradient"] * 3
+    if not any([OPERATIONS[n.operation].undefined for n in all_nodes(program.nodes)]):
+        kinds.append("Rop")
     # Second derivatives of loops take as long to compile as twenty other programs.
     if not any([n.operation == "loop" for n in all_nodes(program.nodes)]) or draw.chance(0.3):
         kinds.append("second")

@@ -43,6 +43,8 @@ class Operation:
         Whether it is drawn for the steps of loops.
     stateful : bool
         Whether it gives other numbers at each call.
+    undefined : bool
+        Whether no derivative is defined: `grad` says so, and `Rop` takes the result for a constant.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Operation:
     weight: float = 1.0
     loops: bool = False
     stateful: bool = False
+    undefined: bool = False
 
     def graph_lines(self, node, render):
         """The lines that define the variable of a node."""

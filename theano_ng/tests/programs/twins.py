@@ -323,20 +323,11 @@ erf, erfc, gamma, gammaln, psi = [_special(*names) for names in _NAMES.items()]
 # --- random streams ----------------------------------------------------------------------------------------------------------
 
 
-def drawn(seed, draw, calls):
-    """The last numbers of the first stream of ``RandomStreams(seed)`` after some calls, as the manual says: NumPy's, with a seed that is NumPy's first number.
-
-    Parameters
-    ----------
-    seed : int
-    draw : callable
-        Of the `numpy.random.RandomState`.
-    calls : int
-    """
+@functools.lru_cache(maxsize=200)
+def _of_numpy(seed, draw):
+    """A function that draws the next numbers of the first stream of ``RandomStreams(seed)``, as the manual says: NumPy's, with a seed that is NumPy's first number."""
     generator = np.random.RandomState(int(np.random.RandomState(seed).randint(2**30)))
-    for _ in range(calls):
-        numbers = draw(generator)
-    return numbers
+    return functools.partial(eval, compile(draw, "<draw>", "eval"), {"g": generator, "np": np}), []
 
 
 @functools.lru_cache(maxsize=200)
@@ -346,12 +337,25 @@ def _of_mrg(seed, draw):
     return theano.function([], numbers, mode=theano.Mode("py", None)), []
 
 
-def drawn_by_mrg(seed, draw, calls):
-    """The last numbers of an MRG stream after some calls."""
-    function, found = _of_mrg(seed, draw)
+def _drawn_by(stream, seed, draw, calls):
+    """The last numbers of a stream after some calls.
+
+    Parameters
+    ----------
+    stream : callable
+        Returns the function that draws, and the list of what it has drawn.
+    seed : int
+    draw : str
+        An expression of the generator `g`, or the call of a method of MRG_RandomStreams.
+    calls : int
+    """
+    function, found = stream(seed, draw)
     while len(found) < calls:
         found.append(function())
     return found[calls - 1]
+
+
+drawn, drawn_by_mrg = functools.partial(_drawn_by, _of_numpy), functools.partial(_drawn_by, _of_mrg)
 
 
 def by_steps(draw, seed, numbers, steps, call):

@@ -55,7 +55,7 @@ register(
         "RandomStreams",
         CHAPTER,
         NUMPY + "({seed}).{draw}",
-        "drawn({seed}, lambda g: {of_numpy}, call + 1)",
+        "drawn({seed}, {of_numpy!r}, call + 1)",
         parameters=_numbers,
         **_COMMON,
     )
@@ -85,10 +85,11 @@ register(
         "normal_around",
         CHAPTER,
         NUMPY + "({seed}).normal({shape!r}, avg={0}, std=0.5, dtype='float64')",
-        "{0} + 0.5 * drawn({seed}, lambda g: g.normal(size={shape!r}), call + 1)",
+        "{0} + 0.5 * drawn({seed}, 'g.normal(size=%r)' % ({shape!r},), call + 1)",
         (_given,),
         parameters=_around,
         scale="np.abs({0}) + 4",
+        undefined=True,
         **_COMMON,
     )
 )
@@ -126,7 +127,7 @@ class LoopWithState(Operation):
 
 _STEPPED = both(_given, of_ndim(1, 2))
 for _name, _place, _draw in (
-    ("loop_of_draws", NUMPY, "drawn, {seed}, lambda g: g.uniform(size={shape!r})"),
+    ("loop_of_draws", NUMPY, "drawn, {seed}, 'g.uniform(size=%r)' % ({shape!r},)"),
     ("loop_of_draws_by_mrg", MRG, "drawn_by_mrg, {seed}, 'uniform(%r)' % ({shape!r},)"),
 ):
     register(
@@ -134,9 +135,9 @@ for _name, _place, _draw in (
             _name,
             CHAPTER,
             "lambda a: a + %s({seed}).uniform({shape!r}, dtype='float64')" % _place,
-            "{0} + by_steps(%s, {n}, call)" % _draw,
+            "{0} + by_steps(%s, len({0}), call)" % _draw,
             (both(_given, of_ndim(2)),),
-            parameters=lambda draw, x: dict(seed=draw.integer(1, 1000), shape=x.array.shape[1:], n=x.array.shape[0]),
+            parameters=lambda draw, x: dict(seed=draw.integer(1, 1000), shape=x.array.shape[1:]),
             scale="np.abs({0}) + 1",
             **_COMMON,
         )
@@ -146,9 +147,9 @@ register(
         "loop_that_counts",
         CHAPTER,
         "lambda a: (a * OWN, {{OWN: OWN + 1}})",
-        "{0} * (0.5 + call * {n} + np.arange({n})).reshape({shape!r})",
+        "{0} * (0.5 + call * len({0}) + np.arange(len({0}))).reshape({shape!r})",
         (_STEPPED,),
-        parameters=lambda draw, x: dict(n=x.array.shape[0], shape=(-1,) + (1,) * (x.array.ndim - 1)),
+        parameters=lambda draw, x: dict(shape=(-1,) + (1,) * (x.array.ndim - 1)),
         before="OWN = theano.shared(0.5)",
         **_COMMON,
     )
