@@ -210,6 +210,14 @@ class TestGraphs(unittest.TestCase):
         x, y = T.matrices("x", "y")
         self.assertEqual(self.moved([T.exp(x + y) * x]).count("GpuElemwise"), 1)
 
+    def test_fusion_reads_constants_of_the_device(self):
+        # A product that two loops read is repeated in both, unless it is one with 1 or -1: fusion looks at the constants.
+        x, y = T.matrices("x", "y")
+        product = x * y
+        factors = np.array([[2.0, 3.0]], x.dtype)
+        names = self.moved([product * factors, (product * factors[:, :1]).sum(), T.dot(product, y)])
+        self.assertIn("GpuElemwise", names)
+
     def test_sums_of_squares(self):
         x = T.matrix("x")
         self.assertEqual(self.moved([(x**2).sum()]), ["GpuFromHost", "GpuCAReduceCuda", "HostFromGpu"])

@@ -9,6 +9,8 @@ import functools
 import time
 from typing import NamedTuple
 
+import numpy as np
+
 from theano_ng import scalar
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
@@ -111,7 +113,7 @@ def _is_cheap(node):
 def _rounds_operands(node):
     """Whether an operation rounds its operands in every loop. A product with -1 is a negation to compilers, which a sum takes in."""
     return isinstance(getattr(node.op, "scalar_op", None), _ROUND_OPERANDS) and not any(
-        isinstance(operand, Constant) and (abs(operand.data) == 1).all() for operand in node.inputs
+        isinstance(operand, Constant) and np.all(np.abs(np.asarray(operand.data)) == 1) for operand in node.inputs
     )
 
 
