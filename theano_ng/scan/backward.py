@@ -256,8 +256,20 @@ class Backward:
         if state.is_mit_mot:
             rows = Rows(buffer, first, self.n_steps + first if first else self.n_steps)
         else:
-            rows = Rows(buffer, first, tap or None)
+            rows = Rows(self._with_initial_rows(state, buffer) if tap < 0 else buffer, first, tap or None)
         self.rows.setdefault(v, rows)
+
+    def _with_initial_rows(self, state, buffer):
+        """A buffer whose rows before step 0 have a derivative, which is that of the initial state.
+
+        Where steps do not depend on the state, the output of the loop is not connected to the initial state.
+        """
+        if not is_continuous(buffer):
+            return buffer
+        place = 1 + self.op.n_seqs + state.number
+        if self.op.connection_pattern(None)[place][state.number]:
+            return buffer
+        return set_subtensor(buffer[: state.lead], self.inputs[place][: state.lead])
 
     def _find_carries(self):
         """Find which gradients of states go from step to step; those of other outputs are sequences."""

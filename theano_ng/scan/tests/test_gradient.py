@@ -472,6 +472,23 @@ class Disconnected(unittest.TestCase):
             [5 * (1 + 3), 5 * 2],
         )
 
+    def test_states_that_only_keep(self):
+        """A state that is computed anew at each step has the initial rows in the second derivative all the same."""
+        rows, w0, x0 = T.dvector(), 2.0, [3.0, 5.0, 7.0]
+        for initial, taps in ((self.h, [-1]), (rows, [-2, -1])):
+            read = lambda x, *states_and_w: [states_and_w[-1] * x, states_and_w[-1] * states_and_w[0]]  # noqa: E731
+            for step in (read, lambda *row: (read(*row), until(row[0] > 6))):
+                (_, out), _ = scan(step, self.x, [{"initial": initial, "taps": taps}, None], self.w)
+                by_w, by_initial = T.grad(out.sum(), [self.w, initial])
+                second = T.grad(by_w, [self.w, initial])
+                f = theano.function([self.x, initial, self.w], [by_w, by_initial, *second], mode=FAST)
+                start = np.ones(len(taps))
+                found = f(x0, start if len(taps) > 1 else 1.0, w0)
+                later = sum(x0[: 3 - len(taps)])  # of which the states are products with w
+                expected = [len(taps) + 2 * w0 * later, w0 * start, 2 * later, start]
+                for value, right in zip(found, expected):
+                    np.testing.assert_allclose(np.ravel(value), np.ravel(right))
+
     def test_connection_over_steps(self):
         """What one state hands to the next one takes as many steps as there are states."""
         outs, _ = scan(

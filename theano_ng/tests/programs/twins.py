@@ -14,6 +14,7 @@ __all__ = [
     "add_at",
     "by_steps",
     "cholesky",
+    "complex_of",
     "convolution",
     "cross_entropy_of_sigmoid",
     "det",
@@ -77,6 +78,13 @@ def equal(x, y):
         return x == y
     near = np.abs(x - y) <= NEAR * np.maximum(np.abs(x), np.abs(y))
     return (x == y) | near & (x > y)
+
+
+def complex_of(real, imag):
+    """Complex numbers with these parts; a product with the imaginary unit would make NaN of infinity."""
+    result = np.empty(np.broadcast_shapes(np.shape(real), np.shape(imag)), np.result_type(real, imag, np.complex64))
+    result.real, result.imag = real, imag
+    return result
 
 
 def symmetric(x):
@@ -283,13 +291,16 @@ def _windows(length, size, stride, ignore_border):
 
 
 def _special(name, of_scipy):
-    """A function of scipy.special; of longer floats that of mpmath, with 30 digits."""
+    """A function of scipy.special; of longer floats, and where SciPy's overflows before its result does, that of mpmath, with 30 digits."""
 
     def computed(x):
         x = np.asarray(x)
         if x.dtype != np.longdouble:
             dtype = x.dtype
-            return np.asarray(getattr(scipy.special, of_scipy)(x.astype("float64") if dtype == "float16" else x), dtype)
+            found = np.asarray(
+                getattr(scipy.special, of_scipy)(x.astype("float64") if dtype == "float16" else x), dtype
+            )
+            return np.where(np.isinf(found) & np.isfinite(x), computed(x.astype(np.longdouble)), found).astype(dtype)
         return np.array([_by_mpmath(name, value) for value in x.ravel()], np.longdouble).reshape(x.shape)
 
     computed.__name__ = name

@@ -247,7 +247,7 @@ register(
         "complex",
         CHAPTER,
         "T.complex({0}, {1})",
-        "{0} + cast(1j, {out}) * {1}",
+        "complex_of({0}, {1})",
         (both(floats, lambda v: v.array.dtype.itemsize >= 4),) * 2,
         lambda a, b: broadcast_together(a, b) and a.array.dtype == b.array.dtype,
         exact=True,
