@@ -1,6 +1,7 @@
 """Run generated programs in this process, with the caches that it has; `__main__` gives it empty ones."""
 
 import argparse
+import gc
 import os
 import sys
 import time
@@ -114,6 +115,9 @@ def main(argv=None):
     started = time.process_time()
     original = Original(options.original) if options.original else None
     session = Session(seed, options.configurations.split(","), original)
+    gc.set_threshold(
+        50000, 20, 100
+    )  # functions come and go: by default a tenth of the time is spent on looking for cycles
     run(
         session,
         options.seconds,

@@ -294,8 +294,15 @@ CHAPTER_WEIGHTS = {
 }
 
 
-def generate(seed, index):
+def generate(seed, index, names=None):
     """The program of an index, the same in every process.
+
+    Parameters
+    ----------
+    seed : object
+    index : int
+    names : dict, optional
+        Gets the variables that the program grew with, by name: what its text makes.
 
     Returns
     -------
@@ -311,6 +318,8 @@ def generate(seed, index):
         for _ in range(3 * wanted):
             if len(draw.nodes) < wanted:
                 draw.grow()
+        if names is not None:
+            names.update(draw.graph_names)
         return _finished(draw, inputs)
 
 

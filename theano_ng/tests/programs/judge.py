@@ -75,6 +75,12 @@ def short(array):
 class Expectation:
     """All that the twin says of a program.
 
+    Parameters
+    ----------
+    program : Program
+    names : dict, optional
+        The variables that the generator has made of it.
+
     Attributes
     ----------
     calls : list of list of Judged
@@ -91,8 +97,8 @@ class Expectation:
         That make the derivative.
     """
 
-    def __init__(self, program):
-        self.program, self.twin, self._variables = program, source.twin(program), None
+    def __init__(self, program, names=None):
+        self.program, self.twin, self._variables, self._names = program, source.twin(program), None, names
         with np.errstate(all="ignore"):
             self._arrays = {one.name: source.plain(one) for one in program.inputs}
             plain = Plain()
@@ -205,9 +211,10 @@ class Expectation:
         )
 
     def _new_variables(self):
+        made, self._names = self._names, None  # which are for one function, if they have state
         if self.lines:
             try:
-                names = source.variables(self.program, self.lines)
+                names = source.variables(self.program, self.lines, made)
                 derived = [d for d in names["derived"] if d is not None]
                 if not any([isinstance(d.type, NullType) for d in derived]):
                     return names, derived
@@ -218,7 +225,7 @@ class Expectation:
                 if "Rop" not in str(error) and "complex" not in str(error):
                     raise
                 note(undefined, (self.program.derivative, type(error).__name__), error)
-        return source.variables(self.program), []
+        return source.variables(self.program, (), made), []
 
     def smallest_unit(self):
         """The unit of the least precise floats of the program."""

@@ -110,7 +110,8 @@ class Session:
 
     def judge(self, index):
         """Generate and judge one program."""
-        program = generate(self.seed, index)
+        names = {}
+        program = generate(self.seed, index, names)
         if program is None:
             return
         self.programs += 1
@@ -122,7 +123,7 @@ class Session:
             chosen = [c for c in chosen if c.name != "interpreted"]
         with np.errstate(all="ignore"):
             try:
-                expectation = Expectation(program)
+                expectation = Expectation(program, names)
             except Exception as error:
                 note(uncomputed, ("twin", type(error).__name__), "program %s: %s" % (index, error))
                 return

@@ -92,11 +92,22 @@ def code(text):
     return compile(text, "<program>", "exec")
 
 
-def variables(program, more=()):
-    """The variables of a program by name, and what more lines define."""
-    names = {**NAMES, "weights": weights}
-    for lines in _graph_parts(program):
-        exec(code(lines), names)
+def variables(program, more=(), names=None):
+    """The variables of a program by name, and what more lines define.
+
+    Parameters
+    ----------
+    program : Program
+    more : iterable of str
+        Lines.
+    names : dict, optional
+        The variables, where the lines of the program have been run already.
+    """
+    if names is None:
+        names = dict(NAMES)
+        for lines in _graph_parts(program):
+            exec(code(lines), names)
+    names = {**names, "weights": weights}
     exec("\n".join(more), names)
     return names
 
