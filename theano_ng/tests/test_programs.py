@@ -191,6 +191,20 @@ class TestPrecision(unittest.TestCase):
             np.testing.assert_allclose(expectation.derivative[0].astype(float), right[derivative], rtol=1e-11)
             self.assertLess(np.max(expectation.derivative[1]), 1e-10)
 
+    def test_truncated_derivatives_are_not_judged_inside_other_graphs_either(self):
+        parameters = dict(sequences=((0, (0,)),), states=((1, (-1,)),), others=(), more=0, until=None, n_steps=None)
+        parameters.update(backwards=False, truncate=1)
+        step = Body(("b1", "b2"), (Node("b3", "mul", ("b1", "b2"), dtype="float64"),), ("b3",))
+        loop = Node("b6", "loop", ("b4", "b5"), tuple(parameters.items()), step)
+        rows = Node("b7", "item", ("b6",), (("k", 0),), dtype="float64")
+        graph = Node("v1", "op_from_graph", ("x", "h"), (("inline", False),), Body(("b4", "b5"), (loop, rows), ("b7",)))
+        h = Input("h", "float64", (), (), (0.7,))
+        nodes = (graph, Node("v2", "item", ("v1",), (("k", 0),), dtype="float64"))
+        program = Program((vector("x", [0.5, 1.0, 2.0]), h), nodes, ("v2",), derivative="gradient")
+        expectation = judge.Expectation(program)
+        self.assertIsNone(expectation.derivative)
+        self.assertIsNone(difference(program, CONFIGURATIONS["interpreted"]))
+
 
 @dataclass(frozen=True)
 class Planted(Configuration):

@@ -137,7 +137,7 @@ class Expectation:
             return
         shapes = {program.outputs[k]: first[k].plain.shape for k in self._kept}
         self.lines = source.derivative_lines(program, shapes)
-        if any([dict(node.parameters).get("truncate", -1) != -1 for node in program.nodes]):
+        if any([dict(node.parameters).get("truncate", -1) != -1 for node in all_nodes(program.nodes)]):
             return  # by definition not the derivative
         if not self.finite or self._has_kink():
             return
