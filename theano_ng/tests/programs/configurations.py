@@ -21,6 +21,8 @@ class Configuration:
         Whether the graph is rewritten.
     family : str
         Configurations of a family promise one another the same bits.
+    seconds : float
+        Of processor time to compile and call a program. Most take less than a tenth of a second.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Configuration:
     share: float = 1.0
     rewritten: bool = True
     family: str = ""
+    seconds: float = 10.0
 
     def make_mode(self):
         if self.mode == "python":
@@ -55,7 +58,8 @@ CONFIGURATIONS = {
         Configuration("tiered=auto", "FAST_RUN", (("tiered", "auto"),), 0.12, family="FAST_RUN"),
         Configuration("tiered=on", "FAST_RUN", (("tiered", "on"),), 0.03, family="FAST_RUN"),
         Configuration("tiered=off", "FAST_RUN", (("tiered", "off"),), 0.02, family="FAST_RUN"),
-        Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.002),
+        # It runs each node of a step several times, at each step.
+        Configuration("DebugMode", "DebugMode", (("DebugMode.check_finite", False),), 0.002, seconds=100.0),
         Configuration("device", "device", (NO_COMPILER,), 0.0007),  # each takes as long as fifty others
     )
 }

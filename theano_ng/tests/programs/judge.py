@@ -32,7 +32,6 @@ from theano_ng.tests.programs.precision import (
 STEPS = tuple([np.longdouble(2.0) ** -k for k in (7, 8, 9)])  # of Romberg's scheme
 SEEDS = (0, 1)  # of the errors with which derivatives are computed, too
 DERIVATIVE_UNITS = 256.0
-SECONDS = 10.0  # of processor time to compile and call a program; most take less than a tenth
 # Flags of DebugMode, which the functions of loops read when they are first called.
 AT_CALLS = {"tensor.cmp_sloppy": 2, "DebugMode.check_finite": False}
 
@@ -451,7 +450,7 @@ def limited(seconds):
         signal.signal(signal.SIGVTALRM, before)
 
 
-def judged(program, configuration, expectation=None, seconds=SECONDS):
+def judged(program, configuration, expectation=None, patience=1.0):
     """Compile and call a program once.
 
     Parameters
@@ -459,14 +458,14 @@ def judged(program, configuration, expectation=None, seconds=SECONDS):
     program : Program
     configuration : Configuration
     expectation : Expectation, optional
-    seconds : float
-        Of processor time that it may take.
+    patience : float
+        How much of the configuration's processor time it may take.
 
     Returns
     -------
     Compiled or None, results or None, Difference or None
     """
-    compiled = None
+    compiled, seconds = None, patience * configuration.seconds
     try:
         expectation = expectation or Expectation(program)
         with limited(seconds):

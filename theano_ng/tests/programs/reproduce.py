@@ -15,7 +15,7 @@ from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.session import Kept
 
 TIMEOUT = 300
-SECONDS = 4.0  # that a program may take here: some that never end are compiled to find the smallest of them
+PATIENCE = 0.4  # of that of a run: some programs that never end are compiled to find the smallest of them
 
 
 def difference_of(steps):
@@ -34,7 +34,7 @@ def difference_of(steps):
             expectation = Expectation(program)
         except Exception:  # it is no program that could run
             return None
-        compiled, results, found = judged(program, CONFIGURATIONS[name], expectation, SECONDS)
+        compiled, results, found = judged(program, CONFIGURATIONS[name], expectation, PATIENCE)
         if results is not None:
             kept.append(Kept(0, compiled, results))
         background.wait_for_kernels(60)
