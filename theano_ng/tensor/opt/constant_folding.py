@@ -1,5 +1,8 @@
 """Computing at compile time what depends on constants only."""
 
+import logging
+
+from theano_ng.configdefaults import config
 from theano_ng.gof import graph
 from theano_ng.gof.op import has_perform
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, topogroup_optimizer
@@ -10,6 +13,8 @@ from theano_ng.tensor.opt.own_registration import (
     register_stabilize,
     register_uncanonicalize,
 )
+
+_logger = logging.getLogger("theano_ng.gof.opt")
 
 
 @local_optimizer(None)
@@ -25,7 +30,6 @@ def constant_folding(node):
         if not isinstance(r, graph.Constant):
             return False
     if getattr(node.tag, "folding_failed", False):
-        # It was reported, and will be again when the function runs.
         return False
     op = node.op
     if not op.do_constant_folding(node):
@@ -46,13 +50,12 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
-        except MemoryError:
-            # The value is large; the function may never need it.
+        except Exception as error:
+            # The error is the program's, not the rule's. It is raised when the node runs, which in a lazy branch may be never.
             node.tag.folding_failed = True
+            if config.on_opt_error != "ignore":
+                _logger.warning("constant folding: %s raises %s: %s", node, type(error).__name__, error)
             return False
-        except Exception:
-            node.tag.folding_failed = True
-            raise
         break
     else:
         return False

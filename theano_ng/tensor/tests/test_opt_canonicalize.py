@@ -247,14 +247,29 @@ class TestConstantFolding(RewriteCase):
     def test_what_fails_is_reported_once_and_raised_when_it_runs(self):
         x = T.dvector("x")
         total = x.sum() + T.dot(np.ones((2, 3), "int64"), np.ones((2, 3), "int64")).sum()
+        for policy in ("warn", "raise"):
+            with (
+                self.assertLogs("theano_ng.gof.opt", "WARNING") as logged,
+                theano_ng.change_flags(on_opt_error=policy, cache_graphs=False),
+            ):
+                f = theano_ng.function([x], total, mode="FAST_RUN")
+            self.assertEqual(len(logged.output), 1)
+            self.assertRegex(logged.output[0], r"constant folding: dot.* ValueError")
+            with self.assertRaisesRegex(ValueError, r"2,\s?3"):
+                f([1.0])
+
+    def test_what_fails_is_in_a_branch_that_is_not_taken(self):
+        """Even where rules that raise stop the compilation: the rule is right, and the program as well."""
+        a, condition = T.dscalar("a"), T.iscalar("condition")
+        out = theano_ng.ifelse.ifelse(condition, T.unbroadcast(a.reshape((a.shape[0], 1)), 1), T.dmatrix("m"))
         with (
-            self.assertLogs("theano_ng.gof.opt", "ERROR") as logged,
-            theano_ng.change_flags(on_opt_error="warn", cache_graphs=False),
+            self.assertLogs("theano_ng.gof.opt", "WARNING"),
+            theano_ng.change_flags(on_opt_error="raise", cache_graphs=False),
         ):
-            f = theano_ng.function([x], total, mode="FAST_RUN")
-        self.assertEqual(sum("constant_folding" in line for line in logged.output if "Optimization failure" in line), 1)
-        with self.assertRaisesRegex(ValueError, r"2,\s?3"):
-            f([1.0])
+            f = theano_ng.function([a, condition, out.owner.inputs[2]], out, mode="FAST_RUN")
+        np.testing.assert_array_equal(f(1.0, 0, np.ones((2, 3))), np.ones((2, 3)))
+        with self.assertRaises(IndexError):
+            f(1.0, 1, np.ones((2, 3)))
 
     def test_a_value_that_memory_does_not_hold_is_left_to_the_run(self):
         x, length = T.dscalar("x"), 10**15
