@@ -16,6 +16,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.native import array_layout
+from theano_ng.scalar.tests import test_special
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor.elemwise import Elemwise, primitives
 from theano_ng.tensor.elemwise.interpreter import interpreted
@@ -450,6 +451,30 @@ np.testing.assert_array_equal(w.get_value(), 2 - x)
 elementwise = [t for n, t in zip(f.fn.nodes, f.fn.thunks) if "lemwise" in type(n.op).__name__]
 print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 """
+
+
+def programs(nodes):
+    """Functions of arrays: scalar nodes, each in a program of its own."""
+
+    def function(node):
+        vectors = Elemwise(node.op).make_node(*[TensorType(v.type.dtype, (False,))() for v in node.inputs])
+        loaded = interpretation(vectors)
+        return lambda *arrays: run(vectors, [np.array(a, v.dtype) for a, v in zip(arrays, vectors.inputs)], loaded)[0]
+
+    return [function(node) for node in nodes]
+
+
+class TestSpecialFunctions(test_special.SpecialFunctions, unittest.TestCase):
+    functions = staticmethod(programs)
+
+
+class TestDivision(test_special.Division, unittest.TestCase):
+    functions = staticmethod(programs)
+    zero_raises = True
+
+
+class TestComplexNumbers(test_special.Complex, unittest.TestCase):
+    functions = staticmethod(programs)
 
 
 class TestDebugMode(unittest.TestCase):
