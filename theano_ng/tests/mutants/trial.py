@@ -11,12 +11,17 @@ import resource
 import sys
 import types
 
+import numpy as np
+
 from theano_ng.tests.mutants import killers
 from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 
 MEMORY = 6 << 30  # bytes that a trial may ask for beyond what the process has
 SLOWER = 8  # times the seconds that a case took unchanged, and SECONDS more, are what it may compute
 SECONDS = 10
+COMPARING = (
+    " theano_ng.tensor.tests.test_interpreter."  # tests that compare kernels with programs: their flags are as usual
+)
 
 
 # File -> functions of its code, closures included. A child that looked for them itself would touch, and so copy, all memory.
@@ -76,21 +81,24 @@ def install(how):
     Parameters
     ----------
     how : dict
-        ``how`` is "code", "module" or "import" (which the server has done).
+        ``how`` is "code", "module" or "import" (which the server has done). ``flags`` are set for each case.
     """
     if how["how"] == "code":
         _install_code(how["module"], how["path"])
     elif how["how"] == "module":
         _install_library(how["module"], how["path"])
-    for name, value in how.get("flags", {}).items():
-        _set_flag(name, value)
 
 
-def _set_flag(name, value):
+def _flag(name):
+    """(the group of flags that has it, the name there)"""
     from theano_ng.configdefaults import config
 
     *groups, last = name.split(".")
-    setattr(functools.reduce(getattr, groups, config), last, value)
+    return functools.reduce(getattr, groups, config), last
+
+
+def _set_flag(name, value):
+    setattr(*_flag(name), value)
 
 
 def _codes(code):
@@ -169,10 +177,10 @@ def _marks():
     """Numbers of the marks that were passed."""
     import builtins
 
-    found = {i for i, passed in enumerate(getattr(builtins, PYTHON_NAME)) if passed}
+    passed = np.frombuffer(getattr(builtins, PYTHON_NAME), np.uint8).copy()
     for library in _marked_libraries:
-        found.update(i for i, passed in enumerate(bytes(library)) if passed)
-    return sorted(found)
+        passed |= np.frombuffer(library, np.uint8)
+    return np.flatnonzero(passed).tolist()
 
 
 # -- cases
@@ -210,6 +218,8 @@ def run(job, say):
             install(job["install"])
         except CannotBePatched:
             return {"outcome": "cannot be patched"}
+    flags = (job["install"] or {}).get("flags", {})
+    usual = {name: getattr(*_flag(name)) for name in flags}
     failures, times = [], []
     if job.get("marks"):
         _forget_marks()
@@ -218,6 +228,8 @@ def run(job, say):
         began = _processor_time()
         resource.setrlimit(resource.RLIMIT_CPU, (int(began + allowed) + 1, resource.RLIM_INFINITY))
         say(case=case, wall=allowed * 4 + 20)
+        for name, value in (usual if COMPARING in case else flags).items():
+            _set_flag(name, value)
         message = killers.run(case)
         times.append(_processor_time() - began)
         if message is None:
