@@ -13,7 +13,7 @@ from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUnif
 from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops, nlinalg, slinalg
 from theano_ng.tensor import subtensor as sub
-from theano_ng.tensor.nnet import bn_ops, neighbours
+from theano_ng.tensor.nnet import bn_ops, crossentropy, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
@@ -339,6 +339,21 @@ class TestProducts(NativeCase):
                     self.compare(solve, np.tril(square) if lower else np.triu(square), right)
                 self.compare(nlinalg.trace, square)
 
+    def test_symmetry_is_looked_at(self):
+        """One element makes the difference, anywhere."""
+        solve = slinalg.Solve("symmetric")
+        for n, dtype in ((2, "float64"), (17, "float32"), (35, "float64")):
+            square = self.array((n, n), dtype, values=9)
+            square += square.T + 12 * np.sqrt(n).astype(dtype) * np.eye(n, dtype=dtype)
+            right = self.array((n,), dtype)
+            matrix, vector = T.matrix(dtype=dtype), T.vector(dtype=dtype)
+            out = solve(matrix, vector)
+            for i, j in zip(*np.nonzero(~np.eye(n, dtype=bool))):
+                a = square.copy()
+                a[i, j] += 16
+                (got,) = run_node(out, {matrix: a, vector: right}, "c")
+                np.testing.assert_allclose(got, np.linalg.solve(a, right), 1e-3 if dtype == "float32" else 1e-9, 1e-6)
+
 
 def dtype_scale(n, dtype):
     """A factor that keeps determinants within the range of a dtype."""
@@ -358,6 +373,37 @@ class TestImages(NativeCase):
                         x = self.array((2, 3, height, width), dtype)
                         make = pool.Pool(ignore_border=True, mode=mode, ndim=2)
                         self.compare(lambda x: make(x, window, stride, padding), x)
+
+    def test_windows_of_all_sizes(self):
+        """Of images whose lines have fewer pixels than vectors, as many, and more; many are equal to the largest of their window."""
+        for _ in range(80):
+            windows = self.rng.randint(1, 5, 2)
+            numbers = windows, self.rng.randint(1, 4, 2), self.rng.randint(0, windows)
+            shape = (
+                self.rng.randint(1, 3),
+                self.rng.randint(4, 8),
+                self.rng.randint(4, (9, 20, 40)[self.rng.randint(3)]),
+            )
+            dtype = ("float64", "float32")[self.rng.randint(2)]
+            self.check_pooled(
+                shape, dtype, ignore_border=bool(numbers[2].any() or self.rng.randint(2)), numbers=numbers
+            )
+
+    def check_pooled(self, shape, dtype, ignore_border, numbers):
+        x, direction = self.array(shape, dtype, values=9), self.array(shape, dtype)
+        v = T.tensor3(dtype=dtype)
+        best = run_node(pool.Pool(ignore_border)(v, *numbers), {v: x}, "py")[0]
+        gradient = self.array(best.shape, dtype)
+        for op, *arrays in (
+            (pool.Pool(ignore_border), x),
+            (pool.MaxPoolGrad(ignore_border), x, best, gradient),
+            (pool.DownsampleFactorMaxGradGrad(ignore_border), x, best, direction),
+            (pool.MaxPoolRop(ignore_border), x, direction),
+        ):
+            self.compare(lambda *arrays, op=op: op(*arrays, *numbers), *arrays)
+        mode = pool.AveragePoolGrad.modes[self.rng.randint(3)]
+        self.compare(lambda x: pool.Pool(ignore_border, mode)(x, *numbers), x)
+        self.compare(lambda x, g: pool.AveragePoolGrad(ignore_border, mode)(x, g, *numbers), x, gradient)
 
     def test_neighbours(self):
         for mode, shape in (
@@ -399,6 +445,30 @@ class TestImages(NativeCase):
                     self.compare(logsoftmax_op, x)
                     self.compare(softmax_grad, x, y)
                     self.compare(softmax_with_bias, x, y[0])
+
+    def test_labels(self):
+        """Of rows that are worked on together, and each alone; a bad label in any row is an error."""
+        ops = [
+            lambda x, b, y: crossentropy.crossentropy_softmax_argmax_1hot_with_bias(x, b, y)[0],
+            lambda x, b, y: crossentropy.crossentropy_softmax_1hot_with_bias_dx(
+                T.fill(x[:, 0], b[0]), T.abs_(x) + 1, y
+            ),
+            lambda x, b, y: crossentropy.crossentropy_categorical_1hot(T.abs_(x) + 1, y),
+            lambda x, b, y: crossentropy.crossentropy_categorical_1hot_grad(x[:, 0], T.abs_(x) + 1, y),
+        ]
+        for rows, n in ((1, 1), (63, 2), (64, 24), (65, 25), (130, 7), (129, 40), (3, 300)):
+            for dtype in ("float64", "float32"):
+                x, b = self.array((rows, n), dtype, LAYOUTS[rows % 4], 40), self.array((n,), dtype)
+                for kind in ("int64", "int8", "uint16"):
+                    labels = self.rng.randint(0, min(n, 100), rows).astype(kind)
+                    for op in ops:
+                        self.compare(op, x, b, labels)
+                        for k in {0, rows // 2, rows - 1}:
+                            for wrong in (n, -1) if kind == "int64" else ():
+                                bad = labels.copy()
+                                bad[k] = wrong
+                                with self.assertRaisesRegex(ValueError, "label|y_i"):
+                                    self.compare(op, x, b, bad)
 
 
 class TestConvolutions(NativeCase):

@@ -137,6 +137,28 @@ class TestErrors(Divides):
                     f(value, output_subset=[output])
             value[k] = 3
 
+    def test_every_place(self):
+        """One zero, at each place of arrays of some vectors' lengths, more or less; zeros beside the array do not count."""
+        for dtype in ("int8", "uint16", "int32", "int64"):
+            lanes = 32 // np.dtype(dtype).itemsize
+            for op in (T.int_div, inplace.int_div_inplace):
+                node = op(*[T.TensorType(dtype, (False,))() for _ in range(2)]).owner
+                cells = [[None], [None]]
+                run = make_native_thunk(node, node.op.native_code(node), cells, [[None]])
+                for n in sorted(
+                    {1, 3, lanes - 1, lanes, lanes + 1, 3 * lanes + 1, 4 * lanes, 4 * lanes + 1, 9 * lanes}
+                ):
+                    around = np.zeros((n + 160, 3), dtype)
+                    for y in (around.ravel()[80 : 80 + n], around[80 : 80 + n, 1]):
+                        y[...] = 1
+                        cells[0][0], cells[1][0] = np.full(n, 7, dtype), y
+                        run()
+                        for k in range(n):
+                            y[k] = 0
+                            self.refused(run, says=r"division by zero: element \[%d\] of input\[1\] is 0" % k)
+                            y[k] = 1
+                        y[...] = 0
+
     def test_numbers(self):
         i, j = T.iscalar("i"), T.lscalar("j")
         for mode in (PYTHON, FUSED, AS_BUILT):
