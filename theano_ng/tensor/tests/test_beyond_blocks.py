@@ -120,6 +120,32 @@ class TestIndexing(NativeCase):
                     self.compare(lambda x, j: x[:, j], x, j)
                     self.compare(lambda x, i: x[i, 3:], x, i)
 
+    def test_positions_of_all_kinds(self):
+        """Arrays of positions that broadcast, in any memory, before, between and behind dimensions of many lengths."""
+        for _ in range(200):
+            before = self.rng.randint(1, 4, self.rng.randint(2))
+            behind = [
+                (1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70)[self.rng.randint(12)] for _ in range(self.rng.randint(3))
+            ]
+            sizes = self.rng.randint(2, 9, self.rng.randint(1, 3))
+            kind = (*KINDS, "complex128")[self.rng.randint(len(KINDS) + 1)]
+            x = self.array((*before, *sizes, *behind), kind, LAYOUTS[self.rng.randint(4)])
+            n, m = self.rng.randint(1, 4), (1, 3, 15, 17, 40)[self.rng.randint(5)]
+            shapes = [((m,), (n, m), (n, 1), (1, m), (1,))[self.rng.randint(5)] for _ in sizes]
+            self.check_positions(x, len(before), [self.places(shape, size) for shape, size in zip(shapes, sizes)])
+
+    def check_positions(self, x, before, positions):
+        def taken(x, *indices):
+            return x[(slice(None),) * before + indices]
+
+        self.compare(taken, x, *positions)
+        if x.dtype != bool:
+            y = self.array(taken(x, *positions).shape, x.dtype, LAYOUTS[self.rng.randint(4)])
+            y = y[..., :1] if y.ndim and self.rng.randint(3) == 0 else y
+            self.compare(lambda x, y, *i: sub.inc_subtensor(taken(x, *i), y), x, y, *positions)
+            number = self.array((), x.dtype)
+            self.compare(lambda x, y, *i: sub.set_subtensor(taken(x, *i), y), x, number, *positions)
+
     def test_places_out_of_bounds(self):
         x = self.array((60, 30))
         for dtype in ("int8", "int32", "int64", "uint8", "uint32"):

@@ -15,7 +15,11 @@ BUDGET = 8.0  # seconds of processor time of all cases that a mutant is tried on
 SHORTEST = 0.1  # seconds that every case takes at least, for comparison
 IMPORTED = 40  # cases for what a module does when it is imported: which of its statements a case needs is not known
 # Tests of whole families of rules and of native Ops.
-FAMILIES = ("theano_ng.tests.test_rules_on_graphs.", "theano_ng.tensor.tests.test_beyond_blocks.")
+FAMILIES = (
+    "theano_ng.tests.test_rules_on_graphs.",
+    "theano_ng.tensor.tests.test_beyond_blocks.",
+    "theano_ng.tests.test_odd_arrays.",
+)
 # What has to be set so that the changed code runs: kernels are compiled at once, or never.
 CONDITIONS = (
     ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_text.py", {"tiered": "off"}),
@@ -63,9 +67,9 @@ class Results:
         known = self.found.get(line["key"], line)
         self.found[line["key"]] = {**line, "at first": known.get("at first", known["outcome"])}
 
-    def catches(self, path):
-        """How many mutants of a file each case has caught: Counter."""
-        caught = [r["case"] for r in self.found.values() if r["path"] == path and r["outcome"] == "caught"]
+    def catches(self, path=None):
+        """How many mutants each case has caught, of a file or of all: Counter."""
+        caught = [r["case"] for r in self.found.values() if path in (None, r["path"]) and r["outcome"] == "caught"]
         return collections.Counter(caught)
 
 
@@ -155,10 +159,10 @@ class Campaign:
         """Cases in the order in which they are tried.
 
         First come those that have caught most mutants of the file in their seconds, then the example of the rule in question and the audit
-        of it, other examples, the tests with the file's name, those of whole families, those of its package, and the rest; the fastest of
-        each first.
+        of it, other examples, the tests with the file's name, those of whole families, those of its package, and the rest; of each those that
+        have caught most mutants of other files first, and then the fastest.
         """
-        catches = self.results.catches(mutant.path)
+        of_file, of_all = self.results.catches(mutant.path), self.results.catches()
         rule = mutant.function.partition(".")[0]
         name = "_" + os.path.basename(mutant.path).partition(".")[0] + "."
         package = ".%s." % mutant.path.partition(os.sep)[0]
@@ -174,7 +178,7 @@ class Campaign:
         def place(case):
             seconds = self.reach.seconds[case]
             kind = next(i for i, is_kind in enumerate(kinds) if is_kind(case))
-            return -catches[case] / (seconds + SHORTEST), kind, seconds, case
+            return -of_file[case] / (seconds + SHORTEST), kind, -of_all[case] / (seconds + SHORTEST), seconds, case
 
         return sorted(cases, key=place)
 
