@@ -16,12 +16,12 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.native import array_layout
-from theano_ng.scalar.tests import test_special
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor.elemwise import Elemwise, primitives
 from theano_ng.tensor.elemwise.interpreter import interpreted
 from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
+from theano_ng.tests.in_parts import in_parts, parts
 
 EXACT = (
     [scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.int_div, scalar.mod, scalar.clip, scalar.switch]
@@ -152,6 +152,7 @@ def interpretation(node):
 PREDICATES = [scalar.isnan, scalar.isinf]
 
 
+@in_parts
 class TestPrograms(unittest.TestCase):
     def random_composite(self, rng, ops, dtypes):
         inputs = [get_scalar_type(str(rng.choice(dtypes))).make_variable() for _ in range(rng.randint(1, 5))]
@@ -211,22 +212,30 @@ class TestPrograms(unittest.TestCase):
                 self.assertEqual((x.dtype, x.shape, x.strides), (y.dtype, y.shape, y.strides), message)
                 np.testing.assert_array_equal(bits_of(x), bits_of(y), err_msg=message)
 
+    @parts(5)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
-    def test_bits_of_kernels(self):
+    def test_bits_of_kernels(self, part):
         """Operations that are correctly rounded give the bits of the compiled kernel."""
-        self.compare(EXACT, 150, 1)
+        self.compare(EXACT, 30, 10 + part)
 
+    @parts(3)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
-    def test_bits_of_contracted_products(self):
-        self.compare([scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 60, 2, ("float32", "float64"))
+    def test_bits_of_contracted_products(self, part):
+        self.compare(
+            [scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 20, 20 + part, ("float32", "float64")
+        )
 
+    @parts(4)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
-    def test_bits_of_complex_numbers(self):
-        self.compare(COMPLEX, 100, 4, COMPLEX_DTYPES)
+    def test_bits_of_complex_numbers(self, part):
+        self.compare(COMPLEX, 25, 40 + part, COMPLEX_DTYPES)
 
+    @parts(3)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
-    def test_bits_of_integers(self):
-        self.compare([scalar.int_div, scalar.mod, scalar.add, scalar.mul], 60, 3, ("int8", "uint16", "int32", "int64"))
+    def test_bits_of_integers(self, part):
+        self.compare(
+            [scalar.int_div, scalar.mod, scalar.add, scalar.mul], 20, 30 + part, ("int8", "uint16", "int32", "int64")
+        )
 
     def test_complex_extremes(self):
         rng = np.random.RandomState(7)
@@ -451,30 +460,6 @@ np.testing.assert_array_equal(w.get_value(), 2 - x)
 elementwise = [t for n, t in zip(f.fn.nodes, f.fn.thunks) if "lemwise" in type(n.op).__name__]
 print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 """
-
-
-def programs(nodes):
-    """Functions of arrays: scalar nodes, each in a program of its own."""
-
-    def function(node):
-        vectors = Elemwise(node.op).make_node(*[TensorType(v.type.dtype, (False,))() for v in node.inputs])
-        loaded = interpretation(vectors)
-        return lambda *arrays: run(vectors, [np.array(a, v.dtype) for a, v in zip(arrays, vectors.inputs)], loaded)[0]
-
-    return [function(node) for node in nodes]
-
-
-class TestSpecialFunctions(test_special.SpecialFunctions, unittest.TestCase):
-    functions = staticmethod(programs)
-
-
-class TestDivision(test_special.Division, unittest.TestCase):
-    functions = staticmethod(programs)
-    zero_raises = True
-
-
-class TestComplexNumbers(test_special.Complex, unittest.TestCase):
-    functions = staticmethod(programs)
 
 
 class TestDebugMode(unittest.TestCase):

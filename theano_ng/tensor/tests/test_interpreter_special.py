@@ -1,0 +1,38 @@
+"""Special functions, division and complex numbers in programs of the interpreter: the same tests as of compiled C code."""
+
+import unittest
+
+import numpy as np
+
+from theano_ng.scalar.tests import test_special
+from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.tests.test_interpreter import interpretation, run
+from theano_ng.tensor.type import TensorType
+
+
+def programs(nodes):
+    """Functions of arrays: scalar nodes, each in a program of its own."""
+
+    def function(node):
+        vectors = Elemwise(node.op).make_node(*[TensorType(v.type.dtype, (False,))() for v in node.inputs])
+        loaded = interpretation(vectors)
+        return lambda *arrays: run(vectors, [np.array(a, v.dtype) for a, v in zip(arrays, vectors.inputs)], loaded)[0]
+
+    return [function(node) for node in nodes]
+
+
+class TestSpecialFunctions(test_special.SpecialFunctions, unittest.TestCase):
+    functions = staticmethod(programs)
+
+
+class TestDivision(test_special.Division, unittest.TestCase):
+    functions = staticmethod(programs)
+    zero_raises = True
+
+
+class TestComplexNumbers(test_special.Complex, unittest.TestCase):
+    functions = staticmethod(programs)
+
+
+if __name__ == "__main__":
+    unittest.main()
