@@ -356,5 +356,52 @@ class TestProductsOfVectors(unittest.TestCase):
                 np.testing.assert_array_equal(found, [expected * (abs(expected) > 1)] * 3)
 
 
+class TestKernels(unittest.TestCase):
+    """Loops that are kernels, or nearly."""
+
+    def functions(self, step, **given):
+        """A loop in Python, as a kernel, as a program, and step by step."""
+        inputs = [v for v in [*given["outputs_info"], *given.get("sequences", [])] if v is not None]
+        outputs, _ = theano.scan(step, n_steps=given.pop("n_steps", None), **given)
+        yield theano.function(inputs, outputs, mode=PYTHON)
+        for flags in ({"tiered": "off"}, {"cxx": ""}):
+            for way in (AT_ONCE, NO_KERNEL):
+                with theano.config.change_flags(**flags), way:
+                    yield theano.function(inputs, outputs, mode="FAST_RUN")
+
+    def test_states_of_several_shapes(self):
+        vector, matrix = T.dvector(), T.dmatrix()
+        s, m = np.arange(5.0), np.arange(12.0).reshape(3, 4) / 8
+        wanted = [], []
+        for _ in range(4):
+            s, m = s * 0.5 + 1, m * m * 0.25 - 1
+            wanted[0].append(s)
+            wanted[1].append(m)
+        for f in self.functions(lambda s, m: [s * 0.5 + 1, m * m * 0.25 - 1], outputs_info=[vector, matrix], n_steps=4):
+            for got, want in zip(f(np.arange(5.0), np.arange(12.0).reshape(3, 4) / 8), wanted):
+                np.testing.assert_allclose(got, want, rtol=1e-15)
+
+    def test_integer_divisions(self):
+        """Elementwise, of numbers, and beside reductions; a divisor that is zero is an error."""
+        for kind, divisors in ((T.lvector, [[3, 5, -2], [1, -7, 4]]), (T.lscalar, [3, -4])):
+            for more in (0, 1):
+                state, sequence, divisors = kind(), T.tensor("int64", (False,) * (kind().ndim + 1)), np.array(divisors)
+
+                def step(y, s, more=more):
+                    return (s * 3 + 50 - (s.sum() if more else 0)) // y
+
+                s = np.full(divisors.shape[1:], 11)
+                wanted = []
+                for y in divisors:
+                    s = (s * 3 + 50 - (s.sum() if more else 0)) // y
+                    wanted.append(s)
+                zero = divisors.copy()
+                zero[1:][..., -1:] = 0
+                for f in self.functions(step, outputs_info=[state], sequences=[sequence]):
+                    np.testing.assert_array_equal(f(np.full(divisors.shape[1:], 11), divisors), wanted)
+                    with self.assertRaises(ZeroDivisionError):
+                        f(np.full(divisors.shape[1:], 11), zero)
+
+
 if __name__ == "__main__":
     unittest.main()

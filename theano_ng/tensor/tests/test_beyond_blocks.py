@@ -147,16 +147,26 @@ class TestIndexing(NativeCase):
             self.compare(lambda x, y, *i: sub.set_subtensor(taken(x, *i), y), x, number, *positions)
 
     def test_places_out_of_bounds(self):
+        """Nothing is read or written then."""
         x = self.array((60, 30))
+        makes = (
+            sub.advanced_subtensor1,
+            lambda x, i: x[i, i % 30],
+            lambda x, i: sub.advanced_set_subtensor1(x, T.constant(1.5), i),
+            lambda x, i: sub.inc_subtensor(x[i, i % 30], T.constant(1.5)),
+            lambda x, i: sub.AdvancedIncSubtensor1(inplace=True)(x, T.constant(1.5), i),
+        )
         for dtype in ("int8", "int32", "int64", "uint8", "uint32"):
             for layout in LAYOUTS:
                 for n, where in ((3, 1), (1025, 1024), (2100, 5)):
                     for wrong in (60, -61)[: 1 if dtype[0] == "u" else 2]:
                         i = np.zeros(n, dtype)
                         i[where] = wrong
-                        for make in (sub.advanced_subtensor1, lambda x, i: x[i, i % 30]):
+                        for make in makes:
+                            before = x.copy()
                             with self.assertRaisesRegex(IndexError, "index %d is out of bounds" % wrong):
                                 self.compare(make, x, layout(i))
+                            np.testing.assert_array_equal(x, before)
 
     def test_slices(self):
         for x in self.each():

@@ -89,6 +89,19 @@ class TestShapeFeature(unittest.TestCase):
         fgraph.remove_feature(feature)
         self.assertFalse(hasattr(fgraph, "shape_feature"))
 
+    def test_every_entry(self):
+        """Counted from either end, of shapes and of vectors of numbers; what is beyond both ends is none."""
+        for of_array in (True, False):
+            x, numbers = T.dtensor3("x"), T.lscalars("a", "b", "c")
+            vector = x.shape if of_array else T.stack(list(numbers))
+            entries = [vector[i] for i in range(-3, 3)]
+            _, feature = self.graph([x, *numbers], entries)
+            for i, entry in zip(range(-3, 3), entries):
+                found = feature._known_entry(entry.owner)
+                self.assertIs(found, feature.shape_of[x][i] if of_array else numbers[i])
+            for i in (-4, 3):
+                self.assertIsNone(feature._known_entry(vector[i].owner))
+
     def test_lazy(self):
         op = Opaque(lambda shapes: shapes)
         x = T.dmatrix("x")

@@ -9,8 +9,10 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.compile.ops import Rebroadcast
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.opt import merge_two_slices, subtensor
+from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.opt.subtensor import _known_element
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
@@ -322,6 +324,23 @@ class TestMerge(RewriteCase):
         c = T.constant(np.arange(7.0)) * T.dscalar("s")
         self.check(c[::-1][2:], None)
         self.check(c[-5:][::-2], None)
+
+    def test_known_lengths(self):
+        """Where the length is known, any two steps are one; what is out of bounds stays so."""
+        fields, rng, plain = [None, 0, 2, -1, -4, 9], np.random.RandomState(5), Mode("py", None)
+        slices = [slice(*f) for f in itertools.product(fields, fields, [None, 1, 2, -1, -3])][1:]
+        for k in range(200):
+            first, second = (slices[i] for i in rng.randint(len(slices), size=2))
+            second = second if k % 3 else int(rng.randint(-5, 5))
+            out = T.constant(np.arange(7.0))[first][second]
+            FunctionGraph([], [out], clone=False).attach_feature(ShapeFeature())
+            new = subtensor.local_subtensor_merge.transform(out.owner)
+            wanted = _at(np.arange(7.0)[first], second)
+            if wanted is None:
+                self.assertRaises(IndexError, theano_ng.function([], (new or [out])[0], mode=plain))
+                continue
+            self.assertEqual(theano_ng.function([], new[0], mode=plain)().tolist(), wanted, (first, second))
+            self.assertFalse(new[0].owner and new[0].owner.inputs[0].owner, (first, second))
 
     def test_without_lengths(self):
         # What is merged without lengths holds for every length, with the same errors.
