@@ -10,7 +10,7 @@ import theano_ng as theano
 from theano_ng.gof.compiler import MissingGXX
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import make_native_thunk
-from theano_ng.tests import odd_arrays
+from theano_ng.tests import odd_arrays, odd_arrays_python
 from theano_ng.tests.odd_arrays import FORMS, SubArray, misaligned_strides, read_only, strided, swapped
 
 
@@ -61,10 +61,12 @@ class Runner:
 
 
 class TestOddArrays(unittest.TestCase):
+    table = staticmethod(odd_arrays.cases)
+
     @classmethod
     def setUpClass(cls):
         cls.cases, cls.runners = [], []
-        for case in odd_arrays.cases():
+        for case in cls.table():
             try:
                 cls.runners.append(Runner(case))
             except MissingGXX:  # without a compiler it is left to Python
@@ -202,6 +204,10 @@ class TestOddArrays(unittest.TestCase):
                     )
                 for given, before in zip(arguments, (v for c in cases for v in c.values)):
                     np.testing.assert_array_equal(given, before)
+
+
+class TestOddArraysOfPython(TestOddArrays):
+    table = staticmethod(odd_arrays_python.cases)
 
 
 if __name__ == "__main__":

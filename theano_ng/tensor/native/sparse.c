@@ -291,6 +291,10 @@ NATIVE_FUNCTION(usmm_csc_dense, in_place)
 static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, const struct usmm_csc_dense_words *words)
 {
     PyArrayObject *y = (PyArrayObject *)in[5], *given = (PyArrayObject *)in[6], *b = NULL, *z, *rest = NULL;
+    if (PyArray_SIZE((PyArrayObject *)in[0]) != 1) {
+        PyErr_Format(PyExc_ValueError, "alpha has to be one number, not %zd", (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[0]));
+        return -1;
+    }
     /* One multiplication for each entry instead of one for each element of the product. */
     PyArrayObject *data = (PyArrayObject *)PyNumber_Multiply(in[1], in[0]);
     npy_intp row, n = PyArray_DIM(y, 1);
