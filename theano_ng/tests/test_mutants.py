@@ -337,7 +337,7 @@ class TestTrials(unittest.TestCase):
                 got = server.ask(install={"how": "code", "module": "planted", "path": path}, cases=cases)
                 self.assertEqual(got["outcome"], outcome)
         left = [diff for diff, outcome in outcomes["strong"].items() if outcome == "survived"]
-        same_numbers = ("value <= low", "min(high, value)")
+        same_numbers = ("value <= low",)
         self.assertEqual([diff for diff in left if not any(text in diff for text in same_numbers)], [])
         self.assertGreater(len(outcomes["strong"]), 15)
         self.assertLess(list(outcomes["weak"].values()).count("caught"), 0.2 * len(outcomes["weak"]))

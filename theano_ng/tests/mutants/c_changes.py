@@ -176,7 +176,10 @@ class _Finder:
             if _LEFT_ALONE.fullmatch(token.text) and self.at(i + 1) == "(":
                 i = (_closing(self.tokens, i + 1) or i) + 1
                 continue
-            if token.kind == "number":
+            if token.kind == "number" and (self.at(i - 2), self.at(i - 1)) != (
+                "return",
+                "-",
+            ):  # a failure, by any number
                 yield from self.number(token)
             elif token.kind == "operator" and token.text in _SWAPPED and self.is_operation(i):
                 yield "operator", token.start, token.end, _SWAPPED[token.text]

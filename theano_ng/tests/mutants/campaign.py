@@ -7,7 +7,7 @@ import functools
 import json
 import os
 
-from theano_ng.tests.mutants import builds, sample
+from theano_ng.tests.mutants import builds, sample, trial
 from theano_ng.tests.mutants.reach import Server, module_of
 from theano_ng.tests.mutants.records import read
 
@@ -20,6 +20,7 @@ FAMILIES = (
     "theano_ng.tensor.tests.test_beyond_blocks.",
     "theano_ng.tests.test_odd_arrays.",
 )
+KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C in libraries and in kernels
 # What has to be set so that the changed code runs: kernels are compiled at once, or never.
 CONDITIONS = (
     ("tensor/elemwise/kernel.py tensor/elemwise/cgen.py scan/kernel.py scan/array_text.py", {"tiered": "off"}),
@@ -140,7 +141,7 @@ class Campaign:
     def _cases(self, mutant):
         """(case, seconds) of what runs the mutant, those that are about it first, as many as the budget allows."""
         imported = self._is_imported(mutant)
-        found = self._cases_of_statement(mutant) if imported else self.reach.cases(mutant.path, mutant.start)
+        found = self._cases_of_statement(mutant) if imported else self._cases_of_place(mutant)
         cases, spent = [], 0.0
         for case in found[:IMPORTED] if imported else self._ordered(mutant, found):
             spent += self.reach.seconds[case]
@@ -148,6 +149,17 @@ class Campaign:
                 break
             cases.append((case, self.reach.seconds[case]))
         return cases
+
+    def _cases_of_place(self, mutant):
+        """Cases that run what is changed; of macros in a file without marks those of files that include it, of C in kernels those that compile some."""
+        path = mutant.path
+        found = self.reach.cases(path, mutant.start)
+        if not found and path.endswith(".h") and not self.reach.marks.spans[path]:
+            others = [p for p in self.reach.marks.first if not p.endswith(".py") and path in builds.includes(p)]
+            found = sorted({case for other in others for case in self.reach.cases_of_file(other)})
+        if path.startswith(KERNEL_TEXTS):
+            found = list(dict.fromkeys([*found, *filter(trial.compiles_kernels, self.reach.seconds)]))
+        return found
 
     def _is_imported(self, mutant):
         """Whether the code runs when its module is imported, and has to be imported anew."""
@@ -276,7 +288,13 @@ class Campaign:
                 return None
         finally:
             self._builder.restore(mutant.path)
-        return [[{"how": "module", "module": module, "path": path, "flags": flags} for path in (changed, original)]]
+        pair = [{"how": "module", "module": module, "path": path, "flags": flags} for path in (changed, original)]
+        if mutant.path.startswith(KERNEL_TEXTS):
+            text = os.path.join(self.folder, "changed." + os.path.basename(mutant.path))
+            with open(text, "wb") as file:
+                file.write(mutant.apply(source))
+            pair[0]["support"] = {os.path.basename(mutant.path): text}
+        return [pair]
 
     def _module(self, mutant):
         """The extension in which a text is changed: its own, or of those that include it the one that most of its cases use by name."""

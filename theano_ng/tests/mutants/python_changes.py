@@ -18,6 +18,7 @@ MEASURES = re.compile(
 )
 # Calls of which swapped arguments say nothing: they always fail.
 _ORDERED = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "super", "zip"}
+_SYMMETRIC = {"min", "max", "gcd"}
 # Calls in which texts that follow each other are tags, whose order says nothing.
 _IN_ANY_ORDER = {"register", "including", "excluding", "requiring", "add_tags", "switch_on", "register_canonicalize"}
 _COMPARISONS = {
@@ -244,7 +245,7 @@ class _Finder(ast.NodeVisitor):
         if name in ("warn", "warning", "error", "info", "debug"):
             return
         plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
-        for one, other in zip(node.args, node.args[1:]) if plain and name not in _ORDERED else ():
+        for one, other in zip(node.args, node.args[1:]) if plain and name not in _ORDERED | _SYMMETRIC else ():
             if self.of(one) != self.of(other) and not (name in _IN_ANY_ORDER and _is_text(one) and _is_text(other)):
                 start, end = self.text.span(one)[1], self.text.span(other)[0]
                 between = self.text.source[start:end].decode()

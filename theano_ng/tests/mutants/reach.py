@@ -11,6 +11,7 @@ from theano_ng.tests.mutants import builds, marks
 from theano_ng.tests.mutants.records import PACKAGE, digest, read
 
 LONGEST = 6  # seconds of a case; what takes longer is run by no trial
+OF_REGISTRATION = 0.5  # seconds of a check of all registrations
 OF_AUDIT = 1.5  # seconds that the audit of a rule takes, more or less
 WHERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -172,6 +173,9 @@ def _recorded(server, module):
     """
     found = {}
     for case in server.ask(list=module).get("cases", ()):
+        if case.startswith("own "):  # passes where no test has registered rules
+            found[case] = OF_REGISTRATION, []
+            continue
         known = found.get(case.replace("oracle ", "example "))
         if known is not None:
             found[case] = OF_AUDIT, known[1]

@@ -19,11 +19,13 @@ from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 MEMORY = 6 << 30  # bytes that a trial may ask for beyond what the process has
 SLOWER = 8  # times the seconds that a case took unchanged, and SECONDS more, are what it may compute
 SECONDS = 10
-COMPARING = (
-    " theano_ng.tensor.tests.test_interpreter."  # tests that compare kernels with programs: their flags are as usual
+# Tests that compile kernels, some to compare them with programs: their flags are as usual.
+COMPILING = (
+    " theano_ng.tensor.tests.test_interpreter.",
+    " theano_ng.tensor.tests.test_elemwise_arithmetic.",
+    " theano_ng.scalar.tests.test_special.",
+    " theano_ng.scalar.tests.test_c_code.",
 )
-
-
 # File -> functions of its code, closures included. A child that looked for them itself would touch, and so copy, all memory.
 _functions = {}
 
@@ -81,12 +83,28 @@ def install(how):
     Parameters
     ----------
     how : dict
-        ``how`` is "code", "module" or "import" (which the server has done). ``flags`` are set for each case.
+        ``how`` is "code", "module" or "import" (which the server has done). ``support``: name of a text of C in kernels -> path of the
+        changed one. ``flags`` are set for each case.
     """
     if how["how"] == "code":
         _install_code(how["module"], how["path"])
     elif how["how"] == "module":
         _install_library(how["module"], how["path"])
+    for name, path in how.get("support", {}).items():
+        _install_support(name, path)
+
+
+def _install_support(name, path):
+    """Have a changed text in kernels that are compiled from now on."""
+    from theano_ng.scalar.op import _support_texts
+
+    with open(path) as file:
+        _support_texts[name] = file.read()
+
+
+def compiles_kernels(case):
+    """Whether a case is one of `COMPILING`."""
+    return any(module in case for module in COMPILING)
 
 
 def _flag(name):
@@ -228,7 +246,7 @@ def run(job, say):
         began = _processor_time()
         resource.setrlimit(resource.RLIMIT_CPU, (int(began + allowed) + 1, resource.RLIM_INFINITY))
         say(case=case, wall=allowed * 4 + 20)
-        for name, value in (usual if COMPARING in case else flags).items():
+        for name, value in (usual if compiles_kernels(case) else flags).items():
             _set_flag(name, value)
         message = killers.run(case)
         times.append(_processor_time() - began)
