@@ -381,6 +381,17 @@ class TestKernels(unittest.TestCase):
             for got, want in zip(f(np.arange(5.0), np.arange(12.0).reshape(3, 4) / 8), wanted):
                 np.testing.assert_allclose(got, want, rtol=1e-15)
 
+    def test_constants(self):
+        """Numbers and arrays in a step."""
+        for constant in (np.arange(3.0), np.float64(0.5), np.ones((1,)) * 0.25, np.float32(2)):
+            state = T.dvector()
+            s, wanted = np.array([1.0, -2.0, 4.0]), []
+            for _ in range(3):
+                s = s * constant + 1
+                wanted.append(s)
+            for f in self.functions(lambda s, c=constant: s * c + 1, outputs_info=[state], n_steps=3):
+                np.testing.assert_allclose(f([1.0, -2.0, 4.0]), wanted, rtol=1e-15)
+
     def test_integer_divisions(self):
         """Elementwise, of numbers, and beside reductions; a divisor that is zero is an error."""
         for kind, divisors in ((T.lvector, [[3, 5, -2], [1, -7, 4]]), (T.lscalar, [3, -4])):

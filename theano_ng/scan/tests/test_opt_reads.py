@@ -28,6 +28,21 @@ class TestReads(unittest.TestCase):
             if known:
                 self.assertEqual(len(found), 2)
 
+    def test_parts_of_a_rest(self):
+        """Each is a read of its own, until all of the rest is wanted."""
+        out = T.dmatrix("out")
+        rest = out[2:]
+        for outputs, wanted in (
+            ([rest[1]], [(None, 4)]),
+            ([rest[-1]], [(1, None)]),
+            ([rest[:3]], [(None, 5)]),
+            ([rest[-2:], rest[0]], [(2, None), (None, 3)]),
+            ([rest[0], T.exp(rest)], [(None, None)]),
+        ):
+            fgraph = theano.gof.FunctionGraph([out], outputs, clone=True)
+            found = reads.reads(fgraph.inputs[0])
+            self.assertEqual(sorted([(r.last, r.first) for r in found], key=str), sorted(wanted, key=str))
+
 
 class TestRowsOfAnIndex(unittest.TestCase):
     def indices(self):

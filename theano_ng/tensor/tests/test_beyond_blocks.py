@@ -1,12 +1,15 @@
 """Native Ops on arrays that are longer than the blocks in which they are worked on, and a little shorter: C against Python code."""
 
+import itertools
 import unittest
 
 import numpy as np
 import scipy.sparse
 
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.audit import forms
+from theano_ng.configparser import change_flags
 from theano_ng.gof.graph import io_toposort
 from theano_ng.sandbox import rng_mrg
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -19,6 +22,7 @@ from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_o
 from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
 from theano_ng.tensor.signal import pool
 from theano_ng.tensor.sort import argsort, sort, topk
+from theano_ng.tensor.tests.generated import ALL_DTYPES
 from theano_ng.tensor.tests.single_node import run_node
 
 # Around the numbers of elements that are in one vector, buffer, tile, piece, chunk or table of counts.
@@ -101,6 +105,22 @@ class TestIndexing(NativeCase):
                     ):
                         self.compare(op, x, y, places)
 
+    def test_increments_of_vectors_in_place(self):
+        """The vector stands in memory of any layout, and the increments too."""
+        op = sub.AdvancedIncSubtensor1(inplace=True)
+        for dtype in ("float32", "float64", "int8", "int16", "uint32", "int64", "complex64", "complex128"):
+            for n, layout in itertools.product((3, 17, 1100), LAYOUTS):
+                for kind in ("int64", "int32", "uint8"):
+                    places = self.rng.randint(0 if kind == "uint8" else -50, 50, n).astype(kind)
+                    for y in (self.array((n,), dtype), self.array((n,), dtype, forms.strided), self.array((), dtype)):
+                        x = self.array((50,), dtype, layout)
+                        want = x.copy()
+                        np.add.at(want, places, y)
+                        variables = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in (x, y, places)]
+                        (got,) = run_node(op(*variables), dict(zip(variables, (x, y, places))), "c")
+                        self.assertIs(got, x)
+                        np.testing.assert_allclose(got, want, DIGITS.get(dtype, 1e-12), 1e-4)
+
     def test_increments_at_places(self):
         for n in (7, 1025, 2100):
             for dtype in ("float64", "float32", "int64"):
@@ -178,6 +198,68 @@ class TestIndexing(NativeCase):
                     self.compare(lambda x, y: op(x[::-2], y), x, self.array(x[::-2].shape, x.dtype, forms.strided))
 
 
+class TestDtypes(NativeCase):
+    """Every dtype that there is, on small arrays."""
+
+    REDUCTIONS = (T.sum, T.prod, T.max, T.min, T.argmax, T.mean, T.any, T.all)
+    REARRANGING = (
+        lambda x: x[[2, 0, 1, 1]],
+        lambda x: x[[2, 0, 1], [0, 4, 3]],
+        lambda x: x[x > x[0, 0]],
+        lambda x: x[::-1, 1:4],
+        lambda x: sub.set_subtensor(x[[2, 0]], x[:2]),
+        lambda x: sub.inc_subtensor(x[[2, 2]], x[:2]),
+        lambda x: sub.inc_subtensor(x[1:, ::2], x[:2, ::2]),
+        lambda x: T.join(1, x, x),
+        lambda x: x.T.reshape((5, 3)),
+        lambda x: T.extra_ops.RepeatOp(axis=1)(x, T.constant(2)),
+        lambda x: T.extra_ops.fill_diagonal(x, x[1, 1]),
+        lambda x: T.tile(x, (2, 1)),
+        lambda x: T.dot(x, x.T),
+        lambda x: T.dot(x[0], x[1]),
+        lambda x: T.ExtractDiag(0, 0, 1)(x),
+        lambda x: extra_ops.cumsum(x, axis=1),
+        lambda x: extra_ops.cumprod(x, axis=0),
+        lambda x: sort(x, 1),
+        lambda x: argsort(x, 0, kind="mergesort"),
+        lambda x: extra_ops.DiffOp(1, 1)(x),
+        lambda x: extra_ops.Unique(True, True, True)(x),
+        lambda x: T.stack([x[0, 0], x[1, 1]]),
+        lambda x: T.alloc(x[0], 4, 5),
+        lambda x: T.switch(T.gt(x, x[0, 0]), x, x[0]),
+        lambda x: T.tri(3, 5, 1, dtype=x.dtype),
+        lambda x: T.eye(3, 5, 1, dtype=x.dtype),
+        lambda x: T.arange(3, 11, 2, dtype=x.dtype),
+    )
+
+    def check(self, make, x):
+        """What is made of a matrix, where the dtype is accepted, and all of it has native code."""
+        matrix = T.matrix(dtype=x.dtype)
+        try:
+            out = make(matrix)
+        except (TypeError, NotImplementedError):
+            return 0
+        out = out[0] if isinstance(out, list) else out
+        nodes = io_toposort([matrix], [out])
+        if not nodes or any(getattr(node.op, "native_code", lambda node: None)(node) is None for node in nodes):
+            return 0
+        with np.errstate(all="ignore"):
+            self.compare_graph(out, {matrix: x})
+        return 1
+
+    def test_reductions(self):
+        bits = [T.CAReduce(op, (1,)) for op in (scalar.and_, scalar.or_, scalar.xor)]
+        for dtype in ALL_DTYPES:
+            x = self.array((3, 21), dtype, values=9)
+            done = sum(self.check(lambda x: op(x, axis), x) for op in self.REDUCTIONS for axis in (None, 0, 1))
+            self.assertGreater(done + sum(self.check(op, x) for op in bits), 8)
+
+    def test_rearranging(self):
+        for dtype in ALL_DTYPES:
+            x = self.array((3, 5), dtype, values=9)
+            self.assertGreater(sum(self.check(make, x) for make in self.REARRANGING), 14)
+
+
 class TestReductions(NativeCase):
     def test_axes(self):
         for x in self.each(shapes=(*SHAPES, (3, 4, 5, 40))):
@@ -211,6 +293,29 @@ class TestReductions(NativeCase):
             for axis in (None, *range(x.ndim)):
                 self.compare(lambda x: extra_ops.cumsum(x, axis=axis), x)
                 self.compare(lambda x: extra_ops.cumprod(x, axis=axis), (x % 2 + 1).astype(x.dtype))
+
+
+class TestThreads(NativeCase):
+    """Threads share large arrays: their results are those of one."""
+
+    def test_reductions(self):
+        with change_flags(openmp=True, openmp_elemwise_minsize=1):
+            for shape in ((40000,), (3, 9000), (9000, 3), (130, 140), (40, 30, 20)):
+                for dtype in ("float64", "int64"):
+                    x = self.array(shape, dtype, values=9)
+                    for axis in (None, *range(len(shape)), (0, len(shape) - 1)):
+                        for reduce in (T.sum, T.max, T.min):
+                            self.compare(lambda x: reduce(x, axis=axis), x)
+                        if axis != (0, len(shape) - 1):
+                            self.compare(lambda x: T.argmax(x, axis=axis), x)
+
+    def test_elementwise(self):
+        with change_flags(openmp=True, openmp_elemwise_minsize=1):
+            for shape in ((40000,), (3, 9000), (9000, 3), (40, 30, 20)):
+                for layout in LAYOUTS:
+                    x, y = self.array(shape, layout=layout), self.array(shape)
+                    self.compare(T.mul, x, y)
+                    self.compare(T.sqr, x)
 
 
 class TestElementwise(NativeCase):
@@ -334,6 +439,14 @@ class TestShapes(NativeCase):
             self.compare(lambda a, b, c: T.arange(a, b, c), np.array(0.5), np.array(0.5 + n / 4), np.array(0.25))
             self.compare(lambda a, n: alloc(a, n, T.constant(3)), np.array(1.5), np.array(n))
             self.compare(lambda x, n: alloc(x, n, T.constant(17)), self.array(17), np.array(n))
+
+    def test_ranges_that_wrap_around(self):
+        """Where the third element is beyond the dtype, it is as NumPy's."""
+        for dtype in ("int8", "uint8", "int16", "int32", "int64"):
+            step = np.iinfo(dtype).max // 10 * 6
+            for n in (2, 3):
+                bounds = [np.array(v, "int64") for v in (0, min(n * step, 2**63 - 1), step)]
+                self.compare(T.ARange(dtype), *bounds)
 
     def test_diagonals(self):
         for shape in ((70, 70), (1030, 3), (3, 1030)):
@@ -597,6 +710,17 @@ class TestDrawn(NativeCase):
                     for replace in (True, False):
                         if replace or n <= columns:
                             self.compare(ChoiceFromUniform("int64", replace), chances, numbers, np.array(n))
+
+    def test_numbers_at_the_ends_of_intervals(self):
+        """Sums of chances are rounded as their dtype is, whatever that of the numbers is."""
+        chances = self.rng.rand(9, 300).astype("float32") + np.float32(0.01)
+        chances /= chances.sum(axis=1, keepdims=True)
+        ends = np.cumsum(chances, axis=1, dtype="float32")[:, ::20].T
+        for dtype in ("float32", "float64"):
+            for kind in ("float32", "float64"):
+                numbers = np.minimum(ends, np.nextafter(np.float32(1), np.float32(0))).ravel().astype(kind)
+                for op in (MultinomialFromUniform("int64"), ChoiceFromUniform("int64", True)):
+                    self.compare(op, chances.astype(dtype), numbers, np.array(len(ends)))
 
     def test_uniform(self):
         state = np.arange(1, 6 * 90 + 1, dtype="int32").reshape(90, 6)

@@ -537,5 +537,38 @@ class TestDerivatives(unittest.TestCase):
         self.assertEqual(theano.grad(y, x).type, tt.dscalar)
 
 
+class TestArgumentsOfCompilers(unittest.TestCase):
+    def test_what_an_op_asks_for(self):
+        """A kernel is compiled with all that the C code of an Op names."""
+
+        class Asking(scalar.UnaryScalarOp):
+            output_types_preference = staticmethod(scalar.same_out)
+
+            def c_code(self, node, name, inputs, outputs, sub):
+                return "%s = %s;" % (outputs[0], inputs[0])
+
+            def c_compile_args(self):
+                return ["-DASKED"]
+
+            def c_header_dirs(self):
+                return ["/headers"]
+
+            def c_lib_dirs(self):
+                return ["/libraries"]
+
+            def c_libraries(self):
+                return ["m"]
+
+            def c_headers(self):
+                return ["<math.h>", "stdlib.h"]
+
+        node = Elemwise(Asking()).make_node(tt.dvector())
+        (kernel,) = node.op.native_code(node).kernels
+        for argument in ("-DASKED", "-I/headers", "-L/libraries"):
+            self.assertIn(argument, kernel.compile_args)
+        self.assertEqual(kernel.libraries, ("m",))
+        self.assertEqual(kernel.headers, ("<math.h>", "<stdlib.h>"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,6 +1,7 @@
 """In-place elementwise operations give the same numbers, in the first argument."""
 
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -8,6 +9,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.tensor import inplace
+from theano_ng.tensor.elemwise.perform import array_function_for
 
 RNG = np.random.RandomState(8)
 
@@ -28,6 +30,7 @@ class TestInplace(unittest.TestCase):
             plain = getattr(T, name)
             assert str(op) == name + "_inplace"
             assert op.inplace_pattern == {0: 0}
+            assert op.nfunc_spec == plain.nfunc_spec, name
             bitwise = name in ("and_", "or_", "xor", "invert")
             make = T.lmatrix if bitwise else T.dmatrix
             args = [a + 1 if name == "arccosh" else a for a in (integers if bitwise else values)]
@@ -43,6 +46,21 @@ class TestInplace(unittest.TestCase):
             ordinary.op.perform(ordinary, args, wanted)
             np.testing.assert_allclose(cells[0][0], wanted[0][0], err_msg=name)
             assert cells[0][0] is given[0], name
+
+    def test_functions_on_arrays(self):
+        """What NumPy or SciPy has a function of is computed by it, sums and products of several arrays too."""
+        found = 0
+        for op in vars(T).values():
+            if not isinstance(op, T.Elemwise) or not op.nfunc_spec or hasattr(op.scalar_op, "on_arrays"):
+                continue
+            _, nin, nout = op.nfunc_spec
+            function = array_function_for(op.nfunc_spec, mock.Mock(inputs=[None] * nin, outputs=[None]), op.scalar_op)
+            assert (function is not None) == (nout == 1), op
+            found += function is not None
+            several = mock.Mock(inputs=[None] * (nin + 1), outputs=[None])
+            folds = array_function_for(op.nfunc_spec, several, op.scalar_op) is not None
+            assert folds == (nin == 2 and op.scalar_op.nin < 0), op
+        assert found > 40
 
     def test_compiled(self):
         x, y = T.dvectors("xy")

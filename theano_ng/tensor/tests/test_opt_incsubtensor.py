@@ -30,6 +30,8 @@ class TestUseless(RewriteCase):
             (T.set_subtensor(T.zeros((4, n))[1:2], 0), "Alloc(0.0, 4, n)"),
             (T.inc_subtensor(T.zeros((4, n))[1:2], s), None),
             (T.set_subtensor(x[:], y), None),
+            (T.set_subtensor(T.zeros((n, y.shape[1]))[:, :], y), None),
+            (T.inc_subtensor(T.zeros((n, y.shape[1]))[:, :], y), None),
             (T.set_subtensor(x[:], s), None),
             (T.inc_subtensor(x[:], T.exp(x)), None),
         ]:

@@ -194,6 +194,25 @@ class TestRules(unittest.TestCase):
         self.check([x], grad(T.log(T.exp(x).T.sum(axis=0)).sum(), x), [FAR], p)
         self.check([x], grad(T.log(nnet.softmax(x))[:, 1].sum(), x), [FAR], [0, 1, 0] - p)
 
+    def test_gradients_of_shares(self):
+        """Multiples of a share of a sum have the derivatives of the share; what else it is multiplied by counts."""
+        x, y = T.dmatrix("x"), T.dmatrix("y")
+        e, p = T.exp(x), np.exp(log_softmax(X, 1))
+        total = e.sum(axis=1, keepdims=True)
+        for share, factor in (
+            (e / total, 1),
+            (e * (1 / total), 1),
+            (e * (3 / total), 3),
+            (e * (y / total), X),
+            ((2 / total) * e, 2),
+        ):
+            slope, of_log = grad(share.sum(), x), grad(T.log(share).sum(), x)
+            values = [X, X] if factor is X else [X]
+            wanted = p * (factor - (factor * p).sum(1, keepdims=True))
+            self.check([x, y][: len(values)], slope, values, wanted, atol=1e-14)
+            if factor is not X:
+                self.check([x], of_log, [X], 1 - 3 * p, atol=1e-13)
+
 
 if __name__ == "__main__":
     unittest.main()

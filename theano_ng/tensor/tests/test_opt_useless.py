@@ -43,6 +43,20 @@ class TestBits(unittest.TestCase):
                     ]
                     self.assertEqual(len(left), op is T.xor, (op, dtype, number, swapped))
 
+    def test_rows_beside_columns(self):
+        """A constant of equal bits still gives the result its length."""
+        x, y = T.TensorType("int32", (False, True))("x"), T.imatrix("y")
+        values = np.array([[0], [5], [-1]], "int32"), np.arange(6, dtype="int32").reshape(3, 2)
+        for (op, computed), number in itertools.product(BITWISE.items(), (0, -1)):
+            row, column = np.full((1, 2), number, "int32"), np.full((3, 1), number, "int32")
+            outputs = [op(x, row), op(row, x), op(column, T.constant(row)), op(y, column), op(row, y)]
+            f = theano.function([x, y], outputs, mode=theano.Mode("py", "fast_run"))
+            wanted = [computed(values[0], row)] * 2 + [computed(column, row)]
+            wanted += [computed(values[1], column), computed(values[1], row)]
+            for got, want in zip(f(*values), wanted):
+                np.testing.assert_array_equal(got, want)
+                self.assertEqual(got.shape, want.shape)
+
 
 class TestLengths(unittest.TestCase):
     bounds = range(-2, 4)
