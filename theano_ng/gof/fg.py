@@ -65,6 +65,8 @@ class FunctionGraph(Drawable, object2):
         Seconds spent in features.
     execute_callbacks_times : dict
         The same for each feature.
+    answers : dict
+        What rules found out about the graph as it is, for other rules; each change empties it.
 
     Raises
     ------
@@ -82,6 +84,7 @@ class FunctionGraph(Drawable, object2):
         self._features = []
         self._callbacks = {}
         self._sorted = None
+        self.answers = {}
         self.apply_nodes = OrderedSet()
         self.variables = OrderedSet()
         self.inputs = list(inputs)
@@ -156,6 +159,7 @@ class FunctionGraph(Drawable, object2):
         self.outputs = None
         self._input_set = set()
         self._sorted = None
+        self.answers = {}
 
     # ------------------------------------------------------------ clients, import, prune
 
@@ -284,6 +288,7 @@ class FunctionGraph(Drawable, object2):
         """
         if getattr(new_r, "cached", False):
             new_r = new_r.clone()  # shared between graphs, see __import__
+        self.answers.clear()
         if node == "output":
             r = self.outputs[i]
             self._check_same_type(r, new_r)
@@ -303,6 +308,7 @@ class FunctionGraph(Drawable, object2):
         self._sorted = None
         new_r.clients.append((node, i))
         self.__remove_client__(r, (node, i), reason=reason)
+        self.answers.clear()  # features were called since
         # The change may have introduced a cycle; then a feature's `validate` refuses it and History undoes it.
         self.execute_callbacks("on_change_input", node, i, r, new_r, reason=reason)
 
@@ -479,6 +485,12 @@ class FunctionGraph(Drawable, object2):
             return list(order)
         return order
 
+    def sorted_nodes(self):
+        """The nodes, inputs first, without the orders that features ask for: `io_toposort`, called once until the graph changes."""
+        if "sorted_nodes" not in self.answers:
+            self.answers["sorted_nodes"] = graph.io_toposort(self.inputs, self.outputs)
+        return list(self.answers["sorted_nodes"])
+
     def orderings(self):
         """What has to come before what, beyond the inputs: the features' `orderings`, united.
 
@@ -509,7 +521,7 @@ class FunctionGraph(Drawable, object2):
             for node, prereqs in orderings.items():
                 united.setdefault(node, set()).update(prereqs)
         # Features name nodes in an order that depends on the history of the graph.
-        place = {node: i for i, node in enumerate(graph.io_toposort(self.inputs, self.outputs))}
+        place = {node: i for i, node in enumerate(self.sorted_nodes())}
         return {node: sorted(united[node], key=place.__getitem__) for node in sorted(united, key=place.__getitem__)}
 
     # ------------------------------------------------------------ checks, copies
@@ -604,7 +616,7 @@ class FunctionGraph(Drawable, object2):
         for feature in self._features:
             for attr in getattr(feature, "pickle_rm_attr", ()):
                 state.pop(attr, None)
-        for name in ("_callbacks", "_sorted", "_input_set", "apply_nodes", "variables"):
+        for name in ("_callbacks", "_sorted", "answers", "_input_set", "apply_nodes", "variables"):
             del state[name]
         # Variables and nodes do not carry what this graph wrote on them; it is written again on loading.
         clients = [(r, [tuple(c) for c in r.clients]) for r in self.variables]
@@ -619,6 +631,7 @@ class FunctionGraph(Drawable, object2):
         self.__dict__.update(state)
         self._callbacks = {}
         self._sorted = None
+        self.answers = {}
         self._input_set = set(self.inputs)
         self.apply_nodes = OrderedSet(nodes)
         self.variables = OrderedSet(r for r, _ in clients)

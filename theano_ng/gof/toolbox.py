@@ -175,11 +175,11 @@ class Bookkeeper(Feature):
     """Feature that sees the nodes present when it is attached as imported, and those present when it is detached as pruned."""
 
     def on_attach(self, fgraph):
-        for node in graph.io_toposort(fgraph.inputs, fgraph.outputs):
+        for node in fgraph.sorted_nodes():
             self.on_import(fgraph, node, "on_attach")
 
     def on_detach(self, fgraph):
-        for node in graph.io_toposort(fgraph.inputs, fgraph.outputs):
+        for node in fgraph.sorted_nodes():
             self.on_prune(fgraph, node, "Bookkeeper.detach")
 
 

@@ -96,13 +96,13 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     for i in node.inputs:
         # Most operations have an operand of which one sees at once that it
         # is no constant; the others need not be followed then.
-        if not _may_be_constant(i):
+        if not may_be_constant(i):
             return None
     values = [get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1) for i in node.inputs]
     return _call(node, values)
 
 
-def _may_be_constant(v):
+def may_be_constant(v):
     """False when a look at `v` and its Op says that it has no known value."""
     if isinstance(v, Constant):
         return True

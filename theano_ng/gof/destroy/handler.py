@@ -183,7 +183,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         self.fgraph = fgraph
         self._reset()
         self._publish(fgraph)
-        for app in io_toposort(fgraph.inputs, fgraph.outputs):
+        for app in fgraph.sorted_nodes():
             self.on_import(fgraph, app, "unpickle")
 
     def on_detach(self, fgraph):

@@ -322,12 +322,9 @@ class _Run(object):
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
         # The rules of a graph's first pass see it in the documented order: last nodes first.
-        self.nodes = graph.io_toposort(fgraph.inputs, fgraph.outputs if start_from is None else start_from)
-        if start_from is not None:
-            # Ranks are needed for all nodes, because changes spread to clients.
-            everything = graph.io_toposort(fgraph.inputs, fgraph.outputs)
-        else:
-            everything = self.nodes
+        # Ranks are needed for all nodes, because changes spread to clients.
+        everything = fgraph.sorted_nodes()
+        self.nodes = everything if start_from is None else graph.io_toposort(fgraph.inputs, start_from)
         self.toposort_time = time.perf_counter() - t0
         self.work = Worklist(fgraph, everything)
         self.ratio = config.optdb.max_use_ratio if opt.max_use_ratio is None else opt.max_use_ratio
@@ -469,7 +466,7 @@ class _Run(object):
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)
-        process = opt.process_node
+        fgraph, replace_by, transforms_for = self.fgraph, opt.replace_by, index.transforms_for
         try:
             while queue:
                 node = queue.pop()
@@ -477,9 +474,9 @@ class _Run(object):
                     continue
                 work.current = node
                 t = clock()
-                for rule in index.rules_for(node.op):
+                for rule, transform in transforms_for(node.op):
                     imported = work.imported
-                    changed = process(self.fgraph, node, rule)
+                    changed = replace_by(fgraph, node, rule, transform)
                     now = clock()
                     spent[id(rule)] += now - t
                     t = now

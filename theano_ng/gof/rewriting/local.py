@@ -15,9 +15,15 @@ class LocalOptimizer(Numbered):
     """A rewriting rule on one node.
 
     Subclasses define `transform`, and `tracks` so that the engine calls it only where it may apply.
+
+    Attributes
+    ----------
+    when : callable or None
+        Of an Op that is tracked: whether its nodes may be rewritten. The engine asks once for each Op.
     """
 
     name = None
+    when = None
 
     def tracks(self):
         """Op classes and op instances to which this rule applies; None or an empty list for every op.
@@ -47,7 +53,7 @@ class LocalOptimizer(Numbered):
 class FromFunctionLocalOptimizer(LocalOptimizer):
     """Rule whose `transform` is a function of the node; see `local_optimizer`."""
 
-    def __init__(self, fn, tracks=None, requirements=()):
+    def __init__(self, fn, tracks=None, requirements=(), when=None):
         self.fn = fn
         tracks = None if tracks is None else list(tracks)
         self._tracks = tracks
@@ -55,6 +61,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         self._ops = tuple([t for t in tracks or () if not isinstance(t, type)])
         self._classes = tuple([t for t in tracks if isinstance(t, type)]) if tracks else object
         self.requirements = requirement_functions(requirements)
+        self.when = when
         self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = getattr(fn, "__doc__", None)
 
@@ -71,7 +78,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         So no function has to ask for the op of its node. With more arguments `node` is the op itself (`GraphToGPULocalOptGroup`).
         """
         op = node if more else node.op
-        if op in self._ops or isinstance(op, self._classes):
+        if (op in self._ops or isinstance(op, self._classes)) and (self.when is None or self.when(op)):
             return self.fn(node, *more)
         return False
 
@@ -85,7 +92,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         print("%s%s id=%i" % (" " * level, self.fn if self.__name__ is None else self.__name__, id(self)), file=stream)
 
 
-def local_optimizer(tracks, inplace=False, requirements=()):
+def local_optimizer(tracks, inplace=False, requirements=(), when=None):
     """Return a decorator that makes a `LocalOptimizer` from ``f(node)``.
 
     Parameters
@@ -97,6 +104,8 @@ def local_optimizer(tracks, inplace=False, requirements=()):
         The rule introduces operations that work in place: the destroy handler is attached before it runs.
     requirements : sequence of callables
         Called with the graph before the rule is used, to attach features.
+    when : callable, optional
+        Of an Op that is tracked: whether ``f`` is called with its nodes. The answer may depend on nothing but the Op.
 
     Raises
     ------
@@ -115,7 +124,7 @@ def local_optimizer(tracks, inplace=False, requirements=()):
         reqs = tuple(requirements)
         if inplace:
             reqs = (attach_destroy_handler,) + reqs
-        rval = FromFunctionLocalOptimizer(f, tracks, reqs)
+        rval = FromFunctionLocalOptimizer(f, tracks, reqs, when)
         rval.__name__ = f.__name__
         return rval
 
@@ -153,6 +162,8 @@ class RuleIndex(object):
         for track in tracks:
             if isinstance(track, type):
                 rows = self._by_class.setdefault(track, [])
+                if rule.when is not None:
+                    self._classes_with_ops.add(track)
             else:
                 rows = self._by_op.setdefault(track, [])
                 self._classes_with_ops.add(type(track))
@@ -162,7 +173,14 @@ class RuleIndex(object):
 
     def rules_for(self, op):
         """Tuple of the rules to try on a node of `op`."""
-        # An op without rules of its own is looked up by class, which spares its __hash__.
+        return self._found_for(op)[0]
+
+    def transforms_for(self, op):
+        """Tuple of these rules, each with what its `transform` calls with a node of `op`: what tracks the op need not ask for it again."""
+        return self._found_for(op)[1]
+
+    def _found_for(self, op):
+        # An op for which its class decides is looked up by class, which spares its __hash__.
         cls = type(op)
         key = op if cls in self._classes_with_ops else cls
         found = self._cache.get(key)
@@ -172,10 +190,15 @@ class RuleIndex(object):
                 if rule not in rows:
                     rows.append(rule)
             rows.extend(self._everywhere)
-            found = tuple(rows)
+            rows = [rule for rule in rows if rule.when is None or rule.when(op)]
+            found = tuple(rows), tuple([(rule, _call_of(rule)) for rule in rows])
             if len(self._cache) < 4096:
                 self._cache[key] = found
         return found
+
+
+def _call_of(rule):
+    return rule.fn if type(rule) is FromFunctionLocalOptimizer else rule.transform
 
 
 class LocalOptGroup(LocalOptimizer):

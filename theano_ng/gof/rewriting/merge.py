@@ -75,7 +75,7 @@ class MergeFeature(object):
         self.scheduled = []
         self.blacklist = set()
         # Without the orders of other features, which may come later out of a pickle.
-        for node in graph.io_toposort(fgraph.inputs, fgraph.outputs):
+        for node in fgraph.sorted_nodes():
             self.on_import(fgraph, node, "on_attach")
 
     def on_detach(self, fgraph):

@@ -139,8 +139,12 @@ class NavigatorOptimizer(Optimizer):
             Whether the graph changed.
         """
         lopt = lopt or self.local_opt
+        return self.replace_by(fgraph, node, lopt, lopt.transform)
+
+    def replace_by(self, fgraph, node, lopt, transform):
+        """Replace what a function says of `node`; `lopt` is the rule whose `transform` it stands for. See `process_node`."""
         try:
-            replacements = lopt.transform(node)
+            replacements = transform(node)
         except MemoryError:
             raise
         except Exception as e:
@@ -286,7 +290,7 @@ class TopoOptimizer(NavigatorOptimizer):
         may_apply = self._may_apply()
         t0 = time.perf_counter()
         if may_apply.matches_any(fgraph.apply_nodes):
-            q = deque(graph.io_toposort(fgraph.inputs, fgraph.outputs if start_from is None else start_from))
+            q = deque(fgraph.sorted_nodes() if start_from is None else graph.io_toposort(fgraph.inputs, start_from))
         else:
             q = deque()
         io_t = time.perf_counter() - t0

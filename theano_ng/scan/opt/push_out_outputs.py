@@ -128,6 +128,17 @@ class Ends:
         self.step = Step(args)
         self.outside = Outside(args)
         self.leads = {}  # inner variable -> (group, place, lead, its row in the buffer at step 0)
+        self.full = [same_number(rows, args.n_steps) for rows in args.outer_in_nit_sot]
+        self.sums = accumulators(args, self.step)
+        self.results = []
+        if more_results:
+            self.results = [
+                i for i, v in enumerate(args.inner_out_nit_sot) if self.full[i] and args.outer_out_nit_sot[i].clients
+            ]
+        else:
+            self.sums = [total for total in self.sums if all(map(product_of, total.terms))]
+        if not self.results and not self.sums:
+            return
         for inner in self.step.nodes:
             if self.step.is_movable(inner) and not fails_on_values(inner):
                 self.outside.see_same(inner) or self.outside.see_rows(inner)
@@ -136,13 +147,6 @@ class Ends:
                 continue
             self.leads.setdefault(outputs[0], (group, i, lead, lead))
             self.leads.update((v, (group, i, lead, lead + tap)) for v, tap in zip(inputs, taps))
-        self.full = [same_number(rows, args.n_steps) for rows in args.outer_in_nit_sot]
-        self.sums = accumulators(args, self.step)
-        self.results = []
-        if more_results:
-            self.results = [
-                i for i, v in enumerate(args.inner_out_nit_sot) if self.full[i] and args.outer_out_nit_sot[i].clients
-            ]
         self._choose()
 
     # -- what can be moved

@@ -1,5 +1,7 @@
 """Identities of arithmetic and of elementary functions."""
 
+from itertools import chain
+
 import numpy as np
 
 from theano_ng import scalar
@@ -11,8 +13,10 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import (
     MAX_SHARED,
     answer,
+    computes,
     constant_value,
     fill_like_inputs,
+    get_constant,
     in_dtype,
     inputs_of,
     is_an_upcast,
@@ -52,7 +56,7 @@ _INVERSE_PAIRS = (
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=computes(*chain.from_iterable(_INVERSE_PAIRS)))
 def local_func_inv(node):
     """Cancel two consecutive functions that are inverse to each other.
 
@@ -67,8 +71,6 @@ def local_func_inv(node):
     for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
     result is x instead of NaN.
     """
-    if len(node.inputs) != 1:
-        return False
     prev = node.inputs[0].owner
     if prev is None or not isinstance(prev.op, Elemwise):
         return False
@@ -500,7 +502,7 @@ def local_pow_specialize_device(node):
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=computes(scalar.Cast))
 def local_cast_cast(node):
     """Two casts in a row.
 
@@ -509,8 +511,6 @@ def local_cast_cast(node):
 
     when d1 is that of the result, or loses nothing of x.
     """
-    if not isinstance(node.op.scalar_op, scalar.Cast):
-        return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
         return False
@@ -525,8 +525,17 @@ def local_cast_cast(node):
     return False
 
 
+def _converts_inputs(op):
+    """Whether all inputs of an Elemwise are converted to the dtype of the output anyway."""
+    return getattr(op.scalar_op, "output_types_preference", None) in (
+        scalar.upgrade_to_float,
+        scalar.upcast_out,
+        scalar.upcast_out_nobool,
+    )
+
+
 @register_canonicalize
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=_converts_inputs)
 def local_upcast_elemwise_constant_inputs(node):
     """Give scalar constants the dtype in which they are computed with, at compile time.
 
@@ -536,35 +545,23 @@ def local_upcast_elemwise_constant_inputs(node):
     """
     if len(node.outputs) > 1:
         return False
-    scalar_op = node.op.scalar_op
-    # Only where all inputs are converted to the dtype of the output anyway.
-    if getattr(scalar_op, "output_types_preference", None) not in (
-        scalar.upgrade_to_float,
-        scalar.upcast_out,
-        scalar.upcast_out_nobool,
-    ):
-        return False
     output_dtype = node.outputs[0].type.dtype
     new_inputs = []
     for i in node.inputs:
         if i.type.dtype == output_dtype:
             new_inputs.append(i)
             continue
-        value = constant_value(i, only_process_constants=True)
-        if value is None:
+        # Behind DimShuffle too, which is computed later: else this node would be visited once more for it.
+        value = get_constant(i)
+        if value is not None:
+            new_inputs.append(T.constant(value.astype(output_dtype).reshape((1,) * i.ndim)))
+        elif not isinstance(i, Constant):
+            new_inputs.append(i)
+        elif constant_value(i, only_process_constants=True) is None:
             # A longer constant is converted as a whole.
-            if isinstance(i, Constant):
-                new_inputs.append(T.cast(i, output_dtype))
-            else:
-                new_inputs.append(i)
-        elif all(i.broadcastable):
-            new_inputs.append(
-                T.shape_padleft(T.constant(np.asarray(value, dtype=output_dtype)), i.ndim)
-                if i.ndim
-                else T.constant(np.asarray(value, dtype=output_dtype))
-            )
+            new_inputs.append(T.cast(i, output_dtype))
         else:
-            new_inputs.append(T.constant(i.data.astype(output_dtype)) if isinstance(i, Constant) else i)
+            new_inputs.append(T.constant(i.data.astype(output_dtype)))
     if all(a is b for a, b in zip(new_inputs, node.inputs)):
         return False
     rval = node.op(*new_inputs)

@@ -128,10 +128,13 @@ class Canonizer(LocalOptimizer):
         """The node of main, inverse or reciprocal that computes `v` in a dtype, and which of them it is; twice None for others."""
         node = v.owner
         while node is not None:
-            kind = self._ours.get(node.op) if isinstance(node.op, self._op_classes) else None
-            if kind is not None and node.outputs[0].type.dtype == dtype:
-                return node, kind
-            node = node.inputs[0].owner if _pads_left(node) else None
+            op = node.op
+            if isinstance(op, self._op_classes):
+                kind = self._ours.get(op)
+                return (None, None) if kind is None or node.outputs[0].type.dtype != dtype else (node, kind)
+            if not _pads_left(node):
+                break
+            node = node.inputs[0].owner
         return None, None
 
     @staticmethod
@@ -159,12 +162,26 @@ class Canonizer(LocalOptimizer):
 
         The set `kept` gets the operands of the opened parts that stay in the graph.
         """
+        graph = getattr(expression, "fgraph", None)
+        # Several rules ask, one after the other.
+        known = {} if graph is None else graph.answers.setdefault(self, {})
+        if expression not in known:
+            known[expression] = self._find_operands(expression)
+        num, denum, stay = known[expression]
+        if kept is not None:
+            kept.update(stay)
+        return list(num), list(denum)
+
+    def _find_operands(self, expression):
         shared = []
         num, denum = self._walk(expression, (), shared)
         if not shared:
-            return num, denum
+            return num, denum, ()
         whole = self._better_whole(expression)
-        return (num, denum) if whole.issuperset(shared) else self._walk(expression, whole, kept=kept)
+        if whole.issuperset(shared):
+            return num, denum, ()
+        kept = set()
+        return *self._walk(expression, whole, kept=kept), kept
 
     def _better_whole(self, expression):
         """Return the parts of an expression that have other clients, and that need not be opened."""
@@ -243,10 +260,7 @@ class Canonizer(LocalOptimizer):
             return self._main(num, dtype)
         return in_dtype(self.inverse, [self._main(num, dtype), self._main(denum, dtype)], dtype)
 
-    @staticmethod
-    def get_constant(v):
-        """A numeric constant if `v` is a Constant of one element or a number; None if it is another Variable."""
-        return common.get_constant(v)
+    get_constant = staticmethod(common.get_constant)
 
     def simplify(self, num, denum, out_type):
         """`simplify_constants` after `simplify_factors` and the added simplifiers."""
@@ -374,7 +388,8 @@ class Canonizer(LocalOptimizer):
 
 def _is_shared(v, node):
     """Whether a variable, or what `node` computes for it, is used in more than one place; only known of variables in a graph."""
-    return len(getattr(v, "clients", ())) > 1 or len(getattr(node.outputs[0], "clients", ())) > 1
+    out = node.outputs[0]
+    return len(getattr(v, "clients", ())) > 1 or (v is not out and len(getattr(out, "clients", ())) > 1)
 
 
 def _pads_left(node):

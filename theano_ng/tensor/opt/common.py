@@ -8,6 +8,7 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.rewriting import pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.constant_rules import may_be_constant
 from theano_ng.tensor.elemwise.op import DimShuffle
 
 MAX_SHARED = 16
@@ -17,6 +18,8 @@ looked at again from each of its nodes."""
 
 def constant_value(v, only_process_constants=False):
     """The number that `v` holds everywhere, as 0-d array, or None; sees through `fill`, `alloc` and broadcasting."""
+    if isinstance(v, Variable) and not may_be_constant(v):
+        return None
     try:
         return get_scalar_constant_value(v, only_process_constants=only_process_constants)
     except NotScalarConstantError:
@@ -33,6 +36,11 @@ def is_constant(v, value):
     return found is not None and found == value
 
 
+def computes(*scalar_ops):
+    """Return a function that says whether the scalar op of an Elemwise is of one of these classes: a `when` of rules."""
+    return lambda op: isinstance(op.scalar_op, scalar_ops)
+
+
 def get_constant(v):
     """The number that stands for `v` in a calculation.
 
@@ -43,8 +51,12 @@ def get_constant(v):
     """
     if not isinstance(v, Variable):
         return v
-    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
-        v = v.owner.inputs[0]
+    owner = v.owner
+    while owner is not None:
+        if not isinstance(owner.op, DimShuffle):
+            return None
+        v = owner.inputs[0]
+        owner = v.owner
     if not isinstance(v, Constant):
         return None
     data = v.data

@@ -11,6 +11,7 @@ from theano_ng.tensor.reductions.careduce import Prod
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
     answer,
+    computes,
     constant_value,
     fill_like_inputs,
     in_dtype,
@@ -100,7 +101,7 @@ local_log_add = register_stabilize(
 @register_stabilize
 @register_specialize
 @register_canonicalize
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=computes(scalar.Sub, scalar.Add))
 def local_expm1(node):
     """exp(x) - 1 without cancellation near x = 0.
 
@@ -109,15 +110,12 @@ def local_expm1(node):
     """
     if len(node.inputs) != 2:
         return False
-    scalar_op = node.op.scalar_op
     in1, in2 = node.inputs
     out = node.outputs[0]
-    if isinstance(scalar_op, scalar.Sub):
+    if isinstance(node.op.scalar_op, scalar.Sub):
         candidates = ((in1, in2, 1),)
-    elif isinstance(scalar_op, scalar.Add):
-        candidates = ((in1, in2, -1), (in2, in1, -1))
     else:
-        return False
+        candidates = ((in1, in2, -1), (in2, in1, -1))
     for e, one, expected in candidates:
         inner = inputs_of(e, T.exp)
         if inner is None or not all(one.broadcastable):

@@ -4,6 +4,7 @@ from theano_ng import scalar
 from theano_ng.compile.ops import OutputGuard, ViewOp
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.opt.common import computes
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_useless
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
@@ -50,14 +51,14 @@ local_scalar_tensor_scalar = register_specialize(
 
 
 @register_canonicalize
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=computes(scalar.Composite))
 def local_useless_composite(node):
     """Outputs of a Composite that nobody uses are not computed.
 
     Elemwise(Composite([number], [number + number, number * number]))(x, return_list=True)[0]  ->
         Elemwise(Composite([number], [number + number]))(x)          [canonicalize, fast_run]
     """
-    if len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
+    if len(node.outputs) == 1:
         return False
     if node.op.inplace_pattern:
         return False

@@ -7,7 +7,15 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, in_dtype, inputs_of
+from theano_ng.tensor.opt.common import (
+    answer,
+    computes,
+    constant_value,
+    fill_like_inputs,
+    get_constant,
+    in_dtype,
+    inputs_of,
+)
 from theano_ng.tensor.opt.lengths import is_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -26,7 +34,7 @@ def _filled_with(value, node):
 @register_specialize
 @register_canonicalize("fast_compile")
 @ignores_nonfinite
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=lambda op: type(op.scalar_op) in _USELESS)
 def local_useless_elemwise(node):
     """Elementwise operations that return an input or a constant.
 
@@ -44,8 +52,7 @@ def local_useless_elemwise(node):
     eq(x, x) of floats is 1 also where x is NaN.
     """
     # A scalar op is looked up by class; functions of the row decide.
-    rule = _USELESS.get(type(node.op.scalar_op))
-    return False if rule is None else rule(node)
+    return _USELESS[type(node.op.scalar_op)](node)
 
 
 def _self_eq(node):
@@ -132,6 +139,7 @@ register_canonicalize(OpRemove(T.tensor_copy), name="remove_tensor_copy")
 # x op x: what it is (NaN apart).
 _SELF_COMPARISON = {scalar.LT: 0, scalar.GT: 0, scalar.LE: 1, scalar.GE: 1}
 _SELF_CHOICE = (scalar.Minimum, scalar.Maximum)
+_COMPARED = {*_SELF_COMPARISON, *_SELF_CHOICE, scalar.EQ}
 
 
 def _is_sum_of_lengths(v):
@@ -143,7 +151,7 @@ def _is_sum_of_lengths(v):
 @register_canonicalize
 @register_stabilize
 @ignores_nonfinite
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=lambda op: type(op.scalar_op) in _COMPARED)
 def local_useless_elemwise_comparison(node):
     """Comparisons whose outcome does not depend on values.
 
@@ -160,8 +168,6 @@ def local_useless_elemwise_comparison(node):
 
     x <= x and x >= x are 1 also where x is NaN.
     """
-    if len(node.inputs) != 2:
-        return False
     cls = type(node.op.scalar_op)
     a, b = node.inputs
     out = node.outputs[0]
@@ -170,8 +176,6 @@ def local_useless_elemwise_comparison(node):
             return _filled_with(_SELF_COMPARISON[cls], node)
         if cls in _SELF_CHOICE:
             return [a] if a.type == out.type else False
-        return False
-    if cls not in _SELF_COMPARISON and cls not in _SELF_CHOICE and cls is not scalar.EQ:
         return False
     for length, other, swapped in ((a, b, False), (b, a, True)):
         bound = constant_value(other, only_process_constants=True)
@@ -203,7 +207,7 @@ def _is_switch(v):
 
 @register_specialize
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=computes(scalar.Switch))
 def local_useless_switch(node):
     """Switches whose condition is constant, or whose branches are the same.
 
@@ -212,8 +216,6 @@ def local_useless_switch(node):
     switch(c, x, x)  ->  x
     switch(x.shape[0] <= 0, 0, x.shape[0])  ->  x.shape[0]
     """
-    if not isinstance(node.op.scalar_op, scalar.Switch):
-        return False
     cond, left, right = node.inputs
     out = node.outputs[0]
     value = constant_value(cond, only_process_constants=True)
@@ -257,7 +259,7 @@ def _equal_constants(a, b):
 
 
 @register_canonicalize
-@local_optimizer([Elemwise])
+@local_optimizer([Elemwise], when=lambda op: not isinstance(op.scalar_op, scalar.UnaryScalarOp))
 def local_merge_switch_same_cond(node):
     """Two switches with the same condition under an elementwise operation.
 
