@@ -379,7 +379,10 @@ class Composite(ScalarOp):
     def _gather(self, method, *args):
         """Return the lists that the inner ops give for a classic C method, joined, each entry once."""
         found = []
+        undefined = getattr(ScalarOp, method)
         for op in self._inner_ops():
+            if getattr(type(op), method) is undefined:
+                continue
             try:
                 found.extend(getattr(op, method)(*args))
             except MethodNotDefined:

@@ -79,7 +79,9 @@ get_scalar_constant_value_elemwises = (
     scal.Minimum,
     scal.Maximum,
 )
-# Class of scalar op -> whether it is one of these or hands on an operand.
+# Scalar ops whose result is an operand.
+_HAND_ON = (scal.Second, scal.Identity)
+# Class of scalar op -> whether it is one of these two kinds.
 _followed = {}
 
 
@@ -87,7 +89,7 @@ _followed = {}
 def _elemwise(v, elemwise, only_process_constants, max_recur):
     node = v.owner
     scalar_op = node.op.scalar_op
-    if isinstance(scalar_op, (scal.Second, scal.Identity)):
+    if isinstance(scalar_op, _HAND_ON):
         # `fill(a, b)` has the values of b.
         source = node.inputs[-1]
         return _as_dtype(source, v, elemwise, only_process_constants, max_recur)
@@ -102,8 +104,8 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     return _call(node, values)
 
 
-def may_be_constant(v):
-    """False when a look at `v` and its Op says that it has no known value."""
+def may_be_constant(v, operands=False):
+    """False when a look at `v` and its Op, and with `operands` also at those that it is computed of, says that it has no known value."""
     if isinstance(v, Constant):
         return True
     owner = v.owner
@@ -112,7 +114,9 @@ def may_be_constant(v):
     if isinstance(owner.op, Elemwise):
         cls = type(owner.op.scalar_op)
         if cls not in _followed:
-            _followed[cls] = issubclass(cls, get_scalar_constant_value_elemwises + (scal.Second, scal.Identity))
+            _followed[cls] = issubclass(cls, get_scalar_constant_value_elemwises + _HAND_ON)
+        if operands and _followed[cls] and cls not in _HAND_ON:
+            return all([may_be_constant(i) for i in owner.inputs])
         return _followed[cls]
     return has_scalar_constant_rule(owner.op)
 

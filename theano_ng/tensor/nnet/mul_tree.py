@@ -89,14 +89,16 @@ def parse_mul_tree(root, most=None):
     """
     tree = [False, None]
     todo = [(root, tree)]
-    count = 0
+    count, dtype = 0, root.dtype
     while todo:
         var, node = todo.pop()
         count += 1
-        if most is not None and count + len(todo) > most and var is not root and len(getattr(var, "clients", ())) > 1:
+        if var.owner is None or (
+            most is not None and count + len(todo) > most and var is not root and len(getattr(var, "clients", ())) > 1
+        ):
             node[1] = var
             continue
-        factors = is_mul(var) if var.dtype == root.dtype else None
+        factors = is_mul(var) if var.dtype == dtype else None
         if factors is not None:
             node[1] = [[False, None] for _ in factors]
             todo.extend(zip(factors, node[1]))

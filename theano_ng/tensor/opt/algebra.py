@@ -54,9 +54,12 @@ _INVERSE_PAIRS = (
 )
 
 
+_is_inverse = computes(*chain.from_iterable(_INVERSE_PAIRS))
+
+
 @register_canonicalize
 @register_specialize
-@local_optimizer([Elemwise], when=computes(*chain.from_iterable(_INVERSE_PAIRS)))
+@local_optimizer([Elemwise], when=_is_inverse)
 def local_func_inv(node):
     """Cancel two consecutive functions that are inverse to each other.
 
@@ -72,7 +75,7 @@ def local_func_inv(node):
     result is x instead of NaN.
     """
     prev = node.inputs[0].owner
-    if prev is None or not isinstance(prev.op, Elemwise):
+    if prev is None or not isinstance(prev.op, Elemwise) or not _is_inverse(prev.op):
         return False
     x = prev.inputs[0]
     for pair in _INVERSE_PAIRS:

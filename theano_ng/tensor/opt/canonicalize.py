@@ -4,6 +4,7 @@ from collections import Counter
 from copy import copy
 from functools import reduce
 from itertools import chain
+from operator import is_
 
 import numpy as np
 
@@ -57,6 +58,7 @@ class Canonizer(LocalOptimizer):
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
         self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
         self.calculate, self.use_reciprocal = calculate, use_reciprocal
+        self.neutral = calculate([], [])
         self.external_simplifiers = []
         # Found by one look, and an Op of another class without any.
         self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}
@@ -251,10 +253,10 @@ class Canonizer(LocalOptimizer):
         only c is wide, ``a + b`` may not wrap around.
         """
         if not num and not denum:
-            return T.as_tensor_variable(self.calculate([], []))
+            return T.as_tensor_variable(self.neutral)
         if not num:
             if not self.use_reciprocal:
-                return in_dtype(self.inverse, [self.calculate([], []), self._main(denum, dtype)], dtype)
+                return in_dtype(self.inverse, [self.neutral, self._main(denum, dtype)], dtype)
             return in_dtype(self.reciprocal, [self._main(denum, dtype)], dtype)
         if not denum:
             return self._main(num, dtype)
@@ -323,6 +325,15 @@ class Canonizer(LocalOptimizer):
             denum.append(v) if ct is None else denumct.append(ct)
         if not numct and not denumct:
             return num, denum
+        if (
+            len(numct) == 1
+            and not denumct
+            and out_type is not None
+            and numct[0].dtype == out_type.dtype
+            and numct[0] != self.neutral
+            and self.get_constant(orig_num[0]) is not None
+        ):
+            return list(orig_num), denum  # as most expressions are
         ct = self.calculate(numct, denumct, aslist=True, out_type=out_type)
         if len(numct) + len(denumct) > 1 and common.overflowed(ct, numct + denumct, self.main == T.mul):
             return list(orig_num), list(orig_denum)
@@ -408,7 +419,7 @@ def _same_value(variable, value):
 
 
 def _same_list(a, b):
-    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
+    return len(a) == len(b) and all(map(is_, a, b))
 
 
 def _out_dtype(arrays, out_type):
@@ -462,6 +473,8 @@ def check_for_x_over_absX(numerators, denominators):
 
     Each ``abs(x)`` of the denominator takes one ``x`` of the numerator with it: ``x / (abs(x) * abs(x))`` is ``sign(x) / abs(x)``.
     """
+    if not denominators:
+        return numerators, denominators
     left = Counter(map(id, numerators))
     taken, signs, divisors = Counter(), [], []
     for d in denominators:

@@ -18,7 +18,7 @@ looked at again from each of its nodes."""
 
 def constant_value(v, only_process_constants=False):
     """The number that `v` holds everywhere, as 0-d array, or None; sees through `fill`, `alloc` and broadcasting."""
-    if isinstance(v, Variable) and not may_be_constant(v):
+    if isinstance(v, Variable) and not may_be_constant(v, operands=True):
         return None
     try:
         return get_scalar_constant_value(v, only_process_constants=only_process_constants)

@@ -60,10 +60,10 @@ _has_c_code = {}
 
 def _compiles(node):
     """Whether the scalar op of a node has C code for its types."""
-    op = node.op.scalar_op
-    key = op, tuple([i.type.dtype for i in node.inputs])
+    key = node.op, tuple([i.type.dtype for i in node.inputs])
     known = _has_c_code.get(key)
     if known is None:
+        op = node.op.scalar_op
         dummy = op.make_node(*[scalar.get_scalar_type(i.type.dtype).make_variable() for i in node.inputs])
         try:
             op.c_code(
