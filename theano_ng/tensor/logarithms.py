@@ -12,8 +12,10 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof import ports
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.differentiate import grad
 from theano_ng.gof.graph import Constant
+from theano_ng.gof.traversal import postorder
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -310,46 +312,109 @@ class Reading:
     leaves : list of Variable
         Where the expression begins: arguments of functions, and factors of which nothing is known.
     is_known : bool
-        Whether there are none of these.
+        Whether there are none of these factors.
     """
 
-    def __init__(self, variable, leaves, is_known, atoms, atom=None):
-        self.variable, self.leaves, self.is_known, self._atoms, self._atom = variable, leaves, is_known, atoms, atom
+    def __init__(self, variable, leaves, unknown, atoms):
+        self.variable, self.leaves, self._unknown, self._atoms = variable, leaves, unknown, atoms
+        self.is_known = not unknown
 
     def passed(self):
-        """The variables between `variable` and the leaves, the former included."""
-        stop, found, stack = set(self.leaves), {}, [self.variable]
-        while stack:
-            u = stack.pop()
-            if u in stop or u in found or isinstance(u, Constant) or constant_value(u) is not None:
-                continue
-            found[u] = None
-            if u.owner is not None:
-                linear = _linear_parts(u.owner)
-                # The other inputs of views, such as shapes, depend on much that the logarithm does not depend on.
-                stack.extend(u.owner.inputs if linear is None or u.owner.op == T.pow else linear)
+        """The variables whose gradients miss what goes to the leaves directly: `variable`, and those between it and the leaves.
+
+        One of the leaves is among them if its own logarithm is read, too: p in ``p * exp(p)`` with ``p = sigmoid(x)``.
+        """
+        found = {}
+        for u in self._order():
+            atom = self._atoms.found.get(u)
+            if atom is not None:
+                found.update(_between(u, atom.parts or atom.leaves))
+            elif u not in self._unknown and number_of(u) is None:
+                found[u] = None
         return list(found)
 
-    def gradients(self, g):
-        """From the gradient of the logarithm those of `leaves`."""
-        if self._atom is not None:
-            return _of_leaves(self.leaves, self._atom.leaves, self._atom.gradients(g))
-        return _back(self._opened(), self.leaves, g)
+    def _order(self):
+        """The variables whose logarithms are read, operands first."""
+        known = {}
+        for u in postorder([self.variable], known, self._operands):
+            known[u] = None
+        return list(known)
 
-    def _opened(self):
-        def parts_of(u):
-            if number_of(u) is not None or u.owner is None or self._atoms.of(u) is not None:
-                return ()
-            return _linear_parts(u.owner) or ()
+    def gradients(self, g):
+        """From the gradient of the logarithm those of `leaves`.
+
+        Each logarithm on the way is differentiated once, by the sum of the gradients that reach it. Sums inside one another have
+        factors in common: if each term were differentiated by itself, the number of terms would be a power of the depth.
+        """
+        of_logs, of_leaves = {self.variable: [g]}, {}
+        for u in reversed(self._order()):
+            if u in of_logs and number_of(u) is None:
+                self._propagate(u, reduce(T.add, of_logs[u]), of_logs, of_leaves)
+        return [reduce(T.add, of_leaves[u]) if u in of_leaves else DisconnectedType()() for u in self.leaves]
+
+    def _operands(self, u):
+        """The variables of whose logarithms that of `u` is a function; none where its derivative is that of leaves."""
+        atom = self._atoms.found.get(u)
+        if atom is not None:
+            return atom.parts
+        if u in self._unknown or u.owner is None or number_of(u) is not None:
+            return ()
+        return _linear_parts(u.owner) or ()
+
+    def _propagate(self, u, g, of_logs, of_leaves):
+        """Take the gradient `g` of the logarithm of `u` one step back, to the gradients of logarithms and of leaves."""
+        atom = self._atoms.found.get(u)
+        if u in self._unknown:
+            _collect(of_leaves, [u], [g / u])
+        elif atom is not None:
+            _collect(of_logs if atom.parts else of_leaves, atom.parts or atom.leaves, atom.gradients(g))
+        elif u.owner.op == T.pow:
+            base, exponent = u.owner.inputs
+            _collect(of_logs, [base], [summed_like(g * T.cast(exponent, u.dtype), base)])
+            if exponent in self.leaves:
+                _collect(of_leaves, [exponent], [summed_like(g * self._logarithm(base), exponent)])
+        else:
+            # A linear function of logarithms has the derivative of the same function of other variables of these shapes.
+            parts = _linear_parts(u.owner)
+            wrt = [p for p in dict.fromkeys(parts) if number_of(p) is None]
+            _collect(of_logs, wrt, _back(_fitted(_linear(u.owner, parts), u), wrt, g))
+
+    def _logarithm(self, v):
+        """The logarithm of a variable between `variable` and the leaves, as a sum of those of its factors."""
 
         def made_of(u, logs):
             if logs:
                 return _fitted(_linear(u.owner, logs), u)
             if u.owner is not None and u.owner.op == T.exp:
                 return u.owner.inputs[0]
-            return T.log(u if number_of(u) is None else T.cast(u, self.variable.dtype))
+            return T.log(u if number_of(u) is None else T.cast(u, v.dtype))
 
-        return _walked(self.variable, parts_of, made_of)
+        def parts_of(u):
+            return () if self._atoms.found.get(u) is not None else self._operands(u)
+
+        return _walked(v, parts_of, made_of)
+
+
+def _between(v, ends):
+    """Dict of the variables by which `v` depends on `ends`, with `v` itself."""
+    stop, found, stack = set(ends), {}, [v]
+    while stack:
+        u = stack.pop()
+        if u in found or u in stop or isinstance(u, Constant) or constant_value(u) is not None:
+            continue
+        found[u] = None
+        if u.owner is not None:
+            linear = _linear_parts(u.owner)
+            # The other inputs of views, such as shapes, depend on much that the logarithm does not depend on.
+            stack.extend(u.owner.inputs if linear is None or u.owner.op == T.pow else linear)
+    return found
+
+
+def _collect(gradients, variables, found):
+    """Append gradients to those of each variable; disconnected ones are left out."""
+    for v, g in zip(variables, found):
+        if not isinstance(g.type, DisconnectedType):
+            gradients.setdefault(v, []).append(g)
 
 
 def reading(v, whole=False, atoms=None):
@@ -366,8 +431,8 @@ def reading(v, whole=False, atoms=None):
     atoms = _Atoms() if atoms is None else atoms
     atom = atoms.of(v)
     if atom is not None:
-        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], True, atoms, atom)
-    leaves, unknown, known = {}, [], []
+        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], {}, atoms)
+    leaves, unknown, known = {}, {}, []
 
     def parts_of(u):
         if number_of(u) is not None:
@@ -388,20 +453,22 @@ def reading(v, whole=False, atoms=None):
                 return parts
         if whole:
             return None
-        unknown.append(u)
-        leaves[u] = None
+        unknown[u] = leaves[u] = None
         return ()
 
     if _walked(v, parts_of, lambda u, made: True) is None or not known:
         return None
-    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], not unknown, atoms)
+    return Reading(v, [u for u in leaves if not isinstance(u, Constant)], unknown, atoms)
 
 
-Atom = namedtuple("Atom", "leaves gradients")
+Atom = namedtuple("Atom", "leaves gradients parts", defaults=((),))
 """A variable that is no product, and whose logarithm has a derivative that does not divide by it.
 
 leaves : list of Variable
 gradients : function of the gradient of the logarithm -> list of Variable
+    The gradients of the logarithms of `parts`, or where there are none, of `leaves`.
+parts : sequence of Variable
+    What is summed.
 """
 
 
@@ -503,9 +570,9 @@ def _sum_atom(v, atoms):
     def gradients(c):
         axes = axes_of(v.owner.op, w)
         share = w / T.makeKeepDims(w, v, axes)
-        return inner.gradients(T.makeKeepDims(w, c, axes) * share)
+        return [T.makeKeepDims(w, c, axes) * share]
 
-    return Atom(inner.leaves, gradients)
+    return Atom(inner.leaves, gradients, [w])
 
 
 def _share_atom(v, atoms):
@@ -531,37 +598,21 @@ def _share_atom(v, atoms):
     inner = reading(w, True, atoms)
     if inner is None:
         return None
-    return Atom(inner.leaves, lambda c: inner.gradients(c - v * c.sum(axis=list(axes), keepdims=True)))
+    return Atom(inner.leaves, lambda c: [c - v * c.sum(axis=list(axes), keepdims=True)], [w])
 
 
 def _add_atom(v, atoms):
     terms = _positive_terms(v)
     if terms is None:
         return None
-    inner = []
-    for term in terms:
-        if number_of(term) is None:
-            inner.append(reading(term, True, atoms))
-            if inner[-1] is None:
-                return None
-    leaves = list(dict.fromkeys(u for i in inner for u in i.leaves))
-
-    def gradients(c):
-        found = {}
-        for i in inner:
-            share = summed_like(c * (i.variable / v), i.variable)
-            for u, g in zip(i.leaves, i.gradients(share)):
-                found.setdefault(u, []).append(g)
-        return [reduce(T.add, found[u]) for u in leaves]
-
-    return Atom(leaves, gradients)
-
-
-def _of_leaves(wanted, leaves, gradients):
-    by_leaf = {}
-    for u, g in zip(leaves, gradients):
-        by_leaf[u] = by_leaf[u] + g if u in by_leaf else g
-    return [by_leaf[u] for u in wanted]
+    parts = [term for term in terms if number_of(term) is None]
+    leaves = {}
+    for part in parts:
+        inner = reading(part, True, atoms)
+        if inner is None:
+            return None
+        leaves.update(dict.fromkeys(inner.leaves))
+    return Atom(list(leaves), lambda c: [summed_like(c * (part / v), part) for part in parts], parts)
 
 
 def summed_like(g, v):

@@ -82,10 +82,16 @@ def _of_power(node):
     return Shortcut([*read.leaves, *node.inputs[1:]], read.passed(), gradients)
 
 
+def _is_number_by_another(v):
+    """Whether a variable is computed as ``1 / x``, or as another number divided by x."""
+    node = v.owner
+    return node is not None and (node.op == T.inv or node.op == T.true_div and number_of(node.inputs[0]) is not None)
+
+
 def _of_product(node):
-    """``w * (1 / sum(w))``"""
+    """``w * (1 / sum(w))``. A factor that is another quotient is differentiated as such, once for all products that it is in."""
     (out,) = node.outputs
-    if len(node.inputs) != 2 or not any(i.owner is not None and i.owner.op in (T.inv, T.true_div) for i in node.inputs):
+    if len(node.inputs) != 2 or not any(map(_is_number_by_another, node.inputs)):
         return None
     whole = reading(out, whole=True)
     if whole is None:

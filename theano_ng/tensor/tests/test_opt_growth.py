@@ -61,14 +61,14 @@ def nodes_asked_for(function):
 def visits(function):
     """Return the number of times that rules are called with a node."""
     count = 0
-    original = NavigatorOptimizer.process_node
+    original = NavigatorOptimizer.replace_by
 
-    def process_node(*args):
+    def replace_by(*args):
         nonlocal count
         count += 1
         return original(*args)
 
-    with mock.patch.object(NavigatorOptimizer, "process_node", process_node):
+    with mock.patch.object(NavigatorOptimizer, "replace_by", replace_by):
         function()
     return count
 

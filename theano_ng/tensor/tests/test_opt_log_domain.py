@@ -9,7 +9,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
-from theano_ng.gradient import grad
+from theano_ng.gof.graph import io_toposort
+from theano_ng.gradient import grad, verify_grad
 from theano_ng.tensor import nnet
 from theano_ng.tensor.logarithms import log_of
 from theano_ng.tensor.opt.log_domain import loses_less
@@ -212,6 +213,41 @@ class TestRules(unittest.TestCase):
             self.check([x, y][: len(values)], slope, values, wanted, atol=1e-14)
             if factor is not X:
                 self.check([x], of_log, [X], 1 - 3 * p, atol=1e-13)
+
+
+class TestDerivatives(unittest.TestCase):
+    def test_factors_in_common(self):
+        """Each logarithm is differentiated once, however many terms of sums inside one another have it as a factor."""
+        x, a = T.dvectors("x", "a")
+
+        def nodes(depth):
+            h = T.exp(x)
+            for _ in range(depth):
+                h = (h * T.exp(a) + h) / (2 * h + h * T.exp(-a))
+            return len(io_toposort([x, a], grad(h.sum(), [x, a])))
+
+        self.assertLess(nodes(2), 2 * nodes(1))
+
+    def test_numbers(self):
+        def sums_in_sums(x, a):
+            h = T.exp(x) + T.exp(a)
+            return h / (h * T.exp(a) + 2 * h + T.exp(x))
+
+        def powers(x, a):
+            return 1 / (T.exp(x) + (T.exp(x) + T.exp(2 * a)) ** (x * a))
+
+        def shares(x, a):
+            w = T.exp(x) * T.exp(a).sum()
+            return (w / w.sum()) / (T.sqrt(w) + w / w.sum())
+
+        def unknown_factors(x, a):
+            return a / (T.exp(x) * a * (T.exp(a) + T.exp(x)))
+
+        rng = np.random.RandomState(7)
+        values = [rng.uniform(0.5, 1.5, 3) for _ in "xa"]
+        for f in (sums_in_sums, powers, shares, unknown_factors):
+            with self.subTest(f.__name__):
+                verify_grad(f, values, rng=rng, mode=PLAIN)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Derivatives that are taken of several operations at once."""
 
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -131,6 +132,120 @@ TWO = {
 }
 """Functions of two variables, for which the same is computed."""
 
+ON_THE_WAY = {
+    "sum": lambda p: T.log(p + T.exp(p)),
+    "product": lambda p: T.log(p * T.exp(p)),
+    "sum of products": lambda p: T.log((p * T.exp(p)).sum(axis=0)),
+    "quotient": lambda p: T.exp(p) / (p + T.exp(p)),
+    "sums inside one another": lambda p: T.log(p * T.exp(p) + T.exp(-p) * p * (p + T.exp(p))),
+    "share": lambda p: T.log(p / p.sum(axis=1, keepdims=True) * T.exp(p)),
+    "power": lambda p: (p * T.exp(-p)) ** -p,
+    "power of itself": lambda p: T.log((T.exp(p) * p) ** (T.exp(p) * p)),
+}
+"""Functions that take a variable as a factor or term, and as an argument."""
+
+
+class Generated:
+    """A random expression of two matrices of positive numbers, in which arguments, factors and terms are used again and again.
+
+    Attributes
+    ----------
+    inputs : list of Variable
+    variables : list of (Variable, array)
+        All variables with their values: numbers of moderate size, at which no formula overflows.
+    """
+
+    FUNCTIONS = (
+        (T.exp, np.exp),
+        (lambda v: T.exp(-v), lambda v: np.exp(-v)),
+        (T.nnet.sigmoid, lambda v: 1 / (1 + np.exp(-v))),
+        (lambda v: 1 - T.nnet.sigmoid(v), lambda v: 1 / (1 + np.exp(v))),
+        (lambda v: 1 / (1 + T.exp(v)), lambda v: 1 / (1 + np.exp(v))),
+        (T.cosh, np.cosh),
+    )
+    UNARY = (
+        (lambda v: v + T.exp(v), lambda v: v + np.exp(v)),
+        (lambda v: v * T.exp(-v), lambda v: v * np.exp(-v)),
+        (lambda v: v / v.sum(axis=1, keepdims=True), lambda v: v / v.sum(axis=1, keepdims=True)),
+        (lambda v: v * (1 / v.sum(axis=0)), lambda v: v / v.sum(axis=0)),
+        (lambda v: T.stack([v, T.sqr(v)]).sum(axis=0), lambda v: v + v**2),
+        (lambda v: T.sqrt(v)[::-1], lambda v: np.sqrt(v)[::-1]),
+        (lambda v: 1 + 2 * v, lambda v: 1 + 2 * v),
+        (lambda v: T.log(1 + v), np.log1p),
+    )
+    BINARY = (
+        (T.add, np.add),
+        (T.mul, np.multiply),
+        (T.true_div, np.divide),
+        (lambda u, v: 1 / (u + v), lambda u, v: 1 / (u + v)),
+        (T.pow, np.power),
+        (lambda u, v: u * T.exp(v) + v, lambda u, v: u * np.exp(v) + v),
+    )
+
+    def __init__(self, seed):
+        self.rng = np.random.RandomState(seed)
+        self.inputs = [T.dmatrix("x"), T.dmatrix("y")]
+        self.variables = [(v, self.rng.uniform(0.3, 1.5, (2, 3))) for v in self.inputs]
+        self.arguments = [value for _, value in self.variables]
+        for _ in range(5 + seed % 8):
+            self.add_one()
+
+    def pick(self, choices):
+        return choices[self.rng.randint(len(choices))]
+
+    def operand(self):
+        """Any variable, most of the time one of the last."""
+        return self.pick(self.variables[-3:] if self.rng.rand() < 0.6 else self.variables)
+
+    def add_one(self):
+        operands = [self.operand()]
+        if self.rng.rand() < 0.4:
+            operands.append(self.operand())
+        functions = self.BINARY if len(operands) == 2 else self.pick((self.FUNCTIONS, self.UNARY))
+        symbolic, numeric = self.pick(functions)
+        value = numeric(*[value for _, value in operands])
+        if 0.02 < value.min() and value.max() < 20:
+            self.variables.append((symbolic(*[v for v, _ in operands]), value))
+
+    def cost(self):
+        """A sum of logarithms, quotients and powers of the last variables."""
+        outer = (T.log, T.inv, T.sqrt, lambda v: v, T.log1p, lambda v: v**-1.5)
+        terms = [
+            self.pick(outer)(v) * self.rng.uniform(0.5, 2, (2, 3))
+            for v, _ in self.variables[-1 - self.rng.randint(3) :]
+        ]
+        return sum(term.sum() for term in terms)
+
+
+class TestGenerated(unittest.TestCase):
+    """Derivatives of random expressions, by the inputs and by what lies between, are those that are found without shortcuts."""
+
+    def check(self, seed):
+        graph = Generated(seed)
+        cost = graph.cost()
+        between = [v for v, _ in graph.variables[2:]]
+        wrt = [graph.pick(between) for _ in range(graph.rng.randint(1, 4)) if between]
+        direct = {"disconnected_inputs": "ignore"}
+        if graph.rng.rand() < 0.2 and between:
+            direct["consider_constant"] = [graph.pick(between)]
+
+        def gradients():
+            alone = [grad(cost, v, **direct) for v in [*graph.inputs, *wrt]]
+            return alone + grad(cost, [*graph.inputs, *wrt], **direct)
+
+        found = gradients()
+        with unittest.mock.patch.dict(T.Elemwise.shortcuts, clear=True):
+            wanted = gradients()
+        f = theano.function(graph.inputs, found + wanted, mode=PLAIN, on_unused_input="ignore")
+        values = f(*graph.arguments)
+        for a, b in zip(values[: len(found)], values[len(found) :]):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+    def test_gradients(self):
+        for seed in range(60):
+            with self.subTest(seed):
+                self.check(seed)
+
 
 class TestDerivativesByEither(unittest.TestCase):
     """Derivatives by one of two variables that are merely equal are those by this one alone; those by what they are computed from, both."""
@@ -191,6 +306,21 @@ class TestDerivativesByEither(unittest.TestCase):
         for wrt, wanted in ((p, 1 / s + 1), (x, (1 - s) + s * (1 - s))):
             f = theano.function([x], grad(cost, wrt), mode=PLAIN)
             np.testing.assert_allclose(f(X), wanted, rtol=1e-12)
+
+    def test_arguments_that_are_terms(self):
+        """What is a term or a factor of a sum is an argument of another one, too."""
+        x = T.dmatrix("x")
+        s = 1 / (1 + np.exp(-X))
+        for name, part in ON_THE_WAY.items():
+            with self.subTest(name):
+                p = T.nnet.sigmoid(x)
+                cost = part(p).sum()
+                f = theano.function([x], grad(cost, p), mode=PLAIN)
+                both = theano.function([x], [grad(part(p).sum(), x)] + grad(cost, [p, x]), mode=PLAIN)
+                of_p = theano.function([p], cost, mode=PLAIN)
+                (by_p,) = _numeric(of_p, [s])
+                for found, wanted in zip([f(X), *both(X)], [by_p, by_p * s * (1 - s), by_p, by_p * s * (1 - s)]):
+                    np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
 
     def test_tangents_of_what_saturates(self):
         x = T.dvector("x")
