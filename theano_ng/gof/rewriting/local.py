@@ -142,7 +142,7 @@ class RuleIndex(object):
 
     def __init__(self, rules=()):
         self._by_op, self._by_class, self._everywhere = {}, {}, []
-        self._classes_with_ops = set()
+        self._class_decides, self._classes_with_ops = True, set()
         self._cache = {}
         self.rules, self._known = [], set()
         for rule in rules:
@@ -158,6 +158,7 @@ class RuleIndex(object):
         tracks = rule.tracks()
         if not tracks:
             self._everywhere.append(rule)
+            self._class_decides = self._class_decides and rule.when is None
             return
         for track in tracks:
             if isinstance(track, type):
@@ -182,7 +183,7 @@ class RuleIndex(object):
     def _found_for(self, op):
         # An op for which its class decides is looked up by class, which spares its __hash__.
         cls = type(op)
-        key = op if cls in self._classes_with_ops else cls
+        key = cls if self._class_decides and cls not in self._classes_with_ops else op
         found = self._cache.get(key)
         if found is None:
             rows = list(self._by_op.get(op, ())) if key is op else []

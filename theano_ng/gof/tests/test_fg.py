@@ -8,7 +8,7 @@ import unittest
 from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.gof import toolbox
 from theano_ng.gof.destroy.handler import DestroyHandler
-from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError
+from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError, MissingInputError
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.tests.test_graph_core import MyOp, MyType, add, inplace, sigmoid, var, view
 
@@ -58,6 +58,31 @@ class TestFunctionGraph(unittest.TestCase):
         fg.remove_feature(log)
         fg.remove_feature(log)
         self.assertEqual(fg.collect_callbacks("count", "a"), {})
+
+    def test_answers(self):
+        """What is known of the graph as it is is forgotten at each change, also one that is refused or undone."""
+        x = var("x")
+        s = sigmoid(x)
+        fg = FunctionGraph([x], [add(s, view(s))], clone=False)
+        order = fg.sorted_nodes()
+        self.assertEqual([node.op for node in order], [sigmoid, view, add])
+        order.clear()
+        self.assertEqual(len(fg.sorted_nodes()), 3)
+        checkpoint = fg.checkpoint()
+        fg.answers["asked"] = True
+        fg.replace(s, view(x))
+        self.assertNotIn("asked", fg.answers)
+        self.assertEqual([node.op for node in fg.sorted_nodes()], [view, view, add])
+        fg.answers["asked"] = True
+        fg.revert(checkpoint)
+        self.assertEqual(fg.answers, {})
+        self.assertEqual([node.op for node in fg.sorted_nodes()], [sigmoid, view, add])
+        fg.answers["asked"] = True
+        with self.assertRaises(MissingInputError):
+            fg.replace(s, sigmoid(var("y")))
+        self.assertEqual(fg.answers, {})
+        fg.sorted_nodes()
+        self.assertEqual(pickle.loads(pickle.dumps(fg, -1)).answers, {})
 
     def test_orderings(self):
         x = var("x")

@@ -696,6 +696,40 @@ class TestEquilibrium(Base):
         self.assertEqual(seen, [("all", "neg"), ("op", "exp"), ("class", "exp"), ("all", "exp")])
         self.assertRaises(TypeError, EquilibriumOptimizer, ["no optimizer"])
 
+    def test_when(self):
+        """A rule is asked once for each Op that it tracks whether it is for nodes of this Op, by every engine."""
+        asked, seen = [], []
+
+        def when(op):
+            asked.append(str(op))
+            return op not in (log, T.log)
+
+        scalars, tensors = (neg, exp, log), (T.neg, T.exp, T.log)
+        for tracks, ops in (
+            ([type(exp), neg, log], scalars),
+            ([T.Elemwise], tensors),
+            (None, scalars),
+            (None, tensors),
+        ):
+
+            @local_optimizer(tracks, when=when)
+            def note(node):
+                seen.append(node.op)
+                return False
+
+            v = self.x if ops is scalars else T.dvector("x")
+            outer, middle, inner = ops
+            opt = EquilibriumOptimizer([note])
+            for _ in range(2):
+                opt.optimize(graph_of(outer(middle(middle(inner(v))))))
+            self.assertEqual(sorted(asked), sorted(map(str, ops)))
+            self.assertEqual(seen, 2 * [outer, middle, middle])
+            del seen[:]
+            out2in(note).optimize(graph_of(outer(middle(inner(v)))))
+            self.assertEqual(seen, [outer, middle])
+            self.assertIs(note.transform(inner(v).owner), False)
+            del asked[:], seen[:]
+
     def test_deep_and_linear(self):
         import time
 
