@@ -65,6 +65,7 @@ class Composite(ScalarOp):
         self.inputs_type = program.input_types
         self.outputs_type = program.output_types
         self._key = self._hash = self._name = self._graph = self._fgraph = self._steps = self._c_code_template = None
+        self._ops = None
 
     # Identity
 
@@ -390,7 +391,9 @@ class Composite(ScalarOp):
         return list(dict.fromkeys(found))
 
     def _inner_ops(self):
-        return list(dict.fromkeys(i.op for i in self._program.instructions))
+        if self._ops is None:
+            self._ops = list(dict.fromkeys(i.op for i in self._program.instructions))
+        return self._ops
 
     def c_support_code(self):
         return "\n".join(dict.fromkeys(text for text in map(_support_code, self._inner_ops()) if text))

@@ -122,9 +122,9 @@ class Step:
         self._clients = None
 
     def _always(self):
-        if not any(isinstance(node.op, IfElse) for node in self.nodes):
-            return set(self.nodes)
         own, needed = set(self.nodes), set()
+        if not any([isinstance(node.op, IfElse) for node in self.nodes]):
+            return own
         todo = [v.owner for v in self.outputs]
         while todo:
             node = todo.pop()

@@ -6,7 +6,7 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.opt.common import number, same_number
 from theano_ng.scan.opt.stacking import fitted, plan
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, sub
+from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, shape_padleft, sub
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -46,7 +46,7 @@ class Outside:
         self._buffers = {}
         for group, i, _, inner, _, _ in args.states():
             self._buffers.update(dict.fromkeys(inner, getattr(args, "outer_in_" + group)[i]))
-        self._plans = {}
+        self._plans, self._padded = {}, {}
 
     # -- what is possible
 
@@ -143,6 +143,14 @@ class Outside:
             todo.pop()
         return self._known[v]
 
+    def _broadcast(self, v, ndim):
+        """An operand of an elementwise operation, with broadcastable dimensions on the left; one for all nodes that need it."""
+        if v.ndim == ndim:
+            return v
+        if (v, ndim) not in self._padded:
+            self._padded[v, ndim] = shape_padleft(v, ndim - v.ndim)
+        return self._padded[v, ndim]
+
     def _compute(self, node):
         if not any(self.stacked(node)):
             copy = node.clone_with_new_inputs([self._known[i] for i in node.inputs])
@@ -150,7 +158,10 @@ class Outside:
             self._known.update(zip(node.outputs, copy.outputs))
             return
         build, rows = self.plan(node)
-        found = build([self._known[i] if i in self._known else self._buffers[i] for i in node.inputs], self.n_steps)
+        operands = [self._known[i] if i in self._known else self._buffers[i] for i in node.inputs]
+        if isinstance(node.op, Elemwise):
+            operands = [self._broadcast(v, 1 + node.outputs[0].ndim) for v in operands]
+        found = build(operands, self.n_steps)
         for inner, outer in zip(node.outputs, found if isinstance(found, list) else [found]):
             if rows:
                 outer = fitted(outer, inner.type)
