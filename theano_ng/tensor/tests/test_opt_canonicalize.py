@@ -273,7 +273,8 @@ class TestConstantFolding(RewriteCase):
 
     def test_a_value_that_memory_does_not_hold_is_left_to_the_run(self):
         x, length = T.dscalar("x"), 10**15
-        with theano_ng.change_flags(on_opt_error="raise", cache_graphs=False):
+        logged = self.assertLogs("theano_ng.gof.opt", "WARNING")
+        with logged, theano_ng.change_flags(on_opt_error="raise", cache_graphs=False):
             f = theano_ng.function([x], ifelse(T.gt(x, 0), x, T.arange(length).sum() + x), mode="FAST_RUN")
         self.assertEqual(f(2.0), 2)
         self.assertRaises(MemoryError, f, -1.0)
