@@ -7,7 +7,7 @@ from theano_ng import tensor as tt
 from theano_ng.gof.graph import io_toposort
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from theano_ng.sparse import fields
-from theano_ng.tensor import extra_ops
+from theano_ng.tensor import blas, extra_ops
 
 from theano_ng.tensor.nnet import blocksparse, bn_ops, crossentropy, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
@@ -42,6 +42,12 @@ def cases():
     x, y, square = rng.randn(3, 4), rng.randn(3, 4), rng.randn(4, 4)
     four, small = rng.randn(2, 3, 6, 8), rng.randn(2, 3, 3, 4)
     numbers = rng.randint(-9, 9, (3, 4))
+
+    number = tt.dscalar
+    case("gemv", [v(), number(), m(), v(), number()], [x[:, 0], 0.5, x, y[0], 2.0], blas.gemv_no_inplace)
+    case("ger", [m(), number(), v(), v()], [x, 0.5, y[:, 0], y[0]], blas.ger)
+    case("gemm", [m(), number(), m(), m(), number()], [x, 0.5, y, square, 2.0], blas.gemm_no_inplace)
+    case("scaled product", [m(), m(), number()], [x, square, 0.5], blas._dot22scalar)
 
     epsilon = tt.constant(1e-3)
     case(

@@ -427,6 +427,20 @@ class TestShapes(NativeCase):
             self.compare(lambda x: T.extra_ops.RepeatOp(axis=0)(x, T.constant(3)), x)
             self.compare(lambda x, n: T.extra_ops.RepeatOp(axis=0)(x, n), x, self.rng.randint(0, 4, len(x)))
 
+    def test_parts_of_larger_arrays(self):
+        """Transposed matrices and other layouts are written into a part of an array, of which the rest stays."""
+        for dtype in ("int8", "int16", "float32", "float64", "complex128"):
+            for n, m in ((1, 5), (4, 4), (7, 9), (8, 33), (17, 16), (33, 40)):
+                x, y = T.matrix(dtype=dtype), T.matrix(dtype=dtype)
+                node = sub.set_subtensor(x[3 : 3 + n, 2 : 2 + m], y).owner
+                out = sub.IncSubtensor(node.op.idx_list, inplace=True, set_instead_of_inc=True)(*node.inputs)
+                for layout in LAYOUTS:
+                    values, target = self.array((n, m), dtype, layout), np.zeros((n + 9, m + 9), dtype)
+                    want = target.copy()
+                    want[3 : 3 + n, 2 : 2 + m] = values
+                    run_node(out, {x: target, y: values}, "c")
+                    np.testing.assert_array_equal(target, want)
+
     def test_summed_to_a_shape(self):
         for x in self.each(kinds=("float64", "float32", "int64", "float16", "complex128"), layouts=LAYOUTS[:2]):
             for kept in range(2**x.ndim):
@@ -542,6 +556,7 @@ class TestImages(NativeCase):
         x, direction = self.array(shape, dtype, values=9), self.array(shape, dtype)
         v = T.tensor3(dtype=dtype)
         best = run_node(pool.Pool(ignore_border)(v, *numbers), {v: x}, "py")[0]
+        best[..., ::3] -= 0.25  # what is not the largest may be asked for as well
         gradient = self.array(best.shape, dtype)
         for op, *arrays in (
             (pool.Pool(ignore_border), x),
@@ -685,6 +700,19 @@ class TestSparse(NativeCase):
                     self.compare(fields.sd_csr, *self.parts(rows, columns, 0.2, dtype, "csr"), right)
                     values, indices, starts = self.parts(rows, columns, 0.2, dtype, "csc")
                     self.compare(fields.sd_csc, values, indices, starts, np.array(rows), right)
+
+    def test_a_sum_over_what_is_read(self):
+        """The result is written over rows that overlap with those that are multiplied."""
+        op, parts = fields.usmm_csc_dense_inplace, self.parts(6, 5, 0.6, "float64", "csc")
+        for first, step, shift in itertools.product(range(0, 9, 2), (1, -1), range(0, 9, 2)):
+            memory = self.array((20, 3))
+            y, z = memory[shift : shift + 10 : 2], memory[first : first + 6][::step]
+            values = [np.array([[0.5]]), *parts, np.array(6), y, z]
+            dense = scipy.sparse.csc_matrix(parts, (6, 5)).toarray()
+            want = 0.5 * np.dot(dense, y) + z
+            types = [T.TensorType(v.dtype, [n == 1 for n in v.shape])() for v in values]
+            (got,) = run_node(op(*types), dict(zip(types, values)), "c")
+            np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
 
     def test_elements(self):
         for rows, columns in ((5, 300), (300, 5), (70, 130)):

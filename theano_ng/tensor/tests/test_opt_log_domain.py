@@ -72,7 +72,17 @@ class TestLogOf(unittest.TestCase):
     def test_what_is_not(self):
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e = T.exp(x)
-        for v in (x, e * x, e - 1, e + x, -e, T.concatenate([e, y]), T.sqr(e) - e, T.exp(T.imatrix("i"))):
+        for v in (
+            x,
+            e * x,
+            e - 1,
+            e + x,
+            -e,
+            T.concatenate([e, y]),
+            T.sqr(e) - e,
+            T.exp(T.imatrix("i")),
+            T.exp(T.zmatrix("z")),
+        ):
             self.assertIsNone(log_of(v))
 
     def test_long_products_are_given_up(self):
