@@ -5,6 +5,7 @@ import scipy.sparse
 
 from theano_ng import tensor as tt
 from theano_ng.gof.graph import io_toposort
+from theano_ng.sandbox import rng_mrg
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
 from theano_ng.sparse import fields
 from theano_ng.tensor import blas, extra_ops
@@ -106,6 +107,15 @@ def cases():
     case("categories", [m(), v(), n()], [chances, rng.rand(6), 2], MultinomialFromUniform("int64"))
     case("choice", [m(), v(), n()], [chances, rng.rand(6), 2], ChoiceFromUniform("int64", False))
     case("choice with replacement", [m(), v(), n()], [chances, rng.rand(6), 2], ChoiceFromUniform("int64", True))
+
+    whole = rng.randint(0, 2**31 - 1, (6, 3))
+    matrix_and_vector = tt.lmatrix(), tt.ivector(), n()
+    case(
+        "products modulo",
+        [*matrix_and_vector, *[v.type() for v in matrix_and_vector]],
+        [whole[:3], whole[3], 2147483647, whole[3:], whole[0], 2145483479],
+        rng_mrg.DotModulo(),
+    )
 
     case("diagonal", [m()], [square], lambda x: tt.ExtractDiag(0, 0, 1)(x))
     case("diagonal beside", [t3()], [four[0]], lambda x: tt.ExtractDiag(-1, 2, 0)(x))
