@@ -7,7 +7,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.scan.opt import reads
+from theano_ng.scan.opt import outside, reads
 from theano_ng.scan.tests.test_opt import Case, loops, ops_of_step
 from theano_ng.tensor.extra_ops import CumOp, cumsum
 from theano_ng.tensor.opt.shape import Shape_i
@@ -42,6 +42,27 @@ class TestReads(unittest.TestCase):
             fgraph = theano.gof.FunctionGraph([out], outputs, clone=True)
             found = reads.reads(fgraph.inputs[0])
             self.assertEqual(sorted([(r.last, r.first) for r in found], key=str), sorted(wanted, key=str))
+
+
+class TestFirstSlices(unittest.TestCase):
+    def test_forms(self):
+        """As many rows as there are steps, from a constant on, one after the other."""
+        x, n, five = T.dmatrix("x"), T.lscalar("n"), T.constant(5)
+        for v, steps, start in (
+            (x[:n], n, 0),
+            (x[2 : n + 2], n, 2),
+            (x[3:8], five, 3),
+            (x[2 : n + 2 : 1], n, 2),
+            (x[2 : n + 2 : 2], n, None),
+            (x[:n:-1], n, None),
+            (x[2 : n + 1], n, None),
+            (x[3:9], five, None),
+            (x[-1 : n - 1], n, None),
+            (x[n], n, None),
+            (x[2:], n, None),
+            (x, n, None),
+        ):
+            self.assertEqual(outside._first_slice(v, steps), None if start is None else (x, start), v)
 
 
 class TestRowsOfAnIndex(unittest.TestCase):

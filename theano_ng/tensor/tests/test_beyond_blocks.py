@@ -146,6 +146,10 @@ class TestIndexing(NativeCase):
                     self.compare(lambda x, j: x[:, j], x, j)
                     self.compare(lambda x, i: x[i, 3:], x, i)
 
+    def test_as_many_dimensions_as_there_can_be(self):
+        x = self.array((2,) + (1,) * 62 + (3,))
+        self.compare(lambda x, i: x[i], x, np.array([1, 0, 1]))
+
     def test_positions_of_all_kinds(self):
         """Arrays of positions that broadcast, in any memory, before, between and behind dimensions of many lengths."""
         for _ in range(200):

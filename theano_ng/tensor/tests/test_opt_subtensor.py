@@ -11,6 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
+from theano_ng.tensor import inplace
 from theano_ng.tensor.opt import merge_two_slices, subtensor
 from theano_ng.tensor.opt.shape import ShapeFeature
 from theano_ng.tensor.opt.subtensor import _known_element
@@ -225,6 +226,14 @@ class TestLift(RewriteCase):
         f = theano_ng.function([x, v, i], [whole, whole[i]], mode=Mode("py", "fast_run"))
         self.assertEqual(sum(isinstance(n.op, T.Subtensor) for n in f.maker.fgraph.apply_nodes), 1)
         self.assertEqual(sum(isinstance(n.op, T.opt.Assert) for n in f.maker.fgraph.apply_nodes), 0)
+
+    def test_what_overwrites_its_input_is_left(self):
+        """A part of the result is not all that is computed then."""
+        for op, lifted in ((T.exp, True), (inplace.exp_inplace, False)):
+            x = T.dvector("x")
+            out = op(x)[1:]
+            FunctionGraph([x], [out], clone=False)
+            self.assertEqual(bool(subtensor.local_subtensor_lift.transform(out.owner)), lifted)
 
 
 class TestTakeAlongAxis(RewriteCase):
