@@ -18,6 +18,8 @@ IMPORTED = 40  # cases for what a module does when it is imported: which of its 
 FAMILIES = (
     "theano_ng.tests.test_rules_on_graphs.",
     "theano_ng.tensor.tests.test_beyond_blocks.",
+    "theano_ng.tensor.tests.test_interpreter_special.",
+    "theano_ng.tensor.tests.test_zero_divisors.",
     "theano_ng.tests.test_odd_arrays.",
 )
 KERNEL_TEXTS = os.path.join("scalar", "c_code", "")  # C in libraries and in kernels
