@@ -140,7 +140,9 @@ class Unique(NativeOp, Op):
         return Apply(self, [x], outputs)
 
     def native_code(self, node):
-        axis = -1 if self.axis is None else self.axis % node.inputs[0].ndim
+        ndim = node.inputs[0].ndim
+        # The slices of a vector are its elements: those that are NaN are equal then.
+        axis = -1 if self.axis is None or ndim == 1 else self.axis % ndim
         return NativeCode(
             "theano_ng.tensor.native.unique:unique",
             indices=bool(self.return_index),

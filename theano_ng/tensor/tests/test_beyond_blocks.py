@@ -415,6 +415,17 @@ class TestOrder(NativeCase):
             for kind in ("int64", "float64"):
                 self.compare(lambda x: extra_ops.Unique(True, True, True)(x), self.rng.randint(0, n, n).astype(kind))
 
+    def test_unique_among_odd_numbers(self):
+        """NaN, infinities and zeros of both signs, in either part of complex numbers."""
+        odd = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan])
+        for dtype in ("float16", "float32", "float64", "complex64", "complex128"):
+            for shape in ((5,), (60,), (9, 3), (20, 2), (3, 2, 4)):
+                x = odd[self.rng.randint(0, 7, shape)].astype(dtype)
+                if np.dtype(dtype).kind == "c":
+                    x.imag = odd[self.rng.randint(0, 7, shape)]
+                for axis in (None, *range(len(shape))):
+                    self.compare(lambda x: extra_ops.Unique(True, True, True, axis)(x), x)
+
     def test_differences(self):
         for x in self.each(kinds=("float64", "int32", "float32")):
             for axis in range(x.ndim):
@@ -510,6 +521,18 @@ class TestProducts(NativeCase):
                     solve = slinalg.Solve("lower_triangular" if lower else "upper_triangular")
                     self.compare(solve, np.tril(square) if lower else np.triu(square), right)
                 self.compare(nlinalg.trace, square)
+
+    def test_complex_diagonals(self):
+        """Numbers of which one part is zero are not zero; zeros make a matrix singular."""
+        for dtype in ("complex64", "complex128"):
+            for structure in ("lower_triangular", "upper_triangular", "general"):
+                solve = slinalg.Solve(structure)
+                for number in (1, 1j, -2j, 0.5 - 1j):
+                    matrix = (self.array((4, 4), dtype) * (1 - np.eye(4)) + np.diag([2, number, 3j, 1])).astype(dtype)
+                    self.compare(solve, matrix, self.array((4, 2), dtype))
+                if structure != "general":
+                    matrix[1, 1] = 0
+                    self.assert_refused(np.linalg.LinAlgError, "", solve, matrix, self.array((4, 2), dtype))
 
     def test_symmetry_is_looked_at(self):
         """One element makes the difference, anywhere."""

@@ -472,6 +472,7 @@ class SumsOfProducts(unittest.TestCase):
     def test_terms(self):
         x, y, z, a, b, c, v = self.x, self.y, self.z, self.a, self.b, self.c, T.dvector("v")
         self.assertEqual(blas._gemm_canonicalize(x + y + z, 1.0, [], 0), [(1.0, x), (1.0, y), (1.0, z)])
+        self.assertEqual(blas._gemm_canonicalize(-(x - y) - (-z), 1.0, [], 0), [(-1.0, x), (1.0, y), (1.0, z)])
         found = blas._gemm_canonicalize(x - (y + v), 1.0, [(2.0, z)], 0)
         self.assertEqual(found[:3], [(2.0, z), (1.0, x), (-1.0, y)])
         self.assertEqual((found[3][0], found[3][1].owner.inputs), (-1.0, [v]))
