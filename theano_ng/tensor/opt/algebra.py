@@ -542,7 +542,7 @@ def _converts_inputs(op):
 def local_upcast_elemwise_constant_inputs(node):
     """Give scalar constants the dtype in which they are computed with, at compile time.
 
-    x + constant([2])  ->  x + constant(2., dtype='float64')          [canonicalize, fast_run]
+    x + constant([2])  ->  x + constant([2.], dtype='float64')          [canonicalize, fast_run]
 
     So that they merge with others, and no conversion is left to the loop.
     """
