@@ -45,7 +45,8 @@ def c_cast(arg, dtype, to):
         return "((npy_bool)((%s) != 0))" % arg
     if dtype.startswith("complex") and not to.startswith("complex"):
         arg = "TNG_RE(%s)" % arg
-    return "((%s)(%s))" % (c_type(to), arg)
+    cast = "((%s)(%s))" % (c_type(to), arg)
+    return cast if is_discrete(dtype) or not is_discrete(to) else "TNG_INTEGER(%s)" % cast
 
 
 def _wide(dtype):

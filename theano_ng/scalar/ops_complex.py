@@ -280,7 +280,7 @@ class Cast(UnaryScalarOp):
         return c_cast(args[0], dtypes[0], out)
 
     def c_code_cache_version(self):
-        return (2,)
+        return (3,)
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout

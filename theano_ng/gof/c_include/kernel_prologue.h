@@ -69,6 +69,21 @@ typedef double _Complex theano_complex128;
 #define TNG_IM(z) (__imag__ (z))
 #endif
 
+/* An integer that was made of a float. gcc takes the way to an integer and back to a float for `trunc`, which keeps numbers that do not fit into the
+ * integer, and the sign of a zero. */
+#if defined __has_builtin
+#if __has_builtin(__builtin_assoc_barrier)
+#define TNG_INTEGER(x) __builtin_assoc_barrier(x)
+#endif
+#endif
+#ifndef TNG_INTEGER
+#if defined __GNUC__ && !defined __clang__
+#define TNG_INTEGER(x) __extension__ ({ __typeof__(x) tng_integer = (x); __asm__("" : "+r"(tng_integer)); tng_integer; })
+#else
+#define TNG_INTEGER(x) (x)
+#endif
+#endif
+
 /* <stdint.h> and <stddef.h> names. Repeating an identical typedef is allowed. */
 typedef __INT8_TYPE__ int8_t;
 typedef __INT16_TYPE__ int16_t;

@@ -41,6 +41,7 @@ def _prologue():
         "typedef ga_ulong npy_ulonglong, npy_uint64, npy_uintp;",
         "typedef ga_float npy_float, npy_float32;",
         "#define TNG_RESTRICT",
+        "#define TNG_INTEGER(x) (x)",
         "#define TNG_LIKELY(x) (x)",
         "#define TNG_UNLIKELY(x) (x)",
         "#ifdef __CUDACC__",

@@ -333,6 +333,21 @@ class TestPrograms(unittest.TestCase):
                     np.testing.assert_array_equal(bits_of(got[0]), bits_of(expected[0]), str(op))
 
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_floats_by_way_of_integers(self):
+        """Compilers would take it for `trunc`, which keeps the sign of a zero, and numbers that do not fit into the integer."""
+        given = np.array([-0.3, 0.7, -0.0, 1.5, 300.75, 70000.25] * 3)
+        for source in ("float32", "float64", "complex128"):
+            x = scalar.get_scalar_type(source)("x")
+            real = scalar.real(x) if source == "complex128" else x
+            for target in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"):
+                form = scalar.cast(scalar.cast(real, target), real.type.dtype) * np.int8(2)
+                node = Elemwise(scalar.Composite([x], [form])).make_node(T.vector(dtype=source))
+                values = [given.astype(source)]
+                right = 2 * given.astype("int64").astype(target).astype(real.type.dtype)
+                for results in (run(node, values), run(node, values, interpretation(node))):
+                    np.testing.assert_array_equal(bits_of(results[0]), bits_of(right), err_msg=str((source, target)))
+
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_absolute_values_of_squares(self):
         """Compilers leave the absolute values out, and fuse the square with a sum. If there are signs inside, programs wait for the kernel."""
         rng = np.random.RandomState(5)
