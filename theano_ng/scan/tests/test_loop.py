@@ -392,6 +392,22 @@ class TestKernels(unittest.TestCase):
             for f in self.functions(lambda s, c=constant: s * c + 1, outputs_info=[state], n_steps=3):
                 np.testing.assert_allclose(f([1.0, -2.0, 4.0]), wanted, rtol=1e-15)
 
+    def test_parts_at_each_step(self):
+        """Of what is the same in all steps, at positions that are not, and the other way round."""
+        x, places, rows, k = T.dvector("x"), T.lvector("places"), T.dmatrix("rows"), T.lscalar("k")
+        steps = (lambda i: x[i : i + 2], lambda i: x[i], lambda i: x[i:].sum(), lambda i: x[:i:2].sum())
+        values = np.arange(9.0) ** 2, np.array([3, 0, 5]), np.arange(12.0).reshape(3, 4), 1
+        outputs = [theano.scan(step, sequences=[places])[0] for step in steps]
+        outputs += [
+            theano.scan(step, sequences=[rows])[0] for step in (lambda r: r[k:], lambda r: r[k], lambda r: r[1:3])
+        ]
+        wanted = [[values[0][i : i + 2] for i in values[1]], values[0][values[1]]]
+        wanted += [[values[0][i:].sum() for i in values[1]], [values[0][:i:2].sum() for i in values[1]]]
+        wanted += [values[2][:, 1:], values[2][:, 1], values[2][:, 1:3]]
+        f = theano.function([x, places, rows, k], outputs, mode=Mode("cvm", "fast_run"))
+        for got, want in zip(f(*values), wanted):
+            np.testing.assert_array_equal(got, want)
+
     def test_integer_divisions(self):
         """Elementwise, of numbers, and beside reductions; a divisor that is zero is an error."""
         for kind, divisors in ((T.lvector, [[3, 5, -2], [1, -7, 4]]), (T.lscalar, [3, -4])):

@@ -164,6 +164,17 @@ class TestIndexing(NativeCase):
             shapes = [((m,), (n, m), (n, 1), (1, m), (1,))[self.rng.randint(5)] for _ in sizes]
             self.check_positions(x, len(before), [self.places(shape, size) for shape, size in zip(shapes, sizes)])
 
+    def test_runs_of_one_array_of_positions(self):
+        """One array of positions changes along the last dimension, and others do not."""
+        for dtype, kind in itertools.product(("float32", "int64", "complex128"), ("int32", "int64")):
+            x = self.array((7, 50, 4), dtype)
+            for n, m in ((2, 16), (3, 40), (5, 15)):
+                i, j = self.rng.randint(-7, 7, (n, 1)).astype(kind), self.rng.randint(-50, 50, (n, m)).astype(kind)
+                for y in (x, x[:, :, 0], x[:, :, :1], x[..., ::2]):
+                    self.check_positions(y, 0, [i, j])
+                    self.check_positions(y, 0, [i, j[:1]])
+                    self.check_positions(y, 0, [i[0], j])
+
     def check_positions(self, x, before, positions):
         def taken(x, *indices):
             return x[(slice(None),) * before + indices]
@@ -446,6 +457,15 @@ class TestShapes(NativeCase):
             self.compare(lambda x: T.tensor_copy(x), x)
             self.compare(lambda x: T.extra_ops.RepeatOp(axis=0)(x, T.constant(3)), x)
             self.compare(lambda x, n: T.extra_ops.RepeatOp(axis=0)(x, n), x, self.rng.randint(0, 4, len(x)))
+
+    def test_tiles(self):
+        for x, reps in (
+            (np.array(2.5), []),
+            (self.array((3,)), [2]),
+            (self.array((3, 70)), [2, 0]),
+            (self.array((2, 5)), [3, 1, 40]),
+        ):
+            self.compare(T.Tile(len(reps)), x, np.array(reps, "int64"))
 
     def test_parts_of_larger_arrays(self):
         """Transposed matrices and other layouts are written into a part of an array, of which the rest stays."""

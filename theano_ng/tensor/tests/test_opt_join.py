@@ -47,6 +47,15 @@ class TestJoin(RewriteCase):
         ]:
             self.check(out, expected)
 
+    def test_reductions_of_different_lengths(self):
+        """A sum would broadcast what cannot be joined."""
+        one, v = T.TensorType("float64", (True,))("one"), T.dvector("v")
+        joined = T.join(0, one.dimshuffle("x", 0), v.dimshuffle("x", 0))
+        for reduce, wanted in ((T.sum, 5.0), (T.prod, 6.0), (T.max, 3.0)):
+            f = theano_ng.function([one, v], reduce(joined, axis=0), mode=Mode("py", QUERY))
+            self.assertEqual(f([2.0], [3.0]).tolist(), [wanted])
+            self.assertRaises(ValueError, f, [2.0], [3.0, 4.0])
+
     def test_empty_constants_of_known_lengths(self):
         """No assertion is added if another operand is known to have the same lengths; if its lengths differ, the error is that of Join."""
         n, s, v = T.lscalar("n"), T.dscalar("s"), T.dmatrix("v")

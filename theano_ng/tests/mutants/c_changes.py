@@ -176,10 +176,7 @@ class _Finder:
             if _LEFT_ALONE.fullmatch(token.text) and self.at(i + 1) == "(":
                 i = (_closing(self.tokens, i + 1) or i) + 1
                 continue
-            if token.kind == "number" and (self.at(i - 2), self.at(i - 1)) != (
-                "return",
-                "-",
-            ):  # a failure, by any number
+            if token.kind == "number" and not self.says_nothing(i):
                 yield from self.number(token)
             elif token.kind == "operator" and token.text in _SWAPPED and self.is_operation(i):
                 yield "operator", token.start, token.end, _SWAPPED[token.text]
@@ -195,6 +192,12 @@ class _Finder:
                 ):  # fmt: skip
                     yield from self.statement(i)
             i += 1
+
+    def says_nothing(self, i):
+        """Whether another number is as good: of a failure, which is negative, or as the length of an array that is declared."""
+        before = self.at(i - 3)
+        declared = re.fullmatch(r"\*|[A-Za-z_]\w*", before) and before not in _WORDS and self.at(i - 1) == "["
+        return (self.at(i - 2), self.at(i - 1)) == ("return", "-") or bool(declared) and self.at(i + 1) == "]"
 
     def number(self, token):
         if re.fullmatch(r"\d+", token.text):
