@@ -210,7 +210,9 @@ class TestRules(unittest.TestCase):
         x, y = T.dmatrix("x"), T.dmatrix("y")
         e, p = T.exp(x), np.exp(log_softmax(X, 1))
         total = e.sum(axis=1, keepdims=True)
+        twice = 2 * e
         for share, factor in (
+            (twice / twice.sum(axis=1, keepdims=True), 1),
             (e / total, 1),
             (e * (1 / total), 1),
             (e * (3 / total), 3),
