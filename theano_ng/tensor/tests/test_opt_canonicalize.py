@@ -258,6 +258,9 @@ class TestConstantFolding(RewriteCase):
             with self.assertRaisesRegex(ValueError, r"2,\s?3"):
                 f([1.0])
 
+        with self.assertNoLogs("theano_ng.gof.opt"), theano_ng.change_flags(on_opt_error="ignore", cache_graphs=False):
+            theano_ng.function([x], total, mode="FAST_RUN")
+
     def test_what_fails_is_in_a_branch_that_is_not_taken(self):
         """Even where rules that raise stop the compilation: the rule is right, and the program as well."""
         a, condition = T.dscalar("a"), T.iscalar("condition")

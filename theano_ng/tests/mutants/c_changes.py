@@ -46,7 +46,7 @@ _SWAPPED = {
 _SPACED = {"<", ">", "+", "-", "*", "/", "%", "&", "|", "^", "<<", ">>"}
 # Errors' texts, reference counts, parameters without a use: no number depends on them, or what watches memory finds it.
 _LEFT_ALONE = re.compile(
-    r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
+    r"PyErr_\w+|Py_X?DECREF|Py_X?INCREF|Py_CLEAR|PyMem_\w+|free|give_memory|_Pragma|NATIVE_FUNCTION|\w*prefetch\w*"
 )
 
 

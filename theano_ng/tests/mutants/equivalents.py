@@ -62,4 +62,9 @@ EQUIVALENT = {
     "92c983b12203": "tensor/nnet/opt_sigm.py, what the same rule does in a later phase",
     "567a7386b70a": "tensor/native/integers.h, success is 1 instead of 0: whoever asks compares with zero",
     "972e01223db9": "tensor/native/ctc.c, success is 1 instead of 0: whoever asks compares with zero",
+    "4ea374a2cc1d": "tensor/elemwise/complex_steps.py, the factors of a product",
+    "ae5490028b7e": "gof/optdb.py, objects are frozen for the garbage collector once more",
+    "a1fdc75054d7": "tensor/opt/subtensor.py, a variable is not equal to 1 either",
+    "94beceba3d35": "tensor/native/keys.h, one more bit of each key is sorted by",
+    "e4572ef663b5": "tensor/native/move.h, the last eight elements are done one by one",
 }
