@@ -466,7 +466,12 @@ class _Run(object):
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)
-        fgraph, replace_by, transforms_for = self.fgraph, opt.replace_by, index.transforms_for
+        fgraph, transforms_for, replace_by = self.fgraph, index.transforms_for, opt.replace_by
+        if type(opt).process_node is not NavigatorOptimizer.process_node:  # a subclass decides
+
+            def replace_by(fgraph, node, rule, transform):
+                return opt.process_node(fgraph, node, rule)
+
         try:
             while queue:
                 node = queue.pop()

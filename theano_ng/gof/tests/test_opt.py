@@ -557,6 +557,15 @@ class TestEquilibrium(Base):
         self.assertEqual(merged[3][0], 6)
         opt.print_profile(io.StringIO(), merged)
 
+    def test_subclass_that_processes_nodes_itself(self):
+        class Sparing(EquilibriumOptimizer):
+            def process_node(self, fgraph, node, lopt=None):
+                return node.inputs[0].owner is None and super().process_node(fgraph, node, lopt)
+
+        e = graph_of(add(add(self.x, self.y), self.z))
+        Sparing([PatternSub((add, "x", "z"), (sub, "x", "z"))], max_use_ratio=10).optimize(e)
+        self.assertEqual(str(e), "[add(sub(x, y), z)]")
+
     def test_use_limit(self):
         rules = [PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (exp, "x"))]
         with config.change_flags(on_opt_error="warn"), self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
