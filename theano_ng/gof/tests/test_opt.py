@@ -455,6 +455,24 @@ class TestWalks(Base):
         self.assertEqual(str(e), "[add(x, y)]")
         self.assertRaises(TypeError, OpKeyOptimizer, local_simplify)
 
+    def test_new_nodes_of_an_op(self):
+        """Those of the op that the rule names are visited as well, and no others."""
+        visited = []
+
+        class Peel(LocalOptimizer):
+            def op_key(self):
+                return exp
+
+            def transform(self, node):
+                visited.append(node.op)
+                inner = node.inputs[0].owner
+                return [true_div(1.0, exp(inner.inputs[0]))] if inner is not None and inner.op == neg else False
+
+        e = graph_of(exp(neg(neg(self.x))))
+        OpKeyOptimizer(Peel()).optimize(e)
+        self.assertEqual(str(e), "[true_div(Constant{1.0}, true_div(Constant{1.0}, exp(x)))]")
+        self.assertEqual(visited, [exp] * 3)
+
     def test_change_tracker(self):
         e = graph_of(exp(self.x))
         e.attach_feature(ChangeTracker())
