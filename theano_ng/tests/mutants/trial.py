@@ -19,7 +19,7 @@ from theano_ng.tests.mutants.marks import C_NAME, PYTHON_NAME
 MEMORY = 6 << 30  # bytes that a trial may ask for beyond what the process has
 SLOWER = 8  # times the seconds that a case took unchanged, and SECONDS more, are what it may compute
 SECONDS = 10
-# Tests that compile kernels, some to compare them with programs: their flags are as usual.
+# Tests that compile kernels, some to compare them with programs: there is a compiler for them, whatever the flags of others.
 COMPILING = (
     " theano_ng.tensor.tests.test_interpreter.",
     " theano_ng.tensor.tests.test_elemwise_arithmetic.",
@@ -237,7 +237,8 @@ def run(job, say):
         except CannotBePatched:
             return {"outcome": "cannot be patched"}
     flags = (job["install"] or {}).get("flags", {})
-    usual = {name: getattr(*_flag(name)) for name in flags}
+    # Whoever compiles changed C waits for the compiler.
+    usual = {**{name: getattr(*_flag(name)) for name in flags}, "tiered": "off"}
     failures, times = [], []
     if job.get("marks"):
         _forget_marks()
