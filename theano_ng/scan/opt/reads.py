@@ -130,6 +130,8 @@ def _by_form(index):
     if not isinstance(index, slice) or not all(map(_is_int, (index.start, index.stop, index.step))):
         return None, None
     start, stop, step = index.start, index.stop, index.step or 1
+    if start is not None and stop is not None and (start < 0) != (stop < 0):
+        return None, None  # where one end is, seen from the other, depends on the number of rows
     if step > 0:
         if start is not None and start < 0:
             return -start, None

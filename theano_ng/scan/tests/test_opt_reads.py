@@ -88,6 +88,29 @@ class TestRowsOfAnIndex(unittest.TestCase):
                         self.assertGreaterEqual(row, 0 if last is None else length - last)
                         self.assertLess(row, length if first is None else first)
 
+    def test_slices_of_fewer_rows_are_the_same(self):
+        """One end may be counted from the start of the rows, and the other from their end: then no row can be left out."""
+        for index in self.indices():
+            if isinstance(index, int):
+                continue
+            last, first = reads._by_form(index)
+            for length in range(9):
+                rows = range(length)
+                with self.subTest(index=index, length=length):
+                    for kept in range(length if last is None else min(last, length), length + 1):
+                        self.assertEqual(list(rows[length - kept :][index]), list(rows[index]))
+                    for kept in range(length if first is None else min(first, length), length + 1):
+                        self.assertEqual(list(rows[:kept][index]), list(rows[index]))
+
+    def test_slices_from_both_ends(self):
+        x = T.matrix()
+        value = np.arange(8.0).reshape(4, 2)
+        for index in (slice(-1, 1), slice(-2, 3), slice(2, -3, -1)):
+            rows, _ = theano.scan(lambda row, total: total + row, x, T.zeros_like(x[0]))
+            with theano.config.change_flags(on_opt_error="raise"):
+                f = theano.function([x], rows[index])
+            np.testing.assert_array_equal(f(value), np.cumsum(value, axis=0)[index])
+
     def test_no_more_rows_than_are_read(self):
         for index in self.indices():
             last, first = reads._by_form(index)
