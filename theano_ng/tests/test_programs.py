@@ -27,6 +27,7 @@ from theano_ng.tests.programs import judge, source
 from theano_ng.tests.programs.configurations import CONFIGURATIONS, Configuration
 from theano_ng.tests.programs.generator import CHAPTER_WEIGHTS, Draw, _ordinary_calls, chapters_of, generate, uncomputed
 from theano_ng.tests.programs.operations import OPERATIONS
+from theano_ng.tests.programs.precision import unit
 from theano_ng.tests.programs.records import Body, Input, Node, Program, all_nodes, needed
 from theano_ng.tests.programs.reduction import fewer, reduced
 from theano_ng.tests.programs.reproduce import difference_of, same
@@ -172,6 +173,16 @@ class TestPrecision(unittest.TestCase):
         }
         self.assertIn("gradient", kinds)
         self.assertNotIn("Rop", kinds)
+
+    def test_sums_inside_folds_may_cancel(self):
+        x = Input("x", "float64", (False, False), (2, 1), (-2.0, 1.0))
+        right = np.tanh(np.tanh(-2.0) - 2.0) + 1.0
+        self.assertLess(right, 0.01)
+        for operation, parameters in (("foldl", ()), ("scan_checkpoints", (("every", 2),))):
+            node = Node("v", operation, ("x",), parameters, dtype="float64")
+            judged = self.judged(Program((x,), (node,), ("v",)))
+            self.assertFalse(judged.wrong(np.full(judged.plain.shape, right + 64 * unit("float64")), False).any())
+            self.assertTrue(judged.wrong(np.full(judged.plain.shape, right + 1e-11), False).all())
 
     def test_dtypes_and_shapes_have_to_agree(self):
         program = Program((vector("x", [1.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))

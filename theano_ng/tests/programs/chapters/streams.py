@@ -102,6 +102,7 @@ register(
         (_given,),
         parameters=_around,
         scale="np.abs({0}) + 4",
+        undefined=True,
         **_COMMON,
     )
 )
