@@ -385,7 +385,7 @@ class TestRun(unittest.TestCase):
 
     @unittest.skipUnless(
         "THEANO_PROGRAMS_SECONDS" in os.environ,
-        "new seeds still find a fault in every few thousand programs: set THEANO_PROGRAMS_SECONDS=60",
+        "new seeds find a fault in every ten thousand programs or so: set THEANO_PROGRAMS_SECONDS=60",
     )
     def test_with_a_new_seed(self):
         self.run_programs()
