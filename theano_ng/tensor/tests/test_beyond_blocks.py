@@ -10,6 +10,7 @@ import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.audit import forms
 from theano_ng.configparser import change_flags
+from theano_ng.gof.compiler import MissingGXX
 from theano_ng.gof.graph import io_toposort
 from theano_ng.sandbox import rng_mrg
 from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUniform
@@ -263,8 +264,11 @@ class TestDtypes(NativeCase):
         nodes = io_toposort([matrix], [out])
         if not nodes or any(getattr(node.op, "native_code", lambda node: None)(node) is None for node in nodes):
             return 0
-        with np.errstate(all="ignore"):
-            self.compare_graph(out, {matrix: x})
+        try:
+            with np.errstate(all="ignore"):
+                self.compare_graph(out, {matrix: x})
+        except MissingGXX:  # its native code has a kernel
+            return 0
         return 1
 
     def test_reductions(self):
