@@ -65,6 +65,7 @@ def local_func_inv(node):
 
     deg2rad(rad2deg(x))  ->  x          [canonicalize, specialize, fast_run]
     cosh(arccosh(1 + x))  ->  1 + x
+    arccosh(cosh(x))  ->  abs(x)
     tanh(arctanh(x))  ->  x
     sinh(arcsinh(x))  ->  x
     conj(conj(w))  ->  w
@@ -82,8 +83,9 @@ def local_func_inv(node):
         if is_inverse_pair(node.op.scalar_op, prev.op.scalar_op, pair):
             if x.type != node.outputs[0].type:
                 return False
-            copy_stack_trace(node.outputs[0], x)
-            return [x]
+            result = abs(x) if isinstance(node.op.scalar_op, scalar.ArcCosh) else x  # cosh is even
+            copy_stack_trace(node.outputs[0], result)
+            return [result]
     return False
 
 
