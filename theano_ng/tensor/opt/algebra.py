@@ -52,6 +52,8 @@ _INVERSE_PAIRS = (
     (scalar.Neg, scalar.Neg),
     (scalar.Inv, scalar.Inv),
 )
+# Of the complex numbers with the same cosh, tanh or sinh these return one.
+_CHOOSING = (scalar.ArcCosh, scalar.ArcTanh, scalar.ArcSinh)
 
 
 _is_inverse = computes(*chain.from_iterable(_INVERSE_PAIRS))
@@ -73,7 +75,7 @@ def local_func_inv(node):
     inv(inv(x))  ->  x
 
     for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
-    result is x instead of NaN.
+    result is x instead of NaN. The inverses of cosh, tanh and sinh cancel these for real x only.
     """
     prev = node.inputs[0].owner
     if prev is None or not isinstance(prev.op, Elemwise) or not _is_inverse(prev.op):
@@ -81,7 +83,8 @@ def local_func_inv(node):
     x = prev.inputs[0]
     for pair in _INVERSE_PAIRS:
         if is_inverse_pair(node.op.scalar_op, prev.op.scalar_op, pair):
-            if x.type != node.outputs[0].type:
+            chooses = isinstance(node.op.scalar_op, _CHOOSING)
+            if x.type != node.outputs[0].type or chooses and x.dtype.startswith("complex"):
                 return False
             result = abs(x) if isinstance(node.op.scalar_op, scalar.ArcCosh) else x  # cosh is even
             copy_stack_trace(node.outputs[0], result)
