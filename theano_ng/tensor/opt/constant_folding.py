@@ -50,6 +50,9 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
+        except AssertionError:  # constants break what the program promises
+            node.tag.folding_failed = True
+            raise
         except Exception as error:
             # The error is the program's, not the rule's. It is raised when the node runs, which in a lazy branch may be never.
             node.tag.folding_failed = True

@@ -9,17 +9,18 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.ifelse import ifelse
+from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt import (
     Canonizer,
     add_calculate,
     attempt_distribution,
+    canonicalize,
     check_for_x_over_absX,
     local_add_canonizer,
     local_mul_canonizer,
     mul_calculate,
     scalarconsts_rest,
 )
-from theano_ng.tensor.opt import canonicalize
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
 
@@ -273,6 +274,14 @@ class TestConstantFolding(RewriteCase):
         np.testing.assert_array_equal(f(1.0, 0, np.ones((2, 3))), np.ones((2, 3)))
         with self.assertRaises(IndexError):
             f(1.0, 1, np.ones((2, 3)))
+
+    def test_broken_assertions_are_errors_of_compiling(self):
+        x = T.dscalar("x")
+        broken = Assert("constants differ")(T.constant(1.0), T.constant(0))
+        for policy in ("warn", "raise"):
+            flags = theano_ng.change_flags(on_opt_error=policy, cache_graphs=False)
+            with self.subTest(policy), flags, self.assertLogs("theano_ng.gof.opt", "ERROR"):
+                self.assertRaisesRegex(AssertionError, "constants differ", theano_ng.function, [x], x + broken)
 
     def test_a_value_that_memory_does_not_hold_is_left_to_the_run(self):
         x, length = T.dscalar("x"), 10**15
