@@ -11,7 +11,7 @@ cdef class FlagBlock:
     its value in the block.
     """
 
-    cdef tuple saved  # the values before the innermost entry, and what was saved before that: taking it back needs no memory
+    cdef tuple saved  # (values before the innermost entry, `saved` of the entry around it): to go back to that takes no memory
 
     def __cinit__(self, *args, **kwargs):
         self.saved = ()

@@ -1,7 +1,7 @@
 """A lock that a ``with`` block can always release.
 
-The ``__exit__`` of Python's own locks takes its arguments as a tuple. Where there is no memory for this tuple, the lock stays locked. Here leaving the
-block takes no memory, and no Python code runs, so that a signal handler cannot raise in between.
+The ``__exit__`` of Python's own locks takes its arguments as a tuple. If there is no memory for this tuple, the lock stays locked. `Lock.__exit__`
+allocates no memory and runs no Python code, so that no signal handler can raise before the lock is released.
 """
 
 import threading

@@ -66,7 +66,7 @@ class FunctionGraph(Drawable, object2):
     execute_callbacks_times : dict
         The same for each feature.
     answers : dict
-        What rules found out about the graph as it is, for other rules; each change empties it.
+        Facts about the graph that rules keep for other rules; each change empties it.
 
     Raises
     ------

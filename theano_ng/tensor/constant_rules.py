@@ -105,7 +105,7 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
 
 
 def may_be_constant(v, operands=False):
-    """False when a look at `v` and its Op, and with `operands` also at those that it is computed of, says that it has no known value."""
+    """Return False if the Op of `v` shows that its value is unknown. With `operands` the Ops of the operands are looked at, too."""
     if isinstance(v, Constant):
         return True
     owner = v.owner

@@ -320,7 +320,7 @@ class Reading:
         self.is_known = not unknown
 
     def passed(self):
-        """The variables whose gradients miss what goes to the leaves directly: `variable`, and those between it and the leaves.
+        """The variables past which gradients go directly to the leaves: `variable`, and those between it and the leaves.
 
         One of the leaves is among them if its own logarithm is read, too: p in ``p * exp(p)`` with ``p = sigmoid(x)``.
         """

@@ -69,8 +69,8 @@ typedef double _Complex theano_complex128;
 #define TNG_IM(z) (__imag__ (z))
 #endif
 
-/* An integer that was made of a float. gcc takes the way to an integer and back to a float for `trunc`, which keeps numbers that do not fit into the
- * integer, and the sign of a zero. */
+/* An integer that was converted from a float. gcc would replace the conversion to an integer and back by `trunc`, which keeps the sign of a zero, and
+ * numbers that do not fit into the integer. */
 #if defined __has_builtin
 #if __has_builtin(__builtin_assoc_barrier)
 #define TNG_INTEGER(x) __builtin_assoc_barrier(x)

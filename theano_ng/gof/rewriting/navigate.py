@@ -142,7 +142,7 @@ class NavigatorOptimizer(Optimizer):
         return self.replace_by(fgraph, node, lopt, lopt.transform)
 
     def replace_by(self, fgraph, node, lopt, transform):
-        """Replace what a function says of `node`; `lopt` is the rule whose `transform` it stands for. See `process_node`."""
+        """Replace a node by the result of ``transform(node)``, which `lopt` is named for in errors and stack traces. See `process_node`."""
         try:
             replacements = transform(node)
         except MemoryError:

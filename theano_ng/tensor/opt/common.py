@@ -37,7 +37,7 @@ def is_constant(v, value):
 
 
 def computes(*scalar_ops):
-    """Return a function that says whether the scalar op of an Elemwise is of one of these classes: a `when` of rules."""
+    """Return a condition for `local_optimizer(..., when=)`: the scalar op of an Elemwise is of one of these classes."""
     return lambda op: isinstance(op.scalar_op, scalar_ops)
 
 
