@@ -106,8 +106,7 @@ def block_extensions():
         blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
         # As kernels are compiled (gof/compiler/toolchain.py).
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
-        roundings = ["-fno-tree-sink", "-fno-thread-jumps", "-fno-split-paths", "--param=avoid-fma-max-bits=0"]
-        blocks.extra_compile_args += [*roundings, "-fno-strict-aliasing", *builtins, *flags]
+        blocks.extra_compile_args += ["-fno-tree-sink", "-ffp-contract=off", "-fno-strict-aliasing", *builtins, *flags]
         yield blocks
 
 

@@ -10,6 +10,7 @@ import re
 import numpy as np
 
 from theano_ng.gof.fg import FunctionGraph
+from theano_ng.scalar.contraction import contracted
 from theano_ng.scalar.divisors import divides, divisions
 from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Apply
@@ -65,7 +66,7 @@ class Composite(ScalarOp):
         self.inputs_type = program.input_types
         self.outputs_type = program.output_types
         self._key = self._hash = self._name = self._graph = self._fgraph = self._steps = self._c_code_template = None
-        self._ops = None
+        self._ops = self._lowered = None
 
     # Identity
 
@@ -300,17 +301,27 @@ class Composite(ScalarOp):
 
     # C
 
+    @property
+    def lowered(self):
+        """The program that generated code computes."""
+        if self._lowered is None:
+            self._lowered = contracted(self._program)
+        return self._lowered
+
+    def _lowered_nodes(self):
+        return self.lowered.build([t.make_variable() for t in self._program.input_types])[1]
+
     def init_c_code(self):
         """Make the C template: inner names become ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
         self._c_code_template = self._make_template(wide=False, sub={})
 
     def _make_template(self, wide, sub):
         """Return the C template; `wide` as in `c_code_wide`, the item "zeros" of `sub` as in `RealDivision`."""
-        program = self._program
+        program = self.lowered
         unsafe = set()
         if divides(self):
             found, _ = divisions(self, [t.dtype for t in self.inputs_type], self.outputs_type[0].dtype)
-            unsafe = {division.instruction for division in found}
+            unsafe = {self._program.instructions[division.instruction].outs for division in found}
         types = program.slot_types()
         names = {k: "__tng_i%d__" % k for k in range(self.nin)}
         lines, body = [], []
@@ -323,14 +334,15 @@ class Composite(ScalarOp):
                 # The bits of the half, which is what its C type holds.
                 names[slot] = "((npy_float16)%d)" % int(np.asarray(data, dtype="float16").view("uint16"))
         count = 0
-        for k, (instruction, node) in enumerate(zip(program.instructions, self._ensure_graph()[2])):
+        for k, (instruction, node) in enumerate(zip(program.instructions, self._lowered_nodes())):
             for o in instruction.outs:
                 names[o] = "__tng_nodename___tmp%d" % count
                 count += 1
                 lines.append("%s %s;" % (c_type(_wide(types[o]).dtype if wide else types[o].dtype), names[o]))
             inner_sub = {"fail": "__tng_fail__", "id": "__tng_id___%d" % k}
-            if isinstance(instruction.op, RealDivision) and not (k in unsafe and "zeros" not in sub):
-                inner_sub["zeros"] = sub["zeros"] if k in unsafe else None
+            is_unsafe = instruction.outs in unsafe
+            if isinstance(instruction.op, RealDivision) and not (is_unsafe and "zeros" not in sub):
+                inner_sub["zeros"] = sub["zeros"] if is_unsafe else None
             body.append(
                 (instruction.op.c_code_wide if wide else instruction.op.c_code)(
                     node,
@@ -392,7 +404,7 @@ class Composite(ScalarOp):
 
     def _inner_ops(self):
         if self._ops is None:
-            self._ops = list(dict.fromkeys(i.op for i in self._program.instructions))
+            self._ops = list(dict.fromkeys(i.op for i in self.lowered.instructions))
         return self._ops
 
     def c_support_code(self):
@@ -400,7 +412,7 @@ class Composite(ScalarOp):
 
     def c_support_code_apply(self, node, name):
         texts = [super().c_support_code_apply(node, name)]
-        for k, inner in enumerate(self._ensure_graph()[2]):
+        for k, inner in enumerate(self._lowered_nodes()):
             try:
                 texts.append(inner.op.c_support_code_apply(inner, "%s_subnode%d" % (name, k)))
             except MethodNotDefined:
@@ -436,7 +448,7 @@ class Composite(ScalarOp):
         return self._gather("c_no_compile_args")
 
     def c_code_cache_version(self):
-        versions = [(1,)]
+        versions = [(2,)]
         for op in self._inner_ops():
             version = op.c_code_cache_version()
             if not version:

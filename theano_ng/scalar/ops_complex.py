@@ -154,7 +154,8 @@ class Conj(UnaryScalarOp):
         return np.conj(x)
 
     def c_expression(self, args, dtypes, out):
-        return "(~(%s))" % args[0] if is_complex(dtypes[0]) else c_cast(args[0], dtypes[0], out)
+        value = c_cast(args[0], dtypes[0], out)
+        return "tng_conj_%s(%s)" % (out, value) if is_complex(dtypes[0]) else value
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout

@@ -99,6 +99,8 @@ class Neg(AsDeclared, UnaryScalarOp):
     def c_expression(self, args, dtypes, out):
         if is_discrete(out):
             return wrapping(" - ", ["0", args[0]], [out, dtypes[0]], out)
+        if is_complex(out):
+            return "tng_neg_%s(%s)" % (out, c_cast(args[0], dtypes[0], out))
         return "-%s" % c_cast(args[0], dtypes[0], out)
 
     def L_op(self, inputs, outputs, gout):

@@ -18,25 +18,12 @@ from theano_ng.tensor.elemwise.kernel import scalar_c_parts, scalar_node
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel", "rounded"]
+__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel"]
 
 # Elements that one node computes before the next one does: their results stay in the first-level cache.
 _BLOCK = 256
 
-# Keeps a compiler from joining the product of one node and the sum of another: all nodes round their results.
-_SUPPORT = (
-    """\
-#define TNG_BLOCK %d
-#if defined(__x86_64__)
-#define TNG_ROUNDED(x) __asm__("" : "+x"(x))
-#elif defined(__aarch64__)
-#define TNG_ROUNDED(x) __asm__("" : "+w"(x))
-#else
-#define TNG_ROUNDED(x) __asm__("" : "+m"(x))
-#endif
-"""
-    % _BLOCK
-)
+_SUPPORT = "#define TNG_BLOCK %d\n" % _BLOCK
 
 
 class LoopKernel(NamedTuple):
@@ -123,7 +110,6 @@ def _interpreted(op, fgraph, numbers):
         tuple(v.type.dtype for v in fgraph.inputs),
         tuple(v.type.dtype for v in fgraph.outputs[:n_sinks]),
         tuple(map(int, kinds)),
-        tuple([k for k in range(n_in) if numbers[k] and (vectors or k >= n_in - op.n_others)]),
         tuple(nodes),
         tuple(map(argument, fgraph.outputs[:n_sinks])),
         argument(fgraph.outputs[-1]) if op.as_while else None,
@@ -268,8 +254,6 @@ def _source(op, fgraph, step, numbers):
         for part in step.parts:
             lines += ["        %s %s;" % (ctype, name) for name, ctype in part.results.items()]
             lines += ["        {", part.text, "        }"]
-            if len(step.parts) > 1:
-                lines += ["        " + rounded(*result) for result in part.results.items()]
         lines += ["        tng_p%d[0] = %s;" % store for store in stores.items()]
         lines.append("        (void)tng_n;")
         for state, lag in sorted(carried, reverse=True):
@@ -291,12 +275,6 @@ def declare_rows(moving):
         lines.append("const int64_t tng_s%d = tng_place[%d], tng_l%d = tng_place[%d];" % (k, 3 * k, k, 3 * k + 1))
         lines.append("int64_t tng_r%d = tng_place[%d];" % (k, 3 * k + 2))
     return lines
-
-
-def rounded(name, ctype):
-    """The statements that keep the compiler from joining a result, in a C variable, with what reads it."""
-    places = ["TNG_RE(%s)" % name, "TNG_IM(%s)" % name] if "complex" in ctype else [name] if "float" in ctype else []
-    return " ".join(["TNG_ROUNDED(%s);" % place for place in places])
 
 
 def advance_rows(moving):

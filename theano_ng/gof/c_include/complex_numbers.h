@@ -61,19 +61,17 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 
 #endif
 
-/* x * y + z, rounded once where processors do that: said here, for compilers choose another one of two products when they make vectors of the parts. */
-#ifdef __FP_FAST_FMA
-#define TNG_MUL_ADD(x, y, z) __builtin_fma(x, y, z)
-#else
-#define TNG_MUL_ADD(x, y, z) ((x) * (y) + (z))
-#endif
-#ifdef __FP_FAST_FMAF
-#define TNG_MUL_ADDF(x, y, z) __builtin_fmaf(x, y, z)
-#else
-#define TNG_MUL_ADDF(x, y, z) ((x) * (y) + (z))
-#endif
-
-#define TNG_COMPLEX_ARITHMETIC(C, T, NAME, FABS, MUL_ADD)                                           \
+/* Negatives are made by their sign bits: gcc takes the negative of x * y + z, where that is rounded once, for -(x * y) - z, which is +0 where the
+ * negative is -0. */
+#define TNG_COMPLEX_ARITHMETIC(C, T, BITS, NAME, FABS, MUL_ADD)                                     \
+    static inline T tng_flip_##NAME(T x)                                                            \
+    {                                                                                               \
+        BITS bits;                                                                                  \
+        __builtin_memcpy(&bits, &x, sizeof bits);                                                   \
+        bits ^= (BITS)1 << (8 * sizeof bits - 1);                                                   \
+        __builtin_memcpy(&x, &bits, sizeof bits);                                                   \
+        return x;                                                                                   \
+    }                                                                                               \
     static inline C tng_make_##NAME(T re, T im)                                                     \
     {                                                                                               \
         C z;                                                                                        \
@@ -81,26 +79,27 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
         TNG_IM(z) = im;                                                                             \
         return z;                                                                                   \
     }                                                                                               \
+    static inline C tng_neg_##NAME(C z) { return tng_make_##NAME(tng_flip_##NAME(TNG_RE(z)), tng_flip_##NAME(TNG_IM(z))); } \
+    static inline C tng_conj_##NAME(C z) { return tng_make_##NAME(TNG_RE(z), tng_flip_##NAME(TNG_IM(z))); } \
     static inline C tng_mul_##NAME(C a, C b)                                                        \
     {                                                                                               \
         return tng_make_##NAME(MUL_ADD(TNG_RE(a), TNG_RE(b), -(TNG_IM(a) * TNG_IM(b))),             \
                                MUL_ADD(TNG_RE(a), TNG_IM(b), TNG_IM(a) * TNG_RE(b)));               \
     }                                                                                               \
-    /* With the larger part of b as p and the smaller as q; a quotient by zero has infinite parts. The last products are rounded, with -0. added \
-     * that changes no number: compilers would join them and a sum of the quotient. */            \
+    /* With the larger part of b as p and the smaller as q; a quotient by zero has infinite parts. */ \
     static inline C tng_div_##NAME(C a, C b)                                                        \
     {                                                                                               \
         const T br = TNG_RE(b), bi = TNG_IM(b), ar = TNG_RE(a), ai = TNG_IM(a);                     \
         const int swap = !(FABS(br) >= FABS(bi)), zero = br == 0 && bi == 0;                        \
         const T p = swap ? bi : br, q = swap ? br : bi, x = swap ? ai : ar, y = swap ? ar : ai;     \
         const T ratio = zero ? 0 : q / p, scale = 1 / (zero ? FABS(br) : MUL_ADD(q, ratio, p));     \
-        const T re = MUL_ADD(zero ? x : MUL_ADD(y, ratio, x), scale, -(T)0);                        \
-        const T im = MUL_ADD(zero ? y : MUL_ADD(-x, ratio, y), scale, -(T)0);                       \
+        const T re = (zero ? x : MUL_ADD(y, ratio, x)) * scale;                                     \
+        const T im = (zero ? y : MUL_ADD(-x, ratio, y)) * scale;                                    \
         return tng_make_##NAME(re, swap ? -im : im);                                                \
     }
 
-TNG_COMPLEX_ARITHMETIC(theano_complex64, npy_float32, complex64, __builtin_fabsf, TNG_MUL_ADDF)
-TNG_COMPLEX_ARITHMETIC(theano_complex128, npy_float64, complex128, __builtin_fabs, TNG_MUL_ADD)
+TNG_COMPLEX_ARITHMETIC(theano_complex64, npy_float32, npy_uint32, complex64, __builtin_fabsf, TNG_MUL_ADDF)
+TNG_COMPLEX_ARITHMETIC(theano_complex128, npy_float64, npy_uint64, complex128, __builtin_fabs, TNG_MUL_ADD)
 
 /* The parts are scaled by a power of two where their squares would overflow or lose digits. */
 #define TNG_COMPLEX_MODULUS(C, T, NAME, FABS, SQRT, MUL_ADD, INFINITY, HIGH, LOW, DOWN, UP)         \

@@ -364,14 +364,14 @@ def obtain(kernels):
     Returns
     -------
     list of LoadedKernel or None
-        None for a kernel that is not compiled and has no program, or whose program would give other bits.
+        None for a kernel that is not compiled and has no program.
     """
     cache, wanted, found = get_kernel_cache(), {}, []
     for kernel in kernels:
         key = cache.key(kernel)
         address = 0 if config.tiered == "on" and kernel.interpreted else cache.address(key)
         interpretation = None if address else kernel.interpreted and kernel.interpreted()
-        if interpretation and interpretation.exact:
+        if interpretation:
             standing_in = stand_in(interpretation, key)
             try:
                 found.append(standing_in.loaded_for(key))

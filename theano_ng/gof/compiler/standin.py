@@ -12,7 +12,7 @@ from theano_ng.gof.compiler.kernelcache import LoadedKernel, symbol_of
 
 
 class Interpretation(NamedTuple):
-    """A program of an interpreter. Only copies of it are run, each in a `StandIn`.
+    """A program of an interpreter, which gives the bits of the compiled kernel, except for those of NaN. Only copies are run, each in a `StandIn`.
 
     Attributes
     ----------
@@ -22,15 +22,11 @@ class Interpretation(NamedTuple):
         The words of the program; the first one is 0.
     keeps : object
         The owner of the memory to which the words point.
-    exact : bool
-        Whether the program gives the bits of the compiled kernel (except for the bits of NaN). If not, it is never replaced while functions run:
-        where there is a compiler, the function waits for the kernel instead.
     """
 
     address: int
     words: object
     keeps: object
-    exact: bool
 
 
 _OURS = "This is a bug in theano_ng: please report it"

@@ -17,18 +17,15 @@ from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize. -fno-tree-sink: gcc would move
-# operands of one side of `? :` into a branch, and a loop with calls in branches is not vectorized. avoid-fma-max-bits: for some processors gcc does not
-# fuse a product with the sum that uses it; kernels have to round as native/blocks does on every processor. -fno-thread-jumps, -fno-split-paths: where
-# one condition selects twice, gcc would copy the code between into both branches, only in the loop over the last elements, and fuse other pairs there.
+# operands of one side of `? :` into a branch, and a loop with calls in branches is not vectorized. -ffp-contract: which products are rounded together
+# with a sum is said in the text (`scalar.contraction`), so that kernels round as native/blocks does.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fno-tree-sink",
-    "-fno-thread-jumps",
-    "-fno-split-paths",
-    "--param=avoid-fma-max-bits=0",
+    "-ffp-contract=off",
     "-fno-builtin-sin",
     "-fno-builtin-cos",
     "-fno-builtin-sinf",

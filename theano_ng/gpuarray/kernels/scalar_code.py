@@ -26,6 +26,17 @@ _FUNCTIONS = (
 _BUILTINS = "ceil copysign fabs floor fma fmod rint round sqrt trunc".split()
 
 
+def _mul_add(name, is_fast, function):
+    """The lines that define a macro for x * y + z, rounded once where devices do that: in CUDA always."""
+    return [
+        "#if defined(__CUDACC__) || defined(%s)" % is_fast,
+        "#define %s(x, y, z) %s(x, y, z)" % (name, function),
+        "#else",
+        "#define %s(x, y, z) ((x) * (y) + (z))" % name,
+        "#endif",
+    ]
+
+
 def _prologue():
     lines = [
         "#ifndef TNG_DEVICE_SCALAR",
@@ -68,6 +79,8 @@ def _prologue():
         "}",
         "#endif",
         *["#define __builtin_%s %s" % (name, name) for name in _BUILTINS],
+        *_mul_add("TNG_MUL_ADD", "FP_FAST_FMA", "__builtin_fma"),
+        *_mul_add("TNG_MUL_ADDF", "FP_FAST_FMAF", "__builtin_fmaf"),
         "#define __builtin_isnan(x) isnan(x)",
         "#define __builtin_isinf(x) isinf(x)",
         *["#define __builtin_nan%s(text) TNG_BITS(0x7fc00000)" % kind for kind in ("f", "")],

@@ -11,34 +11,44 @@
 #define TNG_PI 3.14159265358979323846
 #define TNG_NAN __builtin_nan("")
 #define TNG_INF __builtin_inf()
+/* The next coefficient of a polynomial in t. */
+#define TNG_HORNER(coefficient) p = TNG_MUL_ADD(p, t, coefficient);
 #endif
 
 /* Gamma(2 + t) for |t| <= 1/2; Chebyshev fit of degree 18, relative error 1.0e-17. */
 TNG_INLINE npy_float64 tng_gamma_fit(npy_float64 t)
 {
-    return 1.0 + t * (0.4227843350984668 + t * (0.41184033042643986 + t * (0.08157691924717193 + t * (0.07424901075347107 + t * (
-        -0.0002669820747604432 + t * (0.01115404572113896 + t * (-0.0028526456294803125 + t * (0.0021039332448517375 + t * (
-        -0.0009195771393381067 + t * (0.0004903901012192666 + t * (-0.0002409081678851826 + t * (0.00012165717113737426 + t * (
-        -6.099437734759249e-05 + t * (3.0554308764876926e-05 + t * (-1.4518030694390135e-05 + t * (7.2632956346064904e-06 + t * (
-        -5.167425827999643e-06 + t * 2.584210735300929e-06)))))))))))))))));
+    npy_float64 p = 2.584210735300929e-06;
+    TNG_HORNER(-5.167425827999643e-06) TNG_HORNER(7.2632956346064904e-06) TNG_HORNER(-1.4518030694390135e-05)
+    TNG_HORNER(3.0554308764876926e-05) TNG_HORNER(-6.099437734759249e-05) TNG_HORNER(0.00012165717113737426)
+    TNG_HORNER(-0.0002409081678851826) TNG_HORNER(0.0004903901012192666) TNG_HORNER(-0.0009195771393381067)
+    TNG_HORNER(0.0021039332448517375) TNG_HORNER(-0.0028526456294803125) TNG_HORNER(0.01115404572113896)
+    TNG_HORNER(-0.0002669820747604432) TNG_HORNER(0.07424901075347107) TNG_HORNER(0.08157691924717193)
+    TNG_HORNER(0.41184033042643986) TNG_HORNER(0.4227843350984668) TNG_HORNER(1.0)
+    return p;
 }
 
 /* log Gamma(2 + t) / (t (1 + t)) for |t| <= 1/2; Chebyshev fit of degree 17, relative error 9.0e-18. */
 TNG_INLINE npy_float64 tng_lgamma_fit(npy_float64 t)
 {
-    return 0.42278433509846713 + t * (-0.10031730167435392 + t * (0.03296500062115359 + t * (-0.012384192193370211 + t * (
-        0.0049986411649353725 + t * (-0.002108130834069472 + t * (0.0009153769125087831 + t * (-0.00040570739285611585 + t * (
-        0.0001825528383907226 + t * (-8.309522146915126e-05 + t * (3.816660593339992e-05 + t * (-1.7660586231652296e-05 + t * (
-        8.23747667463625e-06 + t * (-3.854622136251583e-06 + t * (1.749054030806819e-06 + t * (-8.247688082905913e-07 + t * (
-        5.236568534841362e-07 + t * -2.489029529650396e-07))))))))))))))));
+    npy_float64 p = -2.489029529650396e-07;
+    TNG_HORNER(5.236568534841362e-07) TNG_HORNER(-8.247688082905913e-07) TNG_HORNER(1.749054030806819e-06)
+    TNG_HORNER(-3.854622136251583e-06) TNG_HORNER(8.23747667463625e-06) TNG_HORNER(-1.7660586231652296e-05)
+    TNG_HORNER(3.816660593339992e-05) TNG_HORNER(-8.309522146915126e-05) TNG_HORNER(0.0001825528383907226)
+    TNG_HORNER(-0.00040570739285611585) TNG_HORNER(0.0009153769125087831) TNG_HORNER(-0.002108130834069472)
+    TNG_HORNER(0.0049986411649353725) TNG_HORNER(-0.012384192193370211) TNG_HORNER(0.03296500062115359)
+    TNG_HORNER(-0.10031730167435392) TNG_HORNER(0.42278433509846713)
+    return p;
 }
 
 /* a (log Gamma(a) - (a - 1/2) log a + a - log(2 pi) / 2) for t = 1 / a^2, a >= 12; Chebyshev fit of degree 5, relative error
  * 4.0e-18. */
 TNG_INLINE npy_float64 tng_stirling_fit(npy_float64 t)
 {
-    return 0.08333333333333333 + t * (-0.0027777777777744607 + t * (0.0007936507880654842 + t * (-0.0005952346477190828 + t * (
-        0.0008407848945048127 + t * -0.0017915186526947942))));
+    npy_float64 p = -0.0017915186526947942;
+    TNG_HORNER(0.0008407848945048127) TNG_HORNER(-0.0005952346477190828) TNG_HORNER(0.0007936507880654842)
+    TNG_HORNER(-0.0027777777777744607) TNG_HORNER(0.08333333333333333)
+    return p;
 }
 
 /* Brings v in (-1/2, 12) to 2 + t with |t| <= 1/2, without rounding: Gamma(v) = Gamma(2 + t) * up / down. */
@@ -56,6 +66,14 @@ TNG_INLINE npy_float64 tng_sin_pi(npy_float64 x)
     return half == __builtin_floor(half) ? s : -s;
 }
 
+/* The exponential of a small number. */
+TNG_INLINE npy_float64 tng_exp_fit(npy_float64 t)
+{
+    npy_float64 p = 1.0 / 720;
+    TNG_HORNER(1.0 / 120) TNG_HORNER(1.0 / 24) TNG_HORNER(1.0 / 6) TNG_HORNER(0.5) TNG_HORNER(1) TNG_HORNER(1)
+    return p;
+}
+
 /* Gamma; NaN at the negative integers. Recurrence below 12, Stirling's formula above; for x <= -1/2 reflected, A&S 6.1.17. */
 TNG_INLINE npy_float64 tng_gamma(npy_float64 x)
 {
@@ -63,8 +81,8 @@ TNG_INLINE npy_float64 tng_gamma(npy_float64 x)
     TNG_GAMMA_REDUCE(v)
     const npy_float64 lower = tng_gamma_fit(t) * up / down;
     /* w^(w - 1/2) in two equal factors: it overflows before the result does. */
-    const npy_float64 root = pow(w, 0.5 * w - 0.25), rest = tng_stirling_fit(1 / (w * w)) / w;
-    const npy_float64 correction = 1 + rest * (1 + rest * (0.5 + rest * (1.0 / 6 + rest * (1.0 / 24 + rest * (1.0 / 120 + rest / 720)))));
+    const npy_float64 root = pow(w, TNG_MUL_ADD(0.5, w, -0.25)), rest = tng_stirling_fit(1 / (w * w)) / w;
+    const npy_float64 correction = tng_exp_fit(rest);
     const npy_float64 corrected = 2.50662827463100050242 * exp(-w) * correction;
     const npy_float64 first = v < 12 ? lower : root * corrected, second = v < 12 ? 1 : root, value = first * second;
     const npy_float64 reflected = s == 0 ? TNG_NAN : -TNG_PI / (x * s) / first / second;
@@ -77,7 +95,7 @@ TNG_INLINE npy_float64 tng_lgamma_right(npy_float64 v)
     TNG_GAMMA_REDUCE(v)
     const npy_float64 logarithm = log(v < 12 ? __builtin_fabs(v < 1.5 ? down : up) : v);
     const npy_float64 lower = t * (1 + t) * tng_lgamma_fit(t) + (v < 1.5 ? -logarithm : logarithm);
-    const npy_float64 upper = (v - 0.5) * logarithm - v + 0.91893853320467274178 + tng_stirling_fit(1 / (v * v)) / v;
+    const npy_float64 upper = TNG_MUL_ADD(v - 0.5, logarithm, -v) + 0.91893853320467274178 + tng_stirling_fit(1 / (v * v)) / v;
     return v < 12 ? lower : upper;
 }
 
@@ -96,24 +114,17 @@ TNG_INLINE npy_float64 tng_pi_cot(npy_float64 x)
     return TNG_PI / tan(TNG_PI * r);
 }
 
-/* A compiler fuses a product with a sum only if both are in one branch, and the branches depend on the other operations in a loop. */
-#ifdef __FP_FAST_FMA
-#define TNG_FUSED(x, y, z) __builtin_fma(x, y, z)
-#else
-#define TNG_FUSED(x, y, z) ((x) * (y) + (z))
-#endif
-
 /* Digamma. Poles: -inf at +0, +inf at -0, NaN at negative integers. */
-#define TNG_PSI_STEP up = v < 10 ? TNG_FUSED(up, v, down) : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
+#define TNG_PSI_STEP up = v < 10 ? TNG_MUL_ADD(up, v, down) : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
 TNG_INLINE npy_float64 tng_psi(npy_float64 x)
 {
     /* Negative numbers are reflected, A&S 6.3.7; the recurrence A&S 6.3.5 brings all to 10 and more: up / down is the sum of its terms. */
     const npy_float64 reflected = x == __builtin_floor(x) ? TNG_NAN : tng_pi_cot(x);
-    npy_float64 v = x < 0 ? 1 - x : x, up = 0, down = 1, z, w;
+    npy_float64 v = x < 0 ? 1 - x : x, up = 0, down = 1, t, p = 1.0 / 12;
     TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP
-    z = 1 / (v * v);                                              /* A&S 6.3.18 */
-    w = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-    return log(v) - 0.5 / v - w - up / down - (x < 0 ? reflected : 0);
+    t = -1 / (v * v);                                             /* A&S 6.3.18 */
+    TNG_HORNER(691.0 / 32760) TNG_HORNER(1.0 / 132) TNG_HORNER(1.0 / 240) TNG_HORNER(1.0 / 252) TNG_HORNER(1.0 / 120) TNG_HORNER(1.0 / 12)
+    return log(v) - 0.5 / v + t * p - up / down - (x < 0 ? reflected : 0);
 }
 
 /* Trigamma; +inf at zero and the negative integers. */

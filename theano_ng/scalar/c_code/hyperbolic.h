@@ -21,9 +21,10 @@ TNG_INLINE npy_float32 tng_power_of_two(npy_int32 n)
 TNG_INLINE npy_float32 tng_tanh_float32(npy_float32 x)
 {
     const npy_float32 a = __builtin_fabsf(x), c = a > 10 ? 10 : a, n = __builtin_rintf(c * 2.885390081777926814f);
-    const npy_float32 t = (2 * c - n * 0.693145751953125f) - n * 1.42860677e-6f;
-    const npy_float32 p = t + t * t * (0.5f + t * (0.16666577f + t * (0.041666556f + t * (0.0083631734f + t * 0.0013926176f))));
-    const npy_float32 power = tng_power_of_two((npy_int32)n), e = power * p + (power - 1);
+    const npy_float32 t = TNG_MUL_ADDF(n, -1.42860677e-6f, TNG_MUL_ADDF(n, -0.693145751953125f, 2 * c));
+    const npy_float32 high = TNG_MUL_ADDF(t, TNG_MUL_ADDF(t, 0.0013926176f, 0.0083631734f), 0.041666556f);
+    const npy_float32 p = TNG_MUL_ADDF(t * t, TNG_MUL_ADDF(t, TNG_MUL_ADDF(t, high, 0.16666577f), 0.5f), t);
+    const npy_float32 power = tng_power_of_two((npy_int32)n), e = TNG_MUL_ADDF(power, p, power - 1);
     return x != x ? x : __builtin_copysignf(e / (e + 2), x);
 }
 

@@ -72,17 +72,27 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
      9.836217174097328e-09f, -2.4755326677450284e-08f, -9.235770370707996e-09f, -1.1239277952768134e-08f, 9.845328108326612e-09f},
 };
 
+/* constant + x * slope */
+#define TNG_LINE_float64(constant, x, slope) TNG_FMA_float64(x, (tng_double8){} + (slope), (tng_double8){} + (constant))
+#define TNG_LINE_float32(constant, x, slope) TNG_FMA_float32(x, (tng_float16){} + (slope), (tng_float16){} + (constant))
 #define TNG_POWER_LOG_float64                                                                                                       \
-    (((0.33333333333333337 + f * -0.24999999999999833) + f2 * (0.19999999999958354 + f * -0.16666666667606483))                       \
-     + f2 * f2 * (((0.14285714406971922 + f * -0.12499998627974017) + f2 * (0.1111098689359674 + f * -0.1000070341137701))          \
-                  + f2 * f2 * (0.09143092461922542 + f * -0.08233358435314875)))
+    TNG_FMA_float64(f2 * f2,                                                                                                        \
+                    TNG_FMA_float64(f2 * f2, TNG_LINE_float64(0.09143092461922542, f, -0.08233358435314875),                        \
+                                    TNG_FMA_float64(f2, TNG_LINE_float64(0.1111098689359674, f, -0.1000070341137701),               \
+                                                    TNG_LINE_float64(0.14285714406971922, f, -0.12499998627974017))),               \
+                    TNG_FMA_float64(f2, TNG_LINE_float64(0.19999999999958354, f, -0.16666666667606483),                             \
+                                    TNG_LINE_float64(0.33333333333333337, f, -0.24999999999999833)))
 #define TNG_POWER_LOG_float32                                                                                                       \
-    ((0.33333333275000065f + f * -0.24999970410353733f)                                                                             \
-     + f2 * ((0.20000225875609945f + f * -0.1670958931253797f) + f2 * 0.14202515738459237f))
+    TNG_FMA_float32(f2, TNG_FMA_float32(f2, (tng_float16){} + 0.14202515738459237f,                                                 \
+                                        TNG_LINE_float32(0.20000225875609945f, f, -0.1670958931253797f)),                           \
+                    TNG_LINE_float32(0.33333333275000065f, f, -0.24999970410353733f))
 #define TNG_POWER_EXP_float64                                                                                                       \
-    ((0.6931471805599457 + r * 0.24022650695910075)                                                                                 \
-     + r * r * ((0.05550410865630706 + r * 0.009618129106890753) + r * r * (0.0013333786067768005 + r * 0.00015403727871878627)))
-#define TNG_POWER_EXP_float32 (0.6931471805599453f + r * (0.2402336931682583f + r * 0.05550510488153907f))
+    TNG_FMA_float64(r * r,                                                                                                          \
+                    TNG_FMA_float64(r * r, TNG_LINE_float64(0.0013333786067768005, r, 0.00015403727871878627),                      \
+                                    TNG_LINE_float64(0.05550410865630706, r, 0.009618129106890753)),                                \
+                    TNG_LINE_float64(0.6931471805599457, r, 0.24022650695910075))
+#define TNG_POWER_EXP_float32                                                                                                       \
+    TNG_FMA_float32(r, TNG_LINE_float32(0.2402336931682583f, r, 0.05550510488153907f), (tng_float16){} + 0.6931471805599453f)
 
 /* Lanes with x < 0, and those whose exponent is out of range, infinite or NaN, which includes x = 0. */
 #define TNG_POWER_FUNCTION(NAME, T, V, I, SHIFT, SIGN, LIBRARY, ROUND, LOG2E, LOG2E_LOW, LIMIT)                                     \
@@ -108,7 +118,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         const V half_f = f * (T)-0.5, f2 = f * f, h = TNG_FMA_##NAME(f, half_f, f);                                                 \
         const V h_low = TNG_FMA_##NAME(f2 * f, TNG_POWER_LOG_##NAME, TNG_FMA_##NAME(f, half_f, f - h));                             \
         const V log2e = (V){} + LOG2E, g = h * log2e, whole = e + TNG_LOOKUP_##NAME(tables[1], i), sum = whole + g;                 \
-        const V rest = TNG_FMA_##NAME(h_low, log2e, h * LOG2E_LOW + TNG_LOOKUP_##NAME(tables[2], i));                               \
+        const V rest = TNG_FMA_##NAME(h_low, log2e, TNG_FMA_##NAME(h, (V){} + LOG2E_LOW, TNG_LOOKUP_##NAME(tables[2], i)));         \
         const V sum_low = ((whole - sum) + g) + (TNG_FMA_##NAME(h, log2e, -g) + rest);                                              \
         const V exponent = y * sum, exponent_low = TNG_FMA_##NAME(y, sum_low, TNG_FMA_##NAME(y, sum, -exponent));                   \
         const npy_uint32 regular = TNG_LESS_##NAME((V)((I)exponent & ~SIGN), (V){} + LIMIT);                                        \

@@ -270,9 +270,7 @@ class TestRandomLoops(unittest.TestCase):
                 with theano.config.change_flags(**flags), way:
                     functions.append(loop.function("FAST_RUN"))
         found = [f(*given) for f in functions for _ in range(2)]
-        # Functions of the C library may differ from those that are interpreted.
-        same = [found[2:]] if kind is RandomExact and self.is_exact(loop.op) else [found[2:6], found[6:]]
-        for values in [values for tier in same for values in zip(*tier)]:
+        for values in zip(*found[2:]):
             for value in values[1:]:
                 np.testing.assert_array_equal(value, values[0])
         for values in found:
@@ -283,13 +281,6 @@ class TestRandomLoops(unittest.TestCase):
         for value, expected in zip(loop.arguments, given):
             np.testing.assert_array_equal(value, expected)
         return loop
-
-    @staticmethod
-    def is_exact(op):
-        """Return True if the program of a loop is marked as giving the bits of the kernel."""
-        kernel = op.inner_graph.kernel(op)
-        program = kernel and kernel.kernel.interpreted and kernel.kernel.interpreted()
-        return program is None or program.exact
 
     @parts(8)
     def test_arithmetic(self, part):

@@ -1,45 +1,46 @@
 """Pairs of cheap operations on floats as one instruction: what passes between them need not go through memory.
 
 Numbers that are the same for all elements are read once. Roundings stay as they are: a product and the sum that it goes into are one step
-already where they are rounded once (`steps.contract`).
+already where they are rounded once (`scalar.contraction`).
 """
 
 import itertools
 
-# What the steps compute, of x0, x1 and x2.
+from theano_ng.scalar.contraction import MulAdd, MulSub, SubMul
+
+# What the steps compute, of operands and for a dtype.
 _SINGLE = {
-    "Add": "{0} + {1}",
-    "Sub": "{0} - {1}",
-    "Mul": "{0} * {1}",
-    "mul_add": "{0} * {1} + {2}",
-    "mul_sub": "{0} * {1} - {2}",
-    "sub_mul": "{2} - {0} * {1}",
+    "Add": lambda args, dtype: "%s + %s" % args,
+    "Sub": lambda args, dtype: "%s - %s" % args,
+    "Mul": lambda args, dtype: "%s * %s" % args,
+    **{kind.__name__: kind.c_text for kind in (MulAdd, MulSub, SubMul)},
 }
-_COMMUTATIVE = ("Add", "Mul", "mul_add", "mul_sub", "sub_mul")
+_COMMUTATIVE = ("Add", "Mul", "MulAdd", "MulSub", "SubMul")
 _PLACES = "abcd"
 
 
 def _arity(name):
-    return 3 if "_" in name else 2
+    return 2 if name in ("Add", "Sub", "Mul") else 3
 
 
 def _pairs():
-    """Instruction -> (first step, second one, the operand of that which is the result of the first, C text)."""
+    """Instruction -> (first step, second one, the operands of each, t for the result of the first)."""
     found = {}
     for first, second in itertools.product(_SINGLE, _SINGLE):
         n = _arity(first)
         for at in (0, 2) if _arity(second) == 3 else (0, 1) if second == "Sub" else (0,):
-            if n + _arity(second) - 1 > 4 or (first == "Mul" and (second in ("Add", "Sub") or at == 2)):
+            # A product and a sum are one step before they come here.
+            if n + _arity(second) - 1 > 4 or (first == "Mul" and second in ("Add", "Sub")):
                 continue
-            # Sums of products keep their order: which of two products is rounded is said by `contract`.
-            if n == 3 and at == 2:
-                continue
-            inner = _SINGLE[first].format(*["x%d" % k for k in range(n)])
             others = ["x%d" % k for k in range(n, n + _arity(second) - 1)]
             others.insert(at, "t")
-            found["%s_then_%s%d" % (first, second, at)] = (first, second, at, inner, _SINGLE[second].format(*others))
-    found["horner"] = ("mul_add", "mul_add", 0, "x0 * x1 + x2", "t * x1 + x3")
+            found["%s_then_%s%d" % (first, second, at)] = (first, second, _names(n), tuple(others))
+    found["horner"] = ("MulAdd", "MulAdd", _names(3), ("t", "x1", "x3"))
     return found
+
+
+def _names(n):
+    return tuple(["x%d" % k for k in range(n)])
 
 
 PAIRS = _pairs()
@@ -65,12 +66,16 @@ def rows(c_types):
     for dtype, number in c_types.items():
         for name in (*_SINGLE, *PAIRS):
             if name in PAIRS:
-                first, second, _, inner, text = PAIRS[name]
+                first, second, inner, outer = PAIRS[name]
                 n = _arity(first) + _arity(second) - 1 - (name == "horner")
-                text = "const %s t = %s; z = %s;" % (number, inner, text)
+                text = "const %s t = %s; z = %s;" % (
+                    number,
+                    _SINGLE[first](inner, dtype),
+                    _SINGLE[second](outer, dtype),
+                )
             else:
                 n = _arity(name)
-                text = "z = %s;" % _SINGLE[name].format(*["x%d" % k for k in range(n)])
+                text = "z = %s;" % _SINGLE[name](_names(n), dtype)
             for mask in _masks(name):
                 loads = {True: [], False: []}
                 for k, place in enumerate(_PLACES[:n]):
@@ -146,7 +151,7 @@ def _pair(first, second, inner, outer, at):
     others = [v for i, v in enumerate(outer) if i != at]
     if at == 1 and second in _COMMUTATIVE:
         at = 0
-    if first == second == "mul_add" and at == 0 and others[0] in inner[:2]:
+    if first == second == "MulAdd" and at == 0 and others[0] in inner[:2]:
         x, y, z = inner
         return "horner", ((y, x) if others[0] == x else (x, y)) + (z, others[1])
     name = "%s_then_%s%d" % (first, second, at)

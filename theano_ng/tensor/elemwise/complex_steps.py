@@ -48,7 +48,7 @@ def _product(writer, op, operands, dtype):
             continue
         c, d = value
         bd, bc = [writer.emit("Mul_" + part, part, b, x) for x in (d, c)]
-        result = Parts(writer.emit("mul_sub_" + part, part, a, c, bd), writer.emit("mul_add_" + part, part, a, d, bc))
+        result = Parts(writer.emit("MulSub_" + part, part, a, c, bd), writer.emit("MulAdd_" + part, part, a, d, bc))
     return result
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from theano_ng.gof.compiler.standin import Interpretation
 from theano_ng.tensor.elemwise.chains import READ_ONCE
 from theano_ng.tensor.elemwise.primitives import conversion, library
-from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, contract, renamed, single
+from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, needed, renamed, single
 
 # As in native/blocks/rows.c.
 _ELEMENTS, _ONE_VALUE, _ALTERNATE, _READ_ONCE = 0, 1, 2, 8
@@ -24,7 +24,7 @@ _BLOCKS = (1024, 512, 256, 128)
 _FOLDED_BLOCK = 1024  # TNG_SUM_BLOCK; shorter blocks divide it
 
 
-def _write(writer, op, operands, dtypes, outs, fixed, first=0):
+def _write(writer, op, operands, dtypes, outs):
     """Write the steps of an op; returns the values of its outputs.
 
     Parameters
@@ -33,16 +33,12 @@ def _write(writer, op, operands, dtypes, outs, fixed, first=0):
     op : ScalarOp
     operands : list of values
     dtypes, outs : sequence of str
-    fixed : set of values
-        Operands that are one value for all elements.
-    first : int
-        The first step that is the op's.
     """
-    program = getattr(op, "_program", None)
+    program = getattr(op, "lowered", None)
     if program is None:
         if len(outs) != 1:
             raise Unsupported
-        return contract(writer, [writer.apply(op, operands, dtypes, outs[0])], first, fixed)
+        return [writer.apply(op, operands, dtypes, outs[0])]
     values = dict(enumerate(operands))
     types = {slot: type_.dtype for slot, type_ in program.slot_types().items()}
     for slot, (type_, data) in program.constants.items():
@@ -51,7 +47,7 @@ def _write(writer, op, operands, dtypes, outs, fixed, first=0):
         if len(results) != 1:
             raise Unsupported
         values[results[0]] = writer.apply(inner, [values[a] for a in args], [types[a] for a in args], types[results[0]])
-    return contract(writer, [values[o] for o in program.outputs], first, fixed)
+    return [values[o] for o in program.outputs]
 
 
 def _finish(writer, outputs, targets, nin, fixed):
@@ -59,7 +55,7 @@ def _finish(writer, outputs, targets, nin, fixed):
 
     An output may lie in the memory of an input: nothing reads inputs after one has been written.
     """
-    outputs = chain(writer, outputs, fixed)
+    outputs = chain(writer, needed(writer, outputs), fixed)
     if len(outputs) > 1:
         read = dict.fromkeys([v for output in outputs for v in single(output) if v[0] == "operand"])
         copies = {v: _copy(writer, v) for v in read}
@@ -161,8 +157,6 @@ class InterpretedLoop(NamedTuple):
     dtypes_of_outputs : tuple of str
     kinds : tuple of int
         For each inner input and output, whether it has a row for each step (`MOVES`), and whether that is one value for all elements (1).
-    fixed : tuple of int
-        The inner inputs of which compilers compute products before the loop over elements, or where these are numbers, over steps.
     nodes : tuple
         ``(scalar op, arguments, dtypes of arguments, dtypes of results)``; arguments are numbers of values, or constants: dtypes and bytes.
     outputs : tuple of int
@@ -174,7 +168,6 @@ class InterpretedLoop(NamedTuple):
     dtypes: tuple
     dtypes_of_outputs: tuple
     kinds: tuple
-    fixed: tuple
     nodes: tuple
     outputs: tuple
     until: object
@@ -190,7 +183,7 @@ def _assemble(op, dtypes, outs, classes, divisors, summed):
         classes = [_ELEMENTS if kind == _ALTERNATE else kind for kind in classes]
     writer = Writer([*dtypes, *outs])
     fixed = {("operand", k) for k, kind in enumerate(classes) if kind == _ONE_VALUE}
-    outputs = _write(writer, op, [writer.operand(k) for k in range(len(dtypes))], dtypes, outs, fixed)
+    outputs = _write(writer, op, [writer.operand(k) for k in range(len(dtypes))], dtypes, outs)
     if summed is not None:
         if outs[0] == "float16" or isinstance(outputs[0], Parts):
             raise Unsupported
@@ -220,7 +213,6 @@ def interpreted_loop(loop):
     values = [writer.operand(k) for k in range(nin)]
 
     fixed = {("operand", k) for k, kind in enumerate(loop.kinds) if kind & _ONE_VALUE}
-    still = {("operand", k) for k in loop.fixed}
 
     def value(argument):
         if isinstance(argument, int):
@@ -229,7 +221,7 @@ def interpreted_loop(loop):
         return writer.constant(dtype, np.frombuffer(data, dtype)[0])
 
     for op, arguments, dtypes, results in loop.nodes:
-        values += _write(writer, op, [value(a) for a in arguments], dtypes, results, still, len(writer.steps))
+        values += _write(writer, op, [value(a) for a in arguments], dtypes, results)
     until = [] if loop.until is None else [writer.convert(values[loop.until], "bool")]
     outputs = [values[k] for k in loop.outputs]
     place, outputs = _finish(writer, [*outputs, *until], outs, nin, fixed)
@@ -314,7 +306,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
         head.append(at)
         at += len(table)
     words = np.array([word for table in (head, *tables) for word in table], dtype=np.int64)
-    return Interpretation(library().kernels[kernel], words, (blocks, other), writer.exact)
+    return Interpretation(library().kernels[kernel], words, (blocks, other))
 
 
 def _aligned(value, length):

@@ -11,7 +11,7 @@ import os
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.scalar import basic, basic_scipy
+from theano_ng.scalar import basic, basic_scipy, contraction
 from theano_ng.scalar.ops_arith import Pow, RealDivision, Switch, TrueDiv
 from theano_ng.scalar.ops_compare import LogicalComparison
 from theano_ng.scalar.op import UnaryMath, is_discrete
@@ -22,9 +22,6 @@ ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
-# A product and the sum or difference that it goes into: one rounding on processors that have an instruction for it, as in compiled kernels.
-CONTRACTED = {"mul_add": "x0 * x1 + x2", "mul_sub": "x0 * x1 - x2", "sub_mul": "x2 - x0 * x1"}
-
 # Of complex numbers, which programs hold as two floats (`interpreter.Parts`): what takes them apart and puts them together, and what is no
 # arithmetic of parts. Other ops of complex numbers are instructions on numbers that have been put together.
 _OF_COMPLEX = {
@@ -34,21 +31,6 @@ _OF_COMPLEX = {
     "Abs": ("ROW2", "{part}, {part}, {part}", "z = tng_abs_{dtype}(tng_make_{dtype}(x0, x1));"),
 }
 _COMPLEX_OPS = (UnaryMath, TrueDiv, Pow)
-
-# Functions with branches. A compiler fuses a product with a sum in the same branch, and the placement of branches depends on the version of the
-# compiler and on the processor. The last product of a function may also be fused with a sum outside of the function.
-BRANCHING = {
-    basic_scipy.Chi2SF,
-    basic_scipy.Erfcinv,
-    basic_scipy.Erfinv,
-    basic_scipy.GammaInc,
-    basic_scipy.GammaIncC,
-    basic_scipy.GammaL,
-    basic_scipy.GammaLn,
-    basic_scipy.GammaU,
-    basic_scipy.Psi,
-    basic_scipy.TriGamma,
-}
 
 _registered = {}  # class of scalar ops -> an instance
 
@@ -72,6 +54,7 @@ register(
     *[basic_scipy.gamma, basic_scipy.gammaln, basic_scipy.psi, basic_scipy.tri_gamma, basic_scipy.chi2sf],
     *[basic_scipy.gammainc, basic_scipy.gammaincc, basic_scipy.gammau, basic_scipy.gammal],
     *[basic_scipy.j0, basic_scipy.j1, basic_scipy.i0, basic_scipy.i1],
+    *[contraction.mul_add, contraction.mul_sub, contraction.sub_mul],
 )
 
 
@@ -140,9 +123,6 @@ def rows():
         for name, (row, types, text) in _OF_COMPLEX.items():
             names = dict(dtype=dtype, number=c_type(dtype), part=c_type(part))
             lines.append("%s(%s_%s, %s, %s)" % (row, name, dtype, types.format(**names), text.format(**names)))
-    for dtype in ("float32", "float64"):
-        for name, expression in CONTRACTED.items():
-            lines.append("ROW3(%s_%s%s, z = %s;)" % (name, dtype, (", " + c_type(dtype)) * 4, expression))
     lines += chains.rows({dtype: c_type(dtype) for dtype in ("float32", "float64")})
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
     head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]

@@ -2,15 +2,13 @@
 
 import numpy as np
 
-from theano_ng.scalar.basic import mul
 from theano_ng.scalar.op import is_complex, is_discrete
-from theano_ng.scalar.ops_arith import Identity, IntDiv, Maximum, Minimum, Mod, Second, Switch
+from theano_ng.scalar.ops_arith import Identity, Second, Switch
 from theano_ng.scalar.ops_compare import IsInf, IsNan
 from theano_ng.scalar.ops_complex import Cast
-from theano_ng.scalar.ops_math import Deg2Rad, Rad2Deg
 from theano_ng.tensor.elemwise.chains import chained
 from theano_ng.tensor.elemwise.complex_steps import COMPLEX_RULES, OF_PARTS, Parts
-from theano_ng.tensor.elemwise.primitives import BRANCHING, PARTS, conversion, library, name_of, operand_dtype
+from theano_ng.tensor.elemwise.primitives import PARTS, conversion, library, name_of, operand_dtype
 
 _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
@@ -30,19 +28,12 @@ class Writer:
         self.dtypes = {("operand", k): dtype for k, dtype in enumerate(dtypes)}
         self.constants = {}
         self.steps = []  # name of the instruction, its result, its operands
-        self.exact = True  # whether the compiled kernel gives the same bits
-        self.known = set()  # results that depend on constants alone
 
     def emit(self, name, dtype, *operands):
         value = ("result", len(self.steps))
         self.dtypes[value] = dtype
         self.steps.append((name, value, operands))
-        if all(map(self.is_known, operands)):
-            self.known.add(value)
         return value
-
-    def is_known(self, value):
-        return value[0] == "constant" or value in self.known
 
     def dtype_of(self, value):
         return _COMPLEX[self.dtypes[value.re]] if isinstance(value, Parts) else self.dtypes[value]
@@ -106,14 +97,6 @@ class Writer:
         computed = op._c_dtype(dtypes, out)
         computed = "float32" if computed == "float16" else computed
         kind = type(op)
-        # A compiler evaluates the package's own functions of constants itself, and rounds each product there; of complex numbers it fuses products.
-        of_constants = all(self.is_known(part) for v in operands for part in single(v))
-        folded = op.c_helpers or op.c_float_helpers or any(map(is_complex, (*wide, computed)))
-        divides = kind in (IntDiv, Mod) and not is_discrete(computed)
-        # A selection of complex numbers moves products of their parts into branches.
-        selects = kind in (Switch, Maximum, Minimum) and is_complex(computed)
-        if kind in BRANCHING or divides or selects or of_constants and folded:
-            self.exact = False
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
                 raise Unsupported  # rounded once, by way of float64
@@ -126,9 +109,6 @@ class Writer:
             result = self.convert(self.constant("bool", False), target)
         else:
             dtype = operand_dtype(op, wide, computed)
-            if kind in (Deg2Rad, Rad2Deg):
-                # Compilers see a product here, and fuse it with a sum.
-                op, operands = mul, [*operands, self.constant(dtype, op.factor)]
             name = dtype and name_of(op, dtype)
             if name is None or not (name in library().instructions):
                 raise Unsupported
@@ -162,112 +142,27 @@ class Writer:
         return self.convert(self.convert(result, computed), target)
 
 
-# What compilers make of the negative of a product and sum that are rounded once. Where the sum is zero, its sign is another one.
-_NEGATIVE = {"mul_add": "neg_mul_sub", "mul_sub": "sub_mul", "sub_mul": "mul_sub", "neg_mul_sub": "mul_add"}
-
-
-# Operations without a selection: they compile to code without branches. So do conversions.
-_STRAIGHT = frozenset(
-    "Add Sub Mul Sqr Neg Abs TrueDiv Sqrt Inv LT GT LE GE EQ NEQ AND OR XOR Invert IsNan IsInf Real Imag Complex Ceil Floor Trunc "
-    "Exp Exp2 Expm1 Log Log2 Log10 Log1p Sin Cos Tan ArcSin ArcCos ArcTan ArcTan2 Sinh Cosh Erf Erfc "
-    "mul_add mul_sub sub_mul round_to_half negative".split()
-)
-
-
-def _is_straight(name):
-    operation = name.rpartition("_")[0]
-    return operation in _STRAIGHT or "_to_" in name
-
-
-def contract(writer, outputs, first, invariant):
-    """Make one step of a product and the sum or difference that it goes into, as compilers do in kernels.
-
-    That is done with a product all of whose uses are sums or differences, with something else, of its dtype; in the order of the products, and in
-    all the uses. So the bits are those of kernels. What nobody uses, parts of complex numbers, is left out.
+def needed(writer, outputs):
+    """Leave out the steps whose results nobody uses, such as parts of complex numbers. Integer steps stay: divisions by zero are found by them.
 
     Parameters
     ----------
     writer : Writer
     outputs : list of values
         What is used by others.
-    first : int
-        The step where this begins: in loops nodes are kernels of their own.
-    invariant : set of values
-        Operands that are one value for all elements: what compilers compute of them before the loop they round.
 
     Returns
     -------
     list of values
         The outputs, as they are called now.
     """
-    kept = {v for output in outputs for v in single(output)}
-    steps, gone, uses, before = _simplified(writer, first, kept), set(), {}, {}
-    for k in range(len(steps) - 1, -1, -1):
-        _, value, operands = steps[k]
-        if value not in kept and value not in uses and not is_discrete(writer.dtypes[value]):
-            gone.add(value)
-            continue
-        for operand in operands:
-            uses.setdefault(operand, []).append(k)
-    # What is computed before the loop, and what by the compiler.
-    fixed, known = set(invariant), set()
-    for _, value, operands in steps:
-        if all([v in known or v[0] == "constant" for v in operands]):
-            known.add(value)
-        if all([v in fixed or v[0] == "constant" for v in operands]):
-            fixed.add(value)
-    place_of = {step[1]: k for k, step in enumerate(steps)}
-    for name, value, operands in list(steps):
-        operation, _, dtype = name.partition("_")
-        if value in known:
-            continue
-        if operation not in ("Mul", "Sqr") or dtype not in ("float32", "float64") or value in kept or value in gone:
-            continue
-        x, y = operands * 2 if operation == "Sqr" else operands
-        # The sums that the product goes into, and what it is called there: itself, or its negative, which nothing else reads.
-        sums = {}
-        for at in uses[value]:
-            negative = steps[at][1]
-            if steps[at][0] == "Neg_" + dtype and negative not in kept and len(uses[negative]) == 1:
-                sums[uses[negative][0]] = negative
-            else:
-                sums[at] = value
-        if any((steps[at][1] in fixed) != (value in fixed) for at in sums):
-            continue
-        if len(sums) < len(uses[value]) or any(steps[at][0] not in ("Add_" + dtype, "Sub_" + dtype) for at in sums):
-            continue
-        # The last elements of an array, and scalars, are computed with branches: a product before a branch is not fused with a sum after it.
-        between = steps[place_of[value] + 1 : max(sums)]
-        if not all(_is_straight(step[0]) for step in between):
-            writer.exact = False
-        for at, term in sums.items():
-            _, result, (left, right) = steps[at]
-            if steps[at][0].startswith("Add"):
-                steps[at] = ("mul_add_" + dtype, result, (x, y, right if left == term else left))
-            elif left != term:
-                steps[at] = ("sub_mul_" + dtype, result, (x, y, left))
-            elif term == value:
-                steps[at] = ("mul_sub_" + dtype, result, (x, y, right))
-            else:
-                steps[at] = ("neg_mul_sub_" + dtype, result, (x, y, right))
-            gone.add(term)
-        gone.add(value)
-    place = {value: k for k, (_, value, _) in enumerate(steps)}
-    for k, (name, value, operands) in enumerate(steps):
-        if value in gone or not name.startswith("Neg_float") or operands[0] in kept or len(uses[operands[0]]) > 1:
-            continue
-        contracted, _, dtype = steps[place.get(operands[0], k)][0].rpartition("_")
-        if contracted in _NEGATIVE:
-            steps[k] = ("%s_%s" % (_NEGATIVE[contracted], dtype), value, steps[place[operands[0]]][2])
-            gone.add(operands[0])
-    for k, (name, value, operands) in enumerate(steps):
-        if name.startswith("neg_mul_sub_"):
-            dtype = writer.dtypes[value]
-            before[k] = ("Neg_" + dtype, ("negative", k), operands[2:])
-            writer.dtypes["negative", k] = dtype
-            steps[k] = ("sub_mul_" + dtype, value, (*operands[:2], ("negative", k)))
-    steps = [step for k, step in enumerate(steps) for step in ((before[k], step) if k in before else (step,))]
-    return _numbered(writer, [step for step in steps if step[1] not in gone], outputs, first)
+    used = {v for output in outputs for v in single(output)}
+    kept = []
+    for step in reversed(writer.steps):
+        if step[1] in used or is_discrete(writer.dtypes[step[1]]):
+            used.update(step[2])
+            kept.append(step)
+    return _numbered(writer, kept[::-1], outputs)
 
 
 def chain(writer, outputs, fixed):
@@ -290,64 +185,19 @@ def chain(writer, outputs, fixed):
     return _numbered(writer, chained(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
 
 
-def _numbered(writer, steps, outputs, first=0):
-    """Replace the steps of a writer from `first` on, and number the results by their new steps."""
-    replaced = [value for _, value, _ in (*writer.steps[first:], *steps)]
-    del writer.steps[first:]
+def _numbered(writer, steps, outputs):
+    """Replace the steps of a writer, and number the results by their new steps."""
+    replaced = [value for _, value, _ in (*writer.steps, *steps)]
+    del writer.steps[:]
     names = {}
     for name, value, operands in steps:
         names[value] = ("result", len(writer.steps))
         writer.steps.append((name, names[value], tuple([names.get(v, v) for v in operands])))
     dtypes = {new: writer.dtypes[old] for old, new in names.items()}
-    known = {new for old, new in names.items() if old in writer.known}
     for value in replaced:
         writer.dtypes.pop(value, None)
     writer.dtypes.update(dtypes)
-    writer.known.difference_update(replaced)
-    writer.known |= known
     return [renamed(v, names) for v in outputs]
-
-
-def _simplified(writer, first, kept):
-    """Return the steps from `first` on as compilers simplify them.
-
-    Compilers replace the addition of a negative by a subtraction, and the subtraction of a negative by an addition. They double a value instead of
-    adding it to itself, compute equal products once, and leave out the absolute value of a square.
-    """
-    made, negated, products, same, squares, signed = [], {}, {}, {}, set(), set()
-    for name, value, operands in writer.steps[first:]:
-        operation, _, dtype = name.partition("_")
-        operands = tuple([same.get(v, v) for v in operands])
-        if dtype in ("float32", "float64") and operation in ("Add", "Sub"):
-            left, right = operands
-            if right in negated:
-                operation, operands = "Sub" if operation == "Add" else "Add", (left, negated[right])
-            elif left in negated and operation == "Add":
-                operation, operands = "Sub", (right, negated[left])
-            if operation == "Add" and operands[0] == operands[1]:
-                operation, operands = "Mul", (operands[0], writer.constant(dtype, 2))
-            name = "%s_%s" % (operation, dtype)
-        if dtype in ("float32", "float64") and operation == "Neg":
-            if operands[0] in negated and value not in kept:
-                same[value] = negated[operands[0]]
-            negated[value] = operands[0]
-        elif dtype in ("float32", "float64") and operation in ("Mul", "Sqr"):
-            factors = dtype, tuple(sorted(operands * (2 if operation == "Sqr" else 1)))
-            if factors in products and value in kept:
-                kept.add(products[factors])
-            elif factors in products:
-                same[value] = products[factors]
-            products.setdefault(factors, value)
-            if operation == "Sqr" or operands[0] == operands[1]:
-                squares.add(value)
-        elif operation == "Abs" and operands[0] in squares and value not in kept:
-            same[value] = operands[0]
-        elif operation == "Abs" and operands[0] in signed:
-            writer.exact = False  # some compilers drop the signs inside, and then find a square
-        if operation in ("Abs", "Neg") or operation in ("Mul", "TrueDiv") and not signed.isdisjoint(operands):
-            signed.add(value)
-        made.append((name, value, operands))
-    return made
 
 
 def single(value):

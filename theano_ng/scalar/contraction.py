@@ -1,0 +1,201 @@
+"""Products that are rounded only once, together with the sum or difference that they go into.
+
+Processors have one instruction for both. Compilers use it for pairs of their own choice, and the choice depends on the other operations in a
+loop. So `contracted` chooses the pairs, in the program of a Composite: compiled kernels and the interpreter take the same ones, and compilers are
+told to take no others.
+"""
+
+import copy
+from collections import Counter
+
+import numpy as np
+
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.instances import ops
+from theano_ng.scalar.op import ScalarOp, is_discrete
+from theano_ng.scalar.ops_arith import Add, Mul, Sub, TrueDiv
+from theano_ng.scalar.ops_unary import Neg, Sqr
+from theano_ng.scalar.out_types import upcast_out
+from theano_ng.scalar.program import Instruction
+
+_DTYPES = ("float32", "float64")
+
+
+class _Contracted(ScalarOp):
+    """A product and a sum of three floats of one dtype, rounded once where the processor has an instruction for that.
+
+    Python rounds twice: this class is part of generated code only.
+    """
+
+    nin = 3
+    output_types_preference = staticmethod(upcast_out)
+    signs = ("", "")  # of the product, of the term
+
+    def impl(self, x, y, z):
+        with np.errstate(all="ignore"):
+            product = x * y if not self.signs[0] else -(x * y)
+            return product - z if self.signs[1] else product + z
+
+    def c_expression(self, args, dtypes, out):
+        if out not in _DTYPES:
+            raise MethodNotDefined("c_code", type(self), out)
+        return self.c_text(args, out)
+
+    @classmethod
+    def c_text(cls, args, dtype):
+        """The C of one evaluation."""
+        factor, term = ["-(%s)" % arg if sign else arg for sign, arg in zip(cls.signs, (args[0], args[2]))]
+        return "%s(%s, %s, %s)" % ("TNG_MUL_ADDF" if dtype == "float32" else "TNG_MUL_ADD", factor, args[1], term)
+
+
+class MulAdd(_Contracted):
+    """``x * y + z``."""
+
+
+class MulSub(_Contracted):
+    """``x * y - z``."""
+
+    signs = ("", "-")
+
+
+class SubMul(_Contracted):
+    """``z - x * y``."""
+
+    signs = ("-", "")
+
+
+mul_add, mul_sub, sub_mul = MulAdd(name="mul_add"), MulSub(name="mul_sub"), SubMul(name="sub_mul")
+ops.define(dict(mul_add=mul_add, mul_sub=mul_sub, sub_mul=sub_mul))
+
+
+def contracted(program):
+    """Return a program that computes the same, with products and the sums that they go into as one instruction.
+
+    That is done with a product of float32 or float64 that one sum or difference of its dtype uses, and nothing else, or whose negative is used
+    so. Of two products that are added, the first is taken. Sums whose negatives are used stay as they are: gcc would take the negative of
+    ``x * y + z`` for ``-(x * y) - z``, which differs where the sum is zero.
+
+    Parameters
+    ----------
+    program : Program
+
+    Returns
+    -------
+    Program
+        `program` itself if it has no such products.
+    """
+    found = _Pairs(program)
+    if not found.taken:
+        return program
+    result = copy.copy(program)
+    result.instructions = found.instructions()
+    return result
+
+
+class _Pairs:
+    """The products of a program that are rounded with a sum.
+
+    Attributes
+    ----------
+    taken : dict
+        Slot of the product, or of its negative, that a sum takes -> whether that is the negative.
+    """
+
+    def __init__(self, program):
+        self.program = program
+        self.types = program.slot_types()
+        self.maker = {o: i for i in program.instructions for o in i.outs}
+        self.uses = Counter([a for i in program.instructions for a in i.args] + list(program.outputs))
+        self.negated = {a for i in program.instructions if self._may_negate(i) for a in i.args}
+        self.taken = {}
+        for instruction in program.instructions:
+            for slot in () if instruction.outs[0] in self.negated else self._chosen(instruction):
+                negative = self._is(slot, Neg)
+                self.taken[slot] = negative
+                if negative:
+                    self.taken[self.maker[slot].args[0]] = False
+
+    def _may_negate(self, instruction):
+        """Whether compilers may see the negative of an operand here."""
+        if isinstance(instruction.op, Neg):
+            return True
+        constants = [self.program.constants[a][1] for a in instruction.args if a in self.program.constants]
+        return isinstance(instruction.op, (Mul, TrueDiv, Sub)) and any([np.any(c == -1) or np.any(c == 0) for c in constants])
+
+    def _is(self, slot, *kinds):
+        """Whether an instruction of these kinds on floats of one dtype gives the value in a slot."""
+        instruction = self.maker.get(slot)
+        if instruction is None or type(instruction.op) not in kinds:
+            return False
+        dtypes = {self.types[s].dtype for s in (slot, *instruction.args)}
+        return len(dtypes) == 1 and dtypes <= set(_DTYPES)
+
+    def _is_product(self, slot, negative=True):
+        """Whether a slot holds a product that only one instruction uses; if `negative`, or the negative of such a product."""
+        if self.uses[slot] != 1:
+            return False
+        if self._is(slot, Mul, Sqr):
+            return len(self.maker[slot].args) > 1 or self._is(slot, Sqr)
+        return negative and self._is(slot, Neg) and self._is_product(self.maker[slot].args[0], False)
+
+    def _chosen(self, instruction):
+        """The operands of a sum that are rounded together with it."""
+        (slot, *_), args = instruction.outs, instruction.args
+        if self._is(slot, Sub):
+            return [args[0]] if self._is_product(args[0], False) else [args[1]] if self._is_product(args[1]) else []
+        if not self._is(slot, Add) or len(args) < 2:
+            return []
+        first = next((a for a in args[:2] if self._is_product(a)), None)
+        return [a for a in args if a == first or a in args[2:] and self._is_product(a)]
+
+    def instructions(self):
+        """The instructions of the program with the pairs."""
+        self._written, self._next = [], max(self.types) + 1
+        factors = {}
+        for instruction in self.program.instructions:
+            slot, *others = instruction.outs
+            taken = [a for a in instruction.args if a in self.taken]
+            if slot in self.taken and not self.taken[slot]:
+                factors[slot] = self._factors(instruction)
+            elif slot in self.taken:
+                factors[slot] = factors[instruction.args[0]]
+            elif not taken or others:
+                self._written.append(instruction)
+            elif type(instruction.op) is Sub:
+                self._difference(instruction, factors)
+            else:
+                self._sum(instruction, factors)
+        return self._written
+
+    def _new(self, op, args, type_):
+        self._written.append(Instruction(op, tuple(args), (self._next,), (type_,)))
+        self._next += 1
+        return self._next - 1
+
+    def _factors(self, instruction):
+        """The two factors of a product."""
+        args = instruction.args
+        if type(instruction.op) is Sqr:
+            return args * 2
+        return (args[0] if len(args) == 2 else self._new(ops.mul, args[:-1], instruction.types[0])), args[-1]
+
+    def _difference(self, instruction, factors):
+        x, y = instruction.args
+        if y in self.taken:
+            op, args = mul_add if self.taken[y] else sub_mul, (*factors[y], x)
+        else:
+            op, args = mul_sub, (*factors[x], y)
+        self._written.append(Instruction(op, args, instruction.outs, instruction.types))
+
+    def _sum(self, instruction, factors):
+        total, *rest = instruction.args
+        if total in self.taken:
+            total, rest[0] = rest[0], total
+        for k, term in enumerate(rest):
+            op, args = ops.add, (total, term)
+            if term in self.taken:
+                op, args = sub_mul if self.taken[term] else mul_add, (*factors[term], total)
+            if k == len(rest) - 1:
+                self._written.append(Instruction(op, args, instruction.outs, instruction.types))
+            else:
+                total = self._new(op, args, instruction.types[0])
