@@ -59,6 +59,18 @@ typedef double _Complex npy_complex128;
 #define NPY_MAX_UINT64 18446744073709551615ULL
 #endif
 
+/* x * y + z, rounded once where processors do that: said in the text, since compilers choose the pairs by what else is in a loop. */
+#ifdef __FP_FAST_FMA
+#define TNG_MUL_ADD(x, y, z) __builtin_fma(x, y, z)
+#else
+#define TNG_MUL_ADD(x, y, z) ((x) * (y) + (z))
+#endif
+#ifdef __FP_FAST_FMAF
+#define TNG_MUL_ADDF(x, y, z) __builtin_fmaf(x, y, z)
+#else
+#define TNG_MUL_ADDF(x, y, z) ((x) * (y) + (z))
+#endif
+
 /* Complex numbers that scalar ops compute with. */
 #ifdef __cplusplus
 #include "complex_numbers.h"
@@ -249,18 +261,6 @@ extern float cargf(float _Complex) TNG_NOTHROW;
 #define TNG_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TNG_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TNG_INLINE static inline __attribute__((always_inline, unused))
-
-/* x * y + z, rounded once where processors do that: said in the text, since compilers choose the pairs by what else is in a loop. */
-#ifdef __FP_FAST_FMA
-#define TNG_MUL_ADD(x, y, z) __builtin_fma(x, y, z)
-#else
-#define TNG_MUL_ADD(x, y, z) ((x) * (y) + (z))
-#endif
-#ifdef __FP_FAST_FMAF
-#define TNG_MUL_ADDF(x, y, z) __builtin_fmaf(x, y, z)
-#else
-#define TNG_MUL_ADDF(x, y, z) ((x) * (y) + (z))
-#endif
 
 TNG_INLINE float tng_bits_as_float(npy_uint32 bits)
 {

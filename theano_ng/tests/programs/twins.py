@@ -301,7 +301,9 @@ def _special(name, of_scipy):
                 getattr(scipy.special, of_scipy)(x.astype("float64") if dtype == "float16" else x), dtype
             )
             return np.where(np.isinf(found) & np.isfinite(x), computed(x.astype(np.longdouble)), found).astype(dtype)
-        return np.array([_by_mpmath(name, value) for value in x.ravel()], np.longdouble).reshape(x.shape)
+        return np.array(
+            [_by_mpmath(name, value, bool(np.signbit(value))) for value in x.ravel()], np.longdouble
+        ).reshape(x.shape)
 
     computed.__name__ = name
     return computed
@@ -311,7 +313,8 @@ LARGE = 1e6  # beyond which mpmath takes long, or fails
 
 
 @functools.lru_cache(maxsize=10000)
-def _by_mpmath(name, value):
+def _by_mpmath(name, value, negative):
+    # `negative` is there for the cache: 0.0 and -0.0 are equal.
     high = float(value)
     if name in ("erf", "erfc") and abs(high) < LARGE or 0 < high < LARGE:
         with mpmath.workdps(30):
