@@ -120,7 +120,9 @@ class _Pairs:
         if isinstance(instruction.op, Neg):
             return True
         constants = [self.program.constants[a][1] for a in instruction.args if a in self.program.constants]
-        return isinstance(instruction.op, (Mul, TrueDiv, Sub)) and any([np.any(c == -1) or np.any(c == 0) for c in constants])
+        return isinstance(instruction.op, (Mul, TrueDiv, Sub)) and any(
+            [np.any(c == -1) or np.any(c == 0) for c in constants]
+        )
 
     def _is(self, slot, *kinds):
         """Whether an instruction of these kinds on floats of one dtype gives the value in a slot."""

@@ -1,5 +1,6 @@
 """The verdict about one rule: many graphs to which it may apply are built, and computed before and after it."""
 
+import itertools
 import zlib
 from dataclasses import dataclass, field
 
@@ -155,7 +156,8 @@ class Judge:
         for text in own:
             self._try_example(text)
         for text in self._generated(own):
-            self._try(text, Setting("generated"))
+            for setting in _generated_settings(text):
+                self._try(text, setting)
         return self._concluded(own)
 
     def _try_example(self, example):
@@ -181,8 +183,15 @@ class Judge:
                 sorted(quotients(), key=len)[:most] if rule.main == T.mul else self._some(list(differences()), most)
             )
         tracks = list(rule.tracks() or ())
-        texts = [text for op in tracks if isinstance(op, Elemwise) for text in around_op(op)]
+        functions = _elementwise(rule, tracks)
+        texts = [text for name, arity in functions for text in around(name, arity)]
         yield from self._some(texts, self.effort.generated)
+        if rule.when is not None:
+            texts = [
+                "%s(%s(x))" % pair
+                for pair in itertools.product([name for name, arity in functions if arity == 1], repeat=2)
+            ]
+            yield from self._some(texts, 20 * self.effort.generated)
         others = [text for text in corpus() if text not in own and _may_track(tracks, ops_of(text))]
         yield from self._some(others, self.effort.borrowed)
 
@@ -332,6 +341,14 @@ def _few_settings(text, kind):
             yield setting
 
 
+def _generated_settings(text):
+    """Yield the settings in which a generated text is tried: as it is, and in complex numbers."""
+    yield Setting("generated")
+    for setting in settings(text):
+        if setting.kind == "dtype" and setting.given[0][1].dtype == "complex128":
+            yield Setting("generated", setting.given)
+
+
 def compare_at(change, before, after, values, elementwise):
     """Return the differences for one set of values.
 
@@ -410,12 +427,18 @@ def _may_track(tracks, ops):
     return not tracks or any(op in ops or isinstance(op, type) and any(isinstance(o, op) for o in ops) for op in tracks)
 
 
-def around_op(op):
-    """Yield texts around an elementwise Op."""
-    for name, value in names().items():
-        if value is op:
-            yield from around(name, op.scalar_op.nin if op.scalar_op.nin > 0 else 2)
-            return
+def _elementwise(rule, tracks):
+    """Return the names and the numbers of operands of the elementwise functions at which a rule looks.
+
+    A rule that tracks all Elemwise and has no condition (`when`) looks at none in particular.
+    """
+    found = {}
+    for name, op in names().items():
+        if isinstance(op, Elemwise) and (
+            op in tracks or rule.when is not None and Elemwise in tracks and rule.when(op)
+        ):
+            found.setdefault(op, (name, op.scalar_op.nin if op.scalar_op.nin > 0 else 2))
+    return list(found.values())
 
 
 def judge(one, effort=FULL, seed=0):

@@ -6,7 +6,7 @@ import theano_ng.tensor as T
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.opt.common import answer, constant_value, inputs_of
+from theano_ng.tensor.opt.common import answer, computes, constant_value, inputs_of
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng import scalar
@@ -14,11 +14,11 @@ from theano_ng import scalar
 PLANTED = []
 
 
-def planted(*kinds, tracks):
+def planted(*kinds, tracks, when=None):
     """Decorate a wrong rule with the kinds of difference of which the oracle has to find one."""
 
     def decorator(function):
-        PLANTED.append((local_optimizer(tracks)(function), kinds))
+        PLANTED.append((local_optimizer(tracks, when=when)(function), kinds))
         return PLANTED[-1][0]
 
     return decorator
@@ -332,3 +332,29 @@ def is_off_after_a_loop(node):
     if w.dtype != "float64" or w.ndim != 2:
         return False
     return _replaced(node, T.mul(np.array([[1 + 1e-9]]), w, w))
+
+
+@planted("rounding", tracks=[Elemwise], when=computes(scalar.Cosh, scalar.ArcCosh))
+def forgets_that_a_function_is_even(node):
+    """Cancel functions in both orders; the example is right, of the other order it says nothing.
+
+    cosh(arccosh(1 + x))  ->  1 + x
+    """
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Elemwise) or type(inner.op.scalar_op) is type(node.op.scalar_op):
+        return False
+    if not isinstance(inner.op.scalar_op, (scalar.Cosh, scalar.ArcCosh)) or inner.inputs[0].dtype[0] == "c":
+        return False
+    return _replaced(node, inner.inputs[0])
+
+
+@planted("rounding", tracks=[Elemwise], when=computes(scalar.Sinh, scalar.ArcSinh))
+def forgets_complex_numbers(node):
+    """Cancel functions that are inverse for real numbers.
+
+    sinh(arcsinh(x))  ->  x
+    """
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Elemwise) or type(inner.op.scalar_op) is type(node.op.scalar_op):
+        return False
+    return _replaced(node, inner.inputs[0]) if isinstance(inner.op.scalar_op, (scalar.Sinh, scalar.ArcSinh)) else False

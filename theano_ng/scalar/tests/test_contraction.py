@@ -94,8 +94,9 @@ class TestNumbers(unittest.TestCase):
 
     def programs(self):
         for (first, a), (second, b), (name, form) in itertools.product(TERMS.items(), TERMS.items(), FORMS.items()):
-            yield "%s with a = %s, b = %s" % (name, first, second), lambda x, y, z, a=a, b=b, form=form: form(
-                a(x, y, z), b(x, y, z)
+            yield (
+                "%s with a = %s, b = %s" % (name, first, second),
+                lambda x, y, z, a=a, b=b, form=form: form(a(x, y, z), b(x, y, z)),
             )
 
     def check(self, dtype, function, text, compiled):
@@ -128,8 +129,6 @@ class TestNumbers(unittest.TestCase):
         square = factor * factor
         self.assertEqual(square[0], 1 + 2.0**-29)
         results = {
-            float(v)
-            for loaded in (None, interpretation(node))
-            for v in run(node, [factor, factor, square], loaded)[0]
+            float(v) for loaded in (None, interpretation(node)) for v in run(node, [factor, factor, square], loaded)[0]
         }
         self.assertIn(results, ({2.0**-60}, {0.0}))
