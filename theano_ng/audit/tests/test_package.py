@@ -32,7 +32,7 @@ BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduc
 RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp mrg_uniform_base _RealTransform ConditionalOp RealDivision _Pooling PoolGrad
 _OverAxes _Windows _Blocks BaseAbstractConv CorrBase BaseCorrMM BaseCorr3dMM _Diagonal _ComparisonOpSS _ComparisonOpSD _Scale
 _StructuredDotGrad _OnParts _Elementwise _Random GpuOp TwinOp _Transfer _DiagonalMatrix _Taking _Writing BaseGpuAdvancedSubtensor
-BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp CGpuKernelBase""".split()
+BaseGpuAdvancedIncSubtensor _GpuReduction GpuCumsumOp CGpuKernelBase _Contracted""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI",
@@ -45,6 +45,7 @@ ELSEWHERE = {
     "Reader": "part of the audit's own runs in DebugMode",
     "Raise": "never gives a value: tested with raise_op",
     "MulWithoutZeros": "the scalar Op of ProdWithoutZeros, which is audited; not defined on zeros by itself",
+    **dict.fromkeys(("MulAdd", "MulSub", "SubMul"), "in no graph, only in the C code of Composites, which are audited"),
 }
 
 

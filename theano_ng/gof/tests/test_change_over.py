@@ -143,7 +143,6 @@ class TestPrograms(unittest.TestCase):
             dtypes=("float64", "float64"),
             dtypes_of_outputs=("float64",),
             kinds=(4, 0, 4),
-            fixed=(),
             nodes=(node,),
             outputs=(2,),
             until=None,
@@ -152,7 +151,6 @@ class TestPrograms(unittest.TestCase):
             dtypes=("float64", "float32"),
             dtypes_of_outputs=("float32",),
             kinds=(4, 1, 4),
-            fixed=(1,),
             nodes=((mul, *node[1:]),),
             outputs=(0,),
             until=2,
@@ -177,7 +175,7 @@ class TestInstalling(unittest.TestCase):
         kernels = _KERNEL, _KERNEL._replace(source="int KERNEL(void) { return 1; }")
         self.keys = list(map(self.cache.key, kernels))
         self.addresses = self.cache.load(kernels)
-        self.program = Interpretation(1, np.zeros(3, dtype=np.int64), None, True)
+        self.program = Interpretation(1, np.zeros(3, dtype=np.int64), None)
 
     def test_kernel(self):
         mine = StandIn(self.program, self.keys[0])
