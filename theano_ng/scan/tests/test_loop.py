@@ -161,8 +161,8 @@ class RandomLoop:
         return f
 
 
-class RandomExact(RandomLoop):
-    """A loop whose operations are correctly rounded, those of complex numbers among them, in rows of one or more blocks."""
+class RandomNumbers(RandomLoop):
+    """A loop of operations on real or complex numbers, in rows of one or more blocks."""
 
     shapes = (), (1,), (3,), (2, 3), (65,), (2500,)
     dtypes = "float64", "float32", "complex128", "complex64"
@@ -170,13 +170,12 @@ class RandomExact(RandomLoop):
     def expression(self):
         """Something bounded, of the shape of rows."""
         a, b, c, d = (self.sources[self.rng.randint(len(self.sources))] for _ in range(4))
-        found = exact[self.rng.randint(len(exact))](a, b, c, d)
+        found = of_numbers[self.rng.randint(len(of_numbers))](a, b, c, d)
         full = T.constant(np.zeros(self.shape, self.dtype))
         return T.cast(found / (1 + abs(found)) + full, self.dtype)
 
 
-# No selection is added to a product: where compilers make branches of it, they round the product.
-exact = [
+of_numbers = [
     lambda a, b, c, d: a * b - c * d,
     lambda a, b, c, d: a * 0.5 + b,
     lambda a, b, c, d: -a * b + T.sqr(c),
@@ -186,6 +185,10 @@ exact = [
     lambda a, b, c, d: a / (2 + b) - c * 0.5,
     lambda a, b, c, d: T.sgn(c - a) * d,
     lambda a, b, c, d: T.maximum(a, b) - c.real + d.imag,
+    lambda a, b, c, d: T.switch(T.gt(a.real, b.real), a * b, c) - d * a,
+    lambda a, b, c, d: a * b + T.maximum(c, d) * b,
+    lambda a, b, c, d: -(a * b) - (-(c * d) - a),
+    lambda a, b, c, d: T.exp(-abs(a)) * b + T.tanh(c.real) * d,
 ]
 
 
@@ -298,7 +301,7 @@ class TestRandomLoops(unittest.TestCase):
         programs = 0
         for seed in range(2000 + 5 * part, 2005 + 5 * part):
             with self.subTest(seed=seed):
-                op = self.compare(seed, False, RandomExact, interpreted=True).op
+                op = self.compare(seed, False, RandomNumbers, interpreted=True).op
                 kernel = op.inner_graph.kernel(op)
                 programs += kernel is not None and kernel.layout is None and kernel.kernel.interpreted() is not None
         self.assertGreater(programs, 0)

@@ -16,6 +16,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.native import array_layout
+from theano_ng.scalar.contraction import MulAdd, MulSub, SubMul
 from theano_ng.scalar.types import get_scalar_type
 from theano_ng.tensor.elemwise import Elemwise, primitives
 from theano_ng.tensor.elemwise.interpreter import interpreted
@@ -60,6 +61,7 @@ CROSSING = {"gammaln", "psi", "j0", "j1"}  # they have zeros
 FEW_DTYPES = ("float32", "float64", "int8")
 if os.environ.get("THEANO_NG_ALL_DTYPES"):
     FEW_DTYPES = (*DTYPES, "complex64", "complex128")
+CONTRACTED = (MulAdd, MulSub, SubMul)  # in no graph
 COMPLEX_DTYPES = ("complex64", "complex128", "complex128", "float64", "float32", "int8", "uint16", "bool")
 
 
@@ -215,15 +217,24 @@ class TestPrograms(unittest.TestCase):
     @parts(5)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_kernels(self, part):
-        """Operations that are correctly rounded give the bits of the compiled kernel."""
+        """Programs give the bits of the compiled kernel."""
         self.compare(EXACT, 30, 10 + part)
 
     @parts(3)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
     def test_bits_of_contracted_products(self, part):
+        signs = [scalar.neg] * (4 * part)
         self.compare(
-            [scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg], 20, 20 + part, ("float32", "float64")
+            [scalar.add, scalar.sub, scalar.mul, scalar.sqr, scalar.neg, *signs], 20, 20 + part, ("float32", "float64")
         )
+
+    @parts(4)
+    @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
+    def test_bits_of_functions(self, part):
+        ops = [op for op in primitives._registered.values() if type(op) not in CONTRACTED]
+        products = [scalar.add, scalar.sub, scalar.mul, scalar.neg, scalar.sqr] * 4
+        dtypes = DTYPES if part % 2 else ("float32", "float64", "float16")
+        self.compare([*ops, *products], 15, 50 + part, dtypes)
 
     @parts(4)
     @unittest.skipUnless(config.cxx, "there is no compiler to compare with")
