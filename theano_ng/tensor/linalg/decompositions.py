@@ -40,8 +40,8 @@ def _gaps(w):
 
 
 def _over_gaps(s, gaps):
-    """``s / gaps``; zero where s is zero, so that results that do not depend on vectors have a gradient at equal values too."""
-    return T.switch(T.eq(s, 0), s, s / gaps)
+    """``s / gaps``; zero where both are zero, so that results that do not depend on vectors have a gradient at equal values too."""
+    return s / T.switch(T.eq(s, 0) & T.eq(gaps, 0), np.asarray(np.inf, gaps.dtype), gaps)
 
 
 def _vectors_determined(op, x, *rests):

@@ -283,6 +283,29 @@ class TestGradients(unittest.TestCase):
             with self.assertRaises(NullTypeGradError):
                 T.grad(cost, x)
 
+    def test_second_derivatives_where_vectors_do_not_turn(self):
+        """Factors multiplied together are the matrix: derivatives of their product are constant, also where the gradients of vectors are zero."""
+        turn = np.array([[0.6, -0.8, 0], [0.8, 0.6, 0], [0, 0, 1]])
+        matrices = [np.diag(d) for d in ([0.0, -4, 1], [-4.0, 0, 2], [3.0, 2, 1])]
+        matrices += [turn @ matrix @ turn.T for matrix in matrices]
+        factors = {
+            "eigh": lambda x: (lambda w, v: T.dot(v * w, v.T))(*nlinalg.eigh(x + x.T)),
+            "eig": lambda x: (lambda w, v: T.dot(v * w, nlinalg.matrix_inverse(v)))(*nlinalg.eig(x)),
+            "svd": lambda x: (lambda u, s, v: T.dot(u * s, v))(*nlinalg.svd(x, full_matrices=False)),
+        }
+        weights = np.cos(np.arange(9.0)).reshape(3, 3)
+        for name, multiplied in factors.items():
+            x = T.dmatrix("x")
+            gradient = T.grad((multiplied(x) * weights).sum(), x)
+            f = theano_ng.function([x], [gradient, T.grad((gradient * weights).sum(), x)])
+            for matrix in matrices:
+                if name == "svd" and not matrix.diagonal().all():
+                    continue  # no derivative at the singular value 0
+                with self.subTest(name, matrix=matrix):
+                    first, second = f(matrix)
+                    np.testing.assert_allclose(first, weights + weights.T if name == "eigh" else weights, atol=1e-12)
+                    np.testing.assert_allclose(second, 0, atol=1e-11)
+
 
 class TestErrors(unittest.TestCase):
     def test_what_numpy_raises_with_the_node_and_then_it_works(self):
