@@ -6,11 +6,12 @@ import numpy as np
 
 from theano_ng.compile.inner_graph import substitute
 from theano_ng.gof.destroy.failures import fails_on_values
-from theano_ng.gof.graph import Constant
+from theano_ng.gof.graph import Constant, ancestors
 from theano_ng.ifelse import ifelse
 from theano_ng.scalar import Add, Sub
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.backward import CHEAP
+from theano_ng.scan.editing import infer_shape
 from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, number, replace_loop, same_number
 from theano_ng.scan.opt.outside import Outside, checked
 from theano_ng.scan.opt.unused import leave_out_unused_inputs
@@ -93,19 +94,39 @@ class PushOutNonSeqScan(LoopOptimizer):
         found = frontier(step, moved, constant)
         if not found:
             return
-        outer = _if_there_are_steps(args.n_steps, found, [outside.of(v) for v in found], risky)
+        outer = _if_there_are_steps(args, found, [outside.of(v) for v in found], risky)
         _pass(args, "non_seqs", found, outer)
         replace_loop(fgraph, node, args, [], self.name)
 
 
-def _if_there_are_steps(n_steps, inner, outer, risky):
+def _if_there_are_steps(args, inner, outer, risky):
+    """Compute the outer variables of those in `risky` only if there is a step; without one zeros of the same shape stand for them."""
     guarded = [i for i, v in enumerate(inner) if v in risky and isinstance(v.type, TensorType)]
     if guarded:
-        nothing = [alloc(0, *[1 if b else 0 for b in inner[i].broadcastable]).astype(inner[i].dtype) for i in guarded]
-        nothing = [patternbroadcast(v, inner[i].broadcastable) for v, i in zip(nothing, guarded)]
-        for i, v in zip(guarded, ifelse(gt(n_steps, 0), [outer[i] for i in guarded], nothing)):
+        nothing = [
+            patternbroadcast(alloc(0, *lengths).astype(inner[i].dtype), inner[i].broadcastable)
+            for i, lengths in zip(guarded, _lengths_without_values(args, [outer[i] for i in guarded]))
+        ]
+        for i, v in zip(guarded, ifelse(gt(args.n_steps, 0), [outer[i] for i in guarded], nothing)):
             outer[i] = v
     return outer
+
+
+def _lengths_without_values(args, variables):
+    """The lengths of variables that are computed of a loop's arguments; 0 for a length that depends on what may fail on values."""
+    arguments = list(dict.fromkeys(args.outer_inputs))
+    shapes = infer_shape(
+        variables, arguments, [[v.shape[d] for d in range(v.ndim)] if hasattr(v, "ndim") else None for v in arguments]
+    )
+    for v, shape in zip(variables, shapes):
+        yield [
+            1 if b else 0 if any(map(_may_fail, ancestors([length], blockers=arguments))) else length
+            for length, b in zip(shape, v.broadcastable)
+        ]
+
+
+def _may_fail(v):
+    return v.owner is not None and fails_on_values(v.owner)
 
 
 def _pass(args, group, inner, outer):
