@@ -1,8 +1,7 @@
 """Products that are rounded only once, together with the sum or difference that they go into.
 
-Processors have one instruction for both. Compilers use it for pairs of their own choice, and the choice depends on the other operations in a
-loop. So `contracted` chooses the pairs, in the program of a Composite: compiled kernels and the interpreter take the same ones, and compilers are
-told to take no others.
+Processors have one instruction for both. If compilers choose the pairs, the choice depends on the other operations in a loop. So `contracted`
+chooses them in the program of a Composite. Compiled kernels and the interpreter use the same pairs, and compilers are told to make no others.
 """
 
 import copy
@@ -12,7 +11,7 @@ import numpy as np
 
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.instances import ops
-from theano_ng.scalar.op import ScalarOp, is_discrete
+from theano_ng.scalar.op import ScalarOp
 from theano_ng.scalar.ops_arith import Add, Mul, Sub, TrueDiv
 from theano_ng.scalar.ops_unary import Neg, Sqr
 from theano_ng.scalar.out_types import upcast_out
@@ -72,8 +71,8 @@ def contracted(program):
     """Return a program that computes the same, with products and the sums that they go into as one instruction.
 
     That is done with a product of float32 or float64 that one sum or difference of its dtype uses, and nothing else, or whose negative is used
-    so. Of two products that are added, the first is taken. Sums whose negatives are used stay as they are: gcc would take the negative of
-    ``x * y + z`` for ``-(x * y) - z``, which differs where the sum is zero.
+    so. Of two products that are added, the first is taken. Nothing negates a sum that is one instruction: gcc would replace the negative of
+    ``x * y + z`` by ``-(x * y) - z``, which has the other sign if the sum is zero.
 
     Parameters
     ----------
@@ -99,6 +98,8 @@ class _Pairs:
     ----------
     taken : dict
         Slot of the product, or of its negative, that a sum takes -> whether that is the negative.
+    sums : set
+        Slots of the sums that are one instruction with a product.
     """
 
     def __init__(self, program):
@@ -106,12 +107,14 @@ class _Pairs:
         self.types = program.slot_types()
         self.maker = {o: i for i in program.instructions for o in i.outs}
         self.uses = Counter([a for i in program.instructions for a in i.args] + list(program.outputs))
-        self.negated = {a for i in program.instructions if self._may_negate(i) for a in i.args}
-        self.taken = {}
+        negated = {a for i in program.instructions if self._may_negate(i) for a in i.args}
+        self.taken, self.sums = {}, set()
         for instruction in program.instructions:
-            for slot in () if instruction.outs[0] in self.negated else self._chosen(instruction):
+            result = instruction.outs[0]
+            for slot in () if result in negated else self._chosen(instruction):
                 negative = self._is(slot, Neg)
                 self.taken[slot] = negative
+                self.sums.add(result)
                 if negative:
                     self.taken[self.maker[slot].args[0]] = False
 
@@ -132,23 +135,32 @@ class _Pairs:
         dtypes = {self.types[s].dtype for s in (slot, *instruction.args)}
         return len(dtypes) == 1 and dtypes <= set(_DTYPES)
 
-    def _is_product(self, slot, negative=True):
-        """Whether a slot holds a product that only one instruction uses; if `negative`, or the negative of such a product."""
-        if self.uses[slot] != 1:
+    def _is_product(self, slot):
+        """Whether a slot holds a product that only one instruction uses."""
+        return self.uses[slot] == 1 and (self._is(slot, Sqr) or self._is(slot, Mul) and len(self.maker[slot].args) > 1)
+
+    def _can_be_taken(self, slot, subtracted=False):
+        """Whether a sum can take a term, a product or its negative, in its instruction; a product that it subtracts needs a factor to negate."""
+        negative = self._is(slot, Neg)
+        product = self.maker[slot].args[0] if negative else slot
+        if not self._is_product(product) or negative and self.uses[slot] != 1:
             return False
-        if self._is(slot, Mul, Sqr):
-            return len(self.maker[slot].args) > 1 or self._is(slot, Sqr)
-        return negative and self._is(slot, Neg) and self._is_product(self.maker[slot].args[0], False)
+        args = self.maker[product].args
+        # The product of all but the last factor is no sum.
+        return negative == subtracted or len(args) > 2 or not self.sums.issuperset(args)
 
     def _chosen(self, instruction):
         """The operands of a sum that are rounded together with it."""
         (slot, *_), args = instruction.outs, instruction.args
         if self._is(slot, Sub):
-            return [args[0]] if self._is_product(args[0], False) else [args[1]] if self._is_product(args[1]) else []
+            x, y = args
+            if self._is_product(x) and y not in self.sums:
+                return [x]
+            return [y] if self._can_be_taken(y, subtracted=True) else []
         if not self._is(slot, Add) or len(args) < 2:
             return []
-        first = next((a for a in args[:2] if self._is_product(a)), None)
-        return [a for a in args if a == first or a in args[2:] and self._is_product(a)]
+        first = next((a for a in args[:2] if self._can_be_taken(a)), None)
+        return [a for a in args if a == first or a in args[2:] and self._can_be_taken(a)]
 
     def instructions(self):
         """The instructions of the program with the pairs."""
@@ -175,11 +187,12 @@ class _Pairs:
         return self._next - 1
 
     def _factors(self, instruction):
-        """The two factors of a product."""
+        """The two factors of a product; the first one can be negated."""
         args = instruction.args
         if type(instruction.op) is Sqr:
             return args * 2
-        return (args[0] if len(args) == 2 else self._new(ops.mul, args[:-1], instruction.types[0])), args[-1]
+        first = args[0] if len(args) == 2 else self._new(ops.mul, args[:-1], instruction.types[0])
+        return (args[-1], first) if first in self.sums else (first, args[-1])
 
     def _difference(self, instruction, factors):
         x, y = instruction.args

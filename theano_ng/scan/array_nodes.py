@@ -10,7 +10,7 @@ from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
 from theano_ng.scan.array_text import LEAVE, Array, Box, Fold, Impossible, Text, ctype
 from theano_ng.scan.backward import CHEAP
-from theano_ng.scan.kernel import is_number
+from theano_ng.scan.kernel import is_number, separated
 from theano_ng.tensor.blas.ops import Gemv, Ger
 from theano_ng.tensor.constant import constant
 from theano_ng.tensor.dtypes import BLAS_DTYPES
@@ -55,7 +55,7 @@ class NodeTexts(Text):
             return False
         (part,) = self.parts[first:]
         self.body += ["%s %s;" % (ctype, name) for name, ctype in part.results.items()]
-        self.body += ["{", part.text, "}"]
+        self.body += ["{", part.text, "}", *separated(part)]
         return True
 
     def elemwise(self, node):

@@ -18,12 +18,25 @@ from theano_ng.tensor.elemwise.kernel import scalar_c_parts, scalar_node
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel"]
+__all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel", "separated"]
 
 # Elements that one node computes before the next one does: their results stay in the first-level cache.
 _BLOCK = 256
 
-_SUPPORT = "#define TNG_BLOCK %d\n" % _BLOCK
+# gcc replaces the negative of a product and a sum that are one instruction, also where one node computes the sum and another one its negative.
+_SUPPORT = (
+    """\
+#define TNG_BLOCK %d
+#if defined(__x86_64__)
+#define TNG_SEPARATE(x) __asm__("" : "+x"(x))
+#elif defined(__aarch64__)
+#define TNG_SEPARATE(x) __asm__("" : "+w"(x))
+#else
+#define TNG_SEPARATE(x) __asm__("" : "+m"(x))
+#endif
+"""
+    % _BLOCK
+)
 
 
 class LoopKernel(NamedTuple):
@@ -253,7 +266,7 @@ def _source(op, fgraph, step, numbers):
         lines += ["        " + load for load in loads.values()]
         for part in step.parts:
             lines += ["        %s %s;" % (ctype, name) for name, ctype in part.results.items()]
-            lines += ["        {", part.text, "        }"]
+            lines += ["        {", part.text, "        }", *(separated(part) if len(step.parts) > 1 else ())]
         lines += ["        tng_p%d[0] = %s;" % store for store in stores.items()]
         lines.append("        (void)tng_n;")
         for state, lag in sorted(carried, reverse=True):
@@ -275,6 +288,12 @@ def declare_rows(moving):
         lines.append("const int64_t tng_s%d = tng_place[%d], tng_l%d = tng_place[%d];" % (k, 3 * k, k, 3 * k + 1))
         lines.append("int64_t tng_r%d = tng_place[%d];" % (k, 3 * k + 2))
     return lines
+
+
+def separated(part):
+    """The statements that keep compilers from joining the sums of a node with other nodes (`scalar.contraction`)."""
+    floats = [name for name, ctype in part.results.items() if ctype in ("npy_float32", "npy_float64")]
+    return ["TNG_SEPARATE(%s);" % name for name in floats if "TNG_MUL_ADD" in part.text]
 
 
 def advance_rows(moving):

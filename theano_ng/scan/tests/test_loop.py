@@ -7,9 +7,11 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.scan import loop as loop_in_python
 from theano_ng.scan.op import Scan, StepGraph
+from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tests.in_parts import in_parts, parts
 
 PYTHON = Mode("py", None)
@@ -257,6 +259,44 @@ matrices = [
     lambda a, b, c: a[:, 2].dimshuffle(0, "x") * T.exp(-abs(b)) + T.argmax(c, axis=1).dimshuffle(0, "x") * 0.01,
     lambda a, b, c: T.tanh(a.T).T * b,
 ]
+
+
+class TestNegatedSums(unittest.TestCase):
+    """One node of a step computes a product and a sum as one instruction, another node its negative."""
+
+    def check(self, broadcastable):
+        x, y, z = [scalar.float64(name) for name in "xyz"]
+        mul_add = Elemwise(scalar.Composite([x, y, z], [x * y + z]))
+        row = T.TensorType("float64", broadcastable)
+        rows, state = T.TensorType("float64", (False, *broadcastable)), row("state")
+        a, b, c = [rows(name) for name in "abc"]
+        mode = Mode("cvm", None)  # rewriting would make one node of them
+
+        def step(a, b, c, h):
+            return T.neg(mul_add(a, b, h)), T.clip(h + c, -0.5, 0.5)
+
+        (found, _), _ = theano.scan(step, [a, b, c], [None, state], mode=mode)
+        numbers = [-0.5, -0.0, 0.0, 0.5, 1.0]
+        values = [
+            np.array(np.broadcast_to(v.reshape(-1, *[1] * row.ndim), (125, *[7] * row.ndim)))
+            for v in np.meshgrid(numbers, numbers, numbers)
+        ]
+        h, expected = np.full([7] * row.ndim, 0.5), []
+        for p, q, r in zip(*values):
+            expected.append(-(p * q + h))
+            h = np.clip(h + r, -0.5, 0.5)
+        for flags in ({"tiered": "off"}, {"cxx": ""}):
+            with theano.config.change_flags(**flags), AT_ONCE:
+                f = theano.function([a, b, c, state], found, mode=mode)
+            got = f(*values, np.full([7] * row.ndim, 0.5))
+            np.testing.assert_array_equal(got, expected)
+            np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+    def test_numbers(self):
+        self.check(())
+
+    def test_rows(self):
+        self.check((False,))
 
 
 @in_parts

@@ -8,7 +8,7 @@ import itertools
 
 from theano_ng.scalar.contraction import MulAdd, MulSub, SubMul
 
-# What the steps compute, of operands and for a dtype.
+# The C expression of each step, made from the names of its operands and their dtype.
 _SINGLE = {
     "Add": lambda args, dtype: "%s + %s" % args,
     "Sub": lambda args, dtype: "%s - %s" % args,

@@ -143,7 +143,7 @@ class Writer:
 
 
 def needed(writer, outputs):
-    """Leave out the steps whose results nobody uses, such as parts of complex numbers. Integer steps stay: divisions by zero are found by them.
+    """Remove the steps whose results are unused, such as parts of complex numbers. Integer steps stay because they detect divisions by zero.
 
     Parameters
     ----------
