@@ -383,6 +383,14 @@ class TestRun(unittest.TestCase):
     def test_with_a_fixed_seed(self):
         self.run_programs("--seed", "1")
 
+    def test_several_processes(self):
+        """A process judges as many programs as one should, and the next one goes on."""
+        command = [sys.executable, "-m", "theano_ng.tests.programs", "--seed", "1", "--seconds", "600", "--most", "5"]
+        done = subprocess.run([*command, "--wall", "25"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr[-3000:])
+        self.assertGreater(done.stdout.count("seed 1\n"), 1)
+        self.assertLess(int(re.search(r"^(\d+) programs,", done.stdout, re.MULTILINE)[1]), 6)
+
     @unittest.skipUnless(
         "THEANO_PROGRAMS_SECONDS" in os.environ,
         "new seeds find a fault in every ten thousand programs or so: set THEANO_PROGRAMS_SECONDS=60",

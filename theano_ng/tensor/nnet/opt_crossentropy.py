@@ -351,7 +351,19 @@ def _is_label_indexing(node):
     matrix, rows, labels = node.inputs
     if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:  # it may be a slice
         return None
-    return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
+    return (matrix, labels) if _every_row_has_label(matrix, rows, labels) else None
+
+
+def _every_row_has_label(matrix, rows, labels):
+    """Whether `rows` and `labels` choose one element of each row of a matrix.
+
+    Of constants this has to be known: they may be any places. Variables are taken for labels.
+    """
+    if not _check_rows_is_arange_len_labels(rows, labels):
+        return False
+    if hasattr(labels, "data") and np.any(labels.data < 0):
+        return False
+    return not hasattr(rows, "data") or constant_value(lengths(matrix, rows.fgraph)[0]) == len(rows.data)
 
 
 @register_specialize("fast_compile_gpu")
@@ -363,6 +375,8 @@ def local_advanced_indexing_crossentropy_onehot(node):
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
     log(softmax_op(A)[every_row, labels])  ->
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]
+
+    The result raises ValueError where variable labels are negative, or not as many as A has rows.
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
@@ -393,7 +407,7 @@ def _label_increment(variable):
     if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
     zeros, values, rows, labels = node.inputs
-    if not is_constant(zeros, 0) or labels.ndim != 1 or not _check_rows_is_arange_len_labels(rows, labels):
+    if not is_constant(zeros, 0) or labels.ndim != 1 or not _every_row_has_label(zeros, rows, labels):
         return None
     return values, labels
 

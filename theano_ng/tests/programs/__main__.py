@@ -1,6 +1,6 @@
 """Run generated programs: ``python -m theano_ng.tests.programs --seconds 60 --seed 1``; see `command` for the options.
 
-The run is a process of its own, whose caches begin empty.
+A run has caches of its own, which begin empty, and one process after another: each goes on where the last one has had as many programs as one should.
 """
 
 import os
@@ -10,6 +10,15 @@ import tempfile
 
 with tempfile.TemporaryDirectory(prefix="programs", ignore_cleanup_errors=True) as folder:
     flags = ",".join([*filter(None, [os.environ.get("THEANO_FLAGS")]), "base_compiledir=" + folder])
-    command = [sys.executable, "-m", "theano_ng.tests.programs.command", *sys.argv[1:]]
-    status = subprocess.run(command, env=dict(os.environ, THEANO_FLAGS=flags)).returncode
-sys.exit(status)
+    more, statuses = os.path.join(folder, "more"), []
+    command = [sys.executable, "-m", "theano_ng.tests.programs.command", *sys.argv[1:], "--more", more]
+    going_on = []
+    while going_on is not None:
+        done = subprocess.run(command + going_on, env=dict(os.environ, THEANO_FLAGS=flags))
+        statuses.append(done.returncode)
+        going_on = None
+        if os.path.exists(more):
+            with open(more) as file:
+                going_on = file.read().split()
+            os.remove(more)
+sys.exit(next(filter(None, statuses), 0))

@@ -23,6 +23,12 @@ def parse(argv):
     parser.add_argument("--wall", type=float, default=float("inf"), help="the most seconds of the clock on the wall")
     parser.add_argument("--seed", default=None, help="default: a new one, which is printed")
     parser.add_argument("--first", type=int, default=0, help="the first index")
+    parser.add_argument(
+        "--most", type=int, default=25000, help="programs of one process, which keeps all kernels that it has loaded"
+    )
+    parser.add_argument(
+        "--more", metavar="FILE", help="where the arguments of the next process are written, if time is left"
+    )
     parser.add_argument("--only", type=int, default=None, help="judge the program of one index, in all configurations")
     parser.add_argument(
         "--configurations", default=",".join(CONFIGURATIONS), help="those that are drawn from, by commas; default: all"
@@ -112,20 +118,25 @@ def main(argv=None):
     if options.only is not None:
         return 0 if only(seed, options.only) else 1
     print("seed %s" % seed)
-    started = time.process_time()
+    started, begun = time.process_time(), time.monotonic()
     original = Original(options.original) if options.original else None
     session = Session(seed, options.configurations.split(","), original)
     gc.set_threshold(
         50000, 20, 100
     )  # functions come and go: by default a tenth of the time is spent on looking for cycles
-    run(
+    index = run(
         session,
         options.seconds,
         options.first,
+        options.most,
         wall=options.wall,
         report=lambda failure: print(described(failure), flush=True),
     )
     print(summary(session, started), flush=True)
+    left = options.seconds - (time.process_time() - started), options.wall - (time.monotonic() - begun)
+    if options.more and index - options.first >= options.most and min(left) > 0:
+        with open(options.more, "w") as file:
+            file.write("--seed %s --first %d --seconds %s --wall %s" % (seed, index, *left))
     for failure in session.differs_from_original:
         print("to be read: " + described(failure))
     report(session.failures, options.reduce)

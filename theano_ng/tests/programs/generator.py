@@ -430,16 +430,16 @@ def _ordinary_calls(program, shapes):
         arrays = {**state, **dict(zip([node.name for node in nodes], outputs))}
         if any([np.shape(array) != shapes[name] for name, array in arrays.items()]):
             return call
-        if not program.special and not all([_in_domain(node, arrays) for node in nodes]):
+        if not all([_in_domain(node, arrays, program.special) for node in nodes]):
             return call
         state.update({name: value for (name, _), value in zip(program.updates, updates)})
     return program.calls
 
 
-def _in_domain(node, arrays):
-    """Whether a node gets what its operation takes, and computes what ordinary programs do."""
-    domain, operands = OPERATIONS[node.operation].domain, [arrays.get(name) for name in node.operands]
-    return is_ordinary(arrays[node.name]) and (domain is None or domain(*operands))
+def _in_domain(node, arrays, special):
+    """Whether a node gets what its operation takes, and computes what ordinary programs do, or programs about special values."""
+    operands = [arrays.get(name) for name in node.operands]
+    return (special or is_ordinary(arrays[node.name])) and OPERATIONS[node.operation].takes(operands, special)
 
 
 # With other integers than those of the first call these may divide by zero, or read beyond the end.

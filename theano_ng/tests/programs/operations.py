@@ -27,6 +27,8 @@ class Operation:
         A predicate of all operands together.
     domain : callable, optional
         A predicate of the operands' arrays, which holds for those of ordinary programs; special values may be outside.
+    strict : bool
+        Whether the domain holds for special values, too: integers cannot be divided by zero.
     parameters : callable, optional
         ``(draw, *values)`` -> a dict, or None where the operation does not apply.
     exact : bool
@@ -54,6 +56,7 @@ class Operation:
     operands: tuple = ()
     fits: Callable | None = None
     domain: Callable | None = None
+    strict: bool = False
     parameters: Callable | None = None
     exact: bool = False
     ulps: float = 2.0
@@ -85,10 +88,14 @@ class Operation:
             values.append(value)
         if self.fits is not None and not self.fits(*values):
             return None
-        if self.domain is not None and not draw.special and not self.domain(*[v.array for v in values]):
+        if not self.takes([v.array for v in values], draw.special):
             return None
         parameters = self.parameters(draw, *values) if self.parameters is not None else {}
         return None if parameters is None else Pick(values, parameters)
+
+    def takes(self, arrays, special):
+        """Whether the arrays of all operands lie in the domain, as far as it holds for the values of a program."""
+        return self.domain is None or special and not self.strict or self.domain(*arrays)
 
 
 @dataclass(frozen=True)

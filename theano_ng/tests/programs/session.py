@@ -276,8 +276,8 @@ def _other_flags():
     return ",".join([word for word in words if word and not word.startswith("base_compiledir")])
 
 
-def run(session, seconds, first=0, wall=float("inf"), report=None):
-    """Judge programs until the time is over.
+def run(session, seconds, first=0, most=float("inf"), wall=float("inf"), report=None):
+    """Judge programs until the time is over, or `most` of them are judged.
 
     Parameters
     ----------
@@ -286,6 +286,8 @@ def run(session, seconds, first=0, wall=float("inf"), report=None):
         Of processor time of this process.
     first : int
         The first index.
+    most : int, optional
+        The most indices.
     wall : float
         The most seconds of the clock on the wall.
     report : callable, optional
@@ -297,7 +299,7 @@ def run(session, seconds, first=0, wall=float("inf"), report=None):
         The next index.
     """
     end, latest, index = time.process_time() + seconds, time.monotonic() + wall, first
-    while time.process_time() < end and time.monotonic() < latest:
+    while time.process_time() < end and time.monotonic() < latest and index - first < most:
         known = len(session.failures)
         session.judge(index)
         index += 1

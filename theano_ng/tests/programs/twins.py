@@ -310,12 +310,15 @@ def _special(name, of_scipy):
 
 
 LARGE = 1e6  # beyond which mpmath takes long, or fails
+TINY = 1e-200  # below which log(abs(gamma(x))) is -log(abs(x))
 
 
 @functools.lru_cache(maxsize=10000)
 def _by_mpmath(name, value, negative):
     # `negative` is there for the cache: 0.0 and -0.0 are equal.
     high = float(value)
+    if name == "loggamma" and -TINY < high < 0:
+        return -np.log(-value)  # SciPy's is infinite for the smallest numbers
     if name in ("erf", "erfc") and abs(high) < LARGE or 0 < high < LARGE:
         with mpmath.workdps(30):
             result = getattr(mpmath, name)(mpmath.mpf(high) + mpmath.mpf(float(value - high)))

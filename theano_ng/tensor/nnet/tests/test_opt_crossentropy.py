@@ -388,6 +388,44 @@ class TestCrossentropy(RuleCase):
             values = [self.values[0], self.values[1], np.array([3, 0, 2, 2, 1])]
             np.testing.assert_allclose(f(*values), plain(*values))
 
+    def test_constant_places_need_not_be_labels(self):
+        """Places may be negative, and fewer than there are rows; where nobody knows how many rows there are, they are left."""
+        x, rng = T.dmatrix("x"), np.random.RandomState(3)
+        value, weights = rng.normal(size=(3, 4)), rng.normal(size=3)
+        known = T.specify_shape(x, (3, 4))
+        for matrix, columns, is_rewritten in (
+            (x, [1, 2, 0], False),
+            (x, [1, 2], False),
+            (x, [], False),
+            (x, [-1, 2, 0], False),
+            (known, [1, 2, 0], True),
+            (known, [1, 2], False),
+            (known, [-1, 2, 0], False),
+        ):
+            rows, columns = np.arange(len(columns)), np.array(columns, "int64")
+            p = np.exp(value) / np.exp(value).sum(1, keepdims=True)
+            gradient = np.zeros((3, 4))
+            for row, column in zip(rows, columns):
+                gradient[row] = weights[row] * ((np.arange(4) == column % 4) - p[row])
+            for picked in (
+                T.log(nnet.softmax(matrix))[rows, columns],
+                T.log(nnet.softmax(matrix)[rows, columns]),
+                nnet.logsoftmax(matrix)[rows, columns],
+            ):
+                with self.subTest(columns=columns.tolist(), known=matrix is known):
+                    derived = T.grad((picked * weights[: len(rows)]).sum(), x)
+                    f, df = [theano.function([x], v, mode=FAST_RUN) for v in (picked, derived)]
+                    np.testing.assert_allclose(f(value), np.log(p)[rows, columns])
+                    np.testing.assert_allclose(df(value), gradient, atol=1e-12)
+                    (self.assertIn if is_rewritten else self.assertNotIn)(
+                        "CrossentropySoftmaxArgmax1HotWithBias", row_ops(f)
+                    )
+
+    def test_places_keep_the_logarithms_of_small_probabilities(self):
+        x = T.dmatrix("x")
+        f = theano.function([x], T.log(nnet.softmax(x)[np.arange(2), np.array([1, 1])]), mode=FAST_RUN)
+        np.testing.assert_allclose(f([[0, -800.0], [0, -900], [3, 3]]), [-800, -900])
+
     def test_gradient_that_is_one_number_is_not_allocated(self):
         g = T.grad(nnet.categorical_crossentropy(nnet.softmax(self.x), self.y).sum(), self.x)
         f = self.check(g, ["CrossentropySoftmax1HotWithBiasDx", "Softmax"])

@@ -81,8 +81,16 @@ binary(
     loops=True,
     kink=_some_equal,
 )
-binary("floor_div", "{0} // {1}", _CASTS.format(op="floor_divide"), integers, domain=away_from_zero, exact=True)
-binary("mod", "{0} % {1}", _CASTS.format(op="mod"), integers, domain=away_from_zero, exact=True)
+binary(
+    "floor_div",
+    "{0} // {1}",
+    _CASTS.format(op="floor_divide"),
+    integers,
+    domain=away_from_zero,
+    strict=True,
+    exact=True,
+)
+binary("mod", "{0} % {1}", _CASTS.format(op="mod"), integers, domain=away_from_zero, strict=True, exact=True)
 binary(
     "floor_div_floats", "{0} // {1}", _CASTS.format(op="floor_divide"), floats, domain=away_from_zero, kink=_everywhere
 )
