@@ -1,0 +1,313 @@
+"""Kernels and programs of elementwise operations: how operands are read, which steps there are, and the numbers of rare dtypes."""
+
+import unittest
+from unittest import mock
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.compile.mode import Mode
+from theano_ng.scalar.types import get_scalar_type
+from theano_ng.tensor import inplace
+from theano_ng.tensor.elemwise import Elemwise, chains, divisors
+from theano_ng.tensor.elemwise import interpreter as programs
+from theano_ng.tensor.elemwise.kernel import ALTERNATE, HOISTED, PLAIN, operand_classes, scalar_c_parts, scalar_node
+from theano_ng.tensor.tests.test_interpreter import bits_of, interpretation, random_values, run
+from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.xlogx import xlogx
+
+FLOATS = ("float32", "float64")
+# Where the number of steps is among the words of a program, see `interpreter._program`.
+N_STEPS = 8
+
+
+def number_of_steps(node):
+    dtypes, outs = [tuple([v.type.dtype for v in variables]) for variables in (node.inputs, node.outputs)]
+    found = programs.interpreted(node.op.scalar_op, dtypes, outs, tuple(operand_classes(node)), ())
+    return int(found.words[N_STEPS])
+
+
+class TestKernels(unittest.TestCase):
+    def test_how_operands_are_read(self):
+        """One value for all, one that may be one value along the inner loop, or all elements."""
+        self.assertEqual(len({PLAIN, HOISTED, ALTERNATE}), 3)
+        for patterns, classes in (
+            (["", ""], [PLAIN, PLAIN]),
+            (["0", "0"], [PLAIN, PLAIN]),
+            (["1", "1"], [PLAIN, PLAIN]),
+            (["0", "1"], [PLAIN, HOISTED]),
+            (["1", "0"], [HOISTED, PLAIN]),
+            (["00", "11"], [PLAIN, HOISTED]),
+            (["00", "01"], [PLAIN, ALTERNATE]),
+            (["00", "10"], [PLAIN, PLAIN]),
+            (["01", "10"], [ALTERNATE, PLAIN]),
+            (["01", "01"], [PLAIN, PLAIN]),
+            (["01", "11"], [PLAIN, HOISTED]),
+            (["10", "11"], [PLAIN, HOISTED]),
+            (["001", "101", "011", "111"], [PLAIN, PLAIN, ALTERNATE, HOISTED]),
+            (["000", "110", "001", "101"], [PLAIN, PLAIN, ALTERNATE, ALTERNATE]),
+        ):
+            node = T.add(*[TensorType("float64", [b == "1" for b in pattern])() for pattern in patterns]).owner
+            self.assertEqual(operand_classes(node), classes, patterns)
+
+    def test_languages(self):
+        """C, unless an op brings headers, or support code of which it does not say that it is C."""
+
+        class WithSupport(scalar.UnaryScalarOp):
+            def c_code(self, node, name, inputs, outputs, sub):
+                return "%s = %s;" % (outputs[0], inputs[0])
+
+            def c_support_code(self):
+                return "static int helper;"
+
+        class InC(WithSupport):
+            c_support_is_c = True
+
+        class WithHeaders(InC):
+            def c_headers(self):
+                return ["<math.h>"]
+
+        class Plain(WithSupport):
+            def c_support_code(self):
+                return ""
+
+        class Says(Plain):
+            c_support_is_c = True
+
+        x = scalar.float64("x")
+        for kind, language in ((WithSupport, "c++"), (InC, "c"), (WithHeaders, "c++"), (Plain, "c"), (Says, "c")):
+            op = kind(scalar.same_out)
+            _, environment, _ = scalar_c_parts(op, scalar_node(op, op(x).owner), ["x"], ["z"])
+            self.assertEqual(environment["language"], language, kind)
+        for op in (scalar.add, scalar.exp, scalar.int_div, scalar.sqrt):
+            node = op(*[x] * max(1, op.nin if op.nin > 0 else 2)).owner
+            _, environment, _ = scalar_c_parts(op, scalar_node(op, node), ["x", "y"][: len(node.inputs)], ["z"])
+            self.assertEqual(environment["language"], "c", op)
+
+
+class TestPrograms(unittest.TestCase):
+    def test_instructions_that_read_once(self):
+        """Each is there, and the operands that it reads once are its last ones, or the first one or the middle one alone."""
+        instructions = programs.library().instructions
+        self.assertGreater(len(chains.READ_ONCE), 100)
+        for name, once in chains.READ_ONCE.items():
+            self.assertIn(name, instructions)
+            marked = [word for word in name.split("_") if word and set(word) <= set("abcd")]
+            self.assertEqual(once, {"abcd".index(place) for place in "".join(marked)}, name)
+
+    def test_pairs_are_one_step(self):
+        """Two steps of which one uses the result of the other alone are one, where there is an instruction for it."""
+        a, b, c = ("operand", 0), ("operand", 1), ("operand", 2)
+        first, second, third = [("result", k) for k in range(3)]
+        for dtype in FLOATS:
+            add, mul, sub = ["%s_%s" % (name, dtype) for name in ("Add", "Mul", "Sub")]
+            for steps, kept, names in (
+                ([(add, first, (a, b)), (mul, second, (first, c))], [second], ["Add_then_Mul0"]),
+                ([(add, first, (a, b)), (mul, second, (c, first))], [second], ["Add_then_Mul0"]),
+                ([(sub, first, (a, b)), (sub, second, (c, first))], [second], ["Sub_then_Sub1"]),
+                ([(add, first, (a, b)), (mul, second, (first, c))], [first, second], ["Add", "Mul"]),
+                ([(add, first, (a, b)), (mul, second, (first, first))], [second], ["Add", "Mul"]),
+                (
+                    [(add, first, (a, b)), (mul, second, (first, c)), (add, third, (second, a))],
+                    [third],
+                    ["Add_then_Mul0", "Add"],
+                ),
+            ):
+                made = chains.chained(steps, set(kept), lambda v: False)
+                self.assertEqual([name for name, _, _ in made], ["%s_%s" % (name, dtype) for name in names])
+                self.assertEqual(made[-1][1], steps[-1][1])
+
+    def test_one_instruction_writes_the_result(self):
+        """Without a copy behind it."""
+        for op, dtypes in (
+            (T.add, ("float64", "float64")),
+            (T.exp, ("float32",)),
+            (T.neg, ("int16",)),
+            (T.lt, ("float64", "float64")),
+            (T.switch, ("bool", "float64", "float64")),
+            (T.maximum, ("uint8", "uint8")),
+            (T.sqrt, ("float64",)),
+        ):
+            node = op(*[TensorType(dtype, (False,))() for dtype in dtypes]).owner
+            self.assertEqual(number_of_steps(node), 1, op)
+
+    def test_blocks_of_constants(self):
+        """They are full of the value and begin with a cache line."""
+        for dtype in ("bool", "int8", "int16", "float32", "float64", "complex128"):
+            for length in (1, 3, 64, 100, 1000):
+                for _ in range(5):
+                    block = programs._aligned(np.ones(1, dtype), length)
+                    self.assertEqual(block.ctypes.data % 64, 0)
+                    self.assertEqual((block.dtype, block.shape, block.all()), (np.dtype(dtype), (length,), True))
+
+    def compare(self, op, dtypes, values, wanted=None):
+        """The program of a node gives the bits of its kernel; returns the results."""
+        node = op(*[TensorType(dtype, (False,))() for dtype in dtypes]).owner
+        program = interpretation(node)
+        self.assertIsNotNone(program, (op, dtypes))
+        found = run(node, values, program)
+        if wanted is None:
+            wanted = run(node, values) if theano.config.cxx else found
+        if isinstance(wanted, str):
+            self.assertEqual(found, wanted)
+        else:
+            for value, expected in zip(found, wanted):
+                np.testing.assert_array_equal(bits_of(value), bits_of(expected), "%s of %s" % (op, dtypes))
+        return found
+
+    def test_truth_of_complex_numbers(self):
+        """One of which a part is not 0 is true."""
+        parts = [0.0, -0.0, 1.5, np.nan, np.inf]
+        values = np.array([complex(a, b) for a in parts for b in parts])
+        for dtype in ("complex64", "complex128"):
+            given = values.astype(dtype)
+            (found,) = self.compare(Elemwise(scalar.Cast(get_scalar_type("bool"))), [dtype], [given], [given != 0])
+            self.assertEqual(found.dtype, bool)
+
+    def test_angles(self):
+        """0 of what is not negative, else pi."""
+        for dtype in ("bool", "uint8", "int8", "int16", "int32", "int64", "uint64", "float32", "float64", "complex64"):
+            values = np.array([0, 1, 2, 5]).astype(dtype)
+            if np.dtype(dtype).kind in "ifc":
+                values = np.concatenate([values, -values[1:]])
+            if np.dtype(dtype).kind == "c":
+                values = values * np.array(1 + 2j, dtype)
+            node = T.angle(TensorType(dtype, (False,))()).owner
+            (found,) = run(node, [values], interpretation(node))
+            np.testing.assert_allclose(found, np.angle(values.astype("complex128")), rtol=1e-15)
+
+    def test_halves(self):
+        """What is passed on as it is, of any dtype and by way of any: rounded once."""
+        rng = np.random.RandomState(0)
+        half, any_values = random_values("float16", (40,), rng), {}
+        for dtype in ("float16", "float32", "float64", "int8", "bool", "int64"):
+            any_values[dtype] = random_values(dtype, (40,), rng)
+        self.compare(T.tensor_copy, ["float16"], [half], [half])
+        for dtype, values in any_values.items():
+            identity = Elemwise(scalar.Second(scalar.transfer_type(1), name="last"))
+            self.compare(identity, [dtype, "float16"], [values, half], [half])
+            self.compare(identity, ["float16", "float16"], [half, half], [half])
+        for dtype in ("float32", "int8", "bool"):
+            first = Elemwise(scalar.Second(scalar.transfer_type(0), name="as first"))
+            node = first(*[TensorType(d, (False,))() for d in ("float16", dtype)]).owner
+            program = interpretation(node)
+            if program is not None:
+                with np.errstate(all="ignore"):
+                    wanted = any_values[dtype].astype("float16")
+                (found,) = run(node, [half, any_values[dtype]], program)
+                np.testing.assert_array_equal(bits_of(found), bits_of(wanted))
+
+    def test_unused_divisions_are_errors(self):
+        """Also where the quotient is part of a complex number of which the other part alone is used."""
+        x, i, j = scalar.float64(), scalar.int32(), scalar.int32()
+        for part, says in ((scalar.int_div, "division"), (scalar.mod, "modulo")):
+            op = Elemwise(scalar.Composite([x, i, j], [scalar.real(scalar.complex(x, part(i, j)))]))
+            dtypes = ["float64", "int32", "int32"]
+            values = np.linspace(0, 1, 5), np.arange(5, dtype="int32"), np.arange(1, 6, dtype="int32")
+            self.compare(op, dtypes, values, [values[0]])
+            values[2][3] = 0
+            node = op(*[TensorType(dtype, (False,))() for dtype in dtypes]).owner
+            found = run(node, list(values), interpretation(node))
+            self.assertIsInstance(found, str)
+            self.assertIn(says, found)
+            if theano.config.cxx:
+                self.assertEqual(found, run(node, list(values)))
+
+    def test_order_of_operands(self):
+        """Sums and products of several operands go from the left to the right."""
+        rng = np.random.RandomState(1)
+        for op, function in ((T.add, np.add), (T.mul, np.multiply)):
+            for dtype in ("float32", "float64", "int8", "complex128"):
+                for count in (2, 3, 4):
+                    values = [random_values(dtype, (50,), rng) for _ in range(count)]
+                    with np.errstate(all="ignore"):
+                        wanted = values[0]
+                        for value in values[1:]:
+                            wanted = function(wanted, value)
+                    found = self.compare(op, [dtype] * count, values)[0]
+                    if dtype != "complex128":
+                        np.testing.assert_array_equal(bits_of(found), bits_of(wanted))
+
+
+class TestInPython(unittest.TestCase):
+    def test_functions_of_operations_in_place(self):
+        """Those of NumPy that compute them are those of the same operations that overwrite nothing."""
+        seen = 0
+        for name in dir(inplace):
+            op, plain = getattr(inplace, name), getattr(T, name.replace("_inplace", ""), None)
+            if isinstance(op, Elemwise) and isinstance(plain, Elemwise) and op.nfunc_spec and plain.nfunc_spec:
+                self.assertEqual(op.nfunc_spec, plain.nfunc_spec, name)
+                seen += op.nfunc_spec[2] == 1
+        self.assertGreater(seen, 30)
+
+    def test_integers_of_bools(self):
+        """NumPy's sum of two bools is a bool; here the dtype of the result decides."""
+        b = T.TensorType("bool", (False,))
+        values = [np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)]
+        for dtype in ("int8", "uint8", "int32", "int64"):
+            kind = scalar.specific_out(get_scalar_type(dtype))
+            for op, name, function in (
+                (scalar.Add(kind), "add", np.add),
+                (scalar.Mul(kind), "multiply", np.multiply),
+            ):
+                wanted = function(*[v.astype(dtype) for v in values])
+                x, y = b(), b()
+                out = Elemwise(op, nfunc_spec=(name, 2, 1))(x, y)
+                for mode in (Mode("py", None), Mode("cvm", None)):
+                    found = theano.function([x, y], out, mode=mode)(*values)
+                    np.testing.assert_array_equal(found, wanted)
+                    self.assertEqual(found.dtype, dtype)
+
+    def test_several_results(self):
+        """A scalar op with several results, in Python element by element."""
+
+        class Parts(scalar.ScalarOp):
+            nin, nout = 1, 2
+
+            def output_types(self, types):
+                return [types[0], scalar.int64]
+
+            def impl(self, x):
+                return x - int(x), int(x)
+
+        x = T.dmatrix()
+        fn = theano.function([x], Elemwise(Parts(name="parts"))(x), mode=Mode("py", None))
+        for shape in ((2, 3), (1, 1), (0, 3)):
+            value = np.arange(np.prod(shape)).reshape(shape) * 1.25
+            fraction, whole = fn(value)
+            np.testing.assert_allclose(fraction, value % 1)
+            np.testing.assert_array_equal(whole, value // 1)
+            self.assertEqual((fraction.dtype, whole.dtype), (np.dtype("float64"), np.dtype("int64")))
+
+
+class TestDivisors(unittest.TestCase):
+    def test_deep_graphs(self):
+        """A divisor is looked at no further than some operations back: 40 nodes that use their input twice have 2 ** 40 paths."""
+        x, v = T.lvector(), T.lvector()
+        for k in range(40):
+            v = T.maximum(v.dimshuffle(0), v.dimshuffle(0)) if k % 2 else T.maximum(v, v.dimshuffle(0))
+        asked = []
+        known = divisors._known
+
+        def counting(variable, depth):
+            asked.append(variable)
+            if len(asked) > 1000:
+                raise AssertionError("looked at again and again")
+            return known(variable, depth)
+
+        with mock.patch.object(divisors, "_known", counting):
+            self.assertEqual(divisors.integer_divisors((x // v).owner).inputs, {1: "division"})
+
+
+class TestXlogx(unittest.TestCase):
+    def test_gradient_of_integers(self):
+        for dtype in ("int8", "int32", "float32", "float64"):
+            x = T.vector(dtype=dtype)
+            fn = theano.function([x], T.grad(xlogx(x).sum(), x))
+            np.testing.assert_allclose(fn(np.array([1, 2, 5], dtype)), 1 + np.log([1.0, 2.0, 5.0]), rtol=1e-6)
+
+
+if __name__ == "__main__":
+    unittest.main()
