@@ -52,7 +52,7 @@ class Base(unittest.TestCase):
 
 class TestEquilibrium(Base):
     def test_patterns_as_deep_as_is_promised(self):
-        """A rule that looks `CLIENT_DEPTH` levels below a node whose input changed is tried on the outermost node again."""
+        """A rule that looks `CLIENT_DEPTH` levels below a node whose input changed is tried on that node again."""
         outer = [neg, sqr, log, sqrt]
         for depth in range(1, gof.rewriting.equilibrium.CLIENT_DEPTH + 2):
             form, out = (log, "a"), exp(self.x)
@@ -197,13 +197,19 @@ class TestWalks(Base):
                 node.fgraph.change_tracker  # noqa: B018
                 return list(node.inputs)
 
-        for key, after in ((exp, "log(x)"), ([exp], "log(x)"), ([exp, log], "x"), ((log, exp), "x"), ((log,), "exp(x)")):
+        for key, after in (
+            (exp, "log(x)"),
+            ([exp], "log(x)"),
+            ([exp, log], "x"),
+            ((log, exp), "x"),
+            ((log,), "exp(x)"),
+        ):
             e = graph_of(add(exp(log(self.x)), self.y))
             OpKeyOptimizer(Away(key)).optimize(e)
             self.assertEqual(str(e), "[add(%s, y)]" % after)
 
     def test_group_counts_nodes(self):
-        """The profile of a group has the nodes that each rule made: not the inputs that it gave back, nor the node itself."""
+        """A group counts the nodes that each rule made: not inputs that it gave back, nor the node itself."""
         x = self.x
 
         @local_optimizer([sub])
@@ -327,7 +333,7 @@ class TestPatterns(Base):
             self.assertIs(rule.transform((x - x).owner), False)
 
     def test_skipping_further_in(self):
-        """Behind a variable that was skipped, patterns are matched as anywhere: others are skipped, and other clients count."""
+        """Behind a skipped variable patterns are matched as anywhere: others are skipped, and other clients count."""
 
         def skip(v):
             return v.owner.inputs[0] if v.owner is not None and v.owner.op == identity else None

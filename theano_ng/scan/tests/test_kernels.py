@@ -82,14 +82,17 @@ class TestLayouts(unittest.TestCase):
         n, a, b = 3, 2, 5
         for text, *case in (
             ("sums", True, (), [(n, a, b), (a, b)], lambda x, h: h / 2 + x.sum(axis=1, keepdims=True), [t], [m]),
-            ("results", True, (), [(a, b)], lambda h: [h / 2 + h.max(), h.sum(axis=1), h.sum(axis=0), T.exp(h) * h.max()],
-             [], [m], 3, AS_WRITTEN),
-            ("rows", True, (), [(a, b)], lambda h: [h / 2, h[1] * h.max(), T.tanh(h[:, 1] - h.max())], [], [m], 2, AS_WRITTEN),
-            ("lengths", True, (), [(a, b)], lambda h: [h / 2, h.shape[0] + h.sum(), h.shape[1] + h.max()], [], [m], 2, AS_WRITTEN),
+            ("results", True, (), [(a, b)],
+             lambda h: [h / 2 + h.max(), h.sum(axis=1), h.sum(axis=0), T.exp(h) * h.max()], [], [m], 3, AS_WRITTEN),
+            ("rows", True, (), [(a, b)],
+             lambda h: [h / 2, h[1] * h.max(), T.tanh(h[:, 1] - h.max())], [], [m], 2, AS_WRITTEN),
+            ("lengths", True, (), [(a, b)],
+             lambda h: [h / 2, h.shape[0] + h.sum(), h.shape[1] + h.max()], [], [m], 2, AS_WRITTEN),
             ("products", True, (), [(b,), (b, b)], lambda h, k: T.tanh(T.dot(h, k)), [], [v]),
             ("numbers", False, (), [(n, a), (b,)], lambda x, h: h / 2 + T.max(h * x.sum()), [m], [v]),
             ("vectors", False, (), [(a,), (b,)], lambda h, g: [h / 2 + g.sum(), g + T.max(h)], [], [v, w]),
-            ("parts", False, (), [(n,), (a,), (b,)], lambda x, h, g: [h / 2 + g[1], g + h[-1] * x], [v], [w, T.dvector()]),
+            ("parts", False, (), [(n,), (a,), (b,)],
+             lambda x, h, g: [h / 2 + g[1], g + h[-1] * x], [v], [w, T.dvector()]),
         ):  # fmt: skip
             with self.subTest(text):
                 self.check(*case)

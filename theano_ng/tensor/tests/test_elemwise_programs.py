@@ -1,4 +1,4 @@
-"""Kernels and programs of elementwise operations: how operands are read, which steps there are, and the numbers of rare dtypes."""
+"""Kernels and programs of elementwise operations: how operands are read, the steps, and numbers of rare dtypes."""
 
 import unittest
 from unittest import mock
@@ -89,7 +89,7 @@ class TestKernels(unittest.TestCase):
 
 class TestPrograms(unittest.TestCase):
     def test_instructions_that_read_once(self):
-        """Each is there, and the operands that it reads once are its last ones, or the first one or the middle one alone."""
+        """Each is there, and its name has the operands that it reads once."""
         instructions = programs.library().instructions
         self.assertGreater(len(chains.READ_ONCE), 100)
         for name, once in chains.READ_ONCE.items():
@@ -284,7 +284,7 @@ class TestInPython(unittest.TestCase):
 
 class TestDivisors(unittest.TestCase):
     def test_deep_graphs(self):
-        """A divisor is looked at no further than some operations back: 40 nodes that use their input twice have 2 ** 40 paths."""
+        """A divisor is looked at a few operations back: 40 nodes that use their input twice have 2 ** 40 paths."""
         x, v = T.lvector(), T.lvector()
         for k in range(40):
             v = T.maximum(v.dimshuffle(0), v.dimshuffle(0)) if k % 2 else T.maximum(v, v.dimshuffle(0))
