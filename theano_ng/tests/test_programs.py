@@ -98,6 +98,13 @@ class TestGenerator(unittest.TestCase):
                 self.assertTrue(OPERATIONS[name].takes([zeros, zeros + 1], special))
         self.assertTrue(OPERATIONS["true_div"].takes([zeros + 1.0, zeros + 0.0], True))
 
+    def test_comparisons_of_nearly_equal_numbers_are_not_derived(self):
+        """The twin that derivatives come from may take them for equal."""
+        one = np.ones(2)
+        for name in ("eq", "neq"):
+            self.assertTrue(OPERATIONS[name].kink(one, one + [0, 0.05]))
+            self.assertFalse(OPERATIONS[name].kink(one, one + [0, 0.5]))
+
     def test_what_nothing_needs_is_left_out(self):
         nodes = (Node("v1", "exp", ("x",), dtype="float64"), Node("v2", "sin", ("y",), dtype="float64"))
         program = needed(Program((vector("x", [1.0]), vector("y", [1.0])), nodes, ("v2",)))

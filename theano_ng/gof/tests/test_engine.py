@@ -137,8 +137,9 @@ class TestWalks(Base):
                 said.append(progress.task.text())
 
         said = []
-        with unittest.mock.patch.object(progress, "task", progress.Task()), config.change_flags(
-            {"compile.progress": False}
+        with (
+            unittest.mock.patch.object(progress, "task", progress.Task()),
+            config.change_flags({"compile.progress": False}),
         ):
             SeqOptimizer([Say(), in2out(OpRemove(exp)), Say()]).optimize(graph_of(exp(exp(self.x))))
         self.assertIn("rewriting, says it (2 nodes)", said[0])
@@ -254,9 +255,10 @@ class TestMeta(Base):
                 meta.register(rule, [])
             for verbose in (0, 1, 2):
                 meta.verbose, said = verbose, io.StringIO()
-                with contextlib.redirect_stdout(said), unittest.mock.patch.object(
-                    meta, "get_opts", wraps=meta.get_opts
-                ) as asked:
+                with (
+                    contextlib.redirect_stdout(said),
+                    unittest.mock.patch.object(meta, "get_opts", wraps=meta.get_opts) as asked,
+                ):
                     found = meta.transform(node)
                 said = said.getvalue()
                 self.assertEqual(found and found[0].owner.op, T.neg if known else False)

@@ -248,10 +248,7 @@ class TestInPython(unittest.TestCase):
         values = [np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)]
         for dtype in ("int8", "uint8", "int32", "int64"):
             kind = scalar.specific_out(get_scalar_type(dtype))
-            for op, name, function in (
-                (scalar.Add(kind), "add", np.add),
-                (scalar.Mul(kind), "multiply", np.multiply),
-            ):
+            for op, name, function in ((scalar.Add(kind), "add", np.add), (scalar.Mul(kind), "multiply", np.multiply)):
                 wanted = function(*[v.astype(dtype) for v in values])
                 x, y = b(), b()
                 out = Elemwise(op, nfunc_spec=(name, 2, 1))(x, y)

@@ -72,12 +72,16 @@ def with_diagonal(x, value):
     return x
 
 
+def nearly_equal(x, y):
+    """Where elements differ by so little that errors of ordinary programs may decide which is larger."""
+    return np.abs(x - y) <= NEAR * np.maximum(np.abs(x), np.abs(y))
+
+
 def equal(x, y):
     """Where elements are equal. Of nearly equal ones in extended precision: where the first is larger, which errors change where they change equality."""
     if np.longdouble not in (np.asarray(x).dtype, np.asarray(y).dtype):
         return x == y
-    near = np.abs(x - y) <= NEAR * np.maximum(np.abs(x), np.abs(y))
-    return (x == y) | near & (x > y)
+    return (x == y) | nearly_equal(x, y) & (x > y)
 
 
 def complex_of(real, imag):

@@ -15,6 +15,7 @@ from theano_ng.tests.programs.operations import (
     reals,
     register,
 )
+from theano_ng.tests.programs.twins import nearly_equal
 
 CHAPTER = "elementwise"
 
@@ -52,6 +53,11 @@ def _everywhere(*arrays):
 
 def _some_equal(a, b):
     return bool(np.any(a == b))
+
+
+def _some_nearly_equal(a, b):
+    """For comparisons, whose twin may take nearly equal numbers for equal ones."""
+    return bool(np.any((a != b) & nearly_equal(a, b)))
 
 
 # Arithmetic is drawn most often: it is where rewrites meet one another.
@@ -113,7 +119,8 @@ for _name, _twin in dict(
     gt="np.greater({0}, {1})",
     ge="np.greater_equal({0}, {1})",
 ).items():
-    binary(_name, "T.%s({0}, {1})" % _name, _twin, reals, exact=True, weight=0.5)
+    _kink = _some_nearly_equal if _name in ("eq", "neq") else None
+    binary(_name, "T.%s({0}, {1})" % _name, _twin, reals, exact=True, weight=0.5, kink=_kink)
 for _name, _sign in (("and_", "&"), ("or_", "|"), ("xor", "^")):
     _twin = "cast({0}, {out}) %s cast({1}, {out})" % _sign
     binary(_name, "{0} %s {1}" % _sign, _twin, integers, exact=True, weight=0.3)
