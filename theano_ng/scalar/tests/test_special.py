@@ -1,5 +1,7 @@
 """The C code of special functions and of division over their whole ranges, against SciPy, NumPy and values computed with 40 digits."""
 
+import fractions
+import math
 import unittest
 
 import numpy as np
@@ -224,6 +226,70 @@ class SpecialFunctions:
         ).astype("float32")
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(arccosh(x), np.arccosh(x.astype("float64")), rtol=6e-7)
+
+    def test_steps_of_recurrences(self):
+        """At whole numbers and halves, and next to them, where the number of steps of a recurrence changes."""
+        x = np.arange(1, 100) / 2
+        x = np.concatenate([x, np.nextafter(x, 0), np.nextafter(x, 99)])
+        for name, rtol in (("gammaln", 2e-15), ("gamma", 4e-15), ("psi", 3e-15)):
+            expected = getattr(scipy.special, name)(x)
+            np.testing.assert_allclose(self.double[name](x), expected, rtol, 4e-15, err_msg=name)
+
+    def test_tri_gamma(self):
+        (tri_gamma,) = self.functions([scalar.tri_gamma(scalar.float64()).owner])
+        x = np.concatenate([np.linspace(0.1, 40, 2000), np.arange(1, 60) / 2, np.geomspace(1e-100, 1e15, 300)])
+        np.testing.assert_allclose(tri_gamma(x), scipy.special.zeta(2, x), rtol=4e-15)
+        # psi'(1 - x) + psi'(x) = (pi / sin(pi x))^2
+        x = np.arange(-99, 100, 2) / 8
+        np.testing.assert_allclose(tri_gamma(1 - x) + tri_gamma(x), (np.pi / np.sin(np.pi * (x % 2))) ** 2, rtol=2e-13)
+        np.testing.assert_array_equal(tri_gamma(np.array([0.0, -0.0, -1.0, -7.0, np.nan])), [np.inf] * 4 + [np.nan])
+
+    def test_incomplete_gamma(self):
+        """For whole a: the sums of a Poisson distribution's chances before and from a on, from fractions."""
+        functions = self.functions(
+            [op(scalar.float64(), scalar.float64()).owner for op in (scalar.gammainc, scalar.gammaincc)]
+        )
+        shapes = [1, 2, 3, 9, 10, 11, 12, 13, 15, 20, 30]
+        pairs = [(a, a * share / 16) for a in shapes for share in (1, 7, 11, 15, 16, 17, 22, 32, 50)]
+        a, x = np.array(pairs, dtype="float64").T
+        upper = [math.exp(-z) * float(sum(poisson(z, 0, int(n)))) for n, z in zip(a, x)]
+        lower = [math.exp(-z) * float(sum(poisson(z, int(n), int(n + 3 * z) + 60))) for n, z in zip(a, x)]
+        for function, expected in zip(functions, (lower, upper)):
+            got = function(a, x)
+            small = np.array(expected) < 0.5
+            np.testing.assert_allclose(got[small], np.array(expected)[small], rtol=1e-13)
+            np.testing.assert_allclose(got, expected, rtol=1e-13, atol=2e-14)
+
+    def test_incomplete_gamma_of_odd_values(self):
+        a, x = [v.ravel() for v in np.meshgrid([0, 0.5, 1, 9.5, 30, 2e8, np.inf, -1, np.nan], [0, 1e-5, 1, 40, np.inf, -1])]
+        lower, upper = self.functions(
+            [op(scalar.float64(), scalar.float64()).owner for op in (scalar.gammainc, scalar.gammaincc)]
+        )
+        for got, expected in ((lower(a, x), scipy.special.gammainc(a, x)), (upper(a, x), scipy.special.gammaincc(a, x))):
+            np.testing.assert_allclose(got, expected, rtol=1e-13, atol=1e-300)
+
+    def test_powers(self):
+        """Of numbers with all kinds of significands and exponents, those that need special care among them."""
+        rng = np.random.RandomState(3)
+        for dtype, rtol in (("float64", 4e-16), ("float32", 1.2e-7)):
+            kind = scalar.get_scalar_type(dtype)
+            (power,) = self.functions([scalar.pow(kind(), kind()).owner])
+            x = np.ldexp(np.linspace(0.5, 1, 4000), rng.randint(-20, 20, 4000)).astype(dtype)
+            y = rng.uniform(-4, 4, 4000).astype(dtype)
+            wide = np.longdouble if dtype == "float64" else np.float64
+            np.testing.assert_allclose(power(x, y), (x.astype(wide) ** y.astype(wide)).astype(dtype), rtol=rtol)
+            special = np.array([0, -0.0, 1, -1, 2, -3, 0.5, -0.5, 2.5, 1e30, -1e30, 1e-30, np.inf, -np.inf, np.nan], dtype)
+            # Between others, whose powers are not special.
+            x[::3], y[::2] = rng.choice(special, len(x[::3])), rng.choice(special, len(y[::2]))
+            with np.errstate(all="ignore"):
+                expected = (x.astype(wide) ** y.astype(wide)).astype(dtype)
+            np.testing.assert_allclose(power(x, y), expected, rtol=rtol, atol=np.finfo(dtype).tiny)
+
+
+def poisson(x, begin, end):
+    """x^k / k! for k from `begin` to `end` - 1, exactly."""
+    x = fractions.Fraction(x)
+    return [x**k / math.factorial(k) for k in range(begin, end)]
 
 
 @unittest.skipUnless(config.cxx, "needs a C++ compiler")

@@ -13,6 +13,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.configdefaults import config
+from theano_ng.configparser import change_flags
 from theano_ng.gof._native import processor_level
 from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.native import array_layout
@@ -467,6 +468,66 @@ np.testing.assert_array_equal(w.get_value(), 2 - x)
 elementwise = [t for n, t in zip(f.fn.nodes, f.fn.thunks) if "lemwise" in type(n.op).__name__]
 print(len(elementwise), all(isinstance(t, NativeThunk) for t in elementwise))
 """
+
+
+class TestPowers(unittest.TestCase):
+    """Powers in loops over many elements, which work on several at once."""
+
+    def check(self, power, dtype):
+        rng = np.random.RandomState(11)
+        usual = [rng.uniform(0.01, 9, 999).astype(dtype), rng.uniform(-9, 9, 999).astype(dtype)]
+        alone = np.concatenate([power(*[v[k : k + 1] for v in usual]) for k in range(50)])
+        # Wherever a number is, and whatever is beside it.
+        for shift in range(17):
+            x, y = [np.roll(v[:50], shift) for v in usual]
+            np.testing.assert_array_equal(np.roll(power(x, y), -shift), alone)
+        special = np.array([0, -0.0, 1, -1, 2, -3, 0.5, -2.5, 1e30, -1e30, np.inf, -np.inf, np.nan], dtype)
+        wide = np.longdouble if dtype == "float64" else np.float64
+        for every in (2, 3, 5, 16, 17):
+            x, y = usual[0].copy(), usual[1].copy()
+            x[::every], y[1::every] = rng.choice(special, x[::every].size), rng.choice(special, y[1::every].size)
+            with np.errstate(all="ignore"):
+                expected = (x.astype(wide) ** y.astype(wide)).astype(dtype)
+            rtol = 4e-16 if dtype == "float64" else 1.2e-7
+            np.testing.assert_allclose(power(x, y), expected, rtol=rtol, atol=np.finfo(dtype).tiny)
+
+    def nodes(self):
+        for dtype in ("float64", "float32"):
+            yield dtype, Elemwise(scalar.pow).make_node(*[TensorType(dtype, (False,))() for _ in range(2)])
+
+    def test_programs(self):
+        for dtype, node in self.nodes():
+            loaded = interpretation(node)
+            self.check(lambda x, y: run(node, [x, y], loaded)[0], dtype)
+
+    @unittest.skipUnless(config.cxx, "needs a compiler")
+    def test_kernels(self):
+        for dtype, node in self.nodes():
+            self.check(lambda x, y: run(node, [x, y])[0], dtype)
+
+
+class TestSums(unittest.TestCase):
+    """Sums of what is computed, of whole numbers: any order of summation gives the same."""
+
+    LENGTHS = (0, 1, 7, 31, 32, 33, 63, 64, 65, 200, 1023, 1024, 1025, 2048, 3001)
+
+    def check(self):
+        rng = np.random.RandomState(12)
+        for dtype in ("float64", "float32", "int64", "uint64"):
+            x, y = T.vector(dtype=dtype), T.vector(dtype=dtype)
+            f = theano.function([x, y], T.sum(x * y + x))
+            for n in self.LENGTHS:
+                a, b = [rng.randint(0, 9, n).astype(dtype) for _ in range(2)]
+                self.assertEqual(f(a, b), (a * b + a).sum(), (dtype, n))
+
+    def test_programs(self):
+        with change_flags(cxx=""):
+            self.check()
+
+    @unittest.skipUnless(config.cxx, "needs a compiler")
+    def test_kernels(self):
+        with change_flags(tiered="off"):
+            self.check()
 
 
 class TestDebugMode(unittest.TestCase):
