@@ -1,4 +1,4 @@
-"""Products by BLAS and by loops of our own: matrices that lie oddly in memory, factors next to zero, and all small sizes."""
+"""Products by BLAS and by loops of our own: matrices that lie oddly in memory, factors next to zero, small sizes."""
 
 import itertools
 import tracemalloc
@@ -51,7 +51,8 @@ class TestLayouts(Products):
             self.check(blas.ger, [np.zeros_like(x), one, x[:, 0], x[0]], np.outer(x[:, 0], x[0]))
             self.check(T.dot, [x[0], y[:, 0]], np.dot(x[0].copy(), y[:, 0]))
             stack = np.stack([x, 2 * x])
-            self.check(blas.BatchedDot(), [np.broadcast_to(x, (2, *x.shape)), stack.swapaxes(1, 2)], x @ stack.swapaxes(1, 2))
+            turned = stack.swapaxes(1, 2)
+            self.check(blas.BatchedDot(), [np.broadcast_to(x, (2, *x.shape)), turned], x @ turned)
 
     def test_forms(self):
         """Arrays of every kind of memory, of sizes for which there are loops of our own and of others."""
