@@ -608,6 +608,31 @@ class TestImages(NativeCase):
                 shape, dtype, ignore_border=bool(numbers[2].any() or self.rng.randint(2)), numbers=numbers
             )
 
+    def test_windows_over_several_strides(self):
+        """An element is in many windows; their lines need room beyond the image, and those that nothing reaches stay zero."""
+        for i in range(40):
+            stride = self.rng.randint(1, 5, 2)
+            windows = stride * self.rng.randint(1, 7, 2) + self.rng.randint(0, stride)
+            padding = self.rng.randint(0, windows)
+            border = bool(padding.any() or self.rng.randint(2))
+            if i % 5 == 0:  # more windows than sums of lines side by side are made for
+                windows[1] += 17 * stride[1]
+            shape = self.rng.randint(1, 4), *(np.maximum(windows - 2 * padding, 1) + self.rng.randint(0, 14, 2))
+            dtype = ("float64", "float32")[i % 2]
+            self.check_pooled(shape, dtype, border, (windows, stride, padding))
+            if i % 5 == 0:
+                x = self.array(shape, dtype)
+                nothing = np.zeros_like(run_node(pool.Pool(border)(T.constant(x), windows, stride, padding), {}, "py")[0])
+                for mode in pool.AveragePoolGrad.modes:
+                    op = pool.AveragePoolGrad(border, mode)
+                    self.compare(lambda x, g: op(x, g, windows, stride, padding), x, nothing)
+
+    def test_windows_that_reach_far_beyond_the_image(self):
+        for window, stride, padding in ((240, 15, 112), (160, 10, 75), (60, 6, 27), (48, 3, 22), (21, 4, 20)):
+            for dtype in ("float32", "float64"):
+                shape = 2, 3, padding + self.rng.randint(1, 9)
+                self.check_pooled(shape, dtype, True, ((2, window), (1, stride), (0, padding)))
+
     def check_pooled(self, shape, dtype, ignore_border, numbers):
         x, direction = self.array(shape, dtype, values=9), self.array(shape, dtype)
         v = T.tensor3(dtype=dtype)
