@@ -188,6 +188,62 @@ class TestIndexing(NativeCase):
             number = self.array((), x.dtype)
             self.compare(lambda x, y, *i: sub.set_subtensor(taken(x, *i), y), x, number, *positions)
 
+    def test_long_rows(self):
+        """Rows of as many bytes as the C library copies, and of a few less and more, to and from any rows."""
+        for n in (2047, 2048, 2051, 5000):
+            for dtype in ("float64", "complex64", "int64"):
+                x, places = self.array((6, n), dtype), self.places(12, 6)
+                self.compare(sub.advanced_subtensor1, x, places)
+                self.compare(sub.advanced_inc_subtensor1, x, self.array((12, n), dtype), places)
+                order, y = self.rng.permutation(6), self.array((6, n), dtype)
+                self.compare(sub.advanced_set_subtensor1, x, y, order)
+                self.compare(lambda x, i, j: x[i, :, j], self.array((3, n, 4), dtype), places % 3, self.places(12, 4))
+
+    def test_masks(self):
+        """Of any length, with stretches of true and of false elements, over items of all sizes."""
+        for n in (1, 7, 8, 9, 16, 17, 64, 71, 300, 1100):
+            for share in (0.0, 0.02, 0.5, 0.97, 1.0):
+                mask = np.repeat(self.rng.rand(n) < share, self.rng.randint(1, 12))[:n]
+                for dtype in ("bool", "int8", "float16", "float32", "float64", "complex128"):
+                    x = self.array((n,), "int8").astype(dtype)
+                    (got,) = self.changed(lambda x, m: x[m], x, mask)
+                    np.testing.assert_array_equal(got, x[mask])
+                    many = (np.arange(2 * n + 2) % 100 + 1).astype(dtype)
+                    for y in (many[: mask.sum()], many[: 2 * mask.sum() : 2], many[5 % n]):
+                        want, before = x.copy(), mask.copy()
+                        want[mask] = y
+                        (got,) = self.changed(lambda x, m, y: sub.set_subtensor(x[m], y), x, mask, np.asarray(y))
+                        np.testing.assert_array_equal(got, want)
+                        np.testing.assert_array_equal(mask, before)
+
+    def test_masks_of_many_dimensions(self):
+        for shape in ((3, 40), (40, 3), (5, 6, 7), (1, 30), (4, 1, 9)):
+            for layout in LAYOUTS:
+                x, mask = self.array(shape, layout=layout), self.rng.rand(*shape) < 0.6
+                for m in (mask, np.asfortranarray(mask), layout(mask)):
+                    (got,) = self.changed(lambda x, m: x[m], x, m)
+                    np.testing.assert_array_equal(got, x[mask])
+                    want, y = x.copy(), self.array(int(mask.sum()))
+                    want[mask] += y
+                    (got,) = self.changed(lambda x, m, y: sub.inc_subtensor(x[m], y), x, m, y)
+                    np.testing.assert_array_equal(got, want)
+
+    def changed(self, make, *arrays):
+        """What C code makes of arrays."""
+        variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
+        return self.results(make(*variables), dict(zip(variables, arrays)), "c")
+
+    def test_halves_that_are_not_numbers(self):
+        """A sum with NaN is that NaN, with its sign and its bits, as in NumPy."""
+        halves = np.array([0x7E00, 0xFE00, 0x7E01, 0x7FFF, 0xFE2A, 0x7F00], "uint16").view("float16")
+        for x, y in ((np.zeros(6, "float16"), halves), (halves, np.full(6, 1.5, "float16"))):
+            for make in (
+                lambda x, y: sub.inc_subtensor(x[:], y),
+                lambda x, y: sub.inc_subtensor(x[np.arange(6)], y),
+            ):
+                (got,) = self.changed(make, x, y)
+                np.testing.assert_array_equal(got.view("uint16"), halves.view("uint16"))
+
     def test_places_out_of_bounds(self):
         """Nothing is read or written then."""
         x = self.array((60, 30))
@@ -405,6 +461,13 @@ class TestOrder(NativeCase):
                 self.compare(lambda x: sort(x, axis), x)
                 self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
 
+    def test_long_columns(self):
+        """They are brought together in groups, of which the last is a part."""
+        for shape, axis in (((2100, 45), 0), ((3, 1500, 37), 1), ((7000, 17), 0)):
+            x = self.array(shape, "int64" if axis else "float64")
+            self.compare(lambda x: sort(x, axis), x)
+            self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
+
     def test_best(self):
         for n in (40, 300, 1500, 9000):
             for dtype in ("float64", "float32", "int32", "uint8", "int64"):
@@ -557,6 +620,29 @@ class TestProducts(NativeCase):
                 if structure != "general":
                     matrix[1, 1] = 0
                     self.assert_refused(np.linalg.LinAlgError, "", solve, matrix, self.array((4, 2), dtype))
+
+    def test_complex_symmetric_systems(self):
+        """Symmetric, not Hermitian, with a positive diagonal that may have imaginary parts."""
+        solve = slinalg.Solve("symmetric")
+        for n in (1, 2, 3, 5, 20):
+            for dtype in ("complex64", "complex128"):
+                square = self.array((n, n), dtype, values=9)
+                for diagonal in (12 * n, 12 * n + 2j, 12 * n - 3j):
+                    a = (square + square.T + diagonal * np.eye(n)).astype(dtype)
+                    self.compare(solve, a, self.array((n, 2), dtype))
+
+    def test_factors_with_nan(self):
+        """NaN at any place of the triangle that is read makes a matrix one that is not positive definite."""
+        for n in (1, 2, 3, 9, 20, 40):
+            for dtype in ("float32", "float64", "complex64", "complex128"):
+                matrix = T.matrix(dtype=dtype)
+                strict, gives_nan = slinalg.Cholesky(), slinalg.Cholesky(on_error="nan")
+                for i, j in {(0, 0), (n - 1, n - 1), (n // 2, n // 2), (n - 1, 0), (n // 2, n // 4)}:
+                    a = (3 * np.eye(n)).astype(dtype)
+                    a[i, j] = np.nan
+                    with self.assertRaises(np.linalg.LinAlgError):
+                        run_node(strict(matrix), {matrix: a}, "c")
+                    self.assertTrue(np.isnan(run_node(gives_nan(matrix), {matrix: a}, "c")[0]).all())
 
     def test_symmetry_is_looked_at(self):
         """One element makes the difference, anywhere."""
