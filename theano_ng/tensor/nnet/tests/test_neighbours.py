@@ -213,6 +213,16 @@ class TestBack(unittest.TestCase):
             neibs2images(m, (2, 2), (1, 4, 4))
 
 
+    def test_no_images(self):
+        """Images of which one length is zero are put together from no rows."""
+        m = T.matrix()
+        for shape in ((0, 3, 4, 4), (2, 0, 4, 4), (2, 3, 0, 4), (2, 3, 4, 0)):
+            for impl in ("c", "py"):
+                out = Images2NeibsGrad("ignore_borders")(m, *shape, (2, 2), (2, 2))
+                (got,) = run_node(out, {m: np.zeros((0, 4))}, impl)
+                self.assertEqual(got.shape, shape)
+
+
 class TestDerivatives(unittest.TestCase):
     def test_gradients(self):
         rng = np.random.RandomState(5)
