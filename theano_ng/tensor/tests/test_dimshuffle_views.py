@@ -37,7 +37,7 @@ class TestViews(unittest.TestCase):
                     self.assertTrue(np.shares_memory(got, x))
 
     def test_new_dimensions_have_the_strides_of_contiguous_arrays(self):
-        """BLAS and other C code look at them: the stride of a new dimension is that behind it times its length, or an item's at the end."""
+        """C code looks at them: the stride of the dimension behind it times its length, or an item's at the end."""
         for shape in ((), (3,), (2, 3), (4, 2, 3)):
             for layout in (forms.contiguous, forms.fortran, forms.strided):
                 for dtype in ("int8", "float32", "complex128"):

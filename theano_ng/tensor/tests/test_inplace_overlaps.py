@@ -21,7 +21,7 @@ class TestOverlaps(unittest.TestCase):
         self.assertIs(got, target)
 
     def pairs(self, memory):
-        """Parts of memory of equal shapes: the same, beside one another, and shifted, reversed or turned ones that share elements."""
+        """Parts of memory of equal shapes: the same, beside one another, and others that share some elements."""
         yield memory[:], memory[:]
         yield memory[:10], memory[10:20]
         for by in (1, 3, 9):

@@ -1,4 +1,4 @@
-"""Native Ops between pages of memory that nobody may touch: arguments and results that end, or begin, where memory does.
+"""Native Ops between pages of memory that nobody may touch: arguments and results end, or begin, where memory does.
 
 What reads or writes beside an array stops this process.
 """
@@ -24,7 +24,7 @@ PAGE = mmap.PAGESIZE
 
 
 def placed(a, at_end):
-    """A copy of an array in pages of its own: its last byte is the last one of them, or its first byte the first one."""
+    """A copy of an array in pages of its own, whose last byte is the last one of them, or whose first is the first."""
     a = np.asarray(a)
     pages = max(-(-a.nbytes // PAGE), 1)
     memory = mmap.mmap(-1, (pages + 2) * PAGE)
@@ -134,7 +134,8 @@ class TestMemoryEnds(unittest.TestCase):
                     self.check(lambda x: T.argmax(x, axis), x) if axis is not None else None
 
     def test_order_and_totals(self):
-        for shape, axis in (((3,), 0), ((17,), 0), ((200,), 0), ((1500,), 0), ((9, 40), 1), ((40, 9), 0), ((900, 45), 0)):
+        shapes = ((3,), 0), ((17,), 0), ((200,), 0), ((1500,), 0), ((9, 40), 1), ((40, 9), 0), ((900, 45), 0)
+        for shape, axis in shapes:
             for dtype in ("float64", "int16", "uint8", "int64"):
                 x = self.numbers(*shape, dtype=dtype)
                 self.check(lambda x: sort(x, axis), x)

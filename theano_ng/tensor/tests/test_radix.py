@@ -1,4 +1,4 @@
-"""Sorting of more keys than 32 bits can number: the header that does it, compiled with a smaller limit, as so many do not fit into memory."""
+"""Sorting of more keys than 32 bits can number: the C code that does it, compiled with a smaller limit."""
 
 import ctypes
 import os
@@ -38,7 +38,10 @@ def array(dtype):
     return np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS")
 
 
-@unittest.skipUnless(find_toolchain() and os.path.exists(os.path.join(NATIVE, "radix.h")), "needs a C compiler and the sources")
+HAS_SOURCES = os.path.exists(os.path.join(NATIVE, "radix.h"))
+
+
+@unittest.skipUnless(find_toolchain() and HAS_SOURCES, "needs a C compiler and the sources")
 class TestManyKeys(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
