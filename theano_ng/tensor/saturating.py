@@ -248,12 +248,12 @@ def _number_plus(number, sign, v, reader):
 def _one_plus(ratio, v, reader):
     """``1 + ratio * v`` as `Factors`, or None."""
     op = v.owner and v.owner.op
-    if op == T.tanh and abs(ratio) == 1:
+    if op == T.tanh and abs(ratio) == 1 and _is_of_floats(v):
         return Factors(2.0, [Factor(logistic, argument_of(v.owner.inputs[0]).times(2 * ratio), 1)])
-    if op == T.erf and abs(ratio) == 1:
+    if op == T.erf and abs(ratio) == 1 and _is_of_floats(v):
         return Factors(1.0, [Factor(T.erfc, argument_of(v.owner.inputs[0]).times(-ratio), 1)])
     of = squared(v)
-    if of is not None and of.owner is not None and of.owner.op == T.tanh and ratio == -1:
+    if of is not None and of.owner is not None and of.owner.op == T.tanh and ratio == -1 and _is_of_floats(of):
         twice = argument_of(of.owner.inputs[0]).times(2)
         return Factors(4.0, [Factor(logistic, twice, 1), Factor(logistic, -twice, 1)])
     inner = reader.read(v)
@@ -269,6 +269,11 @@ def _one_plus(ratio, v, reader):
     if function == T.erfc and ratio == -0.5 and power == 1:
         return Factors(0.5, [Factor(T.erfc, -argument, 1)])
     return None
+
+
+def _is_of_floats(v):
+    """Whether the one operand of a function is of the dtype of its result: multiples of integers wrap around."""
+    return v.owner.inputs[0].dtype == v.dtype
 
 
 class _Powers:

@@ -207,6 +207,20 @@ class TestPrecision(unittest.TestCase):
             self.assertFalse(judged.wrong(np.full(judged.plain.shape, right + 64 * unit("float64")), False).any())
             self.assertTrue(judged.wrong(np.full(judged.plain.shape, right + 1e-11), False).all())
 
+    def test_arrays_need_not_fit_where_nan_decides(self):
+        """x - x is zero in rewritten programs, so `until` may stop a loop earlier than NaN does."""
+        nodes = (Node("v1", "sub", ("x", "x"), dtype="float64"), Node("v2", "gt", ("v1", "x"), dtype="bool"))
+        for value, differs in ((np.nan, False), (1.0, True)):
+            program = Program((vector("x", [value, -1.0]),), nodes, ("v2",), special=True)
+            expectation = judge.Expectation(program)
+            for error in (ValueError("do not fit"), IndexError("too far")):
+                with unittest.mock.patch.object(judge, "Compiled", side_effect=error):
+                    for name in ("interpreted", "python"):
+                        found = judge.judged(program, CONFIGURATIONS[name], expectation)[2]
+                        self.assertEqual(found is not None, differs or name == "python")
+            with unittest.mock.patch.object(judge, "Compiled", side_effect=OverflowError("too large")):
+                self.assertEqual(judge.judged(program, CONFIGURATIONS["interpreted"], expectation)[2].kind, "raises")
+
     def test_dtypes_and_shapes_have_to_agree(self):
         program = Program((vector("x", [1.0]),), (Node("v", "exp", ("x",), dtype="float64"),), ("v",))
         judged = self.judged(program)

@@ -237,10 +237,7 @@ class TestIndexing(NativeCase):
         """A sum with NaN is that NaN, with its sign and its bits, as in NumPy."""
         halves = np.array([0x7E00, 0xFE00, 0x7E01, 0x7FFF, 0xFE2A, 0x7F00], "uint16").view("float16")
         for x, y in ((np.zeros(6, "float16"), halves), (halves, np.full(6, 1.5, "float16"))):
-            for make in (
-                lambda x, y: sub.inc_subtensor(x[:], y),
-                lambda x, y: sub.inc_subtensor(x[np.arange(6)], y),
-            ):
+            for make in (lambda x, y: sub.inc_subtensor(x[:], y), lambda x, y: sub.inc_subtensor(x[np.arange(6)], y)):
                 (got,) = self.changed(make, x, y)
                 np.testing.assert_array_equal(got.view("uint16"), halves.view("uint16"))
 

@@ -3,7 +3,7 @@
 import unittest
 
 import numpy as np
-from scipy.special import log_ndtr, log_softmax, logsumexp
+from scipy.special import erf, expit, log_ndtr, log_softmax, logsumexp
 
 import theano_ng as theano
 import theano_ng.tensor as T
@@ -127,6 +127,42 @@ class TestRules(unittest.TestCase):
         self.check(
             [x], T.log((e * T.exp(-x[:, 0]).dimshuffle(0, "x")).sum(axis=1)), [FAR], logsumexp(FAR - FAR[:, :1], 1)
         )
+
+    def test_functions_of_integers(self):
+        """Multiples of an argument, as 2 x in log(1 + tanh(x)), are not computed in integers, where they wrap around."""
+        functions = (
+            (T.tanh, np.tanh),
+            (T.erf, erf),
+            (nnet.sigmoid, expit),
+            (lambda x: T.exp(-T.exp(x)), lambda x: np.exp(-np.exp(x))),
+        )
+        forms = (
+            (lambda f: T.log1p(f), lambda f: np.log1p(f)),
+            (lambda f: T.log(1 + f), lambda f: np.log(1 + f)),
+            (lambda f: T.log((1 + f) / 2), lambda f: np.log((1 + f) / 2)),
+            (lambda f: T.log(1 - f), lambda f: np.log(1 - f)),
+            (lambda f: T.log1p(-f), lambda f: np.log1p(-f)),
+            (lambda f: T.log(1 - f**2), lambda f: np.log(1 - f**2)),
+            (lambda f: 1 / (1 + f), lambda f: 1 / (1 + f)),
+            (lambda f: (1 - f) / (1 + f), lambda f: (1 - f) / (1 + f)),
+        )
+        arguments = (lambda x: x, lambda x: -x, lambda x: 2 * x, lambda x: x.dimshuffle(0, "x"))
+        for dtype in ("bool", "int8", "uint8", "int16", "uint16", "int32", "int64", "uint64"):
+            x = T.vector(dtype=dtype)
+            least, most = (0, 1) if dtype == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+            values = np.array(sorted({least, least // 2, 0, 1, 2, most // 2, most - 1, most}), dtype)
+            for argument in arguments[3 * (dtype == "bool") :]:
+                with np.errstate(all="ignore"):
+                    numbers = theano.function([x], argument(x), mode=theano.Mode("py", None))(values).astype("float64")
+                for f, expected_f in functions:
+                    f = f(argument(x))
+                    got = theano.function([x], [form(f) for form, _ in forms], mode=MODES[0])(values)
+                    for (_, expected), result in zip(forms, got):
+                        with np.errstate(all="ignore"):
+                            wanted = expected(expected_f(numbers))
+                        # Where the result is infinite, or a difference of nearly equal numbers, rewritten graphs lose less.
+                        judged = np.abs(wanted) < 8
+                        np.testing.assert_allclose(result[judged], wanted[judged], rtol=1e-3, atol=1e-6, err_msg=dtype)
 
     def test_infinities(self):
         inf = np.inf

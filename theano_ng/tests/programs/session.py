@@ -148,6 +148,8 @@ class Session:
         self.before.append((index, configuration.name))
         if difference is not None:
             self._failed(index, program, difference)
+        elif results is None:
+            return
         elif configuration.family:
             kept = Kept(index, compiled, results)
             self.kept.append(kept)
@@ -197,7 +199,7 @@ class Session:
         ]
         configuration = choices.choice(family)
         compiled, results, difference = judged(kept.compiled.program, configuration, kept.compiled.expectation)
-        if difference is None and bits(results) != kept.bits:
+        if difference is None and results is not None and bits(results) != kept.bits:
             return Difference(
                 "bits",
                 configuration.name,

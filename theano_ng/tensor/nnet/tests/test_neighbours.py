@@ -212,7 +212,6 @@ class TestBack(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "must have 4 elements, got 3"):
             neibs2images(m, (2, 2), (1, 4, 4))
 
-
     def test_no_images(self):
         """Images of which one length is zero are put together from no rows."""
         m = T.matrix()
