@@ -68,7 +68,7 @@ class TestExtremes(unittest.TestCase):
                         node = CAReduce(op, axis=0)(TensorType(dtype, (False, False))()).owner
                         cells = [[None]]
                         make_native_thunk(node, node.op.native_code(node), [[x]], cells)()
-                        np.testing.assert_array_equal(cells[0][0], want, (dtype, rows, at))
+                        np.testing.assert_array_equal(cells[0][0], want, str((dtype, rows, at)))
 
 
 class TestFusedSums(unittest.TestCase):
