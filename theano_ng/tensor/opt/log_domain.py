@@ -39,6 +39,9 @@ def local_log_of_positive(node):
     log(softmax_op(A)[labels])  ->  logsoftmax_op(A)[labels]
     log(sigmoid(x))  ->  -softplus(-x)
     log(1 - sigmoid(A).T)  ->  -softplus(A.T)
+    log1p(tanh(x))  ->  0.6931471805599453 + -softplus(-2.0 * x)
+    log(1 - tanh(x))  ->  0.6931471805599453 + -softplus(2.0 * x)
+    log(1 + erf(x))  ->  switch(lt(-x, 26), log(erfc(-x)), log(erfcx(-x)) - sqr(-x))
     log(exp(x) + exp(y) + exp(z))
     """
     (v,), (out,) = node.inputs, node.outputs
