@@ -385,3 +385,17 @@ class TestShapes(unittest.TestCase):
             indices((2, 3), (3, 3))
         with self.assertRaisesRegex(ValueError, "different lengths"):
             indices((2, 3), (3,))
+
+
+class TestStatesThatOthersRead(unittest.TestCase):
+    def test_two_draws_from_one_state(self):
+        """Both get it as it was: at most one of them may draw in place, which is no failure of a rule."""
+        r = random_state_type()
+        draws = [raw_random.uniform(r, (3,)), raw_random.normal(r, (2,)), raw_random.uniform(r, (2,))]
+        wanted = [state(3).uniform(size=3), state(3).normal(size=2), state(3).uniform(size=2)]
+        for k in (2, 3):
+            for policy in ("raise", "warn"):
+                with theano.change_flags(on_opt_error=policy, cache_graphs=False), self.assertNoLogs("theano_ng.gof.opt"):
+                    f = theano.function([theano.In(r, mutable=True)], [sample for _, sample in draws[:k]])
+                for got, want in zip(f(state(3)), wanted[:k]):
+                    np.testing.assert_array_equal(got, want)
