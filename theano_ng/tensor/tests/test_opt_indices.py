@@ -1,4 +1,4 @@
-"""Indexing behind other operations, read and written: results, and errors of indices and shapes that rules have to keep."""
+"""Indexing behind other operations, read and written: results, and the errors that rules have to keep."""
 
 import itertools
 import unittest
@@ -11,7 +11,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
-from theano_ng.tensor.opt import incsubtensor
+from theano_ng.tensor.opt import incsubtensor, subtensor
 from theano_ng.tensor.opt.subtensor import taken
 from theano_ng.tensor.subtensor import AdvancedIncSubtensor
 from theano_ng.tensor.tests.rewriting import RewriteCase
@@ -98,7 +98,7 @@ class TestWritten(BothModes):
                         self.check([x, v, n, m], out, *calls, wanted=wanted)
 
     def test_transposed_increments_of_repeated_rows(self):
-        """Rows of repeated values that are written and transposed: only of one number the transpose is that of the sizes."""
+        """Rows of repeated values that are written and transposed: only one number is its own transpose."""
         i, b, n, m = T.lvector("i"), T.dmatrix("b"), T.lscalar("n"), T.lscalar("m")
         index, given = np.array([2, 0]), np.arange(6.0).reshape(3, 2)
         for v, value in (
@@ -153,7 +153,8 @@ class TestRead(BothModes):
                 for got, want in zip(f(value, 3), wanted):
                     np.testing.assert_array_equal(got, want)
             out = T.alloc(v, n, n)[i]
-            self.check([v, n, i], out, *((value, 3, k) for k in (0, 2, -3, 3, -4)), wanted=[*whole[[0, 2, -3]], None, None])
+            calls = [(value, 3, k) for k in (0, 2, -3, 3, -4)]
+            self.check([v, n, i], out, *calls, wanted=[*whole[[0, 2, 0]], None, None])
 
     def test_steps_that_are_variables(self):
         """Two slices with one field that is a variable, at each place, are two steps or one, with the same elements."""
@@ -207,6 +208,27 @@ class TestRead(BothModes):
                 for function, numeric in ((T.exp, np.exp), (lambda v: T.exp(T.sin(v)), lambda v: np.exp(np.sin(v)))):
                     self.check([x, i], function(x)[symbolic], (value, 5), wanted=[numeric(value)[number]])
 
+    def test_indices_replaced_by_numbers(self):
+        """A node whose index has become a number since it was made keeps its type, or stays."""
+        for pattern in ((True,), (True, False), (True, True)):
+            x, i = T.TensorType("float64", pattern)("x"), theano_ng.scalar.int64("i")
+            for index in (slice(i, None), slice(None, i), slice(i, None, i)):
+                for number in (0, 1):
+                    fgraph = FunctionGraph([x, i], [T.exp(T.sin(x))[index]])
+                    node = fgraph.outputs[0].owner
+                    fgraph.replace(fgraph.inputs[1], theano_ng.scalar.constant(np.int64(number)))
+                    result = subtensor.local_subtensor_lift.transform(node)
+                    for new in result or ():
+                        self.assertEqual(new.type, node.outputs[0].type)
+
+    def test_what_was_written_into_one_element(self):
+        """Lengths that are one by their types are equal, without inference of shapes too."""
+        for ndim in (1, 2, 3):
+            x, y = (T.TensorType("float64", (True,) * ndim)(name) for name in "xy")
+            fgraph = FunctionGraph([x, y], [T.set_subtensor(x[0:1], y)[0:1]])
+            (new,) = subtensor.local_subtensor_inc_subtensor.transform(fgraph.outputs[0].owner)
+            self.assertIs(new, fgraph.inputs[1])
+
     def test_indices_of_all_kinds(self):
         """`taken` is given 0-d tensors, constants, scalars and numbers."""
         x, i = T.dvector("x"), T.lscalar("i")
@@ -227,12 +249,13 @@ class TestViews(RewriteCase):
 
     def test_dimensions_that_are_kept_and_dropped(self):
         """A dimension that is known to be one long is indexed away at once, whatever slice kept it."""
-        row, x, i = T.drow("row"), T.dmatrix("x"), T.lscalar("i")
+        row, i = T.drow("row"), T.lscalar("i")
+        dropped = "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"
         for out, expected in (
-            (row[:, i:].dimshuffle(1), "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"),
-            (row[0:1, i:].dimshuffle(1), "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"),
-            (row[0:, i:].dimshuffle(1), "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"),
-            (row[:1, i:].dimshuffle(1), "InplaceDimShuffle{0}(Subtensor{int64, int64::}(row, 0, ScalarFromTensor(i)))"),
+            (row[:, i:].dimshuffle(1), dropped),
+            (row[0:1, i:].dimshuffle(1), dropped),
+            (row[0:, i:].dimshuffle(1), dropped),
+            (row[:1, i:].dimshuffle(1), dropped),
             (row[:, i:].dimshuffle(1, "x"), None),
         ):
             self.check(out, expected, {"row": [[1.0, 2, 3]], "i": 1})
