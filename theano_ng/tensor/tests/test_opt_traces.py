@@ -1,0 +1,104 @@
+"""New nodes say where in the program the nodes were made for which they stand."""
+
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.tensor.opt import inplace, join, subtensor, take
+from theano_ng.tensor.opt.lift import lifts
+from theano_ng.tensor.subtensor import Subtensor
+
+
+def functions_of(v):
+    """Names of the functions in the stack traces of a variable."""
+    return {frame[2] for trace in getattr(v.tag, "trace", []) for frame in trace}
+
+
+def first_view(v):
+    return v[1:]
+
+
+def second_view(v):
+    return v[::2]
+
+
+def exponential(v):
+    return T.exp(v)
+
+
+def joined(*vectors):
+    return T.concatenate(vectors)
+
+
+def sine(v):
+    return T.sin(v)
+
+
+class TestTraces(unittest.TestCase):
+    def test_lifted_views(self):
+        """Each view and each function that is made anew in another order keeps its own place."""
+        x = T.dvector("x")
+        fgraph = FunctionGraph([x], [second_view(exponential(first_view(sine(x))))])
+        lifts(Subtensor)(fgraph)
+        (new,) = subtensor.local_subtensor_lift.transform(fgraph.outputs[0].owner)
+        found, v = [], new
+        while v.owner is not None:
+            found.append(v)
+            v = v.owner.inputs[0]
+        made_by = ("exponential", "sine", "second_view", "first_view")
+        self.assertEqual(len(found), len(made_by))
+        for v, name in zip(found, made_by):
+            self.assertIn(name, functions_of(v))
+
+    def test_transposed_increments(self):
+        """The view of what is added is made where that was."""
+        x, y, i = T.dmatrix("x"), T.dmatrix("y"), T.lvector("i")
+        out = T.inc_subtensor(x.T[i], exponential(y)).T
+        fgraph = FunctionGraph([x, y, i], [out])
+        (new,) = take.local_take_along_axis.transform(fgraph.outputs[0].owner)
+        value = new.owner.inputs[1]
+        self.assertIsInstance(value.owner.op, T.DimShuffle)
+        self.assertIn("exponential", functions_of(value))
+
+    def test_joined_elements(self):
+        """The vector of the elements of several is made where these were joined."""
+        v = T.dvector("v")
+        fgraph = FunctionGraph([v], [joined(T.stack([v[0]]), T.stack([v[1], v[2]]), v)])
+        (new,) = join.local_join_make_vector.transform(fgraph.outputs[0].owner)
+        self.assertEqual(len(new.owner.inputs[1].owner.inputs), 3)
+        self.assertIn("joined", functions_of(new.owner.inputs[1]))
+
+    def test_work_in_place(self):
+        """Nodes in place have the traces of those that are not, before the graph completes any."""
+        x, y = T.dvectors("x", "y")
+        fgraph = FunctionGraph([x, y], [sine(exponential(x) + y)])
+        optimizer = inplace.inplace_elemwise_optimizer
+        optimizer.add_requirements(fgraph)
+        with theano_ng.change_flags(check_stack_trace="raise"):
+            optimizer.apply(fgraph)
+        nodes = fgraph.toposort()
+        self.assertTrue(nodes[-1].op.inplace_pattern)
+        self.assertIn("sine", functions_of(nodes[-1].outputs[0]))
+
+    def test_no_trace_gets_lost(self):
+        """With the check of traces, functions compile as without it."""
+        x, v, i = T.dmatrix("x"), T.dvector("v"), T.lvector("i")
+        with theano_ng.change_flags(check_stack_trace="raise", cache_graphs=False, on_opt_error="raise"):
+            for out in (
+                T.exp(T.sin(x)[1:] + 1)[::2],
+                T.inc_subtensor(x.T[i], T.exp(x[:, :2]).T).T * 2,
+                T.concatenate([T.stack([v[0]]), T.stack([v[1], v[2]]), v]),
+                T.tanh(T.exp(v) * v + v),
+            ):
+                f = theano_ng.function([x, v, i], out, mode=Mode("py", "fast_run"), on_unused_input="ignore")
+                plain = theano_ng.function([x, v, i], out, mode=Mode("py", None), on_unused_input="ignore")
+                values = np.arange(9.0).reshape(3, 3), np.arange(3.0), [2, 0]
+                np.testing.assert_allclose(f(*values), plain(*values))
+
+
+if __name__ == "__main__":
+    unittest.main()
