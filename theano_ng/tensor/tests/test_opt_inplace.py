@@ -1,16 +1,19 @@
 """Elementwise operations overwrite what nobody needs any more."""
 
 import unittest
+from unittest import mock
 
 import numpy as np
 
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.audit.rewrites import registered
+from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.opt import inplace
+from theano_ng.tests import graph_families
 
 INPLACE = Mode("py", Query(["inplace", "merge"]))
 
@@ -104,6 +107,44 @@ class TestRequirements(unittest.TestCase):
             if "inplace" in one.tags and not hasattr(fgraph, "destroy_handler"):
                 without.append(one.name)
         self.assertEqual(without, ["cond_make_inplace"])  # this rule makes views
+
+
+class TestProtected(unittest.TestCase):
+    def test_views_of_outputs_are_not_tried(self):
+        """That what shares memory with an output may not be overwritten is known without a try."""
+        m = T.dmatrix("m")
+        t = T.exp(m)
+        for outputs in ([t, t.T + 1], [t, T.sin(t.T), T.tanh(t.T.dimshuffle("x", 0, 1))]):
+            fgraph = FunctionGraph([m], outputs)
+            optimizer = inplace.inplace_elemwise_optimizer
+            optimizer.add_requirements(fgraph)
+            fgraph.attach_feature(Supervisor(fgraph.inputs))
+            _, replaced, tried = optimizer.apply(fgraph)
+            self.assertEqual((replaced, tried), (0, 0))
+        # The same of views of inputs that the caller keeps.
+        fgraph = FunctionGraph([m], [m.T + 1])
+        optimizer.add_requirements(fgraph)
+        fgraph.attach_feature(Supervisor(fgraph.inputs))
+        self.assertEqual(optimizer.apply(fgraph)[1:], (0, 0))
+
+
+class TestSearches(unittest.TestCase):
+    def test_searches_in_vain_come_to_an_end(self):
+        """What searches for cycles may cost in all is limited; after that, only inputs that nobody else reads are tried."""
+        inputs, outputs = graph_families.build(graph_families.FAMILIES["prefixes_and_suffixes"], 20, True)
+        searched, replaced = [], []
+        for most in (0, 1, 10**9):
+            fgraph = FunctionGraph(inputs, outputs)
+            optimizer = inplace.inplace_elemwise_optimizer
+            optimizer.add_requirements(fgraph)
+            fgraph.attach_feature(Supervisor(fgraph.inputs))
+            with mock.patch.object(inplace, "MOST_SEARCHED", most):
+                replaced.append(optimizer.apply(fgraph)[1])
+            searched.append(fgraph.destroy_handler.searched)
+        self.assertLess(searched[0], searched[2] / 4)
+        self.assertLess(searched[1], searched[2] / 2)
+        self.assertGreater(replaced[0], 0)
+        self.assertEqual(sorted(replaced), replaced)
 
 
 if __name__ == "__main__":

@@ -172,5 +172,31 @@ class TestTrivial(RewriteCase):
         self.assertEqual(theano_ng.function([x], indices)(given).dtype, "int32")
 
 
+class TestEmptyConstants(RewriteCase):
+    query = QUERY
+
+    def test_lengths_along_all_other_axes(self):
+        """No assertion about an empty constant is added where another operand is known to have its other lengths."""
+        s, n = T.dscalar("s"), T.lscalar("n")
+        for ndim in (2, 3):
+            for axis in range(-ndim, ndim):
+                for wrong in range(ndim):
+                    sizes = [3, 4, 5][:ndim]
+                    sizes[axis] = 0
+                    constant = np.zeros(sizes)
+                    sizes[axis] = n
+                    known = T.exp(T.alloc(s, *sizes))
+                    f = theano_ng.function([s, n], T.join(axis, constant, known), mode=Mode("py", QUERY))
+                    self.assertNotIn("AssertShape", [type(node.op).__name__ for node in f.maker.fgraph.apply_nodes])
+                    sizes[axis] = 2
+                    np.testing.assert_array_equal(f(0.0, 2), np.ones(sizes))
+                    if wrong == axis % ndim:
+                        continue
+                    sizes[axis], sizes[wrong] = n, 7
+                    known = T.exp(T.alloc(s, *sizes))
+                    f = theano_ng.function([s, n], T.join(axis, constant, known), mode=Mode("py", QUERY))
+                    self.assertRaises(ValueError, f, 0.0, 2)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -96,3 +96,35 @@ class TestCholeskyFactors(RewriteCase):
         self.assertNotIn("Prod", str(f.maker.fgraph))
         large = np.diag(np.full(200, 1e4))
         np.testing.assert_allclose(f(large), 200 * np.log(1e4) + 200 * 1e2)
+
+
+class TestInversesAndTransposes(RewriteCase):
+    query = STABILIZE
+
+    def test_both_in_products(self):
+        """An inverse and its transpose, both used by products only, are solved, on either side of the product."""
+        A, v, w = T.dmatrix("A"), T.dvector("v"), T.dvector("w")
+        inverse = matrix_inverse(A)
+        value = np.linalg.inv(REGULAR)
+        a, b = np.array([1.0, -2, 0.5]), np.array([3.0, 0.5, 1])
+        for outputs, wanted in (
+            ([T.dot(inverse, v), T.dot(inverse.T, w)], [value.dot(a), value.T.dot(b)]),
+            ([T.dot(v, inverse), T.dot(w, inverse.T)], [a.dot(value), b.dot(value.T)]),
+            ([T.dot(inverse.T, v), T.dot(w, inverse.T)], [value.T.dot(a), b.dot(value.T)]),
+        ):
+            f = theano_ng.function([A, v, w], outputs, mode=Mode("py", STABILIZE))
+            self.assertNotIn("MatrixInverse", shown(f.maker.fgraph))
+            for got, want in zip(f(REGULAR, a, b), wanted):
+                np.testing.assert_allclose(got, want)
+
+    def test_complex_determinants(self):
+        """A Cholesky factor says nothing of the imaginary parts of the diagonal, which a determinant depends on."""
+        A = T.zmatrix("A")
+        for dtype, value in (
+            ("zmatrix", np.array([[2 + 1j, 1j], [-1j, 3]])),
+            ("zmatrix", np.array([[2, 1j], [-1j, 3 + 2j]])),
+            ("dmatrix", POSITIVE),
+        ):
+            A = getattr(T, dtype)("A")
+            f = theano_ng.function([A], [det(A), cholesky(A)], mode=Mode("py", "fast_run"))
+            np.testing.assert_allclose(f(value)[0], np.linalg.det(value))

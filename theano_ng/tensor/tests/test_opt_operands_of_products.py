@@ -33,7 +33,7 @@ class TestOperands(unittest.TestCase):
         return FunctionGraph([self.x, self.y, self.z], [out, *others]).outputs[0]
 
     def test_shared_parts(self):
-        """A part that is used elsewhere is opened if it has one variable factor; then its operands stay in the graph."""
+        """A part that is used elsewhere is opened if it has one variable factor; its operands stay in the graph."""
         out = self.s * self.z * self.t
         out = self.in_a_graph(out, self.s + 1, self.t + 1)
         kept = set()

@@ -10,6 +10,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.opt import reductions
 from theano_ng.tensor.opt.reductions import _runs_through
 from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros, Sum
 from theano_ng.tensor.tests.rewriting import RewriteCase
@@ -197,6 +198,30 @@ class TestReaders(unittest.TestCase):
         ):
             fgraph = FunctionGraph([A], outputs, clone=True)
             self.assertIs(_runs_through(fgraph.inputs[0].clients[0][0]), takes_in, outputs)
+
+
+class TestJoinedParts(RewriteCase):
+    def test_one_of_another_length(self):
+        """What cannot be joined is not added either, wherever among the parts it is."""
+        vectors = T.dvectors("a", "b", "c")
+        one = T.TensorType("float64", (True,))("one")
+        for place in range(3):
+            parts = [*vectors[:place], one, *vectors[place + 1 :]]
+            joined = T.join(0, *[part.dimshuffle("x", 0) for part in parts])
+            for reduce, numeric in ((T.sum, np.sum), (T.prod, np.prod)):
+                f = theano_ng.function(parts, reduce(joined, axis=0), mode=Mode("py", "fast_run"))
+                np.testing.assert_array_equal(f([2.0], [3.0], [4.0]), [numeric([2.0, 3, 4])])
+                values = [[3.0, 4]] * 3
+                values[place] = [2.0]
+                self.assertRaises(ValueError, f, *values)
+
+    def test_factors_of_reductions_that_are_there(self):
+        """Where the reduction of the other factor is in the graph, it is used, not made once more."""
+        s, x = T.dscalar("s"), T.dmatrix("x")
+        for reduced, total in ((-x, T.sum(x)), (s * x, T.sum(x))):
+            fgraph = FunctionGraph([s, x], [T.sum(reduced), total, T.exp(x)])
+            (new,) = reductions.local_sum_prod_mul_by_scalar.transform(fgraph.outputs[0].owner)
+            self.assertIn(fgraph.outputs[1], new.owner.inputs)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import unittest
 import theano_ng.tensor as T
 from theano_ng import gof
 from theano_ng.gof.opt import LocalOptimizer, PatternSub
+from theano_ng.tensor.opt.common import get_clients, get_clients2
 from theano_ng.tensor.opt.rows import Term, names, pattern_rule, rule, shown, such, terms
 from theano_ng.tensor.tests.rewriting import shown as shown_graph
 
@@ -158,6 +159,22 @@ class TestPatternRule(unittest.TestCase):
         ((old, new),) = pattern_rule("r", "", 1 - erf(-x), exp(x)).transform(inner).items()
         self.assertIs(old, fgraph.outputs[0])
         self.assertIs(new.owner.inputs[0], fgraph.inputs[0])
+
+
+class TestWhereToLook(unittest.TestCase):
+    def test_rare_ops(self):
+        """Patterns are looked for from their own nodes, or from a rare op within if the outermost op is frequent."""
+        for pattern, op, depth in (
+            (exp(log(x)), T.exp, 0),
+            (erf(x), T.erf, 0),
+            (1 - erf(x), T.erf, 1),
+            (-erf(x) + 1, T.erf, 2),
+            (x * y, T.mul, 0),
+            (x - x, T.sub, 0),
+        ):
+            made = pattern_rule("name", "Text.", pattern, x)
+            self.assertEqual(made.tracks(), [op])
+            self.assertEqual(made.get_nodes, (None, get_clients, get_clients2)[depth])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Products of matrices beside scalars, matrices and vectors of all dtypes: one BLAS call where that fits, the same numbers everywhere."""
+"""Products of matrices beside scalars, matrices and vectors of all dtypes: one call of BLAS where that fits."""
 
 import itertools
 import unittest

@@ -74,7 +74,7 @@ class TestEntries(unittest.TestCase):
                 self.assertEqual(feature.unpack(vector[0], x).dtype, "int64", dtype)
         for wrong in (T.dscalar("n"), T.fscalar("n"), T.constant(3.0), T.zscalar("n"), T.lvector("n"), T.lmatrix("n")):
             self.assertRaises(TypeError, feature.unpack, wrong, x)
-        for wrong in (np.array(2.0), np.array([2]), np.array([2.0]), "2", None, 2 + 0j, 1.5, np.float64(0.5), [2], (2,)):
+        for wrong in (np.array(2.0), np.array([2]), np.array([2.0]), "2", None, 2j, 1.5, np.float64(0.5), [2], (2,)):
             with self.subTest(wrong=wrong):
                 self.assertRaises(TypeError, feature.unpack, wrong, x)
 
