@@ -151,7 +151,7 @@ class TestGradientOfErfc(RewriteCase):
         points, rule = np.array([-2.0, 0.0, 4.0, 30.0, 100.0]), Mode("py", in2out(local_grad_log_erfc_neg))
         for k in (3.0, 0.5, -1.0, 0.1, 7.0):
             for u, minus_square in (
-                (k * x, [-T.sqr(k * x), -(k * x) ** 2, -(k * k) * T.sqr(x), -k * x * (k * x), -(k * x * k * x)]),
+                (k * x, [-T.sqr(k * x), -((k * x) ** 2), -(k * k) * T.sqr(x), -k * x * (k * x), -(k * x * k * x)]),
                 (x / k, [-T.sqr(x / k), -((x / k) ** 2), -T.sqr(x) / k / k, -(x * x) / (k * k), (x / -k) * (x / k)]),
                 (3 * x / k, [-T.sqr(3 * x / k), -9 * T.sqr(x / k), -T.sqr(3 * x) / (k * k)]),
                 (-x / k, [-T.sqr(-x / k), -T.sqr(x / k), -T.sqr(-x) / (k * k)]),

@@ -395,7 +395,10 @@ class TestStatesThatOthersRead(unittest.TestCase):
         wanted = [state(3).uniform(size=3), state(3).normal(size=2), state(3).uniform(size=2)]
         for k in (2, 3):
             for policy in ("raise", "warn"):
-                with theano.change_flags(on_opt_error=policy, cache_graphs=False), self.assertNoLogs("theano_ng.gof.opt"):
+                with (
+                    theano.change_flags(on_opt_error=policy, cache_graphs=False),
+                    self.assertNoLogs("theano_ng.gof.opt"),
+                ):
                     f = theano.function([theano.In(r, mutable=True)], [sample for _, sample in draws[:k]])
                 for got, want in zip(f(state(3)), wanted[:k]):
                     np.testing.assert_array_equal(got, want)
