@@ -130,7 +130,7 @@ class TestProtected(unittest.TestCase):
 
 class TestSearches(unittest.TestCase):
     def test_searches_in_vain_come_to_an_end(self):
-        """What searches for cycles may cost in all is limited; after that, only inputs that nobody else reads are tried."""
+        """What searches for cycles may cost in all is limited; then only inputs that nobody else reads are tried."""
         inputs, outputs = graph_families.build(graph_families.FAMILIES["prefixes_and_suffixes"], 20, True)
         searched, replaced = [], []
         for most in (0, 1, 10**9):
