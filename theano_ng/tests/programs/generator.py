@@ -375,6 +375,9 @@ def _values(draw, dtype, count):
     if np.dtype(dtype).kind == "b":
         return [numbers.random() < 0.5 for _ in range(count)]
     if np.dtype(dtype).kind in "iu":
+        if kind == "unit" and numbers.random() < 0.5:  # where sums and products wrap around
+            least, most = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+            return [numbers.choice((least, least + 1, 0, 1, 2, most // 2 + 1, most - 1, most)) for _ in range(count)]
         low = -5 if kind in ("any", "unit") and np.dtype(dtype).kind == "i" else 0 if kind == "integers" else 1
         return [numbers.randint(low, 5) for _ in range(count)]
     low, high = {"any": (-3, 3), "positive": (0.2, 3), "unit": (-0.9, 0.9), "integers": (-3, 3)}[kind]
