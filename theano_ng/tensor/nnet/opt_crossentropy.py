@@ -349,9 +349,14 @@ def _is_label_indexing(node):
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
-    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:  # it may be a slice
+    if matrix.ndim != 2 or not _are_labels(labels):
         return None
     return (matrix, labels) if _every_row_has_label(matrix, rows, labels) else None
+
+
+def _are_labels(index):
+    """Whether an index, which may be a slice or None as well, is a vector of integers."""
+    return getattr(index, "ndim", None) == 1 and index.dtype in INTEGERS
 
 
 def _every_row_has_label(matrix, rows, labels):
@@ -407,7 +412,7 @@ def _label_increment(variable):
     if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
     zeros, values, rows, labels = node.inputs
-    if not is_constant(zeros, 0) or labels.ndim != 1 or not _every_row_has_label(zeros, rows, labels):
+    if not is_constant(zeros, 0) or not _are_labels(labels) or not _every_row_has_label(zeros, rows, labels):
         return None
     return values, labels
 

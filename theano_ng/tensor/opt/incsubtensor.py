@@ -197,16 +197,17 @@ def local_useless_inc_subtensor_alloc(node):
     else:
         part = T.advanced_subtensor(x, *index)
     part_shape = lengths(part, node.fgraph)
-    first = part.ndim - y.ndim
+    first, sizes, of_value = part.ndim - y.ndim, y.owner.inputs[1:], lengths(v, node.fgraph)
     conditions = []
     for dim in range(y.ndim):
-        inner = dim - (y.ndim - v.ndim)
-        repeated = inner < 0 or v.broadcastable[inner]
-        # Where v is as long as y, writing checks it itself; a y of length one is repeated in any case.
-        if repeated and not y.broadcastable[dim] and not same_length(y.owner.inputs[1 + dim], part_shape[first + dim]):
-            conditions.append(
-                T.or_(T.eq(y.owner.inputs[1 + dim], part_shape[first + dim]), T.eq(y.owner.inputs[1 + dim], 1))
-            )
+        size, inner = sizes[dim], dim - (y.ndim - v.ndim)
+        if y.broadcastable[dim]:
+            continue  # it is repeated in any case
+        if inner < 0 or v.broadcastable[inner]:
+            if not same_length(size, part_shape[first + dim]):
+                conditions.append(T.or_(T.eq(size, part_shape[first + dim]), T.eq(size, 1)))
+        elif not same_length(size, of_value[inner]):
+            conditions.append(T.eq(size, of_value[inner]))  # whether it fits into the part, writing checks itself
     if conditions:
         v = Assert("`x[i]` and `y` do not have the same shape.")(v, *conditions)
         copy_stack_trace(y, v)

@@ -79,6 +79,10 @@ class TestUseless(RewriteCase):
         f = theano_ng.function([x, s, n], T.inc_subtensor(x[:2], T.alloc(s, n, 2)))
         self.assertEqual(f(np.ones((3, 2)), 1, 1).tolist(), [[2, 2], [2, 2], [1, 1]])
         self.assertRaises((AssertionError, ValueError), f, np.ones((3, 2)), 1, 3)
+        for m in (2, n):
+            f = theano_ng.function([x, v, n], T.inc_subtensor(x[:2], T.alloc(v, m, n)))
+            self.assertEqual(f(np.ones((3, 2)), [1, 2], 2).tolist(), [[2, 3], [2, 3], [1, 1]])
+            self.assertRaises((AssertionError, ValueError), f, np.ones((3, 3)), [1, 2, 3], 2)
 
     def test_rows(self):
         x, y = T.dmatrix("x"), T.dmatrix("y")

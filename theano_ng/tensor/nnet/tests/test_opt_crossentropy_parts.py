@@ -105,8 +105,8 @@ class TestGradients(RaisingCase):
 
     def test_other_indices(self):
         """Gradients of elements that are taken by one index, by a mask, or by slices and arrays of indices."""
-        x, i = T.dmatrix("x"), T.lmatrix("i")
-        a, index = self.a, np.array([[0, 2], [2, 2]])
+        x, i, v = T.dmatrix("x"), T.lmatrix("i"), T.lvector("v")
+        a, index, vector = self.a, np.array([[0, 2], [2, 2]]), np.array([2, 0, 2])
         y = softmax(a)
         mask = T.gt(x, 0)
         for picked, at in (
@@ -116,12 +116,15 @@ class TestGradients(RaisingCase):
             (lambda sm: sm[i, i], (index, index)),
             (lambda sm: sm[i, None, i], (index, None, index)),
             (lambda sm: sm[None, :, i], (None, slice(None), index)),
+            (lambda sm: sm[v, 1:], (vector, slice(1, None))),
+            (lambda sm: sm[v, None], (vector, None)),
+            (lambda sm: sm[1:, v], (slice(1, None), vector)),
         ):
             increment = np.zeros((3, 4))
             np.add.at(increment, at, 2.0)
             out = T.grad(2 * picked(nnet.softmax(x)).sum(), x)
-            f = theano.function([x, i], out, on_unused_input="ignore")
-            np.testing.assert_allclose(f(a, index), self.gradient(increment, y), atol=1e-15)
+            f = theano.function([x, i, v], out, on_unused_input="ignore")
+            np.testing.assert_allclose(f(a, index, vector), self.gradient(increment, y), atol=1e-15)
 
     def test_factors_that_are_no_softmax(self):
         """Numbers of any dtype in the place of the softmax."""
