@@ -1,5 +1,8 @@
 """The loops of reductions that ship with the package: for which dtypes there are some, and what they compute."""
 
+import ctypes
+import itertools
+import math
 import unittest
 
 import numpy as np
@@ -7,9 +10,11 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as tt
 from theano_ng import scalar
+from theano_ng.audit import forms
 from theano_ng.gof.native import make_native_thunk
-from theano_ng.tensor.elemwise import CAReduce
+from theano_ng.tensor.elemwise import CAReduce, Sum
 from theano_ng.tensor.native.reduce import fold_of, has_fold
+from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.type import TensorType
 
 ADD, MUL, MAX, MIN, AND, OR, XOR = range(1, 8)  # native/reduce_folds.h
@@ -86,6 +91,98 @@ class TestFusedSums(unittest.TestCase):
                 self.assertEqual(of_complex(given * (3 + 4j)), 5 * given.sum())
                 c = (a * (3 + 4j))[:: 3 if given is not a[:n] else 1]
                 self.assertEqual(of_complex(c), np.abs(c).sum())
+
+
+class TestBoxes(unittest.TestCase):
+    """The function for loops that are one C function, of elements and results side by side."""
+
+    OPERATIONS = (
+        (ADD, np.add, "int64 float64", 0),
+        (MUL, np.multiply, "int64 float64", 1),
+        (MAX, np.maximum, "int8 uint16 int64 float32 float64", None),
+        (MIN, np.minimum, "int16 uint8 uint64 float32 float64", None),
+        (AND, np.bitwise_and, "bool int8 uint64", -1),
+        (OR, np.bitwise_or, "bool int32 uint16", 0),
+        (XOR, np.bitwise_xor, "int16 uint32", 0),
+    )
+
+    def test_all_axes(self):
+        from theano_ng.tensor.native.reduce import address_of_fold_box
+
+        box = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4)(address_of_fold_box())
+        rng = np.random.RandomState(3)
+        for operation, ufunc, dtypes, identity in self.OPERATIONS:
+            for dtype, shape in itertools.product(dtypes.split(), ((1,), (40,), (3, 5), (5, 1, 30), (2, 0))):
+                x = rng.randint(1, 3, shape).astype(dtype)
+                code, first = np.dtype(dtype).num, np.zeros(16, "int8")
+                if identity is not None:
+                    first[: x.itemsize] = np.array([identity]).astype(dtype).view("int8")
+                for n in range(1, x.ndim + 1):
+                    for axes in itertools.combinations(range(x.ndim), n):
+                        if identity is None and any(x.shape[d] == 0 for d in axes):
+                            continue
+                        bits = sum(1 << d for d in axes)
+                        words = [operation, x.ndim, bits, code, code, code, identity is not None]
+                        words = np.array(words + list(first.view("int64")))
+                        lengths, want = np.array(shape), ufunc.reduce(x, axes, dtype)
+                        got = np.full(want.size + 2, 77).astype(dtype)
+                        given = [a.ctypes.data for a in (words, lengths, x, got[1:])]
+                        self.assertEqual(box(*given), 0)
+                        np.testing.assert_array_equal(got[1:-1], want.ravel(), str((ufunc, dtype, shape, axes)))
+                        np.testing.assert_array_equal(got[[0, -1]], np.array([77, 77]).astype(dtype))
+
+
+class TestRounding(unittest.TestCase):
+    def test_small_numbers_are_not_lost(self):
+        """Many small numbers are summed apart from the large one, whatever is between them in memory."""
+        variable = tt.dvector()
+        for n, step in itertools.product((256, 1025, 2048, 5000, 50001), (1, 2, -1, 3)):
+            x = np.full(n * abs(step), 7.0)[::step]
+            x[:] = 2.0**-54
+            x[0] = 1
+            (got,) = run_node(Sum(acc_dtype="float64")(variable), {variable: x}, "c")
+            self.assertLess(abs(got - math.fsum(x)), n * 2.0**-56, (n, step))
+
+
+class TestEarlierResults(unittest.TestCase):
+    """Where a result may be written to."""
+
+    OPS = (Sum(), Sum(axis=0), Sum(axis=1), CAReduce(scalar.maximum, axis=(0,)), CAReduce(scalar.minimum, axis=(0, 1)))
+
+    def run_over(self, op, x, before):
+        variable = TensorType(x.dtype, (False,) * x.ndim)()
+        node = op(variable).owner
+        cells = [[before]]
+        make_native_thunk(node, node.op.native_code(node), [[x]], cells)()
+        return cells[0][0]
+
+    def test_an_array_that_fits_is_used_again(self):
+        rng = np.random.RandomState(5)
+        for op in self.OPS:
+            for shape in ((9,), (3000,), (4, 7), (7, 4)):
+                if len(shape) == 1 and op.axis not in (None, (0,)):
+                    continue
+                for layout in (forms.contiguous, forms.strided):
+                    x = layout(rng.randint(-50, 50, shape) + 0.0)
+                    want = getattr(np, op.scalar_op.nfunc_spec[0]).reduce(x, op.axis)
+                    before = np.full(want.shape, 3.5)
+                    self.assertIs(self.run_over(op, x, before), before)
+                    np.testing.assert_array_equal(before, want)
+
+    def test_part_of_what_is_read(self):
+        """Nothing of the elements is overwritten, wherever the earlier result is among them."""
+        rng = np.random.RandomState(6)
+        for op, shape in ((Sum(), (5,)), (Sum(axis=0), (4, 3)), (Sum(), (4, 3)), (Sum(axis=1), (4, 3))):
+            for step in (1, -1, 2):
+                memory = rng.randint(-50, 50, 40) + 0.0
+                x = memory[8 : 8 + 12 * 2][::step][: math.prod(shape)].reshape(shape)
+                want = x.sum(op.axis)
+                for place in range(40 - want.size):
+                    given = memory.copy()
+                    x = given[8 : 8 + 12 * 2][::step][: math.prod(shape)].reshape(shape)
+                    before = given[place : place + want.size].reshape(want.shape)
+                    np.testing.assert_array_equal(self.run_over(op, x, before), want)
+                    np.testing.assert_array_equal(x, memory[8 : 8 + 12 * 2][::step][: math.prod(shape)].reshape(shape))
 
 
 if __name__ == "__main__":

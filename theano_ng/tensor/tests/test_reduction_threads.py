@@ -1,0 +1,79 @@
+"""Reductions of which several threads do a part: the results are NumPy's, for every way to share the work."""
+
+import ctypes
+import itertools
+import unittest
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.audit import forms
+from theano_ng.configparser import change_flags
+from theano_ng.gof.compiler import find_toolchain
+from theano_ng.tensor.elemwise import CAReduce, Sum
+from theano_ng.tensor.tests.single_node import run_node
+
+# Kept and reduced dimensions of all kinds: longer than 16 elements for each thread and shorter, of length 1, and no others.
+SHAPES = ((3,), (1, 1), (5, 1), (1, 700), (700, 3), (3, 700), (33, 90), (90, 33), (2, 3, 400), (70, 5, 8), (4, 50, 51))
+LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
+
+
+class TestThreads(unittest.TestCase):
+    def setUp(self):
+        try:
+            self.library = ctypes.CDLL("libgomp.so.1")
+        except OSError:
+            self.skipTest("there is no library for threads")
+        self.addCleanup(self.library.omp_set_num_threads, self.library.omp_get_max_threads())
+        self.rng = np.random.RandomState(7)
+
+    def check(self, op, x, want):
+        variable = T.TensorType(x.dtype, [False] * x.ndim)()
+        for threads in (2, 5):
+            self.library.omp_set_num_threads(threads)
+            with change_flags(openmp=True, openmp_elemwise_minsize=1):
+                (got,) = run_node(op(variable), {variable: x}, "c")
+            np.testing.assert_array_equal(got, want, str((op, x.shape, x.strides, threads)))
+
+    def numbers(self, shape, dtype, layout):
+        numbers = self.rng.randint(0, 2 if dtype == "bool" else 100, shape)
+        return layout(np.asarray(numbers + (1j * numbers[::-1] if dtype == "complex128" else 0)).astype(dtype))
+
+    def axes(self, ndim):
+        return [axes for n in range(1, ndim + 1) for axes in itertools.combinations(range(ndim), n)]
+
+    def test_sums(self):
+        """Of whole numbers, which are exact in any order."""
+        dtypes = itertools.cycle(("float64", "float32", "int8", "int64", "complex128", "uint16"))
+        for shape, layout in itertools.product(SHAPES, LAYOUTS):
+            for axes in self.axes(len(shape)):
+                x = self.numbers(shape, next(dtypes), layout)
+                wide = "complex128" if x.dtype.kind == "c" else "float64"
+                self.check(Sum(axis=axes), x, x.sum(axes, wide))
+
+    def test_extremes_and_bits(self):
+        ops = (
+            (scalar.maximum, np.maximum, ("float64", "int16", "uint8")),
+            (scalar.minimum, np.minimum, ("float32", "int64", "uint64")),
+            (scalar.xor, np.bitwise_xor, ("int32", "uint8", "int64")),
+            (scalar.or_, np.bitwise_or, ("bool", "int8", "uint16")),
+            (scalar.and_, np.bitwise_and, ("bool", "int16", "int64")),
+        )
+        for k, (shape, layout) in enumerate(itertools.product(SHAPES, LAYOUTS)):
+            for i, axes in enumerate(self.axes(len(shape))):
+                op, ufunc, dtypes = ops[(k + i) % len(ops)]
+                x = self.numbers(shape, dtypes[k % 3], layout)
+                self.check(CAReduce(op, axis=axes), x, ufunc.reduce(x, axes))
+
+    @unittest.skipUnless(find_toolchain(), "needs a C compiler")
+    def test_compiled_loops(self):
+        """Of dtypes for which no loops ship, and of which two accumulators cannot be combined."""
+        for shape, layout in itertools.product(((3,), (5, 1), (1, 700), (700, 3), (33, 90), (4, 50, 51)), LAYOUTS):
+            for axes in self.axes(len(shape)):
+                x = self.numbers(shape, "uint32", layout)
+                self.check(Sum(axis=axes, dtype="float64", acc_dtype="float64"), x, x.sum(axes, "float64"))
+
+
+if __name__ == "__main__":
+    unittest.main()
