@@ -9,10 +9,13 @@ import sys
 import unittest
 
 import numpy as np
+import scipy.sparse
 
 import theano_ng.tensor as T
+from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops, nlinalg, slinalg
 from theano_ng.tensor import subtensor as sub
+from theano_ng.tensor.indexing.selecting import Choose, Nonzero
 from theano_ng.tensor.joining import Join
 from theano_ng.tensor.nnet import neighbours
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_op, softmax_with_bias
@@ -186,6 +189,42 @@ class TestMemoryEnds(unittest.TestCase):
                     self.check(lambda x, g: pool.AveragePoolGrad(True)(x, g, *numbers), x, best)
         images = self.numbers(2, 2, 6, 8)
         self.check(lambda x: neighbours.images2neibs(x, (2, 4)), images)
+
+    def test_selected(self):
+        """The places of what is not zero among bytes and others, and elements by number."""
+        for n in (1, 7, 8, 9, 16, 40, 1024, 1032):
+            for share in (0.0, 0.1, 0.6, 1.0):
+                m = self.rng.rand(n) < share
+                for dtype in ("bool", "int8", "uint8", "int16", "float64", "complex64"):
+                    self.check(Nonzero(), m.astype(dtype))
+                self.check(Nonzero(), np.stack([m, ~m]))
+            for dtype in ("int8", "int32", "uint8", "int64"):
+                number = self.rng.randint(0, 3, n).astype(dtype)
+                for kind in ("int8", "float32", "float64", "complex128"):
+                    choices = self.numbers(3, n, dtype=kind)
+                    self.check(Choose("raise"), number, choices)
+                    self.check(lambda a, *c: Choose("wrap")(a, list(c)), number, *choices)
+
+    def test_sparse(self):
+        """Products of matrices with few entries in a line and many, and with rows of any length."""
+        for entries, rows, columns in ((1, 3, 4), (7, 5, 9), (9, 40, 3), (60, 12, 12)):
+            places = self.rng.permutation(rows * columns)[:entries]
+            for width in (1, 2, 7, 8, 17, 40):
+                for dtype in ("float32", "float64", "int32"):
+                    dense = np.zeros(rows * columns, dtype)
+                    dense[places] = self.rng.randint(1, 9, entries)
+                    dense = dense.reshape(rows, columns)
+                    by_row, by_column = scipy.sparse.csr_matrix(dense), scipy.sparse.csc_matrix(dense)
+                    of_rows, of_columns = [(x.data, x.indices, x.indptr) for x in (by_row, by_column)]
+                    y, z = self.numbers(columns, width, dtype=dtype), self.numbers(rows, width, dtype=dtype)
+                    self.check(fields.sd_csr, *of_rows, y)
+                    self.check(fields.sd_csc, *of_columns, np.array(rows), y)
+                    two = T.constant(np.full((1, 1), 2, dtype))
+                    length = T.constant(rows)
+                    self.check(lambda *v: fields.usmm_csc_dense(two, *v[:3], length, *v[3:]), *of_columns, y, z)
+                    a, b = self.numbers(rows, width, dtype=dtype), self.numbers(columns, width, dtype=dtype)
+                    across = T.constant(columns)
+                    self.check(lambda *v: fields.sampling_dot_csr(*v, across), a, b, *of_rows)
 
 
 if __name__ == "__main__":

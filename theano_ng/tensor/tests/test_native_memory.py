@@ -10,7 +10,9 @@ import unittest
 import numpy as np
 
 import theano_ng.tensor as T
+from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops
+from theano_ng.tensor.native.alloc import trim
 from theano_ng.tensor.nnet import bn_ops, crossentropy, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.corr3d import Corr3dMM
@@ -202,6 +204,58 @@ class TestNothingKept(NativeCase):
             for _ in range(12):
                 self.results(out, dict(values), "c")
             self.assertLess(self.size() - before, 5 * x.nbytes, out.owner)
+
+    def test_sorted(self):
+        """What lines are sorted in is given back, once for all lines."""
+        for make, shape, dtype in (
+            (sort, (2, 300_000), "float64"),
+            (sort, (2, 50_000), "complex128"),
+            (lambda x: sort(x, kind="mergesort"), (2, 200_000), "float32"),
+            (argsort, (2, 100_000), "float64"),
+            (lambda x: topk(x, 9000), (10, 40_000), "float64"),
+            (lambda x: topk(x, 5), (2, 40_000), "complex64"),
+            (lambda x: extra_ops.Unique()(x), (100_000,), "float64"),
+            (lambda x: extra_ops.Unique(True, True, True)(x), (100_000,), "int16"),
+        ):
+            x = (np.arange(np.prod(shape)) * 7919 % 10007).astype(dtype).reshape(shape)
+            variable = T.TensorType(dtype, [False] * x.ndim)()
+            out = make(variable)
+            out = out[0] if isinstance(out, (list, tuple)) else out
+            values = {variable: x}
+            for _ in range(2):
+                self.results(out, dict(values), "c")
+            before = self.size()
+            for _ in range(6):
+                self.results(out, dict(values), "c")
+            self.assertLess(self.size() - before, x.nbytes, out.owner)
+
+    def check_without_memory(self, make, arrays, room):
+        """With so many bytes more and no others, memory is too short, which is said."""
+        variables = [T.TensorType(a.dtype, [False] * a.ndim)() for a in arrays]
+        node = make(*variables).owner
+        cells = {v: [a] for v, a in zip(variables, arrays)}
+        cells.update({v: [v.data] for v in node.inputs if v not in cells})
+        cells.update({v: [None] for v in node.outputs})
+        thunk = node.op.make_thunk(node, cells, {v: [v in node.outputs] for v in cells}, [], impl="c")
+        trim()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (self.size() + room, hard))
+        try:
+            with self.assertRaises(MemoryError):
+                thunk()
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+    def test_too_little(self):
+        """Arrays are zeros that nobody has written: they take addresses, and no memory."""
+        n = 12_000_000
+        x, places, starts = np.zeros(n, "int8"), np.zeros(n, "int32"), np.array([0, n], "int32")
+        for room in (n // 2, 12 * n, 20 * n):  # for nothing, and for the result but not for what it is computed in
+            self.check_without_memory(argsort, (x,), room)
+            self.check_without_memory(sort, (np.zeros(n, "complex64"),), room)
+        for op in (fields.mul_s_v_csr, fields.structured_add_s_v_csr, fields.mul_s_d_csr):
+            dense = np.zeros((1, 3)) if op is fields.mul_s_d_csr else np.zeros(3)
+            self.check_without_memory(op, (np.zeros(n), places, starts, dense), n)
 
     def test_frames_that_are_too_large(self):
         """The padded image is larger than any memory, and its size larger than any number."""

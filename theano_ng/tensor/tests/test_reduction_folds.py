@@ -11,6 +11,7 @@ import theano_ng as theano
 import theano_ng.tensor as tt
 from theano_ng import scalar
 from theano_ng.audit import forms
+from theano_ng.gof.compiler import find_toolchain
 from theano_ng.gof.native import make_native_thunk
 from theano_ng.tensor.elemwise import CAReduce, Sum
 from theano_ng.tensor.native.reduce import fold_of, has_fold
@@ -183,6 +184,46 @@ class TestEarlierResults(unittest.TestCase):
                     before = given[place : place + want.size].reshape(want.shape)
                     np.testing.assert_array_equal(self.run_over(op, x, before), want)
                     np.testing.assert_array_equal(x, memory[8 : 8 + 12 * 2][::step][: math.prod(shape)].reshape(shape))
+
+
+class FarthestFromZero(scalar.BinaryScalarOp):
+    """Of two numbers the one with the larger absolute value: it has no identity."""
+
+    commutative = associative = True
+
+    def impl(self, x, y):
+        return x if abs(x) >= abs(y) else y
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        (x, y), (z,) = inputs, outputs
+        return "%(z)s = (%(x)s < 0 ? -%(x)s : %(x)s) >= (%(y)s < 0 ? -%(y)s : %(y)s) ? %(x)s : %(y)s;" % locals()
+
+
+@unittest.skipUnless(find_toolchain(), "needs a C compiler")
+class TestWithoutIdentity(unittest.TestCase):
+    """Each result begins with one of its elements."""
+
+    def setUp(self):
+        self.op = FarthestFromZero(scalar.upcast_out, name="farthest_from_zero")
+
+    def test_all_axes(self):
+        rng = np.random.RandomState(8)
+        layouts = forms.contiguous, forms.fortran, forms.strided, forms.reversed_
+        for shape, layout in itertools.product(((6,), (1, 3), (3, 4), (4, 1, 5), (3, 4, 5), (2, 3, 4, 2)), layouts):
+            numbers = 1.0 + rng.permutation(math.prod(shape)).reshape(shape)
+            x = layout(numbers * rng.choice([-1, 1], shape))
+            variable = TensorType("float64", [False] * x.ndim)()
+            for n in range(1, x.ndim + 1):
+                for axes in itertools.combinations(range(x.ndim), n):
+                    (got,) = run_node(CAReduce(self.op, axis=axes)(variable), {variable: x}, "c")
+                    high, low = x.max(axes), x.min(axes)
+                    np.testing.assert_array_equal(got, np.where(high > -low, high, low), str((shape, axes)))
+
+    def test_no_results(self):
+        x = tt.dtensor3()
+        for shape in ((0, 3, 2), (0, 0, 2), (2, 3, 0)):
+            (got,) = run_node(CAReduce(self.op, axis=(1,))(x), {x: np.zeros(shape)}, "c")
+            self.assertEqual(got.shape, (shape[0], shape[2]))
 
 
 if __name__ == "__main__":

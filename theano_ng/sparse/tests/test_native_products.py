@@ -1,0 +1,68 @@
+"""Native Ops of sparse matrices: dense operands of every width, dtype and layout, and matrices that do not belong together."""
+
+import itertools
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+
+import theano_ng.tensor as T
+from theano_ng.audit import forms
+from theano_ng.sparse import all_dtypes, fields
+from theano_ng.tensor.tests.single_node import run_node
+
+LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
+
+
+class PartsCase(unittest.TestCase):
+    def setUp(self):
+        self.rng = np.random.RandomState(19)
+
+    def numbers(self, shape, dtype):
+        """Small whole ones, of which sums are exact."""
+        numbers = self.rng.randint(0, 3, shape)
+        return (numbers + (1j * self.rng.randint(0, 3, shape) if dtype[0] == "c" else 0)).astype(dtype)
+
+    def run_parts(self, op, *values):
+        values = [np.asarray(v) for v in values]
+        variables = [T.TensorType(v.dtype, [n == 1 for n in v.shape])() for v in values]
+        return run_node(op(*variables), dict(zip(variables, values)), "c")[0]
+
+
+class TestWidths(PartsCase):
+    def check(self, width, dtype, layout):
+        x = self.numbers((6, 5), dtype)
+        right, left = [layout(self.numbers((n, width), dtype)) for n in (5, 6)]
+        rows, columns = [(m.data, m.indices, m.indptr) for m in (sp.csr_matrix(x), sp.csc_matrix(x))]
+        want = np.dot(x, right)
+        np.testing.assert_array_equal(self.run_parts(fields.sd_csr, *rows, right), want)
+        np.testing.assert_array_equal(self.run_parts(fields.sd_csc, *columns, 6, right), want)
+        got = self.run_parts(fields.usmm_csc_dense, np.full((1, 1), 2, dtype), *columns, 6, right, left)
+        np.testing.assert_array_equal(got, (2 * want + left).astype(dtype))
+        got = self.run_parts(lambda *v: fields.sampling_dot_csr(*v)[0], left, right, *rows, 5)
+        places = x.nonzero()
+        np.testing.assert_array_equal(got, x[places] * np.dot(left, right.T)[places])
+
+    def test_all(self):
+        for k, (width, dtype) in enumerate(itertools.product((*range(1, 20), 31, 33, 65), all_dtypes)):
+            self.check(width, str(dtype), LAYOUTS[k % 4])
+
+
+class TestGradients(PartsCase):
+    def test_shapes_that_differ(self):
+        """A gradient has the shape of its matrix, whichever of the lengths the entries are compressed along."""
+        for make, (rows, columns) in itertools.product((sp.csr_matrix, sp.csc_matrix), ((5, 3), (3, 5), (4, 4))):
+            x, g = make(np.eye(rows, columns)), np.arange(1.0, 1 + rows * columns).reshape(rows, columns)
+            parts = x.data, x.indices, x.indptr, np.array(x.shape)
+            same = make(g)
+            got = self.run_parts(fields.csm_grad_c, *parts, same.data, same.indices, same.indptr, np.array(same.shape))
+            np.testing.assert_array_equal(got, g[x.nonzero()])
+            for shape in ((rows - 1, columns), (rows, columns - 1), (rows + 1, columns), (rows, columns + 1)):
+                other = make(np.eye(*shape))
+                values = (*parts, other.data, other.indices, other.indptr, np.array(other.shape))
+                with self.assertRaisesRegex(ValueError, "shape mismatch"):
+                    self.run_parts(fields.csm_grad_c, *values)
+
+
+if __name__ == "__main__":
+    unittest.main()
