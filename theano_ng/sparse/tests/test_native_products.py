@@ -1,4 +1,4 @@
-"""Native Ops of sparse matrices: dense operands of every width, dtype and layout, and matrices that do not belong together."""
+"""Native Ops of sparse matrices: dense operands of every width, dtype and layout, and matrices that do not fit."""
 
 import itertools
 import unittest

@@ -1,4 +1,4 @@
-"""Native Ops that select elements and rows: operands that are repeated in memory, positions that are wrong, numbers that are not numbers."""
+"""Native Ops that select elements and rows: operands repeated in memory, wrong positions, rows with NaN."""
 
 import itertools
 import unittest
@@ -27,7 +27,8 @@ class TestChosen(unittest.TestCase):
         """Operands that are one row, column or number again and again, as NumPy's broadcasting makes them."""
         rng = np.random.RandomState(1)
         shape = (3, 1, 4, 5)
-        parts = [tuple(1 if k in ones else n for k, n in enumerate(shape)) for ones in ((), (0,), (2, 3), (0, 2), (0, 3))]
+        repeated = (), (0,), (2, 3), (0, 2), (0, 3)
+        parts = [tuple(1 if k in ones else n for k, n in enumerate(shape)) for ones in repeated]
         parts += [(1, 1, 1, 1), (1, 1, 1, 5)]
         for of_number, of_choice in itertools.product(parts, parts):
             for layout in LAYOUTS:

@@ -14,7 +14,7 @@ from theano_ng.gof.compiler import find_toolchain
 from theano_ng.tensor.elemwise import CAReduce, Sum
 from theano_ng.tensor.tests.single_node import run_node
 
-# Kept and reduced dimensions of all kinds: longer than 16 elements for each thread and shorter, of length 1, and no others.
+# Kept and reduced dimensions: longer than 16 elements for each thread and shorter, of length 1, or none.
 SHAPES = ((3,), (1, 1), (5, 1), (1, 700), (700, 3), (3, 700), (33, 90), (90, 33), (2, 3, 400), (70, 5, 8), (4, 50, 51))
 LAYOUTS = (forms.contiguous, forms.fortran, forms.strided, forms.reversed_)
 

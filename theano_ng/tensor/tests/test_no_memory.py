@@ -1,0 +1,128 @@
+"""Small allocations fail while native Ops run: each says so or does without, and is right the next time."""
+
+import unittest
+
+import numpy as np
+
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.gof.compiler.background import wait_for_kernels
+from theano_ng.gof.native import make_native_thunk
+from theano_ng.sparse import fields
+from theano_ng.tensor import extra_ops
+from theano_ng.tensor import subtensor as sub
+from theano_ng.tensor.counting import Unique
+from theano_ng.tensor.indexing.selecting import Choose, Nonzero
+from theano_ng.tensor.joining import Join
+from theano_ng.tensor.nnet.softmax import softmax_op
+from theano_ng.tensor.shaping.allocation import alloc, sum_to_shape
+from theano_ng.tensor.shaping.joining import PermuteRowElements, Tile
+from theano_ng.tensor.sort import argsort, sort, topk
+
+try:
+    from _testcapi import remove_mem_hooks, set_nomemory
+except ImportError:
+    set_nomemory = None
+
+MOST = 200  # allocations of a call, at most
+
+
+@unittest.skipUnless(set_nomemory, "needs the module of CPython's own tests")
+class TestEachAllocation(unittest.TestCase):
+    def setUp(self):
+        wait_for_kernels(60)  # no allocation of another thread fails
+
+    def check(self, make, *values, errors=(MemoryError,)):
+        variables = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in values]
+        out = make(*variables)
+        node = (out[0] if isinstance(out, (list, tuple)) else out).owner
+        cells = [[values[variables.index(v)] if v in variables else v.data] for v in node.inputs]
+        outputs = [[None] for _ in node.outputs]
+        thunk = make_native_thunk(node, node.op.native_code(node), cells, outputs)
+        thunk()
+        want, failures = [cell[0] for cell in outputs], 0
+        for n in range(1, MOST):
+            for cell in outputs:
+                cell[0] = None
+            failed = self.failing(thunk, n)
+            self.assertIn(failed, (None, *errors), node)
+            if failed is None:
+                self.assert_equal(outputs, want)
+                if n > 2 * failures + 20:
+                    break
+            failures += failed is not None
+        else:
+            self.fail("more allocations than expected: %s" % node)
+        thunk()
+        self.assert_equal(outputs, want)
+
+    def failing(self, thunk, n):
+        """The type of the error when the n-th allocation fails, or None."""
+        error = None
+        set_nomemory(n, n + 1)
+        try:
+            thunk()
+        except BaseException as e:
+            error = e
+        finally:
+            remove_mem_hooks()
+        return None if error is None else type(error)
+
+    def assert_equal(self, outputs, want):
+        for cell, array in zip(outputs, want):
+            np.testing.assert_array_equal(cell[0], array)
+
+    def test_shapes(self):
+        x = np.arange(12.0).reshape(3, 4)
+        # NumPy's sums end without an exception where some of their own allocations fail.
+        sums = MemoryError, SystemError
+        self.check(lambda x: sum_to_shape(x, 1, T.constant(4)), x, errors=sums)
+        self.check(lambda x: sum_to_shape(x, 1, 1), x.astype("float32"), errors=sums)
+        self.check(lambda x: Join()(1, x, x), x)
+        self.check(lambda x: Join()(0, x, x), x.T)
+        self.check(lambda v: alloc(v, 3, 4), x[0])
+        self.check(lambda x: Tile(3)(x, T.constant([2, 1, 3])), x)
+        self.check(lambda x, y: PermuteRowElements()(x, y, 1), x, np.array([[3, 0, 1, 2]], "int32"))
+        self.check(lambda x: T.reshape(x, (2, 6)), x.T)
+        self.check(extra_ops.cpu_contiguous, x.T)
+        self.check(lambda x: T.split(x, T.constant([1, 3]), 2, 1), x)
+
+    def test_order(self):
+        x = np.arange(12.0).reshape(3, 4) % 5
+        for make in (sort, argsort, lambda x: topk(x, 2), Unique(), Unique(True, True, True), Unique(axis=0)):
+            self.check(make, x)
+        long = np.arange(3000.0) % 71
+        for make in (sort, argsort, lambda x: topk(x, 900), Unique(), Unique(True, True, True)):
+            self.check(make, long)
+            self.check(make, long.astype("complex128"))
+
+    def test_indices(self):
+        x, i = np.arange(12.0).reshape(3, 4), np.array([2, 0, 1])
+        self.check(Nonzero(), x % 3)
+        self.check(lambda a, c: Choose("clip")(a, c), i, x.T[:3].copy())
+        self.check(sub.advanced_subtensor1, x, i)
+        self.check(sub.advanced_inc_subtensor1, x, x[::-1].copy(), i)
+        self.check(extra_ops.bincount, i)
+
+    def test_numbers(self):
+        x = np.arange(12.0).reshape(3, 4)
+        for value in (x, x.astype("float32"), x.T, x.astype("int8")):
+            for axis in (0, 1, (0, 1)):
+                self.check(lambda x: T.sum(x, axis), value)
+                self.check(lambda x: T.argmax(x, axis), value)
+                self.check(lambda x: T.CAReduce(scalar.maximum, axis)(x), value)
+        for make in (softmax_op, lambda x: extra_ops.cumsum(x, 1), extra_ops.DiffOp(2)):
+            self.check(make, x)
+            self.check(make, x.T)
+        self.check(T.dot, x, x.T)
+
+    def test_sparse(self):
+        data, dense = np.arange(1.0, 4), np.ones((3, 2))
+        places, starts = np.array([0, 2, 1], "int32"), np.array([0, 2, 3], "int32")
+        self.check(fields.sd_csr, data, places, starts, dense)
+        self.check(fields.mul_s_v_csr, data, places, starts, dense[:, 0].copy())
+        self.check(fields.structured_add_s_v_csr, data[::-1], places, starts, dense[:, 0])
+
+
+if __name__ == "__main__":
+    unittest.main()
