@@ -282,6 +282,8 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
             return None
         if value.ndim != filled.ndim:
             value = value.dimshuffle(*_padded(value.ndim, filled.ndim))
+        if not all(value.broadcastable[d] for d in range(value.ndim) if d not in node.op.new_order):
+            return None  # the length of a dimension that is left out is known of the Alloc only
         return value.dimshuffle(*node.op.new_order)
 
     def local_elemwise_alloc(node):

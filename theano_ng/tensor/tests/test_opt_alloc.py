@@ -108,6 +108,15 @@ class TestAlloc(RewriteCase):
         # Two of them: one keeps the shape.
         self.check(T.alloc(s, n, 3) + T.alloc(T.dscalar("t"), n, 3), None)
 
+    def test_dimensions_that_only_an_alloc_knows_to_be_one(self):
+        """They cannot be left out of what it repeats, whose type has them."""
+        column, s = T.TensorType("float64", (False, True))("column"), T.dscalar("s")
+        y = T.dvector("y")
+        for value, shape, number in ((column, (1, 4), [[2.0]]), (column, (1, y.shape[0]), [[2.0]]), (s, (1, 4), 2.0)):
+            out = T.alloc(value, *shape).dimshuffle(1) + y
+            f = theano_ng.function([value, y], out, mode=Mode("py", "fast_run"))
+            self.assertEqual(f(number, [0, 1, 2, 3]).tolist(), [2, 3, 4, 5])
+
     def test_empty_to_zeros(self):
         out = T.AllocEmpty("float32")(2, 3)
         f = theano_ng.function([], out, mode=Mode("py", Query(["fast_run", "alloc_empty_to_zeros"])))
