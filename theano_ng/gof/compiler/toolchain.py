@@ -17,8 +17,8 @@ from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize. -fno-tree-sink: gcc would move
-# operands of one side of `? :` into a branch, and a loop with calls in branches is not vectorized. -ffp-contract: the text
-# says which products are rounded together with a sum (`scalar.contraction`), so that kernels round as native/blocks does.
+# operands of one side of `? :` into a branch, and a loop with calls in branches is not vectorized. -ffp-contract: `scalar.contraction`
+# decides which products are rounded together with a sum, so that kernels round as native/blocks does.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",

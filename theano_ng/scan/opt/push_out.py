@@ -100,7 +100,7 @@ class PushOutNonSeqScan(LoopOptimizer):
 
 
 def _if_there_are_steps(args, inner, outer, risky):
-    """Compute the outer variables of those in `risky` only if there is a step; without one zeros of the same shape stand for them."""
+    """Compute the outer variables of those in `risky` only if there is a step; without a step, they are zeros of the same shape."""
     guarded = [i for i, v in enumerate(inner) if v in risky and isinstance(v.type, TensorType)]
     if guarded:
         nothing = [

@@ -62,11 +62,16 @@ class TestForms(unittest.TestCase):
         n, rows = T.lscalar("n"), T.dmatrix("rows")
         for make in (lambda: AllocEmpty("float64")(n, 3), lambda: T.alloc(rows[0], n, 3)):
             buffer = make()
-            setting = lambda v: (buffer.owner, v.owner)  # noqa: E731
             for v, wanted in (
                 (buffer, (buffer.owner, None)),
-                *[(v, setting(v)) for v in (T.set_subtensor(buffer[:2], rows), T.set_subtensor(buffer[0:2], rows))],
-                *[(v, setting(v)) for v in (T.set_subtensor(buffer[:n], rows), T.set_subtensor(buffer[:], rows))],
+                *[
+                    (v, (buffer.owner, v.owner))
+                    for v in (T.set_subtensor(buffer[:2], rows), T.set_subtensor(buffer[0:2], rows))
+                ],
+                *[
+                    (v, (buffer.owner, v.owner))
+                    for v in (T.set_subtensor(buffer[:n], rows), T.set_subtensor(buffer[:], rows))
+                ],
                 (T.set_subtensor(buffer[1:], rows), None),
                 (T.set_subtensor(buffer[-2:], rows), None),
                 (T.set_subtensor(buffer[n:], rows), None),

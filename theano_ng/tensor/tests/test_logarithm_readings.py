@@ -18,8 +18,13 @@ class TestForms(unittest.TestCase):
     def test_shifted(self):
         """A variable minus its own maximum along the dimensions of a sum, kept as dimensions of length 1."""
         x, y, column = T.dmatrix("x"), T.dmatrix("y"), T.dcol("column")
-        largest = lambda v, axis: T.makeKeepDims(v, MaxAndArgmax(axis)(v)[0], axis)  # noqa: E731
-        reduced = lambda op, v, axis: T.makeKeepDims(v, CAReduce(op, axis)(v), axis)  # noqa: E731
+
+        def largest(v, axis):
+            return T.makeKeepDims(v, MaxAndArgmax(axis)(v)[0], axis)
+
+        def reduced(op, v, axis):
+            return T.makeKeepDims(v, CAReduce(op, axis)(v), axis)
+
         for v, axis, shifted in (
             (x - largest(x, (1,)), (1,), True),
             (x - largest(x, (0,)), (0,), True),
