@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
+import types
 import unittest
 
 from theano_ng.tests.mutants import c_changes, campaign, marks, python_changes, reach, sample, table
@@ -292,6 +293,21 @@ class TestTable(unittest.TestCase):
         self.addCleanup(table.EQUIVALENT.pop, "2")
         self.assertEqual(table.share(table.total(table.counted(self.found, "123"))), 1)
         self.assertEqual(table.survivors(self.found, "123"), "")
+
+
+class TestOrder(unittest.TestCase):
+    def test_what_has_caught_most_and_what_runs_little_else_take_turns(self):
+        """Of four tests that run a line: one has caught mutants of the file, two run all of it, one runs little else."""
+        places = types.SimpleNamespace(numbers=lambda path: range(4), number=lambda path, start: start)
+        passed = {"test a": [0, 1, 2, 3], "test b": [0, 1, 2, 3], "test c": [0, 1, 2], "test d": [0]}
+        known = reach.Reach(places, {"module": {"cases": {case: (0.5, marks) for case, marks in passed.items()}}})
+        with tempfile.TemporaryDirectory() as folder:
+            results = campaign.Results(os.path.join(folder, "results.jsonl"))
+            results.found["1"] = {"path": "a.c", "outcome": "caught", "case": "test b"}
+            trials = campaign.Campaign(known, [], os.path.join(folder, "trials"), results, budget=1.6)
+            mutant = types.SimpleNamespace(path="a.c", function="f", start=0)
+            self.assertEqual(trials._ordered(mutant, known.cases("a.c", 0)), ["test b", "test d", "test a", "test c"])
+            self.assertEqual([case for case, _ in trials._cases(mutant)], ["test b", "test d", "test a"])
 
 
 @unittest.skipUnless(sys.platform.startswith("linux"), "trials run in children by fork, under limits of Linux")

@@ -1,5 +1,6 @@
 """Rules written as data: replace one op by another, remove an op, replace a pattern by another."""
 
+import copy
 import sys
 
 from theano_ng.gof import graph
@@ -40,9 +41,9 @@ class OpSub(_RuleOfOneOp):
             return False
         repl = self.op2.make_node(*node.inputs)
         if self.transfer_tags:
-            repl.tag = node.tag.clone() if hasattr(node.tag, "clone") else node.tag
+            repl.tag = copy.copy(node.tag)
             for old, new in zip(node.outputs, repl.outputs):
-                new.tag = old.tag.clone() if hasattr(old.tag, "clone") else old.tag
+                new.tag = copy.copy(old.tag)
         else:
             copy_stack_trace(node.outputs, repl.outputs)
         return repl.outputs

@@ -852,6 +852,8 @@ class TestStackTraces(Base):
             self.assertEqual(new.tag.trace, old.tag.trace)
             self.assertEqual(hasattr(new.tag, "test_value"), transfer)
             self.assertEqual(hasattr(new.owner.tag, "mark"), transfer)
+            new.tag.later = new.owner.tag.later = "of the new node alone"
+            self.assertFalse(hasattr(old.tag, "later") or hasattr(old.owner.tag, "later"))
 
     def test_merged_assertions(self):
         """A merged assertion has the traces of both."""

@@ -1,6 +1,6 @@
 /* VECTORISED functions are compiled for several instruction sets; the processor decides, when the module is loaded, which of them runs. What is
- * inlined into them is compiled for each. VECTORISED_V3 is for loops that vectors of 512 bits make no faster; ONLY_V3 functions are not
- * there for older processors: they may be called where `has_v3()`. */
+ * inlined into them is compiled for each. VECTORISED_V3 is for loops that vectors of 512 bits make no faster, STRIDED_CLONES for copies and sums
+ * of strided items; ONLY_V3 functions are not there for older processors: they may be called where `has_v3()`. */
 #ifndef THEANO_NG_CLONES_H
 #define THEANO_NG_CLONES_H
 
@@ -19,6 +19,12 @@
 #define VECTORISED_V3
 #define ONLY_V3
 #define has_v3() 1
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define STRIDED_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define STRIDED_CLONES
 #endif
 
 #endif

@@ -7,12 +7,8 @@
 #define THEANO_NG_STRIDED_H
 
 #include "native.h"
+#include "clones.h"
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define STRIDED_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define STRIDED_CLONES
-#endif
 #define INC_ROW_CLONES STRIDED_CLONES
 #include "inc_code.h"
 

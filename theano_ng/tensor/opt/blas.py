@@ -453,10 +453,6 @@ class GemmOptimizer(Optimizer):
     once, from its outermost node.
     """
 
-    def __init__(self):
-        super().__init__()
-        self.warned = False
-
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ReplaceValidate())
 

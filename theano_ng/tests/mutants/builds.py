@@ -15,6 +15,7 @@ PARTS = ("tensor/native", "tensor/native/blocks", "scalar/c_code", "scan", "gof"
 _WITHOUT_CLONES = b"""\
 #define VECTORISED
 #define VECTORISED_V3
+#define STRIDED_CLONES
 #define ONLY_V3 __attribute__((target("arch=x86-64-v3")))
 #define has_v3() (__builtin_cpu_supports("x86-64-v3") != 0)
 """

@@ -1,6 +1,7 @@
 """The tests that run a line: recorded once by marked texts, each test in a process of its own."""
 
 import collections
+import itertools
 import json
 import marshal
 import os
@@ -72,6 +73,7 @@ class Reach:
 
     def __init__(self, found, recorded):
         self.marks, self.seconds, self._cases = found, {}, collections.defaultdict(list)
+        self._passed = {}
         self.imported = frozenset(recorded.pop("imported", ()))
         for module in recorded.values():
             for case, (seconds, numbers) in module["cases"].items():
@@ -87,7 +89,14 @@ class Reach:
 
     def cases_of_file(self, path):
         """All cases that run something of a file."""
-        return sorted({case for number in self.marks.numbers(path) for case in self._cases[number]})
+        return sorted(self.passed(path))
+
+    def passed(self, path):
+        """How many marks of a file each case passes that passes some: Counter."""
+        if path not in self._passed:
+            cases = (self._cases[number] for number in self.marks.numbers(path))
+            self._passed[path] = collections.Counter(itertools.chain.from_iterable(cases))
+        return self._passed[path]
 
 
 def recorded_modules(folder):
