@@ -108,6 +108,17 @@ class TestPythonChanges(unittest.TestCase):
         self.assertEqual(before, after)
         self.assertEqual(len(before), len(python_changes.changes("some", PLANTED.encode())))
 
+    def test_keys_stay_when_comments_docstrings_and_line_breaks_change(self):
+        plain = "def f(a, b):\n    if a and 'é' in b:\n        g(a, [1, b + 1])\n"
+        worded = (
+            '"""A docstring."""\n\n\ndef f(a, b):\n    """What it does."""\n    # é why\n    if a and \'é\' in b:  # and why\n'
+            "        g(a, [1,  # one\n              b +\n              1])\n"
+        )
+        before, after = ([m.key for m in python_changes.changes("some", t.encode())] for t in (plain, worded))
+        self.assertEqual(before, after)
+        other = [m.key for m in python_changes.changes("some", plain.replace("+ 1", "+ 2").encode())]
+        self.assertFalse(set(before) & set(other))
+
 
 class TestCChanges(unittest.TestCase):
     text = """\
@@ -131,6 +142,15 @@ static int f(int n, const int *x)
 
     def test_functions(self):
         self.assertEqual([f.name for f in c_changes.functions(self.text)], ["TWICE", "f"])
+
+    def test_keys_stay_when_comments_and_line_breaks_change(self):
+        worded = self.text.replace("/* n < 1 */", "/* Another\n * remark */").replace(
+            "n > 1 && sum", "n > 1 // why\n && sum"
+        )
+        before, after = ([m.key for m in c_changes.changes("some", t.encode())] for t in (self.text, worded))
+        self.assertEqual(before, after)
+        other = [m.key for m in c_changes.changes("some", self.text.replace("sum * 2", "sum * 3").encode())]
+        self.assertFalse(set(before) & set(other) - set(before[:2]))
 
     def test_changes(self):
         found = news(self.text, c_changes.changes)

@@ -194,6 +194,19 @@ class TestReadsOfOneRow(Case):
         with self.assertRaises(IndexError):
             fn([1.0], 0)
 
+    def test_rows_inside_and_outside(self):
+        """A row that the loop does not have is an IndexError, also where the number of steps is known; beside it, the last two rows are read."""
+        x = T.dscalar("x")
+        expected = 0.5 + np.arange(1, 5)
+        rows, _ = theano.scan(lambda h: h + 1, outputs_info=x, n_steps=4)
+        for index in range(-6, 6):
+            fn = theano.function([x], [rows[index], rows[-2:]])
+            if -4 <= index < 4:
+                for value, wanted in zip(fn(0.5), (expected[index], expected[-2:])):
+                    np.testing.assert_array_equal(value, wanted)
+            else:
+                self.assertRaises(IndexError, fn, 0.5)
+
     def test_a_gradient_has_one_accumulator(self):
         """There is one accumulator for a non-sequence, however often a step uses it."""
         x, w = T.dvector("x"), T.dvector("w")

@@ -6,7 +6,7 @@ The text is that of this package: operators of two operands have a space on eith
 import re
 from typing import NamedTuple
 
-from theano_ng.tests.mutants.records import Mutant, digest
+from theano_ng.tests.mutants.records import Mutant, Words
 
 _TOKENS = re.compile(
     r"""(?P<comment>/\*.*?\*/|//[^\n]*)
@@ -70,6 +70,11 @@ def tokens(text, start=0, end=None, apart=("comment", "space", "continued", "dir
     """The tokens of a part of a C text that count: all but those of the kinds `apart`."""
     found = _TOKENS.finditer(text, start, len(text) if end is None else end)
     return [Token(m.lastgroup, m.group(), m.start(), m.end()) for m in found if m.lastgroup not in apart]
+
+
+def _words(text):
+    """Pairs (start, token) of a text without comments and white space."""
+    return [(t.start, t.text) for t in tokens(text, apart=("comment", "space", "continued", "end"))]
 
 
 def functions(text):
@@ -136,7 +141,7 @@ def changes(path, source):
     list of Mutant
     """
     text = source.decode("ascii")
-    found = []
+    found, words = [], Words(path, text, _words)
     for function in functions(text):
         inside = tokens(text, function.start, function.end)
         if function.inside is None:
@@ -146,13 +151,14 @@ def changes(path, source):
         by_edit = {}
         for kind, start, end, new in _Finder(text, inside).found():
             by_edit.setdefault((start, end, new), kind)
-        within = digest(text[function.start : function.end])
+        span = function.start, function.end
         for (start, end, new), kind in by_edit.items():
             old = text[start:end]
             lost = old.count("\n") - new.count("\n")
             new += ("\\\n" if function.inside is None else "\n") * lost
             line = text.count("\n", 0, start) + 1
-            found.append(Mutant(path, kind, function.name, start, end, line, old, new, within, start - function.start))
+            key = words.key(kind, function.name, span, start, old, new)
+            found.append(Mutant(path, kind, function.name, start, end, line, old, new, key))
     return sorted(found, key=lambda m: (m.start, m.end, m.kind, m.new))
 
 

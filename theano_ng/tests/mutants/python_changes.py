@@ -4,9 +4,11 @@ Each replaces one span of the text; lines keep their numbers, for reports and fo
 """
 
 import ast
+import itertools
 import re
+import tokenize
 
-from theano_ng.tests.mutants.records import Mutant, digest
+from theano_ng.tests.mutants.records import Mutant, Words
 
 # What shows, names or profiles; a change there changes no number.
 REPORTS = re.compile(
@@ -32,6 +34,7 @@ _OPERATORS = {
 _ORDER_MATTERS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow, ast.LShift, ast.RShift)
 _OPPOSITES = {"any": "all", "all": "any", "min": "max", "max": "min"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NO_WORDS = {getattr(tokenize, kind) for kind in "ENCODING COMMENT NL NEWLINE INDENT DEDENT ENDMARKER".split()}
 
 
 class Text:
@@ -81,7 +84,8 @@ def changes(path, source):
     finder = _Finder(text)
     finder.visit(text.tree)
     by_edit = {(start, end, new): (place, kind) for place, kind, start, end, new in reversed(finder.found)}
-    found = [_mutant(path, text, *said, *edit) for edit, said in by_edit.items()]
+    words = Words(path, source, _tokens)
+    found = [_mutant(words, text, *said, *edit) for edit, said in by_edit.items()]
     return sorted(found, key=lambda m: (m.start, m.end, m.kind, m.new))
 
 
@@ -93,15 +97,39 @@ def is_another_program(mutant, source):
         return False
 
 
-def _mutant(path, text, place, kind, start, end, new):
+def _tokens(text):
+    """Pairs (start in bytes, token) of a text or a part of one, without comments, docstrings, line ends and indents."""
+    if isinstance(text, bytes):
+        tree, lines = Text(text), text.splitlines(True)
+        documented = (ast.Module, ast.ClassDef, *_FUNCTIONS)
+        owners = [
+            node for node in ast.walk(tree.tree) if isinstance(node, documented) and ast.get_docstring(node, False)
+        ]
+        dropped = {tree.span(node.body[0])[0] for node in owners}
+    else:
+        # Inside of parentheses any part of a text can be split.
+        lines, dropped = ("(%s\n)" % text).encode().splitlines(True), {0}
+    starts = [0, *itertools.accumulate(map(len, lines))]
+    found = []
+    for token in tokenize.tokenize(iter(lines).__next__):
+        if token.type not in _NO_WORDS:
+            row, column = token.start
+            start = starts[row - 1] + len(token.line[:column].encode())
+            if start not in dropped:
+                found.append((start, token.string))
+    return found if isinstance(text, bytes) else found[:-1]
+
+
+def _mutant(words, text, place, kind, start, end, new):
     old = text.source[start:end].decode()
+    name, span = place
+    key = words.key(kind, name, span, start, old, new)
     lost = old.count("\n") - new.count("\n")
     if lost > 0:
         # A line end inside parentheses has no meaning.
         new = new + "\n" * lost if new == "pass" else "(%s%s)" % (new, "\n" * lost)
-    name, (first, last) = place
     line = text.source.count(b"\n", 0, start) + 1
-    return Mutant(path, kind, name, start, end, line, old, new, digest(text.source[first:last]), start - first)
+    return Mutant(words.path, kind, name, start, end, line, old, new, key)
 
 
 class _Finder(ast.NodeVisitor):

@@ -1,5 +1,6 @@
 """One change of one text, and where it is."""
 
+import bisect
 import dataclasses
 import difflib
 import hashlib
@@ -25,11 +26,9 @@ class Mutant:
     line : int
         Of `start`, from 1.
     old, new : str
-        What stands there, and what replaces it.
-    within : str
-        Digest of the function's text, which is part of `key`: results are kept until the function changes.
-    offset : int
-        Of `start` in the function's text.
+        The replaced text, and the new one.
+    key : str
+        A short digest, see `Words.key`.
     """
 
     path: str
@@ -40,14 +39,7 @@ class Mutant:
     line: int
     old: str
     new: str
-    within: str
-    offset: int
-
-    @property
-    def key(self):
-        """A short digest that stays while the function's text does, wherever in the file the function stands."""
-        parts = (self.path, self.kind, self.function, self.within, self.offset, self.old, self.new)
-        return digest(repr(parts))[:12]
+    key: str
 
     def apply(self, text):
         """The changed text, as bytes."""
@@ -57,6 +49,42 @@ class Mutant:
         """The change as a unified diff without context beyond one line."""
         before, after = (t.decode().splitlines(True) for t in (text, self.apply(text)))
         return "".join(difflib.unified_diff(before, after, "a/" + self.path, "b/" + self.path, n=1))
+
+
+class Words:
+    """The tokens of a text, without comments, docstrings and white space.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    text : str or bytes
+    split : callable
+        ``split(text)`` returns pairs (start, token).
+    """
+
+    def __init__(self, path, text, split):
+        self.path, self._split = path, split
+        found = split(text)
+        self._starts, self._tokens = [start for start, _ in found], [token for _, token in found]
+        self._digests = {}
+
+    def key(self, kind, function, span, start, old, new):
+        """A digest of a mutant that stays the same until the code of its function changes. Comments and places in the file do not count.
+
+        Parameters
+        ----------
+        kind, function : str
+        span : tuple of int
+            Start and end of the function.
+        start : int
+        old, new : str
+        """
+        first, last, at = (bisect.bisect_left(self._starts, place) for place in (*span, start))
+        if span not in self._digests:
+            self._digests[span] = digest("\n".join(self._tokens[first:last]))
+        words = [[token for _, token in self._split(text)] for text in (old, new)]
+        return digest(repr((self.path, kind, function, self._digests[span], at - first, *words)))[:12]
 
 
 def digest(text):
