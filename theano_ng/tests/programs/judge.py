@@ -343,7 +343,7 @@ def compare(compiled, results):
     return None
 
 
-# Operations whose finite results tell of NaN or infinities before them.
+# Operations whose finite results depend on NaN or infinities before them.
 DECIDING = frozenset(
     "switch switch_on_comparison maximum minimum clip relu ifelse ifelse_of_variable loop where_mask max min sort sgn eq neq lt le gt ge"
     " isnan isinf isclose argmax argmin max_and_argmax any all cast cast_to_integers elu".split()
@@ -354,7 +354,8 @@ EXTREME = 1e18  # products of numbers that are larger, or of those smaller than 
 
 
 def _decides(program):
-    return any([node.operation in DECIDING for node in all_nodes(program.nodes)])
+    # Powers do, too: 1 ** nan is 1, nan ** 0 is 1, and 2 ** -inf is 0.
+    return any([node.operation in DECIDING or node.operation == "pow" for node in all_nodes(program.nodes)])
 
 
 def _rewritten(program, configuration):
