@@ -478,10 +478,17 @@ def input_gradients(node, output_grads):
     is_null = [isinstance(g.type, NullType) for g in output_grads]
     only_null = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_null)) for row in pattern]
     only_int = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_int)) for row in pattern]
-    if all(only_null):
+    # A sum with an undefined term is undefined. Discrete outputs contribute zero, whatever their gradient.
+    undefined = [
+        any(a and n and not discrete for a, n, discrete in zip(row, is_null, is_int)) or null
+        for row, null in zip(pattern, only_null)
+    ]
+    if all(u or not c for u, c in zip(undefined, connected)):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
         return [null.type() if c else disconnected_type() for c in connected]
-    new_grads = [_in_dtype_of(out, g) for out, g in zip(node.outputs, output_grads)]
+    # The other inputs do not depend on outputs whose gradient is undefined.
+    known_grads = [disconnected_type() if n and not d else g for g, n, d in zip(output_grads, is_null, is_int)]
+    new_grads = [_in_dtype_of(out, g) for out, g in zip(node.outputs, known_grads)]
     if type(op).L_op is PureOp.L_op and not hasattr(op, "grad"):
         raise AttributeError(
             "'%s' object has no attribute 'grad': the Op %s cannot be differentiated. Define grad (or L_op) in its class, or keep gradients"
@@ -508,8 +515,7 @@ def input_gradients(node, output_grads):
                 "%s.grad returned %s of type %s for input %d; gradients have to be variables."
                 % (op, term, type(term), i)
             )
-        if only_null[i] and connected[i] and not is_absent(term):
-            # Nothing that is known has flowed into it.
+        if undefined[i] and connected[i] and not isinstance(term.type, NullType):
             null = next(g for g, a in zip(output_grads, pattern[i]) if a and isinstance(g.type, NullType))
             input_grads[i] = term = null.type()
         if not is_absent(term):

@@ -6,6 +6,8 @@ import warnings
 import numpy as np
 
 import theano_ng as theano
+import theano_ng.ifelse
+import theano_ng.sparse
 from theano_ng import gof, gradient
 from theano_ng import tensor as T
 from theano_ng.gradient import DisconnectedInputError, DisconnectedType, NullTypeGradError, grad
@@ -95,6 +97,44 @@ class TestGrad(unittest.TestCase):
             grad(x, x)
         with self.assertRaises(TypeError):
             grad(x.sum(), 3)
+
+    def test_one_undefined_gradient_of_several_outputs(self):
+        """An Op with several outputs, one of which has an undefined gradient: the gradients of inputs that it depends on are undefined."""
+        x, row = T.dmatrix("x"), T.drow("row")
+        a = theano.scalar.float64("a")
+        applied = [
+            T.max_and_argmax(x, axis=1),
+            T.split(x, [1, 1], 2, axis=0),
+            T.nlinalg.svd(x),
+            T.nlinalg.eigh(x),
+            T.nlinalg.qr(x),
+            T.nnet.bn.batch_normalization_train(x, row, row, axes="per-activation")[:3],
+            T.Elemwise(theano.scalar.Composite([a], [a + 1, a * 2]))(x),
+            theano.ifelse.ifelse(x[0, 0] > 0, [x, x + 1], [x * 2, x * 3]),
+            theano.scan(lambda u, v: [u + v, u * v], sequences=x, outputs_info=[x[0], None])[0],
+            theano.OpFromGraph([x], [x + 1, x * 2])(x),
+            theano.sparse.csm_properties(theano.sparse.csc_from_dense(x))[:1],
+        ]
+        for outputs in applied:
+            for k in [k for k, out in enumerate(outputs) if out.dtype == "float64"]:
+                parts = [Undefined()(out) if i == k else out for i, out in enumerate(outputs)]
+                cost = sum(T.cast(part, "float64").sum() * x.sum() for part in parts)
+                with self.subTest(op=outputs[0].owner.op, output=k):
+                    with self.assertRaisesRegex(NullTypeGradError, "mathematically undefined. just so"):
+                        grad(cost, x)
+                    self.assertIsInstance(grad(cost, x, null_gradients="return").type, gradient.NullType)
+
+    def test_undefined_gradients_reach_only_what_depends_on_them(self):
+        """The mean of a batch does not depend on gamma: its undefined gradient leaves the gradient of gamma as it is without the mean."""
+        x, gamma, beta = T.dmatrix("x"), T.drow("gamma"), T.drow("beta")
+        out, mean, _ = T.nnet.bn.batch_normalization_train(x, gamma, beta, axes="per-activation")[:3]
+        cost = (out**2).sum()
+        got = grad(cost + Undefined()(mean).sum(), [x, gamma, beta], null_gradients="return")
+        self.assertIsInstance(got[0].type, gradient.NullType)
+        f = theano.function([x, gamma, beta], [*got[1:], *grad(cost, [gamma, beta])])
+        values = f([[1.0, 2.0], [4.0, -3.0]], [[0.5, 2.0]], [[1.0, -1.0]])
+        for g, expected in zip(values[:2], values[2:]):
+            np.testing.assert_array_equal(g, expected)
 
     def test_shaping(self):
         x = self.x
