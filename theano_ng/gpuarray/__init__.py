@@ -1,7 +1,7 @@
 """Devices: arrays on them, Ops, and the rules that move computations there.
 
-The flag ``device`` (``cuda``, ``cuda0``, ``opencl0:0``) makes a program use one, without another change; nothing of this is imported before. `use` does
-the same later.
+The flag ``device`` (``cuda``, ``cuda0``, ``opencl0:0``) makes a program use a device, without any other change; this
+package is not imported before that. `use` does the same at a later time.
 """
 
 from theano_ng.compile.mode import optdb
@@ -49,7 +49,7 @@ _find, __dir__, _ = lazy_names(
 
 
 def __getattr__(name):
-    # Two values that change when the first device is opened.
+    # Two classic names of a value that changes when the first device is opened.
     if name in ("pygpu_activated", "theano_gpu_is_already_active"):
         return devices.activated
     return _find(name)

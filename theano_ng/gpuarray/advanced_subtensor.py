@@ -1,9 +1,9 @@
-"""Indexing of arrays on devices by integer arrays and boolean masks, and increments of such parts.
+"""Indexing of device arrays by integer arrays and boolean masks, and increments of such parts.
 
-Index arrays may be on the host or on the device. Those of the host are checked there, and nothing waits; where one was copied to the device
-for the index, the copy is left out. An index that was computed on the device is checked by the kernel that reads it; the Op waits for that,
-so that the error is raised where it belongs and nothing is overwritten before. A mask is copied to the host: it decides how many elements
-there are.
+Index arrays may be on the host or on the device. A host array is checked on the host, without waiting for the device;
+if it was copied to the device only for the index, the copy is left out. An index that was computed on the device is
+checked by the kernel that reads it. The Op waits for this check, so that the node that caused an error raises it,
+before anything is overwritten. A mask is copied to the host, since it determines the number of elements.
 """
 
 import numpy as np
@@ -40,12 +40,14 @@ __all__ = [
     "get_iadd",
 ]
 
-# How many threads an increment in order has at least; -1: as the device needs.
+# The minimum number of threads of an increment in order; -1: as many as keep the device busy.
 _THREADS = -1
 
 
 def _where_they_are(given, host, context_name):
-    """Indices for a node: what was computed on the device stays there; what comes from the host is taken there, as `host` has it."""
+    """Choose where the indices of a node are: an index that was computed on the device stays there; for one that comes
+    from the host, the variable in `host` is used.
+    """
     indices = []
     for index, converted in zip(given, host):
         if isinstance(index, Variable) and index.owner is not None and isinstance(index.owner.op, HostFromGpu):
@@ -57,13 +59,13 @@ def _where_they_are(given, host, context_name):
 
 
 def _layout(node, first):
-    """How a node's index is read: the words of native code about it.
+    """Return the packed parameters that describe how a node's index is read.
 
     Parameters
     ----------
     node : Apply
     first : int
-        Number of the first index among its inputs.
+        Position of the first index among its inputs.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def _layout(node, first):
 
 
 class _Taking(TwinOp):
-    """What Ops share that take elements."""
+    """A base of Ops that take elements."""
 
     def native_code(self, node):
         type_ = node.inputs[0].type
@@ -112,7 +114,7 @@ class _Taking(TwinOp):
 
 
 class _Writing(TwinOp):
-    """What Ops share that increment or set elements."""
+    """A base of Ops that increment or set elements."""
 
     atomic = False
 
@@ -142,7 +144,8 @@ class _Writing(TwinOp):
 
 
 class GpuAdvancedSubtensor1(_Taking, AdvancedSubtensor1):
-    """Rows of an array on a device: ``GpuAdvancedSubtensor1()(x, ilist)`` with an integer vector of the host or the device.
+    """Take rows of a device array: ``GpuAdvancedSubtensor1()(x, ilist)`` with an integer vector on the host or the
+    device.
 
     Parameters
     ----------
@@ -152,9 +155,9 @@ class GpuAdvancedSubtensor1(_Taking, AdvancedSubtensor1):
     Raises
     ------
     TypeError
-        When x is 0-d, or `ilist` no integer vector.
+        If x is 0-d, or `ilist` is not an integer vector.
     IndexError
-        At run time, when an index is out of bounds.
+        At run time, if an index is out of bounds.
     """
 
     __props__ = ()
@@ -167,23 +170,24 @@ class GpuAdvancedSubtensor1(_Taking, AdvancedSubtensor1):
 
 
 class GpuAdvancedIncSubtensor1(_Writing, AdvancedIncSubtensor1):
-    """Increment or set rows of an array on a device: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``.
+    """Increment or set rows of a device array: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``.
 
-    Repeated rows are incremented repeatedly, in the order of `ilist`: the result is the same every time, and the same as on the host.
+    A repeated row is incremented repeatedly, in the order of `ilist`: the result is the same in every run, and the same
+    as on the host.
 
     Parameters
     ----------
     inplace : bool
-        Work on x itself.
+        If True, overwrite x.
     set_instead_of_inc : bool
-        Set the rows to y; of a repeated row, the last value stays.
+        If True, set the rows to y; for a repeated row, the last value wins.
 
     Raises
     ------
     TypeError
-        When x is 0-d, `ilist` no integer vector, y has more dimensions than x, or cannot be converted.
+        If x is 0-d, `ilist` is not an integer vector, y has more dimensions than x, or y cannot be converted.
     IndexError
-        At run time, when an index is out of bounds.
+        At run time, if an index is out of bounds.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
@@ -197,22 +201,24 @@ class GpuAdvancedIncSubtensor1(_Writing, AdvancedIncSubtensor1):
 
 
 class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
-    """`GpuAdvancedIncSubtensor1` that adds atomically, in any order: faster, but sums of floats may differ in the last bits from run to run.
+    """A `GpuAdvancedIncSubtensor1` that adds atomically, in any order. It is faster, but sums of floats may differ in
+    the last bits from run to run.
 
-    Rows are set, and numbers that have no atomic addition are added, in order.
+    Rows are set in order; so are increments of dtypes without an atomic addition.
 
     Parameters
     ----------
     inplace : bool
-        Work on x itself.
+        If True, overwrite x.
     set_instead_of_inc : bool
-        Set the rows to y.
+        If True, set the rows to y.
     """
 
     atomic = True
 
     def make_node(self, x, y, ilist):
-        """As `GpuAdvancedIncSubtensor1`. Whatever integers `ilist` has, they are read as int64; no conversion stands in the graph.
+        """Make a node, as `GpuAdvancedIncSubtensor1`. Any integer dtype of `ilist` is read as int64, without a
+        conversion in the graph.
 
         Parameters
         ----------
@@ -225,18 +231,19 @@ class GpuAdvancedIncSubtensor1_dev20(GpuAdvancedIncSubtensor1):
 
 
 class BaseGpuAdvancedSubtensor(_Taking):
-    """Indexing of arrays on devices by any mix of integer arrays, masks, slices and None."""
+    """Indexing of device arrays by any mix of integer arrays, masks, slices and None."""
 
 
 class GpuAdvancedSubtensor(BaseGpuAdvancedSubtensor, AdvancedSubtensor):
-    """Indexing of an array on a device by integer arrays, beside slices and None: ``GpuAdvancedSubtensor()(x, *index)``; a copy.
+    """Index a device array by integer arrays, slices and None: ``GpuAdvancedSubtensor()(x, *index)``. The result is a
+    copy.
 
     Raises
     ------
     AdvancedBooleanIndexingError
-        When an index is a mask.
+        If an index is a mask.
     IndexError
-        At run time, when an index is out of bounds.
+        At run time, if an index is out of bounds.
     """
 
     def host_op(self, node):
@@ -244,25 +251,27 @@ class GpuAdvancedSubtensor(BaseGpuAdvancedSubtensor, AdvancedSubtensor):
 
 
 class GpuAdvancedBooleanSubtensor(BaseGpuAdvancedSubtensor, AdvancedBooleanSubtensor):
-    """Indexing of an array on a device by boolean masks, beside integer arrays, slices and None; a copy."""
+    """Index a device array by boolean masks, integer arrays, slices and None. The result is a copy."""
 
     def host_op(self, node):
         return AdvancedBooleanSubtensor()
 
 
 class BaseGpuAdvancedIncSubtensor(_Writing):
-    """Increment or set what an advanced index takes of an array on a device; elements that are taken twice are incremented twice, in their order."""
+    """Increment or set the elements of a device array that an advanced index selects. Elements that are selected twice
+    are incremented twice, in order.
+    """
 
 
 class GpuAdvancedIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedIncSubtensor):
-    """Increment or set what integer arrays, slices and None take of an array on a device: ``(x, y, *index)``.
+    """Increment or set the elements of a device array that integer arrays, slices and None select: ``(x, y, *index)``.
 
     Parameters
     ----------
     inplace : bool
-        Work on x itself.
+        If True, overwrite x.
     set_instead_of_inc : bool
-        Set the elements to y.
+        If True, set the elements to y.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
@@ -272,14 +281,14 @@ class GpuAdvancedIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedIncSubtensor)
 
 
 class GpuAdvancedBooleanIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedBooleanIncSubtensor):
-    """Increment or set what boolean masks, beside other indices, take of an array on a device.
+    """Increment or set the elements of a device array that boolean masks, with or without other indices, select.
 
     Parameters
     ----------
     inplace : bool
-        Work on x itself.
+        If True, overwrite x.
     set_instead_of_inc : bool
-        Set the elements to y.
+        If True, set the elements to y.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
@@ -288,28 +297,28 @@ class GpuAdvancedBooleanIncSubtensor(BaseGpuAdvancedIncSubtensor, AdvancedBoolea
         return AdvancedBooleanIncSubtensor(self.inplace, self.set_instead_of_inc)
 
 
-# ---------------------------------------------------------------- values
+# ---------------------------------------------------------------- functions on values
 
 
 def check_and_convert_boolean_masks(input, idx_list):
-    """An index with integer arrays in place of boolean masks.
+    """Return an index with integer arrays in place of boolean masks.
 
     Parameters
     ----------
     input : array
-        What is indexed, with an attribute `shape`.
+        The indexed array; only its attribute `shape` is used.
     idx_list : sequence
-        Of None, slices, integers, arrays of integers and boolean arrays, on the host or on a device.
+        None, slices, integers, arrays of integers and boolean arrays, on the host or on a device.
 
     Returns
     -------
     list
-        With as many arrays for a mask as it has dimensions.
+        Each mask is replaced by one integer array per dimension of the mask.
 
     Raises
     ------
     IndexError
-        When a mask has another shape than what it selects from.
+        If the shape of a mask differs from that of the axes it indexes.
     """
     axis = 0
     converted = []
@@ -331,12 +340,12 @@ def check_and_convert_boolean_masks(input, idx_list):
 
 
 def get_iadd(a, b):
-    """A function that adds arrays such as b to arrays such as a, in place.
+    """Return a function that adds arrays like b to arrays like a, in place.
 
     Parameters
     ----------
     a, b : GpuArray
-        Of one dtype and context; b is broadcast to a.
+        Arrays of one dtype and context; b is broadcast to a.
 
     Returns
     -------

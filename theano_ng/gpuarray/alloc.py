@@ -1,4 +1,4 @@
-"""New arrays on devices, filled with a value or not at all."""
+"""New arrays on devices, filled with a value or uninitialized."""
 
 import numpy as np
 
@@ -14,21 +14,21 @@ from theano_ng.tensor.type import values_eq_approx_always_true
 
 
 class GpuAlloc(TwinOp, Alloc):
-    """A new array on a device, filled with a value: ``GpuAlloc(context_name)(value, n0, n1, ...)``.
+    """Make a new device array, filled with a value: ``GpuAlloc(context_name)(value, n0, n1, ...)``.
 
     Parameters
     ----------
     context_name : hashable
-        Where it shall be.
+        The context of the array.
     memset_0 : bool
-        The value is always 0, and not minus zero: the memory is cleared.
+        If True, the value is always 0 (not minus zero), so clearing the memory is enough.
 
     Raises
     ------
     TypeError
-        When the value has more dimensions than there are lengths, or a length is not an integer.
+        If the value has more dimensions than there are lengths, or a length is not an integer.
     ValueError
-        At run time, when the value does not broadcast or a length is negative.
+        At run time, if the value does not broadcast or a length is negative.
     """
 
     __props__ = ("memset_0", "context_name")
@@ -60,13 +60,13 @@ class GpuAlloc(TwinOp, Alloc):
 
 
 class GpuAllocEmpty(TwinOp, AllocEmpty):
-    """A new array on a device with undefined content: ``GpuAllocEmpty(dtype, context_name)(n0, n1, ...)``.
+    """Make a new device array with undefined content: ``GpuAllocEmpty(dtype, context_name)(n0, n1, ...)``.
 
     Parameters
     ----------
     dtype : str
     context_name : hashable
-        Where it shall be.
+        The context of the array.
     """
 
     __props__ = ("dtype", "context_name")
@@ -87,7 +87,7 @@ class GpuAllocEmpty(TwinOp, AllocEmpty):
     def make_node(self, *shape):
         sizes, broadcastable = alloc_validate_shape(on_host(shape))
         output = GpuArrayType(self.dtype, broadcastable, self.context_name)()
-        # Two runs give different elements, and any of them may be NaN: the checkers must not mind.
+        # Undefined elements differ between two runs, and any of them may be NaN: checkers must accept that.
         output.tag.values_eq_approx = values_eq_approx_always_true
         output.tag.nan_guard_mode_check = False
         output.type.filter_checks_isfinite = False
@@ -112,12 +112,12 @@ class GpuAllocEmpty(TwinOp, AllocEmpty):
 
 
 def empty_like(var):
-    """A new array with undefined content, of the type and shape of a variable on a device.
+    """Return a new array with undefined content, of the type and shape of a device variable.
 
     Parameters
     ----------
     var : Variable
-        Of a GpuArrayType.
+        A variable of a GpuArrayType.
     """
     if not isinstance(var, Variable) or not isinstance(var.type, GpuArrayType):
         raise TypeError("empty_like takes a variable on a device, got %s" % (var,))

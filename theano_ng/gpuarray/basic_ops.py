@@ -1,4 +1,4 @@
-"""Ops that move, make, join and reshape arrays on devices: their documented home."""
+"""The documented home of Ops that transfer, create, join and reshape device arrays."""
 
 from theano_ng.gpuarray.alloc import GpuAlloc, GpuAllocEmpty, empty_like
 from theano_ng.gpuarray.creation import GpuEye, GpuTri

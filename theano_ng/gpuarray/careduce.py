@@ -1,4 +1,4 @@
-"""Reductions of arrays on devices by a commutative, associative scalar op: `GpuCAReduceCuda`, `GpuCAReduceCPY`."""
+"""Reductions of device arrays by a commutative, associative scalar op: `GpuCAReduceCuda`, `GpuCAReduceCPY`."""
 
 from copy import copy
 
@@ -20,7 +20,7 @@ _NATIVE = "theano_ng.gpuarray.native.reduce"
 
 
 class _GpuReduction(GpuOp, CAReduceDtype):
-    """What reductions on devices share."""
+    """A base of reductions on devices."""
 
     _f16_ok = True
     pre_scalar_op = None
@@ -32,13 +32,15 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return CAReduceDtype._acc_dtype(self, idtype)
 
     def _computed_dtype(self, idtype):
-        """The dtype of what is reduced."""
+        """Return the dtype of the reduced elements, after `pre_scalar_op`."""
         return idtype if self.pre_scalar_op is None else pre_code(self.pre_scalar_op, idtype)[1]
 
     def _prepared(self, x):
-        """This op with all its attributes known, for an input."""
+        """Return a copy of this op with all its attributes filled in for an input, and the broadcast pattern of the
+        result.
+        """
         dtype = self._computed_dtype(x.type.dtype)
-        # The axes and the dtypes, and all checks of them, are those of the host.
+        # The host Op computes the axes and the dtypes, and checks them.
         node = self._host(self.axis).make_node(_HostLike(dtype, x.type.broadcastable))
         op = copy(self)
         op.axis = node.op.axis
@@ -46,16 +48,16 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return op, node.outputs[0].type.broadcastable
 
     def _host(self, axis):
-        """The reduction on the host, of what `pre_scalar_op` gives."""
+        """Return the reduction on the host. It applies to the results of `pre_scalar_op`."""
         return CAReduceDtype(self.scalar_op, axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
 
     def make_node(self, input):
-        """Apply to a variable on a device, or one that is moved there.
+        """Make a node for a device variable, or for one that is moved to a device.
 
         Raises
         ------
         SupportCodeError
-            When kernels cannot compute it.
+            If kernels cannot compute it.
         ValueError, TypeError
             As for `CAReduceDtype`.
         """
@@ -83,12 +85,12 @@ class _GpuReduction(GpuOp, CAReduceDtype):
         return reduce_text(self.scalar_op, self.pre_scalar_op, *self._dtypes(type_), *self._ranks(type_))
 
     def supports_c_code(self, inputs):
-        """Whether there are kernels for these inputs: there are for all patterns of axes.
+        """Return True if there are kernels for these inputs. There are kernels for all patterns of axes.
 
         Parameters
         ----------
         inputs : list of Variable
-            One.
+            A list of one variable.
         """
         (x,) = inputs
         try:
@@ -148,7 +150,7 @@ class _GpuReduction(GpuOp, CAReduceDtype):
     # -- derivatives ---------------------------------------------------------------------------------------------------
 
     def _host_with_gradient(self, axis):
-        """The reduction on the host that knows its gradient."""
+        """Return the reduction on the host that defines a gradient."""
         kinds = {"Add": Sum, "Mul": Prod}
         kind = kinds.get(type(self.scalar_op).__name__)
         return self._host(axis) if kind is None else kind(axis=axis, dtype=self.dtype, acc_dtype=self.acc_dtype)
@@ -183,33 +185,35 @@ def _HostLike(dtype, pattern):
 
 
 class GpuCAReduceCuda(_GpuReduction):
-    """Reduce arrays on a device over some axes by a scalar op.
+    """Reduce device arrays over some axes by a scalar op.
 
     Parameters
     ----------
     scalar_op : ScalarOp
-        Binary, commutative and associative.
+        A binary, commutative and associative op.
     axis : int, sequence of int or None
-        The axes; None: those of `reduce_mask`, or all.
+        The axes to reduce; None: those of `reduce_mask`, or all.
     reduce_mask : sequence of {0, 1}, optional
-        For each axis of the input whether it is reduced: ``(1,)`` gives the sum of a vector, ``(1, 0)`` that of each column of a matrix, ``(0, 1)``
-        that of each row, ``(1, 1, 1)`` that of all elements of an array of rank 3. No axis at all: a copy.
+        One flag for each axis of the input: whether it is reduced. For example, ``(1,)`` reduces a vector, ``(1, 0)``
+        each column of a matrix, ``(0, 1)`` each row, and ``(1, 1, 1)`` all elements of an array of rank 3. If no axis
+        is reduced, the result is a copy.
     dtype : str, optional
-        Of the result, see `CAReduceDtype`.
+        Dtype of the result, see `CAReduceDtype`.
     acc_dtype : str, optional
-        Of the accumulators. By default that of `CAReduceDtype`, but float32 for the sum of float32 and float16: doubles are slow on many devices.
+        Dtype of the accumulators, by default that of `CAReduceDtype`. But sums of float32 and float16 are accumulated
+        in float32, because doubles are slow on many devices.
     pre_scalar_op : ScalarOp, optional
-        Of one input; applied to each element first.
+        An op with one input; applied to each element first.
 
     Raises
     ------
     ValueError
-        When `axis` and `reduce_mask` contradict each other.
+        If `axis` and `reduce_mask` contradict each other.
 
     Notes
     -----
-    Results depend on the shape and the device only: elements are combined in the same order each time. Where there are few results of many elements
-    there are two launches, else one.
+    Results depend only on the shape and the device: elements are combined in the same order each time. If there are few
+    results of many elements, two kernels are launched, else one.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"
@@ -257,16 +261,16 @@ class GpuCAReduceCuda(_GpuReduction):
         Parameters
         ----------
         sio : file
-            To which it is written.
+            The file to write to.
         node : Apply
         name : str
-            Makes its identifiers unique.
+            A suffix that makes C identifiers unique.
         x, z : str
             C names of the input and the output, which are PyGpuArrayObject pointers.
         fail : str
-            What is done on errors.
+            C statement to execute after an error.
         N : {1, 2, 3}
-            How many axes are reduced.
+            Number of reduced axes.
         """
         mask = node.op.reduce_mask
         if N not in (1, 2, 3) or mask != (0,) + (1,) * N:
@@ -275,7 +279,9 @@ class GpuCAReduceCuda(_GpuReduction):
 
 
 def _call_of_native(node, name, x, z, fail):
-    """C that computes a node in a module of this process: it has the addresses of the kernels."""
+    """Return C code that computes a node by native code. It contains the addresses of the kernels, so it works only in
+    this process.
+    """
     code = node.op.native_code(node)
     words = code.packed(obtain_kernels(code.kernels))
     module, _, function = code.function.partition(":")
@@ -296,12 +302,12 @@ def _call_of_native(node, name, x, z, fail):
 
 
 class GpuCAReduceCPY(_GpuReduction):
-    """The same as `GpuCAReduceCuda` without what that adds to `CAReduceDtype`.
+    """A reduction like `GpuCAReduceCuda`, without the parameters that `CAReduceDtype` does not have.
 
     Parameters
     ----------
     scalar_op, axis, dtype, acc_dtype
-        See there.
+        As for `GpuCAReduceCuda`.
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"
@@ -319,5 +325,5 @@ GpuCAReduce = GpuCAReduceCPY
 
 
 def gpu_ca_reduce_cuda(scalar_op, axis=None, reduce_mask=None, dtype=None, acc_dtype=None, pre_scalar_op=None):
-    """A `GpuCAReduceCuda`."""
+    """Return a `GpuCAReduceCuda`."""
     return GpuCAReduceCuda(scalar_op, axis, reduce_mask, dtype, acc_dtype, pre_scalar_op)

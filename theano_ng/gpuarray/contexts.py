@@ -1,11 +1,11 @@
-"""Names of contexts: which device a name stands for."""
+"""The registry of contexts by name."""
 
 from theano_ng.gof import optdb
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
 
 class ContextNotDefined(ValueError):
-    """No context has this name."""
+    """Raised if no context has the given name."""
 
 
 _contexts = {}  # name -> GpuContext
@@ -13,7 +13,7 @@ _names = {}  # address of a context -> its first name
 
 
 def reg_context(name, ctx):
-    """Give a context a name.
+    """Register a context under a name.
 
     Parameters
     ----------
@@ -24,9 +24,9 @@ def reg_context(name, ctx):
     Raises
     ------
     ValueError
-        When the name is taken.
+        If the name is taken.
     TypeError
-        When `ctx` is no context.
+        If `ctx` is not a context.
     """
     if name in _contexts:
         raise ValueError("context name %r is already registered, for %r" % (name, _contexts[name]))
@@ -34,11 +34,11 @@ def reg_context(name, ctx):
         raise TypeError("context %r is not a GpuContext: %s" % (name, type(ctx).__name__))
     _contexts[name] = ctx
     _names.setdefault(ctx.ptr, name)
-    optdb.depends_on("context", repr(name), ctx.bin_id)  # rules ask what a device can do
+    optdb.depends_on("context", repr(name), ctx.bin_id)  # rules depend on the capabilities of the device
 
 
 def get_context(name):
-    """The context that has a name.
+    """Return the context with a given name.
 
     Raises
     ------
@@ -54,12 +54,12 @@ def get_context(name):
 
 
 def list_contexts():
-    """The names of all contexts."""
+    """Return the names of all contexts."""
     return _contexts.keys()
 
 
 def name_of_context(ctx):
-    """The name of a context, its first if it has several; ContextNotDefined when it has none."""
+    """Return the name of a context, the first if it has several. Raise ContextNotDefined if it has none."""
     try:
         return _names[ctx.ptr]
     except KeyError:
@@ -67,7 +67,7 @@ def name_of_context(ctx):
 
 
 def unregister(name):
-    """Forget a name."""
+    """Remove a name from the registry."""
     ctx = _contexts.pop(name)
     if _names.get(ctx.ptr) == name:
         del _names[ctx.ptr]

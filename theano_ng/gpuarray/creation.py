@@ -1,4 +1,4 @@
-"""Matrices on devices with ones on or below a diagonal."""
+"""Device matrices with ones on or below a diagonal."""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.native import NativeCode
@@ -9,12 +9,12 @@ from theano_ng.tensor.shaping.creation import Eye, Tri
 
 
 class _DiagonalMatrix(TwinOp):
-    """What GpuEye and GpuTri share."""
+    """A base of GpuEye and GpuTri."""
 
     __props__ = ("dtype", "context_name")
     native_unchecked = (1,)
     host_class = None
-    condition = None  # of row, column and diagonal, in C: where ones are
+    condition = None  # a C expression in row, column and diagonal that is true where the matrix has ones
 
     def __init__(self, dtype=None, context_name=None):
         self.dtype = config.floatX if dtype is None else dtype
@@ -41,18 +41,18 @@ class _DiagonalMatrix(TwinOp):
 
 
 class GpuEye(_DiagonalMatrix):
-    """Matrix on a device with ones on a diagonal: ``GpuEye(dtype, context_name)(n, m, k)``.
+    """Make a device matrix with ones on a diagonal: ``GpuEye(dtype, context_name)(n, m, k)``.
 
     Parameters
     ----------
     dtype : str
         ``config.floatX`` by default.
     context_name : hashable
-        Where it shall be.
+        The context of the matrix.
 
     Notes
     -----
-    Inputs are the number of rows, the number of columns, and that of the diagonal, positive above the main one.
+    Inputs are the number of rows, the number of columns, and the index of the diagonal, positive above the main one.
     """
 
     host_class = Eye
@@ -60,7 +60,7 @@ class GpuEye(_DiagonalMatrix):
 
 
 class GpuTri(_DiagonalMatrix):
-    """Matrix on a device with ones on and below a diagonal; parameters and inputs as for `GpuEye`."""
+    """Make a device matrix with ones on and below a diagonal. Parameters and inputs are those of `GpuEye`."""
 
     host_class = Tri
     condition = "column <= row + diagonal"

@@ -1,4 +1,6 @@
-"""Report that warp-ctc cannot be used on a GPU, so that programs compute without it. No other name of the module can be imported."""
+"""A stub which reports that warp-ctc cannot be used on a GPU, so that programs compute without it. Other names of this
+module cannot be imported.
+"""
 
 from theano_ng.moved import only_probes, unavailable
 

@@ -1,4 +1,6 @@
-"""Which devices a program uses: contexts are opened, computations and shared variables moved there, as flags or functions ask for it."""
+"""The devices that a program uses: flags or functions open contexts, and move computations and shared variables to
+devices.
+"""
 
 import re
 import sys
@@ -16,12 +18,12 @@ from theano_ng.tensor.transfer import register_transfer
 
 MEGABYTE = 1 << 20
 
-# Whether a context has been opened, by this process; `theano_ng.gpuarray` shows it by two classic names.
+# Whether this process has opened a context; `theano_ng.gpuarray` exports it under two classic names.
 activated = False
 
 
 def pygpu_parse_version(version_string):
-    """The parts of a version of pygpu.
+    """Split a version string of pygpu into its parts.
 
     Parameters
     ----------
@@ -32,12 +34,12 @@ def pygpu_parse_version(version_string):
     -------
     major, minor, patch : int
     revision : str
-        What follows a "+" or a further ".", with it; empty without.
+        The rest from a "+" or a further "." on; empty if there is none.
 
     Raises
     ------
     ValueError
-        When there is no version at its beginning.
+        If the string does not begin with a version.
     """
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?(.*)", version_string)
     if found is None:
@@ -47,7 +49,7 @@ def pygpu_parse_version(version_string):
 
 
 def transfer(x, target):
-    """A variable on a device; what `tensor.transfer` asks.
+    """Transfer a variable to a device; `tensor.transfer` calls this function.
 
     Parameters
     ----------
@@ -58,7 +60,7 @@ def transfer(x, target):
     Returns
     -------
     Variable or None
-        None when no context has the name.
+        None if no context has the name.
     """
     if target in list_contexts():
         return as_gpuarray_variable(x, target)
@@ -70,25 +72,25 @@ shared_constructor(shared_on_target)
 
 
 def init_dev(dev, name=None, preallocate=None):
-    """Open a device, and give its context a name.
+    """Open a device, and register its context.
 
     Parameters
     ----------
     dev : str
         ``"cuda"``, ``"cuda0"``, ``"opencl0:1"`` (platform and device).
     name : hashable
-        None: that of variables for which no other is given.
+        Name of the context. None: the default context.
     preallocate : float, optional
-        Memory to begin with, as `config.gpuarray.preallocate`, which it is unless given.
+        Memory to reserve, by default `config.gpuarray.preallocate`; see this flag.
 
     Raises
     ------
     ValueError
-        When the string names no device, or the name is taken.
+        If the string names no device, or the name is taken.
     RuntimeError
-        In a child process, when the parent has a device open.
+        In a child process, if the parent has a device open.
     GpuArrayException, MemoryError
-        When there is no such device, or it cannot be used; with the reason.
+        If there is no such device, or it cannot be used; the message gives the reason.
     """
     global activated
     if name in list_contexts():
@@ -129,18 +131,19 @@ def _print_about(context, dev, name, preallocate):
 
 
 def use(device, force=False, default_to_move_computation_to_gpu=True, move_shared_to_gpu=True, preallocate=None):
-    """Use a device from now on: what the flag `device` does.
+    """Use a device from now on, as the flag `device` does.
 
     Parameters
     ----------
     device : str
-        As for `init_dev`, whose context gets the name None.
+        As for `init_dev`. The context gets the name None.
     force : bool
-        The device has to be one of CUDA's or OpenCL's, and no context None may be there; otherwise one that is there is used.
+        If True, the device must be a CUDA or OpenCL device, and no context None may exist. If False, an existing
+        context None is used.
     default_to_move_computation_to_gpu : bool
-        Modes that rewrite move computations there.
+        If True, modes that rewrite graphs move computations to the device.
     move_shared_to_gpu : bool
-        Shared variables that are made of arrays are made there.
+        If True, shared variables that are made from arrays are made on the device.
     preallocate : float, optional
         As for `init_dev`.
 
@@ -160,13 +163,15 @@ def use(device, force=False, default_to_move_computation_to_gpu=True, move_share
 
 
 def _move_computations():
-    """Let modes that rewrite move computations on what is on a device, or can go to that of context None."""
+    """Let modes that rewrite graphs move computations on device arrays, or on arrays that can go to the device of
+    context None.
+    """
     databases.load()
     optdb.switch_on("gpuarray_opt", "fast_compile", "fast_run")
 
 
 def _first(constructor):
-    """Let `shared` ask a constructor before those that are there, once."""
+    """Make `shared` try a constructor before all others; register it only once."""
     for other in (gpuarray_shared_constructor, shared_on_target):
         if other in shared.constructors:
             shared_constructor(other, remove=True)
@@ -186,12 +191,13 @@ _NEXT = {
 
 
 def start():
-    """Do what the flags device, init_gpu_device and contexts say, when the package is imported.
+    """Apply the flags device, init_gpu_device and contexts, when the package is imported.
 
     Raises
     ------
     TheanoConfigError
-        When a device cannot be used, and `config.force_device` is on. Without, there is a warning, and computations stay on the CPU.
+        If a device cannot be used, and `config.force_device` is on. If it is off, there is a warning, and computations
+        stay on the CPU.
     """
     flag, device = ("init_gpu_device", config.init_gpu_device) if config.init_gpu_device else ("device", config.device)
     if device != "cpu":

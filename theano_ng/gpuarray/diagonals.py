@@ -7,16 +7,16 @@ from theano_ng.tensor.shaping.diagonals import AllocDiag, ExtractDiag, _limited
 
 
 class GpuExtractDiag(TwinOp, ExtractDiag):
-    """The diagonal of the planes of an array on a device.
+    """Extract a diagonal from the planes of a device array.
 
     Parameters
     ----------
     offset : int
-        Which diagonal: positive above, negative below the main one.
+        Index of the diagonal: positive above, negative below the main one.
     axis1, axis2 : int
         The axes of the planes.
     view : bool
-        Return a view of the input.
+        If True, return a view of the input.
     """
 
     __props__ = ("offset", "axis1", "axis2", "view")
@@ -41,12 +41,12 @@ class GpuExtractDiag(TwinOp, ExtractDiag):
 
 
 class GpuAllocDiag(TwinOp, AllocDiag):
-    """Array on a device with its input on a diagonal of its planes and zeros elsewhere.
+    """Make a device array whose planes have the input on a diagonal and zeros elsewhere.
 
     Parameters
     ----------
     offset : int
-        Which diagonal of the planes the last axis of the input becomes.
+        Index of the diagonal that gets the last axis of the input.
     axis1, axis2 : int
         The axes of the planes in the result.
     """

@@ -1,4 +1,6 @@
-"""Report that cuDNN cannot be used, so that programs compute without it. No other name of the module can be imported."""
+"""A stub which reports that cuDNN cannot be used, so that programs compute without it. Other names of this module
+cannot be imported.
+"""
 
 from theano_ng.moved import only_probes, unavailable
 
@@ -20,12 +22,12 @@ def version(raises=True):
     Returns
     -------
     int
-        -1: cuDNN is missing.
+        -1, because cuDNN is missing.
 
     Raises
     ------
     RuntimeError
-        With `raises`.
+        If `raises` is true.
     """
     if raises:
         raise RuntimeError("there is no version of cuDNN: " + dnn_present.msg)

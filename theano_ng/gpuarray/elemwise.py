@@ -1,4 +1,6 @@
-"""Elementwise operations and reductions on devices: `GpuElemwise`, `GpuDimShuffle`, and, from `careduce`, `GpuCAReduceCuda` and `GpuCAReduceCPY`."""
+"""Elementwise operations on devices: `GpuElemwise` and `GpuDimShuffle`. The reductions of `careduce` are exported here,
+too.
+"""
 
 import numpy as np
 
@@ -38,29 +40,32 @@ __all__ = [
 ]
 
 _NATIVE = "theano_ng.gpuarray.native.elemwise"
-# What every device of OpenCL takes (CL_DEVICE_MAX_PARAMETER_SIZE); CUDA's take four times as much.
+# The size that every OpenCL device supports (CL_DEVICE_MAX_PARAMETER_SIZE); CUDA devices support four times as much.
 _MAX_ARGUMENT_BYTES = 1024
 
 
 class GpuElemwise(GpuOp, Elemwise):
-    """A scalar op, applied to each element of arrays on a device.
+    """Apply a scalar op to each element of device arrays.
 
     Parameters
     ----------
     scalar_op, inplace_pattern, name, nfunc_spec, openmp
-        As for `tensor.elemwise.Elemwise`; a name that begins with ``Elemwise`` gets ``Gpu`` in front.
+        As for `tensor.elemwise.Elemwise`; a name that begins with ``Elemwise`` gets the prefix ``Gpu``.
 
     Raises
     ------
     SupportCodeError
-        When it is applied and kernels cannot compute the scalar op: complex numbers, C code that uses Python or C++.
+        When the Op is applied, if kernels cannot compute the scalar op: complex numbers, C code that uses Python or
+        C++.
 
     Notes
     -----
-    A node is one launch. Operands that are contiguous (all in C order, or all in F order) are gone through as vectors; others with their
-    strides, along as few axes as they can be brought to. The outputs are in F order where all inputs are, else in C order.
+    A node launches one kernel. If the operands are contiguous (all in C order, or all in F order), the kernel treats
+    them as vectors. Otherwise it uses their strides, along as few axes as possible. The outputs are in F order if all
+    inputs are, else in C order.
 
-    Integers that are divided by zero give 0, as NumPy's: kernels raise no errors. (The node on the host raises ZeroDivisionError.)
+    Division of integers by zero gives 0, as in NumPy: kernels raise no errors. (The Op on the host raises
+    ZeroDivisionError.)
     """
 
     __module__ = "theano_ng.gpuarray.elemwise"
@@ -80,7 +85,7 @@ class GpuElemwise(GpuOp, Elemwise):
     __repr__ = __str__
 
     def make_node(self, *inputs):
-        """Apply to variables on devices and others, which are moved there: `infer_context_name` says where.
+        """Make a node. Variables on the host are moved to the context that `infer_context_name` returns.
 
         Raises
         ------
@@ -105,10 +110,10 @@ class GpuElemwise(GpuOp, Elemwise):
         return False
 
     def max_inputs(self, node_or_outputs):
-        """See `max_inputs_to_GpuElemwise`."""
+        """Return the maximum number of inputs; see `max_inputs_to_GpuElemwise`."""
         return max_inputs_to_GpuElemwise(node_or_outputs)
 
-    # -- derivatives: Elemwise makes them of variables of the host, rules bring them back ------------------------------
+    # -- derivatives: Elemwise computes them with variables on the host; rules move the result to the device -----------
 
     def L_op(self, inputs, outs, ograds):
         found = Elemwise.L_op(self, *[[host_variable(v) for v in variables] for variables in (inputs, outs, ograds)])
@@ -174,7 +179,7 @@ class GpuElemwise(GpuOp, Elemwise):
 
 
 def max_inputs_to_GpuElemwise(node_or_outputs):
-    """How many inputs an elementwise kernel can have.
+    """Return the maximum number of inputs of an elementwise kernel.
 
     Parameters
     ----------
@@ -183,7 +188,8 @@ def max_inputs_to_GpuElemwise(node_or_outputs):
     Returns
     -------
     int
-        For that many, the addresses, lengths and strides of all operands are within the bytes of arguments that every device takes.
+        With this number of inputs, the addresses, lengths and strides of all operands fit into the argument space that
+        every device supports.
     """
     outputs = node_or_outputs.outputs if isinstance(node_or_outputs, Apply) else list(node_or_outputs)
     rank = max([v.type.ndim for v in outputs], default=0)
@@ -192,7 +198,7 @@ def max_inputs_to_GpuElemwise(node_or_outputs):
 
 
 class GpuDimShuffle(GpuOp, DimShuffle):
-    """Reorder the axes of an array on a device, insert axes of length 1 and drop broadcastable ones.
+    """Reorder the axes of a device array, insert axes of length 1 and drop broadcastable ones.
 
     Parameters
     ----------
@@ -214,7 +220,7 @@ class GpuDimShuffle(GpuOp, DimShuffle):
     def make_node(self, input):
         context_name = infer_context_name(input)
         x = as_gpuarray_variable(input, context_name)
-        # The checks of patterns, and that of the output, are those of the host.
+        # The host Op checks the patterns and computes that of the output.
         pattern = DimShuffle.make_node(self, x.type.host_type()()).outputs[0].type.broadcastable
         return Apply(self, [x], [GpuArrayType(x.type.dtype, pattern, context_name)()])
 
@@ -255,7 +261,9 @@ class GpuDimShuffle(GpuOp, DimShuffle):
 
 
 class _ErfInverse:
-    """Devices have the inverses of the error function: CUDA in its library, for others there is scalar/c_code/erf.h."""
+    """A base of the inverse error functions in kernels. CUDA's library defines them; for other devices,
+    scalar/c_code/erf.h does.
+    """
 
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
@@ -265,7 +273,7 @@ class _ErfInverse:
         return "tng_device_%s_%s(%s)" % (self.scipy_name, out, c_cast(args[0], dtypes[0], out))
 
     def c_code(self, node, name, inp, out, sub):
-        """C that only kernels of devices can use."""
+        """Return C code that only device kernels can use."""
         return ScalarOp.c_code(self, node, name, inp, out, sub)
 
     c_code_wide = ScalarOp.c_code_from_expression
@@ -284,7 +292,7 @@ class _ErfInverse:
 
 
 class GpuErfinv(_ErfInverse, Erfinv):
-    """Inverse of the error function, in kernels of devices.
+    """The inverse of the error function, in device kernels.
 
     Parameters
     ----------
@@ -294,7 +302,7 @@ class GpuErfinv(_ErfInverse, Erfinv):
 
 
 class GpuErfcinv(_ErfInverse, Erfcinv):
-    """Inverse of the complementary error function, in kernels of devices.
+    """The inverse of the complementary error function, in device kernels.
 
     Parameters
     ----------
@@ -308,7 +316,7 @@ gpu_erfcinv = GpuErfcinv(upgrade_to_float_no_complex, name="gpu_erfcinv")
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     kernels = []
     for op in (gpu_erfinv, gpu_erfcinv):
         for dtype in ("float16", "float32", "float64"):

@@ -9,12 +9,12 @@ from theano_ng.tensor.reductions.cumulative import CumOp
 
 __all__ = ["GpuCumOp", "GpuCumsumOp"]
 
-# How many threads are enough for one to do a line; -1: as the device needs.
+# If there are at least this many lines, each thread processes one line; -1: as many as keep the device busy.
 _THREADS = -1
 
 
 class GpuCumOp(TwinOp):
-    """Cumulative sum or product of an array on a device.
+    """Compute the cumulative sum or product of a device array.
 
     Parameters
     ----------
@@ -25,19 +25,19 @@ class GpuCumOp(TwinOp):
     Raises
     ------
     ValueError
-        When the mode is another one, or the axis is out of bounds.
+        If the mode is invalid, or the axis is out of bounds.
 
     Notes
     -----
-    The dtype is that of the input; int64 for bool. Halves are summed as floats. Long lines, where there are few, are done by many
-    threads, which add in another order than one after the other: sums of floats may differ in the last bits from those of the host,
-    though not from run to run.
+    The dtype is that of the input; int64 for bool. Halves are summed as floats. If there are few long lines, many
+    threads process each line, in an order that is not sequential. So sums of floats may differ in the last bits from
+    those of the host, but not from run to run.
     """
 
     __props__ = ("axis", "mode")
 
     def __init__(self, axis, mode="add"):
-        CumOp(axis, mode)  # which says what is wrong
+        CumOp(axis, mode)  # raises the errors
         self.axis, self.mode = axis, mode
 
     def __str__(self):
@@ -72,7 +72,7 @@ class GpuCumOp(TwinOp):
 
 
 class GpuCumsumOp(Op):
-    """``GpuCumsumOp(axis)`` makes a `GpuCumOp` with mode 'add'."""
+    """A class whose call ``GpuCumsumOp(axis)`` makes a `GpuCumOp` with mode 'add'."""
 
     __props__ = ("axis",)
 

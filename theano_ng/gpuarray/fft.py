@@ -1,4 +1,6 @@
-"""Report that Fourier transforms cannot be computed on a GPU. No other name of the module can be imported."""
+"""A stub which reports that Fourier transforms cannot be computed on a GPU. Other names of this module cannot be
+imported.
+"""
 
 from theano_ng.moved import only_probes
 

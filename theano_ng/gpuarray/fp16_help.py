@@ -1,13 +1,13 @@
-"""Halves in kernels: they are stored as float16 and computed with as float32."""
+"""Halves in kernels: they are stored as float16, and computed in float32."""
 
 
 def work_dtype(dtype):
-    """The dtype in which numbers are computed with.
+    """Return the dtype in which kernels compute with elements.
 
     Parameters
     ----------
     dtype : str
-        That of the elements of arrays.
+        Dtype of the array elements.
 
     Returns
     -------
@@ -18,32 +18,34 @@ def work_dtype(dtype):
 
 
 def load_w(dtype):
-    """The function by which a kernel reads an element.
+    """Return the function with which a kernel reads an element.
 
     Parameters
     ----------
     dtype : str
-        That of the array.
+        Dtype of the array.
 
     Returns
     -------
     str
-        ``"ga_half2float"`` for "float16", else ``""``: ``"%s(x[i])" % load_w(dtype)`` is the number in the `work_dtype`.
+        ``"ga_half2float"`` for "float16", else ``""``: ``"%s(x[i])" % load_w(dtype)`` is the element in the
+        `work_dtype`.
     """
     return "ga_half2float" if dtype == "float16" else ""
 
 
 def write_w(dtype):
-    """The function by which a kernel converts a number to what it stores.
+    """Return the function with which a kernel converts a value before it stores it.
 
     Parameters
     ----------
     dtype : str
-        That of the array.
+        Dtype of the array.
 
     Returns
     -------
     str
-        ``"ga_float2half"`` for "float16", else ``""``: ``"z[i] = %s(value)" % write_w(dtype)`` stores a number of the `work_dtype`.
+        ``"ga_float2half"`` for "float16", else ``""``: ``"z[i] = %s(value)" % write_w(dtype)`` stores a value of the
+        `work_dtype`.
     """
     return "ga_float2half" if dtype == "float16" else ""

@@ -1,4 +1,4 @@
-"""What kernels compute where they divide integers, in NumPy: 0 where the divisor is 0."""
+"""Evaluation of scalar ops in NumPy with the integer division of kernels: 0 if the divisor is 0."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ from theano_ng.tensor.elemwise.perform import array_function_for, call_nfunc, co
 
 
 def evaluate_without_errors(op, in_dtypes, values, out_dtypes, shape):
-    """Apply a scalar op to arrays; unlike the host's, its divisions of integers by zero are no errors.
+    """Apply a scalar op to arrays. Unlike on the host, division of integers by zero is not an error.
 
     Parameters
     ----------
     op : ScalarOp
     in_dtypes, out_dtypes : list of str
     values : list of numpy.ndarray
-        They broadcast to `shape`.
+        Arrays that broadcast to `shape`.
     shape : tuple of int
 
     Returns

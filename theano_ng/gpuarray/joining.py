@@ -1,4 +1,4 @@
-"""Arrays on devices that are put together and taken apart."""
+"""Ops that join and split device arrays."""
 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
@@ -7,20 +7,20 @@ from theano_ng.tensor.shaping.joining import Join, Split
 
 
 class GpuJoin(TwinOp, Join):
-    """Concatenate arrays on a device along an axis: ``GpuJoin()(axis, x, y, ...)``.
+    """Concatenate device arrays along an axis: ``GpuJoin()(axis, x, y, ...)``.
 
     Parameters
     ----------
     view : int
-        When all other arrays turn out to be empty along the axis at run time, the result is a view of the array with this index; -1: always a
-        new array.
+        If all other arrays are empty along the axis at run time, the result is a view of the array with this index; -1:
+        always a new array.
 
     Raises
     ------
     TypeError
-        When the arrays differ in ndim, are 0-d, or the axis is no integer.
+        If the arrays differ in ndim, are 0-d, or the axis is not an integer.
     ValueError
-        When there is nothing to join; at run time, when the other dimensions differ.
+        If there are no arrays; at run time, if the other dimensions differ.
     """
 
     __props__ = ("view",)
@@ -31,7 +31,7 @@ class GpuJoin(TwinOp, Join):
     def make_node(self, axis, *tensors):
         (axis,) = on_host([axis])
         if not tensors:
-            return Join(self.view).make_node(axis)  # which says what is wrong
+            return Join(self.view).make_node(axis)  # raises the error
         context_name = infer_context_name(*tensors)
         tensors = [as_gpuarray_variable(t, context_name) for t in tensors]
         host = Join(self.view).make_node(axis, *[host_from_gpu(t) for t in tensors])
@@ -45,17 +45,17 @@ gpu_join = GpuJoin()
 
 
 class GpuSplit(TwinOp, Split):
-    """Partition an array on a device along an axis: ``GpuSplit(n)(x, axis, splits)`` has n outputs, all of them copies.
+    """Partition a device array along an axis: ``GpuSplit(n)(x, axis, splits)`` has n outputs, all of them copies.
 
     Parameters
     ----------
     len_splits : int
-        Number of outputs; `splits` is an integer vector of that length, whose sum is ``x.shape[axis]``.
+        Number of outputs; `splits` is an integer vector of this length, whose sum is ``x.shape[axis]``.
 
     Raises
     ------
     ValueError
-        At run time, when `splits` has another length, a negative entry or another sum.
+        At run time, if `splits` has another length, a negative entry or another sum.
     """
 
     __props__ = ("len_splits",)

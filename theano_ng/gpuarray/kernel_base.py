@@ -1,9 +1,10 @@
-"""Base classes of Ops that bring kernels of their own in classic C code.
+"""Base classes of Ops that define kernels in classic C code.
 
-`GpuKernelBase` writes the C code that builds the kernels of a node when its thunk is made, and functions that call them. `CGpuKernelBase` takes C code and
-kernels from files.
+`GpuKernelBase` writes the C code that builds the kernels of a node when its thunk is made, and functions that call
+them. `CGpuKernelBase` reads C code and kernels from files.
 
-An Op of this package brings kernels in another way (`GpuOp`, `DeviceKernel`), in which all kernels of a function are built together.
+The Ops of this package define kernels in another way (`GpuOp`, `DeviceKernel`), so that all kernels of a function are
+built together.
 """
 
 import re
@@ -20,7 +21,7 @@ __all__ = ["CGpuKernelBase", "GpuKernelBase", "Kernel", "get_ctype", "get_dtype"
 
 _ARGUMENTS = {"*": pygpu.GpuArray, "size": pygpu.SIZE, "ssize": pygpu.SSIZE}
 
-# Of the arguments of a wrapper, and the numbers that say the same to the library.
+# Argument types of a wrapper in C.
 _C_TYPES = {
     "bool": "npy_bool", "int8": "npy_int8", "uint8": "npy_uint8", "int16": "npy_int16", "uint16": "npy_uint16", "int32": "npy_int32",
     "uint32": "npy_uint32", "int64": "npy_int64", "uint64": "npy_uint64", "float16": "npy_half", "float32": "npy_float32",
@@ -42,12 +43,12 @@ _NEEDS = {
 
 
 def get_dtype(s):
-    """The type of an argument of a kernel that a ``#kernel`` line names.
+    """Return the type of a kernel argument that a ``#kernel`` line names.
 
     Parameters
     ----------
     s : str
-        "*" for an array, "size", "ssize", or a name that NumPy has for a dtype.
+        "*" for an array, "size", "ssize", or NumPy's name of a dtype.
 
     Returns
     -------
@@ -56,13 +57,13 @@ def get_dtype(s):
     Raises
     ------
     TypeError
-        When it is none of them.
+        If `s` is none of them.
     """
     return _ARGUMENTS[s] if s in _ARGUMENTS else np.dtype(s)
 
 
 def get_ctype(dtype):
-    """The C type of an argument of a kernel's wrapper.
+    """Return the C type of an argument of a kernel's wrapper.
 
     Parameters
     ----------
@@ -88,25 +89,28 @@ class Kernel:
     Parameters
     ----------
     code : str
-        Its text, in the dialect of ``cluda.h``.
+        The source code, in the dialect of ``cluda.h``.
     params : sequence
-        Types of its arguments: the class GpuArray for memory, `pygpu.gpuarray.SIZE`, `pygpu.gpuarray.SSIZE` or a dtype. With the flag `ctypes` they are
-        numbers of C instead.
+        Argument types: the class GpuArray for memory, `pygpu.gpuarray.SIZE`, `pygpu.gpuarray.SSIZE` or a dtype. With
+        the flag `ctypes`, they are C type codes instead.
     name : str
-        Of the kernel in `code`.
+        Name of the kernel in `code`.
     flags : dict or str
-        What it needs of the device, see `get_flags`: ``have_double=True`` and so on; ``cuda`` or ``opencl`` where the text is in the language of the device;
-        ``cflags``, a text for C such as ``"GA_USE_DOUBLE"``; or such a text alone.
+        Capabilities that the kernel needs, see `get_flags`: ``have_double=True`` and so on. ``cuda`` or ``opencl``
+        marks source code in the device's own language. ``cflags`` is a C expression such as ``"GA_USE_DOUBLE"``; such a
+        string may also be given instead of a dict.
     codevar, objvar : str, optional
-        C names of its text, ``"kcode_" + name``, and of its `GpuKernel`, ``"k_" + name``.
+        C names of the source code, ``"kcode_" + name``, and of the `GpuKernel`, ``"k_" + name``.
     fname, sname : str, optional
-        C names of the functions that call it, ``name + "_call"`` and ``name + "_scall"``.
+        C names of the functions that call the kernel, ``name + "_call"`` and ``name + "_scall"``.
 
     Notes
     -----
-    ``int NAME_call(unsigned nd, size_t *gs, size_t *ls, size_t shared, ...)`` runs `gs` groups of `ls` threads along each of `nd` axes, with `shared` bytes of
-    local memory; ``int NAME_scall(unsigned nd, size_t *n, size_t shared, ...)`` at least `n` threads along each axis, in groups that suit the device. The
-    kernel's arguments follow. Both return ``GA_NO_ERROR``, or a code that ``GpuKernel_error(&k_NAME, code)`` puts into words.
+    ``int NAME_call(unsigned nd, size_t *gs, size_t *ls, size_t shared, ...)`` launches `gs` groups of `ls` threads
+    along each of `nd` axes, with `shared` bytes of local memory. ``int NAME_scall(unsigned nd, size_t *n, size_t
+    shared, ...)`` launches at least `n` threads along each axis, in groups that suit the device. The arguments of the
+    kernel follow. Both return ``GA_NO_ERROR``, or an error code; ``GpuKernel_error(&k_NAME, code)`` returns its
+    message.
     """
 
     def __init__(self, code, params, name, flags, codevar=None, objvar=None, fname=None, sname=None):
@@ -122,7 +126,7 @@ class Kernel:
 
     @staticmethod
     def get_flags(*types):
-        """The flags of a kernel that works on elements of these dtypes.
+        """Return the flags of a kernel that works on elements of these dtypes.
 
         Parameters
         ----------
@@ -136,20 +140,20 @@ class Kernel:
         return {flag: True for flag, needing in _NEEDS.items() if names.intersection(needing)}
 
     def _c_flags(self):
-        """The flags as an expression in C."""
+        """Return the flags as a C expression."""
         words = [word for flag, word in _FLAGS.items() if self.flags.get(flag)]
         words += [word for flag, word in (("cuda", "GA_USE_CUDA"), ("opencl", "GA_USE_OPENCL")) if self.flags.get(flag)]
         given = self.flags.get("cflags", "").strip()
         return " | ".join([*words, given] if given else words) or "0"
 
     def _c_types(self):
-        """The arguments' types as numbers in C."""
+        """Return the argument types as C type codes."""
         if self.flags.get("ctypes"):
             return [str(code) for code in self.params]
         return [str(_typecode(param)) for param in self.params]
 
     def _c_declarations(self):
-        """The arguments' types in a wrapper."""
+        """Return the argument types of the wrapper."""
         if self.flags.get("ctypes"):
             return [_ctype_of_number(code) for code in self.params]
         return [get_ctype(param) for param in self.params]
@@ -174,7 +178,7 @@ _NAMES_OF_C.update(
 
 
 def _ctype_of_number(code):
-    """The C type of an argument that is given as ``"GA_FLOAT"`` or as the number itself."""
+    """Return the C type of an argument that is given as ``"GA_FLOAT"`` or as a type code."""
     if code in _NAMES_OF_C:
         return _NAMES_OF_C[code]
     number = int(code)
@@ -185,7 +189,7 @@ def _ctype_of_number(code):
 
 
 def _c_string(text):
-    """A text as a literal of C, line by line."""
+    """Return a text as a C string literal, one line of the text per line."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "?": "\\?"}
     lines = [
         '"%s"'
@@ -199,16 +203,17 @@ def _c_string(text):
 
 
 class GpuKernelBase:
-    """Base class of Ops that need kernels of their own; a mixin in front of `Op`.
+    """Base class of Ops that define kernels; a mixin in front of `Op`.
 
-    A subclass defines `gpu_kernels`, and calls the kernels in its `c_code`. The context comes with the params: unless `params_type` and `get_params` say
-    otherwise it is that of the first output, or input, on a device.
+    A subclass defines `gpu_kernels`, and calls the kernels in its `c_code`. The params contain the context. By default
+    it is the context of the first output (or else input) on a device; a subclass may redefine `params_type` and
+    `get_params`.
     """
 
     params_type = gpu_context_type
 
     def get_params(self, node):
-        """The context of the node; see `get_gpu_context` for other params."""
+        """Return the context of the node, or params that contain it; see `get_gpu_context` for other params."""
         if self.params_type == gpu_context_type:
             return _context_of(node)
         if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
@@ -218,7 +223,7 @@ class GpuKernelBase:
         return super().get_params(node)
 
     def get_gpu_context(self, node):
-        """The context for the kernels of a node, from its params.
+        """Return the context for the kernels of a node, from its params.
 
         Parameters
         ----------
@@ -231,25 +236,25 @@ class GpuKernelBase:
         Raises
         ------
         TypeError
-            When there is none in the params; then a subclass has to define this method, and `get_gpu_context_c_name`.
+            If the params contain no context. Then a subclass has to define this method, and `get_gpu_context_c_name`.
         """
         params = self.get_params(node)
         field = self._context_field()
         return params if field is None else getattr(params, field)
 
     def get_gpu_context_c_name(self, params_c_name):
-        """The C expression for the context.
+        """Return the C expression for the context.
 
         Parameters
         ----------
         params_c_name : str
-            That of the params.
+            The C expression for the params.
         """
         field = self._context_field()
         return params_c_name if field is None else "(%s->%s)" % (params_c_name, field)
 
     def _context_field(self):
-        """The field of the params that has the context, None when the params are the context."""
+        """Return the field of the params that contains the context, or None if the params are the context."""
         if isinstance(self.params_type, GpuContextType):
             return None
         if isinstance(self.params_type, ParamsType) and self.params_type.has_type(gpu_context_type):
@@ -260,13 +265,13 @@ class GpuKernelBase:
         )
 
     def gpu_kernels(self, node, name):
-        """The kernels that the Op needs; to be defined by subclasses.
+        """Return the kernels that the Op needs. Subclasses define this method.
 
         Parameters
         ----------
         node : Apply
         name : str
-            Unique in the C module.
+            A name that is unique in the C module.
 
         Returns
         -------
@@ -274,7 +279,7 @@ class GpuKernelBase:
         """
         raise MethodNotDefined("gpu_kernels", type(self), type(self).__name__)
 
-    # -- what C code needs --
+    # -- parts of the C code --
 
     def c_headers(self):
         return [
@@ -289,28 +294,28 @@ class GpuKernelBase:
         return [*_of_super(super(), "c_header_dirs"), INCLUDE]
 
     def c_support_code_apply(self, node, name):
-        """The texts of the kernels, and the types of their arguments."""
+        """Return the kernels' source code as C strings."""
         parts = [_joined(_of_super(super(), "c_support_code_apply", node, name))]
         for kernel in self.gpu_kernels(node, name):
             parts.append("static const char %s[] =\n    %s;" % (kernel.codevar, _c_string(kernel.code)))
         return "\n".join(parts)
 
     def c_support_code_struct(self, node, name):
-        """The kernels, and the functions that call them."""
+        """Return the declarations of the kernels, and the functions that call them."""
         parts = [_wrapper(kernel) for kernel in self.gpu_kernels(node, name)]
         return "\n".join([*parts, _joined(_of_super(super(), "c_support_code_struct", node, name))])
 
     def c_init_code_struct(self, node, name, sub):
-        """Builds the kernels."""
+        """Return the C code that builds the kernels."""
         ctx = self.get_gpu_context_c_name(sub["params"])
         kernels = list(self.gpu_kernels(node, name))
-        # All are zeroed first: the cleanup after a failure meets those that were not built.
+        # Zero all of them first: after a failure, the cleanup also clears kernels that were not built.
         parts = ["memset(&%s, 0, sizeof %s);" % (kernel.objvar, kernel.objvar) for kernel in kernels]
         parts += [_building(kernel, ctx, sub["fail"]) for kernel in kernels]
         return "\n".join([*parts, _joined(_of_super(super(), "c_init_code_struct", node, name, sub))])
 
     def c_cleanup_code_struct(self, node, name):
-        """Gives the kernels back."""
+        """Return the C code that releases the kernels."""
         parts = ["GpuKernel_clear(&%s);" % kernel.objvar for kernel in self.gpu_kernels(node, name)]
         return "\n".join([_joined(_of_super(super(), "c_cleanup_code_struct", node, name)), *parts])
 
@@ -321,9 +326,9 @@ class GpuKernelBase:
         return (*version, self.kernel_version(node))
 
     def kernel_version(self, node):
-        """The version of the C code that this class writes, for `c_code_cache_version_apply` of subclasses.
+        """Return the version of the C code that this class writes, for `c_code_cache_version_apply` of subclasses.
 
-        Kernels are built for the device where they run, so it does not depend on the context.
+        It does not depend on the context: kernels are built on the device where they run.
 
         Parameters
         ----------
@@ -337,7 +342,7 @@ class GpuKernelBase:
 
 
 def _of_super(parent, method, *args):
-    """What a method of the next class returns, as a list; nothing where there is none."""
+    """Return the result of a method of the next class, as a list. The list is empty if there is no such method."""
     try:
         answer = getattr(parent, method)(*args)
     except (AttributeError, MethodNotDefined):
@@ -427,21 +432,24 @@ class CGpuKernelBase(COp, GpuKernelBase):
 
     Notes
     -----
-    The files may have sections ``kernels``. A line ``#kernel name : params : flags`` begins each kernel in them, whose text goes on to the next such line.
-    `params` are the types of its arguments, separated by commas: ``*`` for memory, ``size``, ``ssize`` or names of dtypes. `flags`, separated by ``|``, are
-    those of C, such as ``GA_USE_DOUBLE``; there may be none. In the text ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on stand for types of the device
-    (``ga_float``) and sizes, as they do for types of the host in the other sections. C code calls kernels by ``name_call`` and ``name_scall``, see `Kernel`.
+    The files may have sections ``kernels``. In them, a line ``#kernel name : params : flags`` begins each kernel; its
+    source code extends to the next such line. `params` are the argument types, separated by commas: ``*`` for memory,
+    ``size``, ``ssize`` or names of dtypes. `flags` are C constants such as ``GA_USE_DOUBLE``, separated by ``|``; they
+    may be empty. In the source code, ``DTYPE_INPUT_0``, ``ITEMSIZE_INPUT_0`` and so on are device types (``ga_float``)
+    and sizes; in the other sections they are types of the host. C code calls kernels by ``name_call`` and
+    ``name_scall``, see `Kernel`.
 
     Raises
     ------
     ValueError
-        For text in front of the first ``#kernel``, and for such a line without three parts; beside the errors of `COp`.
+        If there is text before the first ``#kernel`` line, or such a line does not have three parts; also the errors of
+        `COp`.
     """
 
     SECTIONS = COp.SECTIONS | {"kernels"}
     kernel_re = re.compile(r"^#kernel ([a-zA-Z_].*?)$", re.MULTILINE)
 
-    # `Op` stands between COp and GpuKernelBase in the order of the classes, so none of these is found by itself.
+    # `Op` precedes GpuKernelBase in the method resolution order, so these methods must be set here.
     get_params = GpuKernelBase.get_params
     c_headers = GpuKernelBase.c_headers
     c_header_dirs = GpuKernelBase.c_header_dirs
@@ -456,7 +464,7 @@ class CGpuKernelBase(COp, GpuKernelBase):
         )
 
     def c_support_code_struct(self, node, name):
-        # The functions of the files call the kernels.
+        # The functions in the files call the kernels.
         return _joined(
             [
                 GpuKernelBase.c_support_code_struct(self, node, name),
@@ -481,7 +489,7 @@ class CGpuKernelBase(COp, GpuKernelBase):
         )
 
     def _type_macros(self, node):
-        """Definitions of what the kernels call the types of the node's variables, in the device's language."""
+        """Return definitions of the device types of the node's variables, for the kernels."""
         define = []
         for kind, variables in (("INPUT", node.inputs), ("OUTPUT", node.outputs)):
             for i, variable in enumerate(variables):
@@ -494,7 +502,7 @@ class CGpuKernelBase(COp, GpuKernelBase):
         return "".join(define)
 
     def gpu_kernels(self, node, name):
-        """The kernels of the sections ``kernels``."""
+        """Return the kernels of the sections ``kernels``."""
         if "kernels" not in self.code_sections:
             return []
         parts = self.kernel_re.split(self.code_sections["kernels"])

@@ -1,6 +1,7 @@
-"""Texts of kernels: reductions and softmax by the threads of a group.
+"""Source code of kernels: reductions and softmax by the threads of a group.
 
-They are in the dialect of ``cluda.h``, and wait at barriers, so all threads of the group have to come there. No thread relies on others to be in step with it.
+The code is in the dialect of ``cluda.h``. It has barriers, so all threads of a group must execute it. It does not rely
+on threads that run in lockstep.
 """
 
 from theano_ng.gpuarray.fp16_help import load_w, work_dtype, write_w
@@ -11,12 +12,13 @@ UNVERSIONED = ()
 
 
 def code_version(version):
-    """Decorator that gives a function which writes code a version, its attribute `code_version`, for `c_code_cache_version` of Ops that use it.
+    """Return a decorator that sets the attribute `code_version` of a function which writes code, for
+    `c_code_cache_version` of Ops that use it.
 
     Parameters
     ----------
     version : tuple
-        `UNVERSIONED`: the code is not kept.
+        `UNVERSIONED`: the code is not cached.
     """
 
     def decorator(function):
@@ -27,15 +29,15 @@ def code_version(version):
 
 
 def nvcc_kernel(name, params, body):
-    """The text of a kernel.
+    """Return the source code of a kernel.
 
     Parameters
     ----------
     name : str
     params : str or sequence of str
-        Declarations of its parameters.
+        Declarations of the parameters.
     body : sequence of str, or of such sequences
-        Statements, which are separated by semicolons.
+        Statements, possibly nested; a semicolon is added to each.
 
     Returns
     -------
@@ -65,7 +67,9 @@ def nvcc_kernel(name, params, body):
 
 
 def _tree(n, buf, pos, manner_fn):
-    """Combines the first n elements of a buffer, each step by half of the threads before it. `n` is an expression."""
+    """Return code that combines the first n elements of a buffer; each step uses half of the threads of the step
+    before. `n` is an expression.
+    """
     return """
         for (ga_uint __left = (ga_uint)(%(n)s), __half; __left > 1; __left = __half) {
             __half = (__left + 1) / 2;
@@ -79,23 +83,23 @@ def _tree(n, buf, pos, manner_fn):
 
 @code_version((1,))
 def inline_reduce(N, buf, pos, count, manner_fn):
-    """Code that reduces a buffer.
+    """Return code that reduces a buffer.
 
     Parameters
     ----------
     N : str
         Length of the buffer.
     buf : str
-        Its name; local memory, as it is read many times.
+        Name of the buffer; it should be in local memory, since it is read many times.
     pos, count : str
-        Number of this thread, and how many there are.
+        Index of this thread, and number of threads.
     manner_fn : callable
-        ``manner_fn("a", "b")``: an expression of C that combines two, such as ``"a + b"``.
+        ``manner_fn("a", "b")`` returns a C expression that combines two values, such as ``"a + b"``.
 
     Returns
     -------
     str
-        Leaves the result in element 0 of the buffer, and anything in the others.
+        The code leaves the result in element 0 of the buffer; the others are undefined.
     """
     return """
     {
@@ -136,30 +140,30 @@ def _smallest(a, b):
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_sum(N, buf, pos, count):
-    """`inline_reduce` that adds."""
+    """Return code that sums up a buffer, see `inline_reduce`."""
     return inline_reduce(N, buf, pos, count, _sum)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_prod(N, buf, pos, count):
-    """`inline_reduce` that multiplies."""
+    """Return code that multiplies the elements of a buffer, see `inline_reduce`."""
     return inline_reduce(N, buf, pos, count, _product)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_max(N, buf, pos, count):
-    """`inline_reduce` that finds the largest element."""
+    """Return code that finds the maximum of a buffer, see `inline_reduce`."""
     return inline_reduce(N, buf, pos, count, _largest)
 
 
 @code_version(inline_reduce.code_version)
 def inline_reduce_min(N, buf, pos, count):
-    """`inline_reduce` that finds the smallest element."""
+    """Return code that finds the minimum of a buffer, see `inline_reduce`."""
     return inline_reduce(N, buf, pos, count, _smallest)
 
 
 def _element(x, stride_x, load_x, b, stride_b, load_b, i):
-    """An element of a row, with its bias."""
+    """Return an expression for element `i` of a row, with its bias."""
     text = "%s(%s[(%s) * (%s)])" % (load_x, x, i, stride_x)
     return "(%s + %s(%s[(%s) * (%s)]))" % (text, load_b, b, i, stride_b) if b else text
 
@@ -168,7 +172,7 @@ def _element(x, stride_x, load_x, b, stride_b, load_b, i):
 def inline_reduce_fixed_shared(
     N, buf, x, stride_x, load_x, pos, count, manner_fn, manner_init, b="", stride_b="", load_b="", dtype="float32"
 ):
-    """Code that reduces a row of any length in a small buffer.
+    """Return code that reduces a row of any length, with a small buffer.
 
     Parameters
     ----------
@@ -177,20 +181,20 @@ def inline_reduce_fixed_shared(
     buf : str
         Local memory for ``GA_WARP_SIZE`` elements.
     x, stride_x, load_x : str
-        The row, elements from one element to the next, and the function that reads one (`load_w`); "" for none.
+        The row, the stride in elements, and the function that reads an element (`load_w`); "" for none.
     pos, count, manner_fn
         As for `inline_reduce`.
     manner_init : callable
-        ``manner_init("a")``: an expression of C for what is combined, of an element.
+        ``manner_init("a")`` returns a C expression that is applied to each element before the reduction.
     b, stride_b, load_b : str, optional
-        A row that is added to the first.
+        A row to add to the first one.
     dtype : str
-        Of the result.
+        Dtype of the result.
 
     Returns
     -------
     str
-        Leaves the result in element 0 of the buffer, and anything in the others.
+        The code leaves the result in element 0 of the buffer; the others are undefined.
     """
     element = _element(x, stride_x, load_x, b, stride_b, load_b, "__k")
     return """
@@ -234,7 +238,7 @@ def inline_reduce_fixed_shared(
 def inline_reduce_fixed_shared_max(
     N, buf, x, stride_x, load_x, pos, count, b="", stride_b="", load_b="", dtype="float32"
 ):
-    """`inline_reduce_fixed_shared` that finds the largest element."""
+    """Return code that finds the maximum of a row, see `inline_reduce_fixed_shared`."""
     return inline_reduce_fixed_shared(
         N, buf, x, stride_x, load_x, pos, count, _largest, lambda a: a, b, stride_b, load_b, dtype
     )
@@ -242,23 +246,24 @@ def inline_reduce_fixed_shared_max(
 
 @code_version((1, *inline_reduce.code_version))
 def inline_softmax(N, buf, buf2, threadPos, threadCount, dtype="float32"):
-    """Code for a softmax.
+    """Return code that computes a softmax.
 
     Parameters
     ----------
     N : str
         Length of the row.
     buf, buf2 : str
-        Local memory; both hold the row before, and afterwards the softmax and, in `buf2`, that before it was divided by its sum.
+        Local memory. Both contain the row at the beginning. At the end, `buf` contains the softmax, and `buf2` the
+        values before the division by their sum.
     threadPos, threadCount : str
-        Number of this thread, and how many there are.
+        Index of this thread, and number of threads.
     dtype : str
-        Of the elements of the result.
+        Dtype of the result's elements.
 
     Returns
     -------
     str
-        ``__i`` is the variable of its loops.
+        The code uses ``__i`` as the variable of its loops.
     """
     ctype = dtype_to_ctype(work_dtype(dtype))
     loop = "for (int __i = %s; __i < %s; __i += %s)" % (threadPos, N, threadCount)
@@ -304,7 +309,7 @@ def inline_softmax_fixed_shared(
     load_b="",
     dtype="float32",
 ):
-    """Code for the softmax of a row of any length, with a small buffer.
+    """Return code that computes the softmax of a row of any length, with a small buffer.
 
     Parameters
     ----------
@@ -315,14 +320,15 @@ def inline_softmax_fixed_shared(
     x, stride_x, load_x, b, stride_b, load_b, dtype : str
         As for `inline_reduce_fixed_shared`.
     sm, sm_stride, write_sm : str
-        Where the result goes, elements from one to the next, and the function in front of what is written (`write_w`); "" for none.
+        The result, the stride in elements, and the function applied to each value before it is stored (`write_w`); ""
+        for none.
     threadPos, threadCount : str
-        Number of this thread, and how many there are.
+        Index of this thread, and number of threads.
 
     Returns
     -------
     str
-        ``tx`` is the variable of its loop.
+        The code uses ``tx`` as the variable of its loop.
     """
     row = (x, stride_x, load_x)
     bias = (b, stride_b, load_b)
@@ -355,7 +361,9 @@ def inline_softmax_fixed_shared(
 
 
 def kernel_samples():
-    """Reductions of ``n`` elements of x, called ``reduce_sum`` ..., and the softmax of x, and of every second element of x plus b."""
+    """Return samples: reductions of ``n`` elements of x, called ``reduce_sum`` ..., the softmax of x, and the softmax
+    of every second element of x plus b.
+    """
     row = ["GLOBAL_MEM const ga_float *x", "GLOBAL_MEM ga_float *z", "ga_uint n"]
     local = ["LOCAL_MEM ga_float buf[64]", "LOCAL_MEM ga_float buf2[64]"]
     each = "for (int i = LID_0; i < n; i += LDIM_0) %s"

@@ -1,4 +1,4 @@
-"""Report that linear systems cannot be solved on a GPU. No other name of the module can be imported."""
+"""A stub which reports that linear systems cannot be solved on a GPU. Other names of this module cannot be imported."""
 
 from theano_ng.moved import only_probes
 

@@ -1,4 +1,4 @@
-"""What Ops on devices have in common."""
+"""The base class of Ops on devices."""
 
 import weakref
 
@@ -13,20 +13,21 @@ from theano_ng.gpuarray.type import GpuArrayType
 
 
 class GpuOp(NativeOp, Op):
-    """Mixin of Ops whose outputs are on a device.
+    """A mixin for Ops whose outputs are on a device.
 
-    A subclass says what it computes twice: by `native_code`, which launches kernels, and by `host_op`, the Op that does the same on the host, from which
-    `perform` follows: inputs are copied to the host, and outputs to the device. DebugMode compares the two.
+    A subclass defines its computation twice. `native_code` launches kernels. `host_op` returns the Op that does the
+    same on the host; `perform` runs it on copies of the inputs, and copies the outputs to the device. DebugMode
+    compares the two.
     """
 
     def host_op(self, node):
-        """The Op on the host that computes the same."""
+        """Return the Op that computes the same on the host."""
         raise NotImplementedError("%s does not say which Op on the host does the same" % type(self).__name__)
 
     def host_node(self, node):
-        """`host_op` applied to variables of the host that stand for the node's inputs; one node for each node."""
+        """Return a node of `host_op` on host variables that correspond to the node's inputs. It is made once."""
         if node not in _host_nodes:
-            # Not the inputs themselves, by which the node would live as long as what is kept for it.
+            # Not the inputs themselves: the cached node would refer to them, and thus keep its own key alive.
             inputs = [v.type.host_type()() if isinstance(v.type, GpuArrayType) else v.clone() for v in node.inputs]
             _host_nodes[node] = self.host_op(node).make_node(*inputs)
         return _host_nodes[node]
@@ -48,7 +49,9 @@ class GpuOp(NativeOp, Op):
         self.store(node, [value for (value,) in cells], inputs, output_storage)
 
     def store(self, node, values, inputs, output_storage):
-        """Put results of the host where the node has its outputs: on the device, in the memory of the inputs that it overwrites."""
+        """Store results of the host as the node's outputs: on the device, and in the memory of an input that the output
+        overwrites.
+        """
         overwritten = getattr(self, "destroy_map", {})
         for i, (storage, value, output) in enumerate(zip(output_storage, values, node.outputs)):
             if isinstance(output.type, GpuArrayType):
@@ -60,17 +63,19 @@ class GpuOp(NativeOp, Op):
             storage[0] = value
 
 
-_host_nodes = weakref.WeakKeyDictionary()  # Apply -> the node on the host
+_host_nodes = weakref.WeakKeyDictionary()  # Apply -> its node on the host
 
 
 def _destroyed(op):
     return {i for places in getattr(op, "destroy_map", {}).values() for i in places}
 
 
-_in_use = {}  # address of a GpuContext -> itself
+_in_use = {}  # address of a GpuContext -> the GpuContext
 
 
 def context_address(context):
-    """The word by which native code is given a context, which from now on lives as long as the process: as kernels do, thunks have its address."""
+    """Return the packed parameter that passes a context to native code. From now on the context lives as long as the
+    process, because thunks hold its address.
+    """
     _in_use[id(context)] = context
     return id(context)

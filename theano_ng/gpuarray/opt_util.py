@@ -1,4 +1,4 @@
-"""Helpers for those who write rules of devices."""
+"""Helpers for authors of device rules."""
 
 import functools
 
@@ -17,18 +17,18 @@ from theano_ng.tensor.type import TensorType
 
 
 def grab_cpu_scalar(v, nd):
-    """A constant number behind transfers and axes of length 1.
+    """Return a constant scalar behind transfers and axes of length 1.
 
     Parameters
     ----------
     v : Variable
     nd : int
-        How many dimensions `v` has to have.
+        The required number of dimensions of `v`.
 
     Returns
     -------
     Variable or None
-        A 0-d tensor on the host; None when there is no such number.
+        A 0-d tensor on the host, or None if there is no such scalar.
     """
     if getattr(v.type, "ndim", None) != nd or not all(getattr(v.type, "broadcastable", (False,))):
         return None
@@ -43,14 +43,14 @@ def grab_cpu_scalar(v, nd):
 
 
 def find_node(v, cls, ignore_clients=False):
-    """The node with an Op of a class that computes a variable, behind transfers.
+    """Return the node with an Op of a given class that computes a variable, possibly behind transfers.
 
     Parameters
     ----------
     v : Variable
     cls : Op class
     ignore_clients : bool
-        Also through variables that others read: the node's work is then done twice.
+        If True, also go through variables that other nodes read: the work of the node is then done twice.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def find_node(v, cls, ignore_clients=False):
 
 
 def is_equal(var, val):
-    """Whether a variable is known to be a value always.
+    """Return True if a variable is known to be constantly equal to a value.
 
     Parameters
     ----------
@@ -80,25 +80,27 @@ def is_equal(var, val):
 
 
 def _product(a, b):
-    """a * b, without a factor that is 1."""
+    """Return a * b; leave out a factor that is 1."""
     if is_equal(a, 1.0):
         return b
     return a if is_equal(b, 1.0) else mul(a, b)
 
 
 def alpha_merge(cls, alpha_in, beta_in):
-    """Decorator of rules by which a factor of a result becomes part of the Op: of ``out = Op() * alpha + out_like * beta``, as GEMM is.
+    """Return a decorator of rules that merge a factor of the result into an Op of the form ``out = Op() * alpha +
+    out_like * beta``, such as GEMM.
 
     Parameters
     ----------
     cls : Op class
     alpha_in, beta_in : int
-        Which inputs these numbers are.
+        Positions of these inputs.
 
     Returns
     -------
     callable
-        Of ``maker(node, *inputs)``, which makes the node anew on other inputs; gives a rule of that name, which is not registered.
+        The decorator of ``maker(node, *inputs)``, which makes the node again with other inputs. It returns a rule of
+        the same name, which is not registered.
     """
 
     def decorator(maker):
@@ -128,20 +130,21 @@ def alpha_merge(cls, alpha_in, beta_in):
 
 
 def output_merge(cls, alpha_in, beta_in, out_in):
-    """Decorator of rules by which what is added to a result becomes part of the Op: of ``out = Op() * alpha + out_like * beta``, where beta is 0.
+    """Return a decorator of rules that merge an added array into an Op of the form ``out = Op() * alpha + out_like *
+    beta``, where beta is 0.
 
-    What is broadcast in the sum is not added.
+    An array that the sum would broadcast is not merged.
 
     Parameters
     ----------
     cls : Op class
     alpha_in, beta_in, out_in : int
-        Which inputs these are.
+        Positions of these inputs.
 
     Returns
     -------
     callable
-        As of `alpha_merge`.
+        As for `alpha_merge`.
     """
 
     def decorator(maker):
@@ -154,7 +157,7 @@ def output_merge(cls, alpha_in, beta_in, out_in):
                 found = find_node(v, cls)
                 if found is None or not is_equal(found.inputs[beta_in], 0.0):
                     continue
-                # A length of 1 may be that of the sum, but need not be.
+                # Different patterns: a length of 1 in one of them may be broadcast by the sum.
                 if added.dtype != found.outputs[0].dtype or added.broadcastable != found.outputs[0].broadcastable:
                     continue
                 inputs = list(found.inputs)
@@ -171,19 +174,21 @@ def output_merge(cls, alpha_in, beta_in, out_in):
 
 
 def inplace_allocempty(op, idx):
-    """Decorator of rules that make an Op work in place; memory that several nodes would overwrite is allocated for each.
+    """Return a decorator of rules that make an Op work in place. If several nodes would overwrite the same allocation,
+    a separate one is made for the node.
 
     Parameters
     ----------
     op : Op class
-        Its instances have an attribute `inplace`.
+        A class whose instances have an attribute `inplace`.
     idx : int
-        Which input is overwritten.
+        Position of the input to overwrite.
 
     Returns
     -------
     callable
-        Of ``maker(node, inputs)``, which returns the outputs of the node in place; gives a rule of that name, which is not registered.
+        The decorator of ``maker(node, inputs)``, which returns the outputs of the in-place node. It returns a rule of
+        the same name, which is not registered.
     """
 
     def decorator(maker):
@@ -206,22 +211,23 @@ def inplace_allocempty(op, idx):
 
 
 def pad_dims(input, leftdims, rightdims):
-    """An array of ``leftdims + rightdims`` dimensions with the same elements: axes are added on the left, or those there are merged.
+    """Return an array of ``leftdims + rightdims`` dimensions with the same elements: add axes on the left, or merge the
+    leftmost ones.
 
     Parameters
     ----------
     input : Variable on a device
-        Of more than `rightdims` - 1 dimensions.
+        At least `rightdims` dimensions.
     leftdims, rightdims : int
 
     Raises
     ------
     ValueError
-        For less dimensions.
+        If there are fewer dimensions.
 
     See Also
     --------
-    unpad_dims : back to the shape before
+    unpad_dims : restores the number of dimensions
 
     Notes
     -----
@@ -234,7 +240,7 @@ def pad_dims(input, leftdims, rightdims):
     missing = leftdims + rightdims - input.ndim
     if missing > 0:
         return GpuDimShuffle(input.broadcastable, ["x"] * missing + list(range(input.ndim)))(input)
-    merged = 1 - missing  # axes that become one
+    merged = 1 - missing  # number of axes that are merged into one
     size = input.shape[0]
     for i in range(1, merged):
         size = size * input.shape[i]
@@ -242,14 +248,14 @@ def pad_dims(input, leftdims, rightdims):
 
 
 def unpad_dims(output, input, leftdims, rightdims):
-    """What `pad_dims` did, undone.
+    """Undo `pad_dims`: restore the number of dimensions.
 
     Parameters
     ----------
     output : Variable
-        Of ``leftdims + rightdims`` dimensions, the last `rightdims` of any length.
+        An array of ``leftdims + rightdims`` dimensions, the last `rightdims` of any length.
     input : Variable
-        What was given to `pad_dims`.
+        The input of `pad_dims`.
     leftdims, rightdims : int
     """
     if input.ndim == leftdims + rightdims:

@@ -1,4 +1,4 @@
-"""What profiles say of devices."""
+"""The device section of profiles."""
 
 from theano_ng.compile.profiling import register_profiler_printer
 from theano_ng.gpuarray.transfers import GpuFromHost, GpuToGpu, HostFromGpu
@@ -7,7 +7,8 @@ from theano_ng.gpuarray.type import GpuArrayType
 
 @register_profiler_printer
 def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file):
-    """Write how the time of nodes is divided between the host, devices, and transfers between them; nothing where no node is on a device.
+    """Print how the time of nodes is divided between the host, devices, and transfers between them. Print nothing if no
+    node is on a device.
 
     Parameters
     ----------
@@ -16,7 +17,8 @@ def profile_printer(message, compile_time, fct_call_time, apply_time, apply_cimp
 
     Notes
     -----
-    Without `config.gpuarray.sync` the time of a node on a device is that of starting it; what is waited for counts for the transfer that waits.
+    Without `config.gpuarray.sync`, the time of a device node is only that of its launch; the waiting time counts for
+    the transfer that waits.
     """
     spent = {"cpu": 0.0, "gpu": 0.0, "transfer": 0.0}
     on_device = False

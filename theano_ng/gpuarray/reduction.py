@@ -1,4 +1,4 @@
-"""Maxima and their places on devices."""
+"""Maxima and their indices on devices."""
 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gof.type import generic
@@ -9,12 +9,13 @@ from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 
 __all__ = ["GpuMaxAndArgmax"]
 
-# How many threads are enough for each to find a maximum alone; -1: as the device needs.
+# If there are at least this many maxima, each thread finds one; -1: as many as keep the device busy.
 _THREADS = -1
 
 
 class GpuMaxAndArgmax(TwinOp):
-    """Maximum and its index over some axes of an array on a device; NaN is the maximum where it occurs, and of equal elements the first counts.
+    """Compute the maximum and its index over some axes of a device array. NaN is the maximum if it occurs; of equal
+    elements, the first counts.
 
     Parameters
     ----------
@@ -24,11 +25,11 @@ class GpuMaxAndArgmax(TwinOp):
     Raises
     ------
     ValueError
-        When an axis is out of range; at run time, when there is nothing to find a maximum of.
+        If an axis is out of range; at run time, if there are no elements.
 
     Notes
     -----
-    The index counts in C order over the reduced axes, int64.
+    The index is an int64 that counts in C order over the reduced axes.
     """
 
     nin = 1
@@ -50,7 +51,7 @@ class GpuMaxAndArgmax(TwinOp):
         return node
 
     def get_params(self, node):
-        """The reduced axes of the node's input, without negative numbers."""
+        """Return the reduced axes of the node's input, without negative axes."""
         return tuple(range(node.inputs[0].ndim)) if self.axis is None else self.axis
 
     def native_code(self, node):

@@ -1,4 +1,4 @@
-"""Arrays on devices in other shapes."""
+"""Reshape on devices."""
 
 from theano_ng.gof.native import NativeCode
 from theano_ng.gpuarray.transfers import as_gpuarray_variable, host_from_gpu, infer_context_name
@@ -7,7 +7,7 @@ from theano_ng.tensor.shaping.reshaping import Reshape
 
 
 class GpuReshape(TwinOp, Reshape):
-    """The same elements in another shape: ``GpuReshape(ndim)(x, shape)``. A view where the memory layout allows it.
+    """Reshape a device array: ``GpuReshape(ndim)(x, shape)``. The result is a view if the memory layout allows it.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ class GpuReshape(TwinOp, Reshape):
     Raises
     ------
     ValueError
-        At run time, when the shape does not fit. One length may be -1: it is worked out.
+        At run time, if the shape does not fit. One length may be -1; it is computed from the others.
     """
 
     __props__ = ("ndim",)

@@ -1,6 +1,7 @@
-"""Indexing of arrays on devices: views by integers and slices, and increments of them.
+"""Indexing of device arrays: views by integers and slices, and increments of them.
 
-Indexing by arrays and masks is in `advanced_subtensor`, diagonals in `diagonals`; their names are available here too.
+Indexing by arrays and masks is in `advanced_subtensor`, diagonals are in `diagonals`; their names are exported here,
+too.
 """
 
 import os
@@ -49,7 +50,7 @@ __all__ = [
 
 
 class GpuSubtensor(TwinOp, Subtensor):
-    """Index an array on a device by integers and slices: ``GpuSubtensor(idx_list)(x, *indices)``; a view.
+    """Index a device array by integers and slices: ``GpuSubtensor(idx_list)(x, *indices)``. The result is a view.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class GpuSubtensor(TwinOp, Subtensor):
     Raises
     ------
     IndexError
-        When there are too many entries; at run time, when an index is out of bounds.
+        If there are too many entries; at run time, if an index is out of bounds.
     """
 
     __module__ = "theano_ng.gpuarray.subtensor"
@@ -78,29 +79,30 @@ class GpuSubtensor(TwinOp, Subtensor):
 
 
 class GpuIncSubtensor(TwinOp, IncSubtensor):
-    """Increment or set a part of an array on a device: ``(x, y, *indices)`` gives x with y added to ``x[indices]``.
+    """Increment or set a part of a device array: ``(x, y, *indices)`` gives x with y added to ``x[indices]``.
 
     Parameters
     ----------
     idx_list : sequence
         As for `GpuSubtensor`.
     inplace : bool
-        Work on x itself.
+        If True, overwrite x.
     set_instead_of_inc : bool
-        Set the part to y.
+        If True, set the part to y.
     destroyhandler_tolerate_aliased : list of pairs of int, optional
         Passed to the destroy handler: (i, j) allows input j to share memory with the destroyed input i.
 
     Raises
     ------
     ValueError
-        When y has more dimensions than the part; at run time, when it does not broadcast to it.
+        If y has more dimensions than the part; at run time, if y does not broadcast to the part.
     TypeError
-        When y's dtype cannot be converted to x's.
+        If the dtype of y cannot be converted to that of x.
 
     Notes
     -----
-    A subclass that overrides one of the hooks of IncSubtensor's C code is compiled from them instead; those below are for arrays on devices.
+    If a subclass overrides one of the hooks for IncSubtensor's C code, its C code is compiled instead. The hooks below
+    are for device arrays.
     """
 
     __module__ = "theano_ng.gpuarray.subtensor"
@@ -115,7 +117,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return Apply(self, [x, y, *host.inputs[2:]], [x.type()])
 
     def native_code(self, node):
-        if self.has_own_code():  # of a subclass
+        if self.has_own_code():  # a subclass has overridden a hook
             return None
         x = node.inputs[0].type
         axes = x.ndim - sum(not isinstance(entry, slice) for entry in self.idx_list)
@@ -133,7 +135,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
     # -- pieces of C code, for subclasses --
 
     def has_own_code(self):
-        """Whether a subclass has changed a piece of the C code."""
+        """Return True if a subclass has overridden a hook for the C code."""
         return any(getattr(type(self), hook) is not getattr(GpuIncSubtensor, hook) for hook in HOOKS)
 
     def c_headers(self):
@@ -150,22 +152,22 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return ["import_pygpu__gpuarray();"] if self.has_own_code() else []
 
     def do_type_checking(self, node):
-        """Check that `c_code` can work on the types of a node.
+        """Check that `c_code` supports the types of a node.
 
         Raises
         ------
         NotImplementedError
-            When it cannot: x is not on a device.
+            If x is not on a device.
         """
         if not isinstance(node.inputs[0].type, GpuArrayType):
             raise NotImplementedError("GpuIncSubtensor of %s" % (node.inputs[0].type,))
 
     def decl_view(self):
-        """C declaration of ``zview``, which is NULL at first."""
+        """Return the C declaration of ``zview``, which is NULL at first."""
         return "PyGpuArrayObject *zview = NULL;"
 
     def copy_of_x(self, x):
-        """C expression for a new array with the value of the array `x`.
+        """Return a C expression for a new array with the value of the array `x`.
 
         Parameters
         ----------
@@ -175,7 +177,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return "pygpu_copy(%s, GA_ANY_ORDER)" % x
 
     def copy_into(self, view, source):
-        """C expression that copies one array into another, with broadcasting; its value is 0 on success.
+        """Return a C expression that copies one array into another, with broadcasting; its value is 0 on success.
 
         Parameters
         ----------
@@ -185,11 +187,14 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         return "pygpu_raise(%s->context->ctx, GpuArray_setarray(&%s->ga, &%s->ga))" % (view, view, source)
 
     def get_helper_c_code_args(self):
-        """How `helper_c_code` reaches shape and strides: a dict with `c_prefix` and `strides_mul`."""
+        """Return the names by which `helper_c_code` accesses shape and strides: a dict with `c_prefix` and
+        `strides_mul`.
+        """
         return {"c_prefix": "PyGpuArray", "strides_mul": 1}
 
     def make_view_array(self, x, view_ndim):
-        """C expression for the view of the array `x` that ``xview_dims``, ``xview_strides`` and ``xview_offset`` describe.
+        """Return a C expression for the view of the array `x` that ``xview_dims``, ``xview_strides`` and
+        ``xview_offset`` describe.
 
         Parameters
         ----------
@@ -204,7 +209,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         )
 
     def add_to_zview(self, name, x, fail):
-        """C statements that add an array to ``zview``.
+        """Return C statements that add an array to ``zview``.
 
         Parameters
         ----------
@@ -213,7 +218,7 @@ class GpuIncSubtensor(TwinOp, IncSubtensor):
         x : str
             C name of the array.
         fail : str
-            Statement that leaves after an error.
+            Statement to execute after an error.
         """
         return """
         {

@@ -1,4 +1,4 @@
-"""Ops that move arrays between the host and devices, and what finds the context of variables."""
+"""Ops that move arrays between the host and devices, and functions that find the context of variables."""
 
 import numpy as np
 
@@ -12,18 +12,19 @@ from theano_ng.tensor.constant import as_tensor_variable
 
 
 def as_gpuarray_variable(x, context_name):
-    """A variable on a device.
+    """Return a device variable with the value of `x`.
 
     Parameters
     ----------
     x : variable or array_like
     context_name : hashable
-        Where it shall be.
+        The context of the result.
 
     Returns
     -------
     Variable
-        Of a GpuArrayType in that context; `x` itself if it is one. A transfer back to the host is undone.
+        A variable of a GpuArrayType in that context; `x` itself if it is one. If `x` is a transfer to the host, it is
+        undone.
     """
     if hasattr(x, "_as_GpuArrayVariable"):
         return x._as_GpuArrayVariable(context_name)
@@ -37,22 +38,23 @@ def as_gpuarray_variable(x, context_name):
 
 
 def infer_context_name(*vars):
-    """The context that an Op on these variables belongs to.
+    """Return the name of the context that an Op on these variables belongs to.
 
     Parameters
     ----------
     *vars : Variable
-        Those that are meant for the device.
+        The variables that are meant for the device.
 
     Returns
     -------
     hashable
-        That of the first one on a device, or that comes from there (``tag.context_name`` wins); the default None when none does.
+        The context of the first variable that is on a device or comes from one (``tag.context_name`` has precedence);
+        None, the default, if there is no such variable.
 
     Raises
     ------
     ValueError
-        When no variable says anything and there is no context None.
+        If no variable determines a context, and there is no context None.
     """
     todo = list(reversed(vars))
     seen = set()
@@ -75,7 +77,7 @@ def infer_context_name(*vars):
 
 
 class _Transfer(NativeOp, Op):
-    """What Ops share whose output is their input elsewhere."""
+    """A base of Ops whose output is a copy of their input in another place."""
 
     _f16_ok = True
 
@@ -90,7 +92,7 @@ class _Transfer(NativeOp, Op):
 
 
 class HostFromGpu(_Transfer):
-    """Copies an array from a device to the host. Waits for it to be computed."""
+    """Copy an array from a device to the host. The node waits until the device has computed the array."""
 
     __props__ = ()
 
@@ -116,7 +118,7 @@ host_from_gpu = HostFromGpu()
 
 
 class GpuFromHost(_Transfer):
-    """Copies an array from the host to a device.
+    """Copy an array from the host to a device.
 
     Parameters
     ----------
@@ -153,12 +155,12 @@ class GpuFromHost(_Transfer):
 
 
 class GpuToGpu(_Transfer):
-    """Copies an array from one context to another.
+    """Copy an array from one context to another.
 
     Parameters
     ----------
     context_name : hashable
-        The other.
+        The target context.
     """
 
     __props__ = ("context_name",)
@@ -176,7 +178,7 @@ class GpuToGpu(_Transfer):
 
     def perform(self, node, inputs, output_storage):
         x = inputs[0].transfer(get_context(self.context_name))
-        output_storage[0][0] = x.copy() if x is inputs[0] else x  # one context may have several names
+        output_storage[0][0] = x.copy() if x is inputs[0] else x  # a context may have several names
 
     def native_code(self, node):
         return NativeCode(
@@ -188,7 +190,7 @@ class GpuToGpu(_Transfer):
 
 
 class GpuContiguous(_Transfer):
-    """The array itself where it is in C order, else a copy that is."""
+    """Return the array itself if it is in C order, else a copy in C order."""
 
     __props__ = ()
     view_map = {0: [0]}

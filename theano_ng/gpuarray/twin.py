@@ -1,4 +1,4 @@
-"""Ops on devices that differ from an Op of the host in where they compute, and in nothing else."""
+"""A mixin for device Ops that do the same as an Op on the host."""
 
 from theano_ng.gof.graph import Apply
 from theano_ng.gpuarray.op import GpuOp
@@ -8,36 +8,37 @@ from theano_ng.tensor.type import TensorType
 
 
 def on_host(variables):
-    """Variables of the host with the same values; a transfer to the device is undone."""
+    """Return host variables with the same values. A transfer to the device is undone."""
     return [host_variable(v) for v in variables]
 
 
 def host_variable(v):
-    """`on_host` of one variable; what is none, None or a number, is given back."""
+    """Return `on_host` of one variable. Anything else, such as None or a number, is returned unchanged."""
     if not isinstance(getattr(v, "type", None), GpuArrayType):
         return v
     return v.owner.inputs[0] if came_from_host(v) else host_from_gpu(v)
 
 
 def came_from_host(v):
-    """Whether a variable on a device is a copy of one of the host."""
+    """Return True if a device variable is a copy of a host variable."""
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
 
 class TwinOp(GpuOp):
-    """Mixin: shapes, derivatives and connections follow from those of `host_op`.
+    """A mixin that derives shapes, derivatives and connection patterns from those of `host_op`.
 
-    Derivatives are expressions of the host between transfers, of which rules make expressions of the device, as of all others.
+    Derivatives are expressions on the host between transfers. Rules move them to the device, as they move all
+    expressions.
     """
 
     _f16_ok = True
 
     def twin(self, inputs):
-        """The node of the Op on the host, on the same inputs."""
+        """Return the node of the Op on the host, on the same inputs."""
         return self.host_op(self.make_node(*inputs)).make_node(*on_host(inputs))
 
     def on_device(self, inputs, node, context_name):
-        """A node of this Op with the outputs of a node of the host, in a context."""
+        """Return a node of this Op, in a context, whose outputs correspond to those of a node on the host."""
         types = [GpuArrayType(v.dtype, v.broadcastable, context_name) for v in node.outputs]
         return Apply(self, inputs, [type_() for type_ in types])
 
@@ -62,7 +63,9 @@ class TwinOp(GpuOp):
 
 
 def placed(value, like):
-    """A derivative that was made of variables of the host, where the variable `like` is; what stands for none is given back."""
+    """Move a derivative that was computed from host variables to the context of the variable `like`. Values that are
+    not tensors (None, disconnected) are returned unchanged.
+    """
     if isinstance(getattr(value, "type", None), TensorType) and isinstance(like.type, GpuArrayType):
         return as_gpuarray_variable(value, like.type.context_name)
     return value

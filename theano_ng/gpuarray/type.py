@@ -52,12 +52,12 @@ __all__ = [
 ]
 
 INCLUDE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "include")
-"""The folder of the headers that C code of Ops includes."""
+"""The folder of the headers that the C code of Ops includes."""
 
 
 @functools.cache
 def header_version():
-    """What C code that includes these headers has to be compiled anew for."""
+    """Return a hash of these headers: if it changes, C code that includes them must be compiled again."""
     texts = []
     for path in sorted(glob.glob(os.path.join(glob.escape(INCLUDE), "**", "*.h"), recursive=True)):
         with open(path, encoding="utf-8") as file:
@@ -65,7 +65,7 @@ def header_version():
     return hash_from_code("\0".join(texts))
 
 
-# The Ops that move arrays are above their types.
+# The Ops that move arrays are defined in modules that import this one.
 _to_host = Port(
     "_to_host", "theano_ng.gpuarray.transfers", "The variable on the host that has the value of one on a device."
 )
@@ -85,28 +85,28 @@ _between_contexts.fill("theano_ng.gpuarray.transfers:GpuToGpu")
 
 
 def gpu_supported(data):
-    """Whether devices can hold it: anything but complex numbers, and more than 32 dimensions.
+    """Return True if devices can hold the data. They do not support complex numbers, nor more than 32 dimensions.
 
     Parameters
     ----------
     data : variable or array
-        With attributes `dtype` and `ndim`.
+        An object with attributes `dtype` and `ndim`.
     """
     return str(data.dtype) not in ("complex64", "complex128") and data.ndim <= pygpu.MAX_DIMS
 
 
 def move_to_gpu(data):
-    """Whether a computation on it should be moved to a device: neither complex numbers nor single ones should."""
+    """Return True if a computation on the data should be moved to a device. Complex and 0-d data should not."""
     return gpu_supported(data) and data.ndim > 0
 
 
 def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
-    """Whether two arrays have one shape and dtype, and elements that agree up to rounding.
+    """Return True if two arrays have the same shape and dtype, and elements that agree up to rounding.
 
     Parameters
     ----------
     a, b : GpuArray
-        The value to trust, and the one to judge.
+        The trusted value, and the value to check.
     allow_remove_inf, allow_remove_nan, rtol, atol
         As for `tensor.type.values_eq_approx`.
     """
@@ -116,22 +116,22 @@ def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=
 
 
 def values_eq_approx_remove_inf(a, b):
-    """`values_eq_approx` that lets a rewrite replace infinities by something else."""
+    """Compare arrays like `values_eq_approx`, but allow a rewrite to replace infinities by other values."""
     return values_eq_approx(a, b, allow_remove_inf=True)
 
 
 def values_eq_approx_remove_nan(a, b):
-    """`values_eq_approx` that lets a rewrite replace NaN by something else."""
+    """Compare arrays like `values_eq_approx`, but allow a rewrite to replace NaN by other values."""
     return values_eq_approx(a, b, allow_remove_nan=True)
 
 
 def values_eq_approx_remove_inf_nan(a, b):
-    """`values_eq_approx` that lets a rewrite replace infinities and NaN by something else."""
+    """Compare arrays like `values_eq_approx`, but allow a rewrite to replace infinities and NaN by other values."""
     return values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
 class GpuArrayType(Type):
-    """Type of arrays on a device.
+    """The type of arrays on a device.
 
     Parameters
     ----------
@@ -140,14 +140,14 @@ class GpuArrayType(Type):
     broadcastable : sequence of bool
         For each axis, whether its length is known to be 1.
     context_name : hashable
-        Which context; None: that of `config.device`. It has to exist when there are values.
+        Name of the context; None: that of `config.device`. It must exist before values are made.
     name : str, optional
-        What is printed.
+        The printed name.
 
     Raises
     ------
     TypeError
-        For a dtype that devices do not have, and for more than 32 dimensions.
+        If devices do not support the dtype, or there are more than 32 dimensions.
     """
 
     def __init__(self, dtype, broadcastable, context_name=None, name=None):
@@ -197,7 +197,7 @@ class GpuArrayType(Type):
     __repr__ = __str__
 
     def clone(self, dtype=None, broadcastable=None):
-        """This type with another dtype or pattern."""
+        """Return a copy of this type with another dtype or broadcast pattern."""
         return self.__class__(
             self.dtype if dtype is None else dtype,
             self.broadcastable if broadcastable is None else broadcastable,
@@ -207,45 +207,47 @@ class GpuArrayType(Type):
 
     @property
     def context(self):
-        """The context itself; ContextNotDefined when the name stands for none."""
+        """The context object. Raises ContextNotDefined if no context has the name."""
         return get_context(self.context_name)
 
     def dtype_specs(self):
-        """``(python type, C type, NumPy's type number)`` of the elements, for instance ``(float, 'npy_float32', 'NPY_FLOAT32')``."""
+        """Return ``(python type, C type, NumPy's type number)`` of the elements, for instance ``(float, 'npy_float32',
+        'NPY_FLOAT32')``.
+        """
         return TensorType(self.dtype, ()).dtype_specs()
 
     def to_scalar_type(self):
-        """The `scalar.Scalar` type of one element."""
+        """Return the `scalar.Scalar` type of one element."""
         return get_scalar_type(self.dtype)
 
     def host_type(self):
-        """The TensorType of the same values on the host."""
+        """Return the TensorType of the same values on the host."""
         return TensorType(self.dtype, self.broadcastable)
 
     # -- variables --
 
     def make_variable(self, name=None):
-        """A new variable of this type."""
+        """Return a new variable of this type."""
         return self.Variable(self, name=name)
 
     def make_constant(self, value, name=None):
-        """A constant of this type."""
+        """Return a constant of this type."""
         return self.Constant(self, self.filter(value), name=name)
 
     def filter_variable(self, other, allow_convert=True):
-        """A variable of this type, made from a variable or a value.
+        """Return a variable of this type, made from a variable or a value.
 
         Parameters
         ----------
         other : variable or array_like
-            What is elsewhere is transferred. A value becomes a constant.
+            A variable on the host or in another context is transferred. A value becomes a constant.
         allow_convert : bool
             Whether the broadcast pattern may be changed (`convert_variable`).
 
         Raises
         ------
         TypeError
-            When it is of another dtype or rank.
+            If its dtype or rank differs.
         """
         if not isinstance(other, Variable):
             return self.make_constant(other)
@@ -262,7 +264,9 @@ class GpuArrayType(Type):
         return converted
 
     def convert_variable(self, var):
-        """`var` as a variable of this type, of the same dtype and rank, when its pattern allows that; else None."""
+        """Return `var` as a variable of this type if it has the same dtype and rank and its pattern allows that, else
+        None.
+        """
         var = _to_context(var, self.context_name)
         if (
             type(self) is type(var.type)
@@ -276,9 +280,10 @@ class GpuArrayType(Type):
     # -- values --
 
     def filter(self, data, strict=False, allow_downcast=None):
-        """`data` as an array of this type, or raise.
+        """Return `data` as an array of this type, or raise an exception.
 
-        Parameters and errors as for `TensorType.filter`; arrays of the host, and of other contexts, are copied to the device unless `strict`.
+        Parameters and errors are those of `TensorType.filter`. Arrays on the host, and in other contexts, are copied to
+        the device unless `strict` is true.
         """
         if not isinstance(data, pygpu.GpuArray):
             if strict:
@@ -315,13 +320,14 @@ class GpuArrayType(Type):
         return data if data.typecode == self.typecode else data.astype(self.dtype)
 
     def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
-        """`filter`, which copies an array of the host into the memory of the array that it replaces, if that fits and nobody else has it.
+        """Do the same as `filter`, but copy a host array into the memory of the array that it replaces, if it fits and
+        nothing else refers to that array.
 
         Parameters
         ----------
         data : array_like or GpuArray
         old_data : GpuArray or None
-            In a cell that the result will replace.
+            The array in a cell that the result will replace.
         strict, allow_downcast
             As for `filter`.
         """
@@ -342,38 +348,38 @@ class GpuArrayType(Type):
 
     @staticmethod
     def values_eq(a, b, force_same_dtype=True):
-        """Whether two arrays have the same elements, NaN in the same places."""
+        """Return True if two arrays have the same elements, with NaN at the same positions."""
         if a.shape != b.shape or force_same_dtype and a.dtype != b.dtype:
             return False
         return TensorType.values_eq(np.asarray(a), np.asarray(b), force_same_dtype)
 
     @staticmethod
     def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
-        """See the function `values_eq_approx` of this module."""
+        """Compare arrays; see the function `values_eq_approx` of this module."""
         return values_eq_approx(a, b, allow_remove_inf, allow_remove_nan, rtol, atol)
 
     @staticmethod
     def may_share_memory(a, b):
-        """Whether two arrays are views of the same memory."""
+        """Return True if two arrays are views of the same memory."""
         return pygpu.may_share_memory(a, b)
 
     def value_zeros(self, shape):
-        """Zeros."""
+        """Return an array of zeros."""
         return pygpu.zeros(shape, dtype=self.dtype, context=self.context)
 
     def value_empty(self, shape):
-        """An array with undefined elements."""
+        """Return an array with undefined elements."""
         return pygpu.empty(shape, dtype=self.dtype, context=self.context)
 
-    # How loops in C handle rows, see scan/row_table.h.
+    # The functions with which C loops handle rows, see scan/row_table.h.
     row_table = "theano_ng.gpuarray.native.rows.table"
 
     def get_shape_info(self, obj):
-        """The shape, for profiles; see `get_size`."""
+        """Return the shape, for profiles; see `get_size`."""
         return obj.shape
 
     def get_size(self, shape_info):
-        """The number of bytes of data of a value whose `get_shape_info` is `shape_info`."""
+        """Return the number of data bytes of a value whose `get_shape_info` is `shape_info`."""
         size = np.dtype(self.dtype).itemsize
         for length in shape_info:
             size *= int(length)
@@ -443,7 +449,7 @@ class GpuArrayType(Type):
         """ % dict(name=name)
 
     def c_init_code(self):
-        # What fails leaves an exception, which the module's initialization sees.
+        # A failure leaves an exception, which the initialization of the module detects.
         return ["import_pygpu__gpuarray();"]
 
     def c_headers(self):
@@ -454,7 +460,7 @@ class GpuArrayType(Type):
         return [INCLUDE, np.get_include()]
 
     def c_lib_dirs(self):
-        # The functions are those of the module that Python has loaded; there is no library to link with.
+        # The module that Python has loaded defines the functions; there is no library to link against.
         return []
 
     def c_libraries(self):
@@ -465,14 +471,16 @@ class GpuArrayType(Type):
 
 
 class _References(Type):
-    """Stands for GpuArrayType in `_references_of_a_cell`."""
+    """A type that replaces GpuArrayType in `_references_of_a_cell`."""
 
     def filter_inplace(self, data, old_data, strict=False, allow_downcast=None):
         return sys.getrefcount(old_data)
 
 
 def _references_of_a_cell():
-    """What `filter_inplace` finds when only the cell has an array. It depends on the interpreter, so that it is counted."""
+    """Return the reference count that `filter_inplace` sees if only the cell refers to an array. It depends on the
+    interpreter, so it is measured.
+    """
     global _counted
     if _counted is None:
         container = Container(_References(), [object()])
@@ -492,7 +500,9 @@ def _context_text(context):
 
 
 class _operators(_tensor_py_operators):
-    """What variables on devices have beside the methods of tensors: they become tensors on the host wherever an Op wants one, and rules move the Op."""
+    """The additional methods of device variables. An Op on the host that gets such a variable transfers it; rules then
+    move the Op.
+    """
 
     def _as_TensorVariable(self):
         return _to_host(self)
@@ -504,15 +514,17 @@ class _operators(_tensor_py_operators):
 
 
 class GpuArrayVariable(_operators, Variable):
-    """A variable whose value is computed on a device. It has all the methods of tensors."""
+    """A variable whose value is on a device. It has all methods of tensors."""
 
 
 class GpuArraySignature(TensorConstantSignature):
-    """What two constants on devices must agree in to be merged: type, with its context, and content."""
+    """The properties in which two device constants must agree to be merged: the type, with its context, and the
+    content.
+    """
 
 
 class GpuArrayConstant(_operators, Constant):
-    """A value on a device that is part of the graph."""
+    """A constant device array in a graph."""
 
     def signature(self):
         return GpuArraySignature((self.type, np.asarray(self.data)))
@@ -538,20 +550,21 @@ class GpuArraySharedVariable(_operators, SharedVariable):
     Attributes
     ----------
     get_value_return_ndarray : bool
-        Whether `get_value` copies to the host; False where the variable was made of a value on a device.
+        Whether `get_value` copies to the host; False if the variable was made from a device array.
     """
 
     get_value_return_ndarray = True
 
     def get_value(self, borrow=False, return_internal_type=False):
-        """The value, of the kind that the variable was made of.
+        """Return the value, of the kind (host or device array) that the variable was made from.
 
         Parameters
         ----------
         borrow : bool
-            Where the value stays on the device: the array itself, not a copy. An array of the host is always a new one.
+            If True and the value stays on the device, return the array itself, not a copy. A host array is always a
+            copy.
         return_internal_type : bool
-            The array on the device, whatever the variable was made of.
+            If True, return the device array, whatever the variable was made from.
         """
         value = self.container.value
         if return_internal_type or not self.get_value_return_ndarray:
@@ -559,14 +572,14 @@ class GpuArraySharedVariable(_operators, SharedVariable):
         return np.asarray(value)
 
     def set_value(self, value, borrow=False):
-        """Replace the value; every function that uses the variable sees it.
+        """Replace the value in all functions that use the variable.
 
         Parameters
         ----------
         value : array_like or GpuArray
-            An array of the host is copied into the memory of the old value, if it fits and nobody else has that.
+            A host array is copied into the memory of the old value, if it fits and nothing else refers to it.
         borrow : bool
-            A GpuArray of the same context is kept itself, and not copied.
+            If True, a GpuArray of the same context is stored itself, without a copy.
         """
         if isinstance(value, pygpu.GpuArray) and not borrow:
             value = pygpu.array(value, copy=True, context=self.type.context)
@@ -578,7 +591,7 @@ class GpuArraySharedVariable(_operators, SharedVariable):
         return twin
 
     def __getitem__(self, *args):
-        # Not that of SharedVariable, which refuses.
+        # Not the method of SharedVariable, which raises an error.
         return _operators.__getitem__(self, *args)
 
 
@@ -600,18 +613,19 @@ def gpuarray_shared_constructor(
     value : ndarray or GpuArray
     name : str, optional
     strict, allow_downcast
-        How values set later are converted; see `GpuArrayType.filter`.
+        How later values are converted; see `GpuArrayType.filter`.
     borrow : bool
-        Keep a GpuArray itself, not a copy.
+        If True, store a GpuArray itself, not a copy.
     broadcastable : sequence of bool, optional
-        All False by default: the value may be replaced by one of another shape.
+        All False by default: the value may be replaced by an array of another shape.
     target : hashable
-        The context. Unless it is given: that of a GpuArray, else None, where only arrays go that `move_to_gpu` lets go.
+        The context. By default it is that of a GpuArray; other arrays go to context None if `move_to_gpu` allows it.
 
     Raises
     ------
     TypeError
-        When the value is not for a device, or `target` names no context: so that `shared` asks the next constructor.
+        If the value does not belong on a device, or `target` names no context. `shared` then tries the next
+        constructor.
     """
     if target == "cpu":
         raise TypeError("gpuarray_shared_constructor makes shared variables on devices, not for target 'cpu'")
@@ -648,7 +662,9 @@ def gpuarray_shared_constructor(
 def shared_on_target(
     value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None, target=notset
 ):
-    """`gpuarray_shared_constructor` for programs that keep their values on the host (`config.init_gpu_device`): only with a target, or a GpuArray."""
+    """Make a shared variable on a device only if a target or a GpuArray is given; see `gpuarray_shared_constructor`.
+    Programs that keep their values on the host use this constructor (`config.init_gpu_device`).
+    """
     if target is notset and not isinstance(value, pygpu.GpuArray):
         raise TypeError("shared variables are on the host unless a target is given")
     return gpuarray_shared_constructor(value, name, strict, allow_downcast, borrow, broadcastable, target)
@@ -658,12 +674,14 @@ def shared_on_target(
 
 
 def GpuArray_pickler(cnda):
-    """For `copyreg`: an array as one of the host, with the name of its context."""
+    """Reduce an array for `copyreg`: to a host array and the name of the context."""
     return GpuArray_unpickler, (np.asarray(cnda), _name_for_ctx(cnda.context))
 
 
 def GpuArray_unpickler(npa, ctx_name):
-    """The array of a pickle, on the device of that context; or on the host, with `config.experimental.unpickle_gpu_on_cpu`, when there is none."""
+    """Restore a pickled array on the device of that context. If the context does not exist, and
+    `config.experimental.unpickle_gpu_on_cpu` is set, return the host array.
+    """
     if config.experimental.unpickle_gpu_on_cpu and ctx_name not in list_contexts():
         return npa
     if ctx_name not in list_contexts():
@@ -691,7 +709,9 @@ register_may_share_memory(_is_on_device, pygpu.may_share_memory)
 
 
 class GpuContextType(Type):
-    """Type of contexts, for the params of Ops (`params_type`); not for variables of graphs. In C: ``PyGpuContextObject *``."""
+    """The type of contexts, for the params of Ops (`params_type`); not for variables of graphs. In C:
+    ``PyGpuContextObject *``.
+    """
 
     def __eq__(self, other):
         return type(self) is type(other)

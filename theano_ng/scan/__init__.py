@@ -1,17 +1,17 @@
-"""Loops: `scan` and what is built on it.
+"""Loops: `scan`, and functions built on it.
 
 =============  ======================================================================
-`front`        `scan`: from a Python function of a step to a node of the graph
+`front`        `scan`: makes a loop node from a Python function of a step
 `views`        `map`, `reduce`, `foldl`, `foldr`
 `checkpoints`  `scan_checkpoints`: loops whose gradient needs little memory
-`groups`       how the inputs and outputs of a loop are grouped
+`groups`       the groups of a loop's inputs and outputs
 `op`           `Scan`, the Op
-`gradient`     its derivatives and shapes
-`backward`     the loop that computes its gradient
-`rows`         where rows of outer variables are
-`sums`         sums over the steps, as far as possible behind a loop
-`loop`         how it runs, in Python; `_loop` does the same in C
-`opt`          rules that put loops into a better form
+`gradient`     derivatives and shapes of the Op
+`backward`     the loop that computes the gradient of a loop
+`rows`         the rows of outer variables that the steps use
+`sums`         sums over the steps, computed after the loop as far as possible
+`loop`         the execution of a loop in Python; `_loop` does the same in C
+`opt`          rules that improve loops
 `utils`        `until`, `clone` and other helpers
 =============  ======================================================================
 
@@ -30,7 +30,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "theano_ng.scan.front": "scan",
         "theano_ng.scan.utils": "until",
         "theano_ng.scan.views": "foldl foldr map reduce",
-        # The classic modules.
+        # Classic modules.
         "theano_ng.scan": "scan_op=op scan_opt=opt scan_perform_ext=loop scan_utils=utils scan_views=views",
     },
     modules="checkpoints front gradient groups loop op opt utils views",

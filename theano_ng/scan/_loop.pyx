@@ -1,8 +1,8 @@
-"""The loop in C: `loop.py` is its twin in Python and says what is computed.
+"""The C version of the loop: `loop.py` does the same in Python, and documents the computation.
 
-A step is one run of the machine of the inner graph (`gof._cvm`). Its input cells hold views of the rows of sequences and buffers, which are
-moved on from step to step; its output cells hold views of the rows that are to be written, so that most nodes compute right into them.
-Nothing else is made in a step, unless the inner graph makes it.
+A step is one run of the machine of the inner graph (`gof._cvm`). The input cells of the machine hold views of the rows
+of sequences and buffers; each step moves the views to the next rows. Its output cells hold views of the rows to be
+written, so that most nodes compute directly into them. A step allocates nothing else, except in the inner graph.
 """
 import time
 
@@ -44,71 +44,71 @@ ctypedef int64_t (*array_kernel_fn)(
     int64_t steps, const int64_t *size, char **base, const int64_t *place, char ***data, const Tool *tools, int64_t *left) noexcept
 
 cdef enum:
-    KEPT_MEMORY = 1 << 20   # bytes of arrays of a kernel that are kept between calls
+    KEPT_MEMORY = 1 << 20   # maximum size in bytes of the kernel's arrays that are kept between calls
 
 
 cdef struct Tool:
-    # A native function that a kernel calls; as in array_kernel.py.
+    # A native function that a kernel calls; array_kernel.py declares the same struct.
     native_fn function
     int64_t n_ins
     int64_t n_outs
-    PyObject **ins          # borrowed
-    PyObject **outs         # owned: the function may put others there
-    PyObject **own          # what is there before; borrowed
+    PyObject **ins          # borrowed references
+    PyObject **outs         # owned references: the function may replace the arrays
+    PyObject **own          # the arrays that are in `outs` before the call; borrowed references
     const int64_t *words
 
 
 cdef struct Rows:
-    # What has rows in one call: a sequence, the buffer of a state, or that of a result.
+    # An array with rows in one call: a sequence, the buffer of a state, or the buffer of a result.
     const row_table *table
     PyObject *array         # owned; NULL for a result before its first step
     row_places at
-    Py_ssize_t lead         # where the row of step 0 is
+    Py_ssize_t lead         # index of the row of step 0
 
 
 cdef struct Tap:
     # An inner input that is a row.
-    int rows                # which Rows
+    int rows                # index of its Rows
     int offset
-    PyObject *cell          # of the inner input; borrowed
-    PyObject *view          # what was put there; owned
-    bint escapes            # whether a view of it may be an inner output
-    bint copied             # whether the step gets a copy: the row is overwritten before the view of it is read
+    PyObject *cell          # cell of the inner input; borrowed
+    PyObject *view          # the view that was put there; owned
+    bint escapes            # whether an inner output may be a view of it
+    bint copied             # whether the step gets a copy, because the row is overwritten before its view is read
 
 
 cdef struct Sink:
     # An inner output that is written to a row.
     int rows
     int offset
-    PyObject *cell          # of the inner output; borrowed
-    PyObject *view          # of the row, lent to the step; owned
+    PyObject *cell          # cell of the inner output; borrowed
+    PyObject *view          # view of the row, lent to the step; owned
     bint lends              # whether a step may compute into the row
-    int nearest             # it may only where the buffer has more rows than this
+    int nearest             # if so, only if the buffer has more rows than this
 
 
 cdef class LoopThunk(CThunk):
-    """Runs the loop of a node.
+    """A thunk that runs the loop of a node.
 
     Parameters
     ----------
     op : Scan
     linker : Linker
-        Of the inner graph; its programs run on machines in C.
+        Linker of the inner graph; its programs run on machines in C.
     inputs, outputs : list of cells
-        Of the node.
+        Cells of the node.
     tables : list
-        How sequences, states and results have rows: the `row_table` of their types.
+        The `row_table` of the types of sequences, states and results.
     kernel : LoopKernel, optional
-        What does all steps at once, for arrays that it can take.
+        A kernel that does all steps at once, if it accepts the arrays.
     loaded : LoadedKernel, optional
-        What runs in place of the kernel; without it, it is compiled when there have been many steps.
+        The loaded kernel. Without it, the kernel is compiled after many steps.
     profile : ScanProfileStats, optional
-        Gets the times of the steps and of their nodes.
+        Records the times of the steps and of their nodes.
     """
     cdef object op, linker, profile
     cdef CLazyLinker machine
     cdef Arena arena
-    cdef list kept              # the cells that pointers lead to
+    cdef list kept              # owners of the cells that pointers refer to
     cdef int n_seqs, n_states, n_results, n_shared, n_others, n_taps, n_sinks, n_mit_mot
     cdef bint as_while
     cdef PyObject **in_cells    # of the node
@@ -118,27 +118,27 @@ cdef class LoopThunk(CThunk):
     cdef Sink *sinks
     cdef PyObject **shared_ins  # of the step
     cdef PyObject **shared_outs
-    cdef bint *made             # whether what a shared variable becomes is an array of its own
-    cdef PyObject **passed      # what they become, while they are passed on; owned
+    cdef bint *made             # whether the new value of a shared variable is a separate array
+    cdef PyObject **passed      # new values of shared variables, while they are passed on; owned
     cdef PyObject **others
     cdef PyObject *until
     cdef int n_temporaries
-    cdef PyObject **temporaries     # cells of what the step computes, to be emptied at the end
-    cdef kernel_fn kernel           # NULL: there is none
-    cdef int n_operands             # of the kernel
+    cdef PyObject **temporaries     # cells of variables that the step computes; emptied at the end
+    cdef kernel_fn kernel           # NULL if there is none
+    cdef int n_operands             # number of operands of the kernel
     cdef char **base
     cdef int64_t *place
     cdef char *numbers
     cdef int *type_numbers
-    cdef object pending             # a kernel that is not compiled
-    cdef long long left_to_machine  # the number of steps after which it will be
-    cdef object layout              # of a kernel with arrays; None: it has none
+    cdef object pending             # a kernel that is not compiled yet
+    cdef long long left_to_machine  # number of steps until it will be compiled
+    cdef object layout              # layout of a kernel with arrays, else None
     cdef int n_lengths, n_tools
-    cdef int64_t *size              # the lengths, -1: not known yet
-    cdef int64_t *size_of_memory    # those that the arrays have
-    cdef int **dims                 # for each operand, which of them; -1: 1
+    cdef int64_t *size              # the lengths; -1 if not known yet
+    cdef int64_t *size_of_memory    # the lengths for which the arrays were allocated
+    cdef int **dims                 # for each operand, the index in `size` of each dimension; -1: length 1
     cdef int *ranks
-    cdef char ***pointers           # where the data pointers of the arrays are
+    cdef char ***pointers           # addresses of the data pointers of the arrays
     cdef Tool *tools
     cdef list memory, bound         # the arrays; the thunks of the tools
 
@@ -169,7 +169,8 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states):
             read = op.tap_array[i]
             for tap in op.output_taps(i):
-                # A step must not write what it may read afterwards: rows of mit_mot that are a tap too, and the oldest row in a full ring.
+                # A step must not overwrite rows that it may read afterwards: mit_mot rows that are read taps, too, and
+                # the oldest row of a full ring buffer.
                 sinks.append((self.n_seqs + i, tap, i >= self.n_mit_mot or tap not in read, -min(read) if i >= self.n_mit_mot else 0))
         for i in range(self.n_results):
             sinks.append((self.n_seqs + self.n_states + i, 0, True, 0))
@@ -204,7 +205,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int compile_kernel(self) except -1:
-        """Compile a kernel that many steps are worth; without it the machine goes on."""
+        """Compile the kernel after many steps. If that fails, the machine continues to do the steps."""
         kernel, self.pending = self.pending, None
         try:
             addresses = load_kernels((kernel.kernel, *kernel.others))
@@ -214,7 +215,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int set_layout(self, layout) except -1:
-        """Prepare what a kernel with arrays needs beside the rows."""
+        """Allocate the additional data of a kernel with arrays."""
         cdef int k, d
         cdef int64_t *words
         self.n_lengths, self.n_tools = len(layout.lengths), len(layout.tools)
@@ -260,7 +261,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int set_fold(self, Tool *tool, fold) except -1:
-        """A function of native/reduce.c, and what its accumulator begins with."""
+        """Set a function of native/reduce.c, and the initial value of its accumulator."""
         address, lowest = fold_of(fold.operation, fold.element_type, fold.accumulator_type)
         cdef int64_t *start = <int64_t *>allocate(&self.arena, 2, sizeof(int64_t))
         cdef bytes first = fold.identity or lowest
@@ -269,7 +270,9 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int bind(self) except -1:
-        """Make a machine for the steps: one of its own, for functions in several threads may have nodes of one Op."""
+        """Make a machine for the steps. It is not shared, because functions in several threads may have nodes of the
+        same Op.
+        """
         cdef int k
         program = self.linker.make_program()
         machine = self.linker.machine(program)
@@ -318,7 +321,7 @@ cdef class LoopThunk(CThunk):
         free_arena(&self.arena)
 
     cdef void let_go(self) noexcept:
-        """Forget the arrays and views of a call."""
+        """Drop the arrays and views of a call."""
         cdef int k
         for k in range(self.n_taps if self.taps != NULL else 0):
             if self.taps[k].view != NULL:
@@ -335,7 +338,7 @@ cdef class LoopThunk(CThunk):
                     self.rows[k].array = NULL
 
     cdef void drop_memory(self) noexcept:
-        """Forget the arrays of the kernel."""
+        """Drop the arrays of the kernel."""
         cdef int k, j
         for k in range(self.n_tools if self.tools != NULL else 0):
             for j in range(self.tools[k].n_outs):
@@ -347,7 +350,7 @@ cdef class LoopThunk(CThunk):
     # -- before the steps
 
     cdef int start(self, long long n_steps) except -1:
-        """Find the rows, and give the step what stays the same."""
+        """Set up the rows of sequences and states, and check the lengths."""
         cdef int i
         cdef Rows *rows
         cdef int first_state = 1 + self.n_seqs
@@ -362,7 +365,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int share(self) except -1:
-        """Give the step what is no row, and find the rows that it gets copies of."""
+        """Give the step the inputs that are not rows, and find the taps that need copies."""
         cdef int i, k
         cdef Rows *rows
         for k in range(self.n_seqs, self.n_taps):
@@ -381,7 +384,7 @@ cdef class LoopThunk(CThunk):
     # -- all steps at once
 
     cdef bint fits_kernel(self) except -1:
-        """Whether the kernel can take the arrays; it is told where they are."""
+        """Return whether the kernel accepts the arrays; set its pointers and lengths."""
         cdef int k, rank = 0
         cdef Rows *rows
         cdef Array *array
@@ -415,14 +418,16 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef int place_operand(self, int k, Rows *rows, int offset) noexcept:
-        """Where the row of step 0 is."""
+        """Set the position of an operand's rows."""
         self.base[k] = rows.at.data
         self.place[3 * k], self.place[3 * k + 1] = rows.at.stride, rows.at.length
         self.place[3 * k + 2] = (rows.lead + offset) % rows.at.length if rows.at.length else 0
         return 0
 
     cdef bint fits_operand(self, int k, Array *array, int skipped, cnp.npy_intp **lengths, int *rank) noexcept:
-        """Whether an operand has the dtype, is one number or as long as the others, and contiguous."""
+        """Return whether an operand has the expected dtype, is contiguous, and is either a scalar or as long as the
+        others.
+        """
         cdef int d, ndim = array_ndim(array) - skipped
         cdef cnp.npy_intp *dims = array_dims(array) + skipped
         cdef cnp.npy_intp *strides = array_strides(array) + skipped
@@ -446,7 +451,7 @@ cdef class LoopThunk(CThunk):
         return ndim == rank[0] and same_lengths(dims, lengths[0], ndim)
 
     cdef bint fits_lengths(self, int k, int ndim, cnp.npy_intp *dims, cnp.npy_intp *strides, cnp.npy_intp expected) noexcept:
-        """Whether an operand has the lengths that others have, and is contiguous."""
+        """Return whether an operand is contiguous and has lengths that are consistent with the other operands."""
         cdef int d, length
         if ndim != self.ranks[k]:
             return False
@@ -460,7 +465,9 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef bint knows_lengths(self) except -1:
-        """Whether all lengths are known, and such that native functions go the way that they go in the machine; there is memory then."""
+        """Return whether all lengths are known, and are such that native functions take the same code path as in the
+        machine. If so, allocate the arrays.
+        """
         cdef int k, j
         cdef bint same = self.memory is not None
         for k in range(self.n_lengths):
@@ -485,7 +492,7 @@ cdef class LoopThunk(CThunk):
         return True
 
     cdef int make_rows(self, int k, cnp.npy_intp *lengths, int rank) except -1:
-        """The buffer of a result that the kernel computes."""
+        """Make the buffer of a result that the kernel computes."""
         cdef int o, i = self.sinks[k].rows - self.n_seqs - self.n_states
         cdef PyObject *rows = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
         cdef PyObject *old = peek(self.out_cells[self.n_states + i])
@@ -500,7 +507,7 @@ cdef class LoopThunk(CThunk):
         return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
     cdef int64_t all_steps(self, int64_t n_steps, int64_t *left) except -1:
-        """Call the kernel. `left`: whether the machine has to go on behind the steps that it did."""
+        """Call the kernel; return the number of steps done. `left`: whether the machine has to continue."""
         cdef int k, d
         cdef int64_t length = 1, done
         cdef Array *array
@@ -509,7 +516,7 @@ cdef class LoopThunk(CThunk):
             done = (<array_kernel_fn><void *>self.kernel)(
                 n_steps, self.size, self.base, self.place, self.pointers, self.tools, left)
             if left[0]:
-                PyErr_Clear()   # the machine raises it again
+                PyErr_Clear()   # the machine raises the error again
                 self.drop_memory()
             elif sum([own.nbytes for own in self.memory]) > KEPT_MEMORY:
                 self.drop_memory()
@@ -523,7 +530,9 @@ cdef class LoopThunk(CThunk):
         return self.kernel(n_steps, length, self.base, self.place)
 
     cdef PyObject *writable(self, int i, PyObject *value, bint in_place) except NULL:
-        """The buffer of a state: the value itself, or a copy of it, in memory of the call before where that fits."""
+        """Return the buffer of a state: the value itself, or a copy, which reuses the output of the previous call if it
+        fits.
+        """
         cdef const row_table *table = self.rows[self.n_seqs + i].table
         cdef PyObject *old
         if in_place and table.writable(value):
@@ -559,9 +568,9 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int collect(self, long long t) except -1:
-        """Write the results of a step to their rows, where they are not there already.
+        """Write the results of a step to their rows, unless the step has computed into them.
 
-        The step got copies of rows that are written now while what it hands out is a view of them.
+        If a result is a view of a row that is now overwritten, the step got a copy of that row.
         """
         cdef Sink *sink
         cdef Rows *rows
@@ -581,7 +590,7 @@ cdef class LoopThunk(CThunk):
         return 0
 
     cdef int make_result(self, int k, PyObject *value) except -1:
-        """The buffer of a result whose first row is there."""
+        """Make the buffer of a result when its first row is available."""
         cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
         cdef PyObject *length = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
         cdef PyObject *old = peek(self.out_cells[self.n_states + i])
@@ -591,7 +600,9 @@ cdef class LoopThunk(CThunk):
         return set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
 
     cdef int pass_on(self) except -1:
-        """What shared variables became is what they are in the next step; the array that they were is lent to it."""
+        """Make the new values of shared variables the inputs of the next step. The previous arrays are lent to the step
+        as output memory.
+        """
         cdef PyObject *former
         cdef int i
         for i in range(self.n_shared):
@@ -621,7 +632,7 @@ cdef class LoopThunk(CThunk):
     # -- after the steps
 
     cdef int finish(self, long long done) except -1:
-        """Hand the outputs over."""
+        """Store the outputs in their cells."""
         cdef int i
         cdef Rows *rows
         for i in range(self.n_states + self.n_results):
@@ -634,13 +645,13 @@ cdef class LoopThunk(CThunk):
                 result = loop.in_order(<object>rows.array, rows.lead + done)
             put(self.out_cells[i], <PyObject *>result)
         for i in range(self.n_shared):
-            # Without steps it is the node's input.
+            # Without steps, the value is the node's input, which must be copied.
             result = <object>peek(self.shared_ins[i]) if done else loop.own(<object>peek(self.shared_ins[i]))
             put(self.out_cells[self.n_states + self.n_results + i], <PyObject *>result)
         return 0
 
     cdef void clean(self) noexcept:
-        """Leave nothing of a call in the step's cells."""
+        """Empty the cells of the step."""
         cdef int k
         if self.machine is not None:
             for k in range(self.n_taps):
@@ -658,7 +669,8 @@ cdef class LoopThunk(CThunk):
 
 
 cdef int check_groups(op, n_inputs, n_outputs, n_rows) except -1:
-    """Refuse an Op whose counts are not those of its graphs: pointers are set by them."""
+    """Raise an error if the counts of an Op are not consistent with its graphs: they determine the sizes of C arrays.
+    """
     cells = (len(op.tap_array), len(op.mit_mot_out_slices), op.n_outputs_before_results - op.n_mit_sot - op.n_sit_sot, n_inputs, n_outputs,
              n_rows, len(op.inputs), len(op.outputs))
     counts = (op.n_states, op.n_mit_mot, sum(map(len, op.mit_mot_out_slices)),
@@ -671,7 +683,7 @@ cdef int check_groups(op, n_inputs, n_outputs, n_rows) except -1:
 
 
 cdef PyObject *readable(const row_table *table, PyObject *value) except NULL:
-    """An array whose rows are all aligned: the value, or a copy."""
+    """Return an array whose rows are all aligned: the value itself, or a copy."""
     if table.readable(value):
         incref(value)
         return value
@@ -681,7 +693,7 @@ cdef PyObject *readable(const row_table *table, PyObject *value) except NULL:
 
 
 cdef int set_rows(Rows *rows, PyObject *value) except -1:
-    """Takes over the reference."""
+    """Set an array with rows; its reference is stolen."""
     rows.array = value
     rows.table.find(value, &rows.at)
     rows.lead = 0
@@ -689,7 +701,7 @@ cdef int set_rows(Rows *rows, PyObject *value) except -1:
 
 
 cdef inline char *row_at(Rows *rows, long long number) noexcept:
-    """Where a row is, counted from that of step 0, round and round."""
+    """Return the address of a row, numbered from the row of step 0, modulo the number of rows."""
     cdef Py_ssize_t place = rows.lead + number
     if place >= rows.at.length:
         place %= rows.at.length
@@ -697,7 +709,7 @@ cdef inline char *row_at(Rows *rows, long long number) noexcept:
 
 
 cdef int show_row(PyObject **view, PyObject *cell, Rows *rows, char *data) except -1:
-    """Let a cell hold a view of a row: the one that it held, when nobody else has it."""
+    """Put a view of a row into a cell. The view in the cell is reused if nothing else refers to it."""
     if view[0] != NULL and peek(cell) == view[0] and refcount(view[0]) == 2:
         (<char **>(<char *>view[0] + rows.table.data_in_view))[0] = data
         return 0
@@ -710,7 +722,9 @@ cdef int show_row(PyObject **view, PyObject *cell, Rows *rows, char *data) excep
 
 
 cdef int copy_row(Tap *tap, Rows *rows, char *data) except -1:
-    """Let the cell of a tap hold a copy of a row of a state: in the array of the step before, when nobody else has it."""
+    """Put a copy of a row of a state into the cell of a tap. The array of the previous step is reused if nothing else
+    refers to it.
+    """
     cdef bint alone = tap.view != NULL and peek(tap.cell) == tap.view and refcount(tap.view) == 2
     if not alone and tap.view != NULL:
         decref(tap.view)

@@ -1,4 +1,4 @@
-"""Rows of NumPy's arrays for the loop in C; other kinds of arrays bring tables of their own (row_table.h)."""
+"""Rows of NumPy arrays for the C loop. Other array types define row tables, too (row_table.h)."""
 from libc.string cimport memmove
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_Import
@@ -98,7 +98,7 @@ host_rows.store = store
 
 
 cdef const row_table *rows_of(name) except NULL:
-    """The table of a name; of NumPy's arrays for None."""
+    """Return the row table with a given name; None is the table of NumPy arrays."""
     if name is None:
         return &host_rows
     __import__(name.rpartition(".")[0])

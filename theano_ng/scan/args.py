@@ -1,4 +1,4 @@
-"""`scan_args`: the node of a loop taken apart, group by group, so that it can be changed and put together again."""
+"""`scan_args`: the variables of a loop node, split into groups, so that a loop can be changed and made again."""
 
 from collections import OrderedDict
 
@@ -6,7 +6,7 @@ from theano_ng.scan.groups import Groups
 
 __all__ = ["scan_args"]
 
-# Lists of which an item each belongs to a thing of a group.
+# For each group, the lists that have one item per member of the group.
 PARTS = {
     "seqs": ("outer_in_seqs", "inner_in_seqs"),
     "mit_mot": (
@@ -29,19 +29,19 @@ _TAPS = ("tap_array", "mit_mot_out_slices")
 
 
 class scan_args:
-    """The variables of a loop by groups; see `scan.groups` for what these are.
+    """The variables of a loop by groups; `scan.groups` describes the groups.
 
-    Everything is in lists that belong to this object; the variables are those of the node, and nothing is copied. Change the lists, and
-    make another node of `inner_inputs`, `inner_outputs`, `info` and `outer_inputs`.
+    All lists belong to this object. The variables are those of the node; nothing is copied. To change a loop, change
+    the lists, and make a node from `inner_inputs`, `inner_outputs`, `info` and `outer_inputs`.
 
     Parameters
     ----------
     outer_inputs, outer_outputs : list of Variable
-        Of the node.
+        Variables of the node.
     _inner_inputs, _inner_outputs : list of Variable
-        Of its Op.
+        Variables of the Op of the node.
     info : dict
-        Of its Op.
+        The `info` of the Op.
 
     Attributes
     ----------
@@ -49,18 +49,18 @@ class scan_args:
     outer_in_seqs, inner_in_seqs : list of Variable
     outer_in_mit_mot, outer_in_mit_sot, outer_in_sit_sot, outer_in_shared, outer_in_nit_sot, outer_in_non_seqs : list of Variable
     inner_in_mit_mot, inner_in_mit_sot : list of list of Variable
-        For each buffer its taps.
+        The taps of each buffer.
     inner_in_sit_sot, inner_in_shared, inner_in_non_seqs : list of Variable
     inner_out_mit_mot : list of list of Variable
-        For each buffer its output taps.
+        The output taps of each buffer.
     inner_out_mit_sot, inner_out_sit_sot, inner_out_nit_sot, inner_out_shared : list of Variable
     outer_out_mit_mot, outer_out_mit_sot, outer_out_sit_sot, outer_out_nit_sot, outer_out_shared : list of Variable
     mit_mot_in_slices, mit_mot_out_slices, mit_sot_in_slices : list of list of int
         The taps.
     cond : list of Variable
-        The condition; empty for a loop without.
+        The condition; empty for a loop without a condition.
     other_info : dict
-        What `info` has besides.
+        The other entries of `info`.
     """
 
     def __init__(self, outer_inputs, outer_outputs, _inner_inputs, _inner_outputs, info):
@@ -98,22 +98,22 @@ class scan_args:
 
     @classmethod
     def of(cls, node):
-        """The node of a loop taken apart."""
+        """Return the variables of a loop node."""
         return cls(node.inputs, node.outputs, node.op.inputs, node.op.outputs, node.op.info)
 
     @property
     def as_while(self):
-        """Whether there is a condition."""
+        """Whether the loop has a condition."""
         return bool(self.cond)
 
     @property
     def tap_array(self):
-        """The taps that are read of each state, as in `Groups`."""
+        """The taps that each state reads, as in `Groups`."""
         return self.mit_mot_in_slices + self.mit_sot_in_slices + [[-1] for _ in self.inner_in_sit_sot]
 
     @property
     def inner_inputs(self):
-        """The inner inputs in their order."""
+        """The inner inputs, in order."""
         return (
             self.inner_in_seqs
             + [v for taps in self.inner_in_mit_mot for v in taps]
@@ -125,7 +125,7 @@ class scan_args:
 
     @property
     def outer_inputs(self):
-        """The outer inputs in their order."""
+        """The outer inputs, in order."""
         return (
             [self.n_steps]
             + self.outer_in_seqs
@@ -139,7 +139,7 @@ class scan_args:
 
     @property
     def inner_outputs(self):
-        """The inner outputs in their order; others of the same number can be set."""
+        """The inner outputs, in order; may be set to a list of the same length."""
         return (
             [v for taps in self.inner_out_mit_mot for v in taps]
             + self.inner_out_mit_sot
@@ -158,7 +158,7 @@ class scan_args:
 
     @property
     def outer_outputs(self):
-        """The outer outputs in their order."""
+        """The outer outputs, in order."""
         return (
             self.outer_out_mit_mot
             + self.outer_out_mit_sot
@@ -184,7 +184,9 @@ class scan_args:
         )
 
     def states(self):
-        """The buffers: tuples (group, position in the group, lead, inner inputs, taps of these, inner outputs)."""
+        """Return the buffers as tuples: group, position in the group, lead, inner inputs, taps of the inner inputs,
+        inner outputs.
+        """
         found = []
         for i, taps in enumerate(self.mit_mot_in_slices):
             lead = max(0, -min(taps + self.mit_mot_out_slices[i]))
@@ -198,30 +200,30 @@ class scan_args:
         return found
 
     def keep(self, group, wanted):
-        """Leave out what is not wanted of a group.
+        """Remove the members of a group that are not wanted.
 
         Parameters
         ----------
         group : str
             A key of `PARTS`.
         wanted : list of bool
-            For each thing of the group.
+            One flag for each member of the group.
         """
         for name in PARTS[group]:
             setattr(self, name, [item for item, keep in zip(getattr(self, name), wanted) if keep])
 
     def add(self, group, *items):
-        """Add a thing to a group: an item for each list that `PARTS` names."""
+        """Add a member to a group: one item for each list in ``PARTS[group]``."""
         for name, item in zip(PARTS[group], items):
             getattr(self, name).append(item)
 
     def merge(self, other):
-        """Add all that another loop has to each group: one loop then does the steps of both.
+        """Add all members of another loop's groups: one loop then does the steps of both.
 
         Parameters
         ----------
         other : scan_args
-            Of a loop with as many steps, none of which depends on the other. Its condition, if it has one, is left out.
+            A loop with the same number of steps; neither loop may depend on the other. Its condition is ignored.
         """
         for names in PARTS.values():
             for name in names:

@@ -1,9 +1,11 @@
-"""Loops whose steps also reduce, multiply by matrices, broadcast and index: one C function, with the loop over the steps inside.
+"""Kernels of loops whose steps also reduce, multiply by matrices, broadcast and index. One C function contains the loop
+over the steps.
 
-Numbers are C variables, arrays have memory of their own that serves all steps. The elementwise operations on arrays are the kernels that
-`Elemwise` has, reductions and products the native functions of the package, all called through pointers. So all tiers compute the same bits,
-and there is little to compile. What the function cannot go on with (an index out of bounds, a zero that divides an integer, an error in a
-native function) it leaves to the machine of the step, which does that step again and says what is wrong.
+Scalars are C variables; arrays have memory that all steps use. Elementwise operations on arrays call the kernels of
+`Elemwise`, reductions and products call native functions of the package, all through pointers. So all tiers compute the
+same bits, and there is little to compile. If the function cannot continue (an index out of bounds, an integer division
+by zero, an error in a native function), it returns to the machine of the step, which repeats the step and raises the
+error.
 """
 
 import numpy as np
@@ -15,7 +17,7 @@ from theano_ng.scan.kernel import LoopKernel, advance_rows, declare_rows
 
 __all__ = ["array_kernel"]
 
-# The struct is that of _loop.pyx.
+# _loop.pyx declares the same struct.
 _SUPPORT = """\
 typedef struct {
     int (*function)(int, int, void **, void **, const int64_t *);
@@ -40,7 +42,7 @@ TNG_INLINE int tng_use(const tng_tool *tool)
 
 
 def array_kernel(op, fgraph):
-    """The kernel of a loop, or None where a step does something that this module does not write.
+    """Return the kernel of a loop, or None if a step contains an operation that this module does not support.
 
     Parameters
     ----------
@@ -62,7 +64,7 @@ def array_kernel(op, fgraph):
 
 
 class _LoopText(NodeTexts):
-    """The text of a loop."""
+    """The source code of a loop."""
 
     def kernel_of_loop(self):
         op, fgraph = self.op, self.fgraph
@@ -136,7 +138,7 @@ class _LoopText(NodeTexts):
         )
 
     def source(self, moving, loads, stores, until):
-        """The text of the function. Lengths get their values first."""
+        """Return the source code of the function. The lengths are defined first."""
         roots = dict.fromkeys(map(self.find, range(len(self.parents))))
         number = {root: i for i, root in enumerate(roots)}
         lines = []

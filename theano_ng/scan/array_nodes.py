@@ -1,4 +1,4 @@
-"""How the nodes of a step are written in kernels of `array_kernel`."""
+"""The source code of the nodes of a step, for kernels of `array_kernel`."""
 
 import numpy as np
 
@@ -28,15 +28,16 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScala
 
 __all__ = ["NodeTexts"]
 
-# Up to here what is done here gives the bits of native/reduce.c: elements that it adds up without halving them, or in one block.
+# Up to these limits, the code here computes the same bits as native/reduce.c, which then adds elements without pairwise
+# splitting, or in one block.
 _UNHALVED, _LEAF, _BLOCK_BYTES, _COLUMNS = 2048, 4096, 32768, 1024
 
 
 class NodeTexts(Text):
-    """A method for each kind of node."""
+    """The code of each kind of node, one method per kind."""
 
     def add_node(self, node):
-        """Write a node. Ops of users may do something else than those that they are derived from."""
+        """Write a node. Ops of users are rejected: they may differ from the classes that they are derived from."""
         if not is_own(type(node.op)):
             raise Impossible
         for v in (*node.inputs, *node.outputs):
@@ -49,7 +50,7 @@ class NodeTexts(Text):
         raise Impossible
 
     def on_numbers(self, node):
-        """An elementwise operation on numbers."""
+        """Write an elementwise operation on scalars; return False if that is not possible."""
         first = len(self.parts)
         if divides(node.op.scalar_op) or not self.add(node):
             return False
@@ -69,7 +70,7 @@ class NodeTexts(Text):
         sources = [None if is_number(v) else self.array(v) for v in node.inputs]
         dims = self.broadcast(node.outputs[0], sources)
         if not isinstance(scalar_op, CHEAP) and len(self.loops(dims, [s for s in sources if s is not None])) > 1:
-            # Which loop runs there is for native/elemwise.c to say: roundings may be others.
+            # native/elemwise.c decides which loop runs in this case; other loops may round differently.
             plain = Elemwise(scalar_op).make_node(*node.inputs)
             self.use(node, native_code_of(plain), [dims for _ in node.outputs])
             return
@@ -144,7 +145,7 @@ class NodeTexts(Text):
     # -- indices
 
     def indices(self, node, n_before, source):
-        """What indexes each dimension: the C text of a checked index, or None for all of it."""
+        """Return, for each dimension, the C name of a checked index, or None for a full slice."""
         found = []
         for index in get_idx_list(node.inputs[:1] + node.inputs[n_before:], node.op.idx_list):
             d = len(found)
@@ -172,14 +173,14 @@ class NodeTexts(Text):
 
     @staticmethod
     def leading(indices, source):
-        """How many dimensions are indexed, where these are the first ones and no others."""
+        """Return the number of indexed dimensions if they are the leading ones, else None."""
         n = sum(i is not None for i in indices)
         if not source.is_plain or None in indices[:n]:
             return None
         return n
 
     def offset(self, indices, source):
-        """The place of the element, or of the first one, in elements."""
+        """Return the offset of the selected element, or of the first selected one, in elements."""
         terms = []
         for d, index in enumerate(indices):
             if index is not None:
@@ -294,7 +295,7 @@ class NodeTexts(Text):
         self.body.append("}")
 
     def reduced_along(self, out, source, axes, words):
-        """A reduction along some axes."""
+        """Write a reduction along some axes."""
         packed = native_function("theano_ng.tensor.native.reduce:reduce").record.pack(
             {**words, "kernel": 0, "openmp_minsize": 0}
         )
@@ -382,7 +383,8 @@ class NodeTexts(Text):
             raise Impossible
         self.equate_all(x[-1:], y[:1])
         if len(x) + len(y) == 2:
-            # As native/blas.c has it, which makes arrays for it each time. Integers and mixed dtypes are native/extra.c's.
+            # Do the same as native/blas.c, which would make arrays on each call. native/extra.c handles integers and
+            # mixed dtypes.
             dtypes = {v.type.dtype for v in node.inputs}
             if len(dtypes) > 1 or not dtypes.issubset(BLAS_DTYPES):
                 raise Impossible
@@ -401,7 +403,7 @@ class NodeTexts(Text):
         self.names[out] = self.names[product]
 
 
-# Which method writes a node.
+# The method that writes each kind of node.
 _WRITERS = {
     Elemwise: NodeTexts.elemwise,
     DimShuffle: NodeTexts.dimshuffle,

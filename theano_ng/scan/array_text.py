@@ -1,4 +1,6 @@
-"""Kernels of `array_kernel` in the making: lengths, values and calls; what the kernels need when they run."""
+"""Building blocks for kernels of `array_kernel`: lengths, values and calls, and the data that the kernels need at run
+time.
+"""
 
 from typing import NamedTuple
 
@@ -12,22 +14,22 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["LEAVE", "Array", "ArrayMemory", "Box", "Fold", "Impossible", "Inner", "Layout", "Text", "Tool", "ctype"]
 
-# What leaves the loop to the machine.
+# The statement that returns to the machine.
 LEAVE = "{ *tng_left = 1; return tng_t; }"
 
 
 class ArrayMemory(NamedTuple):
-    """An array of the function: memory of its own, or a view of what the function points it to.
+    """An array of the C function: it has separate memory, or is a view whose data pointer the function sets.
 
     Attributes
     ----------
     dtype : str
     dims : tuple of int
-        Which of the lengths each dimension has, in the order of memory; -1: 1.
+        Index of the length of each dimension, in memory order; -1: length 1.
     order : tuple
-        How these are shown, as the pattern of a DimShuffle.
+        The order of the dimensions in the array, as the pattern of a DimShuffle.
     value : ndarray or None
-        What is in it, if that never changes.
+        The content, if it never changes.
     """
 
     dtype: str
@@ -37,7 +39,7 @@ class ArrayMemory(NamedTuple):
 
 
 class Tool(NamedTuple):
-    """A native function, and the numbers of the arrays that it is called with."""
+    """A native function, and the indices of its array arguments."""
 
     code: NativeCode
     inputs: tuple
@@ -45,13 +47,13 @@ class Tool(NamedTuple):
 
 
 class Fold(NamedTuple):
-    """The function that reduces contiguous elements to one; as for `fold_of` of native/reduce.c.
+    """A function that reduces contiguous elements to one; see `fold_of` of native/reduce.c.
 
     Attributes
     ----------
     operation, element_type, accumulator_type : int
     identity : bytes
-        What the accumulator begins with; empty for extremes.
+        The initial value of the accumulator; empty for extremes.
     """
 
     operation: int
@@ -61,28 +63,33 @@ class Fold(NamedTuple):
 
 
 class Box(NamedTuple):
-    """The function that reduces contiguous elements along some axes, and what it reads: `fold_box` of native/reduce.c."""
+    """A function that reduces contiguous elements along some axes, and its packed parameters: `fold_box` of
+    native/reduce.c.
+    """
 
     words: tuple
 
 
 class Inner(NamedTuple):
-    """The kernel of an elementwise operation: compiled apart, for other functions need it too, and most are there already."""
+    """The kernel of an elementwise operation. It is compiled separately, because other functions use it, too, and it
+    mostly exists already.
+    """
 
     kernel: object
 
 
 class Layout(NamedTuple):
-    """What a kernel of this module needs beside the rows.
+    """The additional data of a kernel of `array_kernel`.
 
     Attributes
     ----------
     dims : tuple of tuple of int
-        For each operand, which of the lengths each dimension of a row has; -1: 1.
+        For each operand, the index of the length of each dimension of a row; -1: length 1.
     lengths : tuple of int
-        Those that are known; -1 for the others.
+        The known lengths; -1 for unknown ones.
     several : bool
-        Whether there are arrays of several dimensions. Native functions go another way where one of them is 1.
+        Whether there are arrays of several dimensions. For them, native functions take another code path if a length is
+        1.
     arrays : tuple of ArrayMemory
     tools : tuple of Tool, Box, Fold and Inner
     """
@@ -95,22 +102,22 @@ class Layout(NamedTuple):
 
 
 class Impossible(Exception):
-    """The step holds something that this module does not write."""
+    """Raised if a step contains an operation that this module does not support."""
 
 
 class Array(NamedTuple):
-    """An array in the text.
+    """An array in the source code.
 
     Attributes
     ----------
     pointer : str
-        A C variable.
+        Name of a C variable.
     memory : tuple of int
-        The lengths of its dimensions, but for those of length 1, in the order of memory: it is C-contiguous.
+        The lengths of the dimensions, in memory order, without those of length 1. The array is C-contiguous.
     shown : tuple of int or None
-        For each dimension of the variable which of `memory` it is; None: its length is 1.
+        For each dimension of the variable, its index in `memory`, or None if its length is 1.
     of_state : bool
-        Whether it is a view of a row of a state.
+        Whether the array is a view of a row of a state.
     """
 
     pointer: str
@@ -120,7 +127,7 @@ class Array(NamedTuple):
 
     @property
     def is_plain(self):
-        """Whether the dimensions are in the order of memory."""
+        """Whether the dimensions are in memory order."""
         return [i for i in self.shown if i is not None] == list(range(len(self.memory)))
 
     @property
@@ -134,18 +141,18 @@ def ctype(v):
 
 
 class Text(Step):
-    """Lengths, values and calls of the text of a loop."""
+    """The lengths, values and calls in the source code of a loop."""
 
     def __init__(self, op, fgraph, n_sinks):
         super().__init__(fgraph)
         self.op, self.n_sinks = op, n_sinks
-        self.parents, self.fixed = [], {}  # of lengths that have turned out to be equal
+        self.parents, self.fixed = [], {}  # union-find structure of lengths that must be equal
         self.arrays = {}  # variable -> Array
         self.memory, self.views, self.tools, self.functions = [], {}, [], {}
         self.setup, self.body = [], []
-        self.sinks = {}  # variable -> number of the operand whose row it may be computed into
+        self.sinks = {}  # variable -> number of the operand whose row may hold its result
         self.kernels = []
-        self.lengths_of_numbers = {}  # variable -> the length that it is; None: 1
+        self.lengths_of_numbers = {}  # variable -> the length that is its value; None: 1
 
     # -- lengths
 
@@ -161,7 +168,7 @@ class Text(Step):
         return length
 
     def equate(self, *lengths):
-        """Take lengths for equal; the first one stands for all."""
+        """Record that lengths are equal; the first one represents all."""
         first = self.find(lengths[0])
         for other in map(self.find, lengths[1:]):
             if other == first:
@@ -203,7 +210,7 @@ class Text(Step):
         return number
 
     def number(self, v):
-        """The C name of a number."""
+        """Return the C name or literal of a scalar."""
         name = self.name(v)
         if name is None and isinstance(v, Constant) and isinstance(v.type, Scalar):
             name = self.names[v] = "((%s)%s)" % (v.type.dtype_specs()[1], v.type.c_literal(v.data))
@@ -212,7 +219,7 @@ class Text(Step):
         return name
 
     def array(self, v):
-        """The Array of a variable, or of a constant."""
+        """Return the Array of a variable or constant."""
         if v not in self.arrays:
             if not isinstance(v, Constant) or self.check(v):
                 raise Impossible
@@ -226,7 +233,7 @@ class Text(Step):
         return len(self.memory) - 1
 
     def own(self, v, dims, value=None):
-        """An array with memory of its own, for a variable."""
+        """Return a new array with separate memory for a variable."""
         memory = tuple(i for i in dims if i is not None)
         at = iter(range(len(memory)))
         shown = tuple(None if i is None else next(at) for i in dims)
@@ -237,7 +244,9 @@ class Text(Step):
         return Array(name, memory, shown)
 
     def result(self, v, dims):
-        """An array that a node computes element by element: the row of an output where nothing is read in this step, else memory of its own."""
+        """Return the array for the result of an elementwise computation. If the result is an output, the array is the
+        row of the output, unless the step reads that row; otherwise it has separate memory.
+        """
         made = self.own(v, dims)
         k = self.sinks.pop(v, None)
         if k is not None:
@@ -253,13 +262,13 @@ class Text(Step):
         return made
 
     def declare(self, v):
-        """Make a C variable for a number."""
+        """Declare a C variable for a scalar; return its name."""
         name = self.names[v] = "tng_z%d" % len(self.names)
         self.body.append("%s %s;" % (ctype(v), name))
         return name
 
     def variable(self, v):
-        """The C name of a number whose address can be taken."""
+        """Return the C name of a scalar whose address can be taken."""
         name = self.number(v)
         if name.startswith("("):
             raise Impossible
@@ -268,7 +277,7 @@ class Text(Step):
     # -- calls
 
     def broadcast(self, out, sources):
-        """The lengths of what an elementwise operation computes."""
+        """Return the lengths of the result of an elementwise operation."""
         dims = []
         for d, b in enumerate(out.type.broadcastable):
             lengths = [s.dims[d] for s in sources if s is not None and s.dims[d] is not None]
@@ -279,7 +288,7 @@ class Text(Step):
 
     @staticmethod
     def loops(dims, sources):
-        """The dimensions in groups that one loop goes through: (the first one, lengths), outermost first."""
+        """Group the dimensions that one loop can iterate over: tuples (first dimension, lengths), outermost first."""
         loops, before = [], None
         for d, length in enumerate(dims):
             if length is None:
@@ -293,7 +302,7 @@ class Text(Step):
         return loops
 
     def place(self, source, loops):
-        """Where the elements of an array are that the innermost loop goes through."""
+        """Return the address of the elements that the innermost loop reads or writes."""
         terms, members = [], []
         for d, lengths in reversed(loops):
             if source.dims[d] is None:
@@ -304,18 +313,18 @@ class Text(Step):
         return "(%s)" % " + ".join([source.pointer, *terms])
 
     def call(self, node, kernel, sources, dims, results, divisors):
-        """Call the kernel of an elementwise operation.
+        """Write the call of an elementwise kernel.
 
         Parameters
         ----------
         node : Apply
         kernel : Kernel
         sources : list of Array or None
-            For each input; None: a number.
+            One entry for each input; None for a scalar.
         dims : list
-            The lengths of what is computed.
+            The lengths of the result.
         results : list of Array or (str, str)
-            Where the results are: arrays, or names and C types of numbers.
+            The results: arrays, or names and C types of scalars.
         divisors : Divisors
         """
         k = self.functions.get(kernel)
@@ -352,7 +361,9 @@ class Text(Step):
             self.body.append("if (%s) %s" % (zero, LEAVE))
 
     def view(self, v):
-        """The number of the array that native functions get for a variable; it is filled, or points to where the elements are."""
+        """Return the index of the array that native functions get for a variable. The array is filled, or its data
+        pointer is set.
+        """
         if is_number(v):
             key = ("number", v)
             if key not in self.views:
@@ -368,7 +379,7 @@ class Text(Step):
         return self.views[key]
 
     def use(self, node, code, dims_of_outputs, declare=True):
-        """Call a native function."""
+        """Write the call of a native function."""
         if code is None:
             raise Impossible
         inputs = tuple(self.view(v) for v in node.inputs)

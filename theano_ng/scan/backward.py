@@ -1,14 +1,14 @@
-"""The loop that computes the gradient of a loop: it runs over the same steps from the last one to the first.
+"""The loop that computes the gradient of a loop: it runs over the same steps from the last to the first.
 
-The gradient of a state is what the outer graph knows of it, row by row (a sequence), and what the steps that read it add: for each tap
-a state of the backward loop, which is read as many steps later as the tap reaches back. So no more rows of it are kept than are read.
-Where only the last row has a gradient from outside, this is the initial state, and there is no sequence. Gradients of mit_mot are
-mit_mot, with the rows turned round.
+The gradient of a state has two parts. One comes from the outer graph, row by row, and is a sequence. The other is added
+by the steps that read the state: each tap has a state of the backward loop, which is read as many steps later as the
+tap reaches back. So only as many rows are kept as are read. If only the last row has a gradient from outside, it is the
+initial state, and there is no sequence. Gradients of mit_mot are mit_mot, with the rows reversed.
 
-What the steps computed is not computed again where the outer graph has it: states and results are sequences of this loop. What nobody kept
-and no step can compute again (rows of mit_mot that were overwritten later, what depends on random states) a second node of the loop hands
-out; it becomes one with the first when graphs are rewritten. So do products of states and functions of them, which take longer to compute
-than to keep.
+Values that the outer graph has are not computed again: states and results are sequences of the backward loop. Some
+values are neither kept nor can be recomputed by a step: rows of mit_mot that were overwritten later, and values that
+depend on random states. A second node of the loop returns them; rewriting merges it with the first node. Products of
+states, and functions of them, are recorded in the same way if computing them takes longer than keeping them.
 """
 
 from collections import namedtuple
@@ -38,31 +38,31 @@ __all__ = ["CHEAP", "Backward", "fitting", "is_continuous", "set_bits", "zero_gr
 
 
 def is_continuous(v):
-    """Whether a variable may have a gradient."""
+    """Return True if a variable may have a gradient."""
     return str(getattr(v.type, "dtype", None)).startswith(("float", "complex"))
 
 
 def fitting(v, kind):
-    """A variable with the dtype and the broadcastable dimensions of a type."""
+    """Return a variable with the dtype and the broadcastable dimensions of a type."""
     if v.type.dtype != kind.dtype:
         v = cast(v, kind.dtype)
     return patternbroadcast(v, kind.broadcastable)
 
 
 def zero_gradient(v):
-    """Zeros that a variable may have as its gradient."""
+    """Return zeros that are valid as the gradient of a variable."""
     return v.zeros_like(dtype=v.type.dtype if is_continuous(v) else config.floatX)
 
 
 def _gradient_type(v, term):
-    """The type of a gradient of a variable, with the dtype that a term of it has."""
+    """Return the type of a variable's gradient; an integer variable gets the dtype of the term."""
     # Sparse matrices have no broadcastable dimensions.
     pattern = getattr(v.type, "broadcastable", (False,) * term.type.ndim)
     return TensorType(v.type.dtype if is_continuous(v) else term.type.dtype, pattern)
 
 
 def set_bits(mask):
-    """The numbers of the bits of a mask."""
+    """Yield the numbers of the bits of a mask."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -70,13 +70,13 @@ def set_bits(mask):
 
 
 class Backward:
-    """The gradients of the outer inputs of a loop.
+    """The computation of the gradients of a loop's outer inputs.
 
     Parameters
     ----------
     op : Scan
     inputs, outputs, gradients : list of Variable
-        Outer inputs and outputs, and the gradients of these, possibly of NullType or DisconnectedType.
+        Outer inputs and outputs, and the gradients of the outputs, possibly of NullType or DisconnectedType.
     """
 
     def __init__(self, op, inputs, outputs, gradients):
@@ -90,7 +90,7 @@ class Backward:
         self.n_back = minimum(limit, self.n_steps) if self.truncated else self.n_steps
 
     def _executed(self):
-        """How many steps the loop did."""
+        """Return the number of steps that the loop did."""
         op = self.op
         if not op.as_while:
             return self.inputs[0]
@@ -101,7 +101,7 @@ class Backward:
         return self._recorded(op.inner_until(op.outputs))[0].shape[0]
 
     def _recorded(self, variables):
-        """All values of variables of the step, from another node of the loop.
+        """Return all values of variables of the step, from another node of the loop.
 
         Parameters
         ----------
@@ -126,7 +126,7 @@ class Backward:
         return new(*inputs, return_list=True)[at : at + len(variables)]
 
     def terms(self):
-        """The gradients of the outer inputs."""
+        """Return the gradients of the outer inputs."""
         self._differentiate()
         self._find_nulls()
         self._find_rows()
@@ -137,12 +137,12 @@ class Backward:
     # -- the gradient of a step
 
     def _inner_outputs(self, outer):
-        """The numbers of the inner outputs that an outer one consists of."""
+        """Return the numbers of the inner outputs that are written to an outer output."""
         n = self.op.n_states
         return self.states[outer].inner_outputs if outer < n else [self.op.n_results_before + outer - n]
 
     def _spread(self, inner_outputs):
-        """The inner outputs that the given ones depend on by way of states, and themselves."""
+        """Return the given inner outputs, and all inner outputs on which they depend through states."""
         found = dict.fromkeys(inner_outputs)
         todo, seen = list(found), 0
         while todo:
@@ -163,12 +163,12 @@ class Backward:
             if not is_absent(g) and is_continuous(self.outputs[i]):
                 live.extend(self._inner_outputs(i))
         live = sorted(o for o in self._spread(live) if is_continuous(op.outputs[o]))
-        # The gradients of the outputs of this step, by way of all later ones too.
+        # The gradients of the outputs of this step, including those through all later steps.
         self.known = {o: op.outputs[o].type() for o in live}
         reached = 0
         for o in live:
             reached |= self.depends[o]
-        # An integer that is no state has the gradient that the step gives it; one that earlier steps computed, none.
+        # An integer input that is not a state has the gradient that the step gives it; an integer state has none.
         wrt = [
             i
             for i in set_bits(reached)
@@ -176,14 +176,15 @@ class Backward:
         ]
         found = grad(
             cost=None,
-            # A known gradient is all of its variable's: an output that others depend on, or that is an input, gets more.
+            # view_op: a known gradient is treated as the whole gradient of its variable, but an output that is an
+            # input, or that other outputs depend on, gets additional terms.
             known_grads={view_op(op.outputs[o]): g for o, g in self.known.items()},
             wrt=[op.inputs[i] for i in wrt],
             disconnected_inputs="ignore",
             return_disconnected="Disconnected",
             null_gradients="return",
         )
-        # Sums over the steps are of tensors: the gradient of a sparse matrix is a dense one.
+        # Sums over the steps are tensors, so the gradient of a sparse matrix is dense.
         self.inner = {
             i: g.toarray() if hasattr(g, "toarray") else g
             for i, g in zip(wrt, found)
@@ -193,7 +194,7 @@ class Backward:
     def _find_nulls(self):
         """Find the inner inputs whose gradients do not exist: number -> variable of NullType.
 
-        Those of variables of the group `shared` do not: nothing is kept of what they were.
+        Variables of the group `shared` have no gradient, because their values during the loop are not kept.
         """
         op = self.op
         behind = {i: state.inner_outputs for i, state in self.state_of.items()}
@@ -216,17 +217,18 @@ class Backward:
                     spread(o, g)
         todo = list(self.nulls)
         while todo:
-            # The gradient of a state that does not exist is that of what earlier steps made.
+            # If the gradient of a state does not exist, the gradients of the inputs from which earlier steps computed
+            # it do not, either.
             i = todo.pop()
             for o in behind.get(i, ()):
                 spread(o, self.nulls[i])
         for i in self.nulls:
             self.inner.pop(i, None)
 
-    # -- what the outer graph has
+    # -- values in the outer graph
 
     def _find_rows(self):
-        """Find where the outer graph has the values of variables of the step, and let it have those that are needed besides."""
+        """Find the values of the step's variables that the outer graph has, and record the others that are needed."""
         op = self.op
         self.rows = {}
         for v, sequence in zip(op.inner_seqs(op.inputs), op.outer_seqs(self.inputs)):
@@ -260,9 +262,9 @@ class Backward:
         self.rows.setdefault(v, rows)
 
     def _with_initial_rows(self, state, buffer):
-        """A buffer whose rows before step 0 have a derivative, which is that of the initial state.
+        """Return a buffer whose rows before step 0 have the derivative of the initial state.
 
-        Where steps do not depend on the state, the output of the loop is not connected to the initial state.
+        If the steps do not depend on the state, the output of the loop is not connected to the initial state.
         """
         if not is_continuous(buffer):
             return buffer
@@ -272,11 +274,11 @@ class Backward:
         return set_subtensor(buffer[: state.lead], self.inputs[place][: state.lead])
 
     def _find_carries(self):
-        """Find which gradients of states go from step to step; those of other outputs are sequences."""
+        """Find the gradients of states that are passed from step to step. Gradients of other outputs are sequences."""
         n = self.op.n_states
-        self.mit_mots = {}  # state -> {tap of the buffer of the gradient: variable that is read}
-        self.carries = []  # of other states, one for each tap
-        self.whole = {}  # state -> the part of its gradient that initial rows have a share in, or None
+        self.mit_mots = {}  # state -> {tap in the gradient's buffer: variable that is read}
+        self.carries = []  # for the other states, one for each tap
+        self.whole = {}  # state -> the part of its gradient that includes initial rows, or None
         self.parts = {}  # gradient of an output -> the variables whose sum it is
         for state in self.states:
             if state.inner_outputs[0] not in self.known:
@@ -309,22 +311,22 @@ class Backward:
                 self.rows[self.known[o]] = Rows(self._gradient(n + k))
 
     def _split_gradient(self, state, may_seed):
-        """The gradient that a state has from outside.
+        """Split the gradient that a state has from outside.
 
         Parameters
         ----------
         state : State
         may_seed : bool
-            Whether what the last row has may be apart.
+            Whether the gradient of the last row may be separate.
 
         Returns
         -------
         rows : Rows or None
-            That of what the steps wrote.
+            The gradient of the rows that the steps wrote.
         seed : Variable or None
-            What the last row has besides.
+            The additional gradient of the last row.
         whole : Variable or None
-            A variable with the gradient of the initial rows.
+            A variable that contains the gradient of the initial rows.
         """
         out, g = self.outputs[state.number], self.gradients[state.number]
         steps, seeds, whole = [], [], []
@@ -355,12 +357,14 @@ class Backward:
         return rows, fitting(_sum(seeds), row_type) if seeds else None, whole
 
     def _gradient(self, outer):
-        """The gradient of an outer output, with its type."""
+        """Return the gradient of an outer output, converted to the output's type."""
         out, g = self.outputs[outer], self.gradients[outer]
         return out.zeros_like() if is_absent(g) else fitting(g, out.type)
 
     def _look_at_graph(self, missing):
-        """Find which variables of the step change from step to step, depend on later ones, or have to be recorded."""
+        """Find the variables of the step that change from step to step, those that depend on later steps, and those
+        that must be recorded.
+        """
         op = self.op
         flags = {v: _MOVING for v in [*op.inputs[: len(op.inputs) - op.n_others], *self.rows]}
         flags.update(dict.fromkeys(self.known.values(), _MOVING | _GRADIENT))
@@ -398,9 +402,9 @@ class Backward:
         self.carried = {v for v, flag in flags.items() if flag & _CARRIED}
 
     def _keep_costly(self, variables, flags):
-        """Have products of states recorded, or functions of them, that variables are cheap to compute from."""
+        """Record products of states, or functions of them from which the variables are cheap to compute."""
         seen, todo = set(), list(variables)
-        for v in todo:  # it grows
+        for v in todo:  # the list grows
             if v in seen or v in self.rows or not flags.get(v, 0) & _PRODUCT:
                 continue
             seen.add(v)
@@ -419,7 +423,7 @@ class Backward:
     # -- the backward loop
 
     def _plan(self):
-        """Say what the backward loop has to hand out."""
+        """Decide which variables the backward loop has to return."""
         op = self.op
         self.sums = StepSums(self.rows, self.carried, self.moving)
         for i in range(op.n_seqs):
@@ -431,7 +435,7 @@ class Backward:
         self.sums.choose()
 
     def _same_in_all_steps(self):
-        """The numbers of the inner inputs that have the same value in all steps, and the outer variables."""
+        """Return pairs: the number of an inner input that is the same in all steps, and its outer variable."""
         op = self.op
         return list(enumerate(op.outer_non_seqs(self.inputs), len(op.inputs) - op.n_others))
 
@@ -448,7 +452,7 @@ class Backward:
             *(so_far + v for v, so_far, _ in totals),
             *sums.kept,
         ]
-        # Gradients of states are the sums of their parts.
+        # The gradients of states are the sums of their parts.
         whole = {g: _sum(parts) if parts else g.zeros_like() for g, parts in self.parts.items()}
         graph = substitute(graph, {**{v: v for v in [*op.inputs, *self.rows]}, **whole})
         others = dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))
@@ -498,13 +502,13 @@ class Backward:
         self.fixed_of = dict(zip(sums.fixed, substitute(list(sums.fixed), others)))
 
     def _mit_mot_part(self, state, reads):
-        """What a step does with the gradient of a state of mit_mot."""
+        """Return the taps and variables of a backward step for the gradient of a mit_mot state."""
         writes = {}
         for i, tap in zip(state.inner_inputs, state.taps):
             if i in self.inner:
                 place = state.latest - tap
                 term = fitting(self.inner[i], self.op.inputs[i].type)
-                # What a step overwrites has no gradient before, unless the step read it.
+                # A row that a step overwrites has no earlier gradient, unless the step also read it.
                 before = writes.get(place, None if tap in state.writes else reads[place])
                 writes[place] = term if before is None else before + term
         for o, tap in zip(state.inner_outputs, state.writes):
@@ -512,40 +516,40 @@ class Backward:
         return _MitMotPart(list(reads), list(reads.values()), list(writes), list(writes.values()))
 
     def _buffer(self, kind, like, skip, lead, initial):
-        """A buffer for rows of a type, with initial rows.
+        """Return a buffer for rows of a type, with initial rows.
 
         Parameters
         ----------
         kind : TensorType
-            Of a row.
+            Type of a row.
         like : Variable
-            Has the lengths of a row, after its first `skip` dimensions.
+            A variable that has the lengths of a row after its first `skip` dimensions.
         lead : int
-            How many initial rows there are.
+            Number of initial rows.
         initial : Variable or number
-            What they are.
+            Value of the initial rows.
         """
         lengths = [1 if b else Shape_i(skip + d)(like) for d, b in enumerate(kind.broadcastable)]
         rows = patternbroadcast(AllocEmpty(kind.dtype)(self.n_back + lead, *lengths), (False, *kind.broadcastable))
         return set_subtensor(rows[:lead], initial)
 
     def _carry_buffer(self, carry):
-        """The buffer of a gradient that goes from step to step."""
+        """Return the buffer of a gradient that is passed from step to step."""
         seed = 0 if carry.seed is None else shape_padleft(carry.seed)
         return self._buffer(
             carry.variable.type, self.inputs[1 + self.op.n_seqs + carry.state.number], 1, carry.reach, seed
         )
 
     def _gradient_buffer(self, state):
-        """The rows of the gradient of a state of mit_mot, the latest one first."""
+        """Return the rows of the gradient of a mit_mot state, latest first."""
         return self._gradient(state.number)[: self._length_used(state)][::-1]
 
     def _length_used(self, state):
-        """How many rows of a buffer of mit_mot the loop may read or write."""
+        """Return the number of rows of a mit_mot buffer that the loop may read or write."""
         return self.n_steps + (state.lead + state.latest)
 
     def _all_rows(self, v):
-        """All values of a variable of the step: in order of time, or, truncated, the latest one first."""
+        """Return all values of a variable of the step: in order of time; if truncated, the latest first."""
         if v in self.kept_of:
             return self.kept_of[v] if self.truncated else self.kept_of[v][::-1]
         return self.rows[v].backward()[: self.n_back] if self.truncated else self.rows[v].forward()
@@ -599,14 +603,15 @@ class Backward:
         carries = sorted((c for c in self.carries if c.state is state), key=lambda c: -c.reach)
         whole = self.whole[state]
         if not self.truncated and whole is None and state.lead == 1 == len(carries) and is_filled_by(buffer, 1):
-            # The other rows have no values, and so no gradients that mean something.
+            # The other rows are uninitialized, so their gradients have no meaning.
             return fitting(carries[0].result[::-1], buffer.type)
-        # The row before step 0 is what the last step of the backward loop added, the row before that what the step before added.
+        # The last step of the backward loop computed the gradient of the row before step 0, the step before that the
+        # gradient of the row before it, and so on.
         rows = None if whole is None else whole[: state.lead]
         for c in carries:
             added = c.result[: -c.reach - 1 : -1]
             if self.truncated:
-                # Steps that the backward loop did not come to add nothing.
+                # Steps beyond the truncation add nothing.
                 left_out = minimum(self.n_steps - self.n_back, c.reach)
                 added = set_subtensor(added.zeros_like()[left_out:], added[: c.reach - left_out])
             if c.reach == state.lead:
@@ -634,18 +639,18 @@ class Backward:
 
 
 class _Carry:
-    """What the steps that read a state by one tap add to its gradient.
+    """The gradient of a state that is added by the steps that read it through one tap.
 
     Attributes
     ----------
     state : State
     reach : int
-        How many steps back the tap is.
+        Number of steps that the tap reaches back.
     inner_input : int
     variable : Variable
-        What stands for it in a step.
+        The variable for it in a step.
     seed : Variable or None
-        What it is before the first step of the backward loop; None for zeros.
+        Its value before the first step of the backward loop; None for zeros.
     result : Variable
         The buffer after the backward loop.
     """
@@ -656,11 +661,11 @@ class _Carry:
 
 
 _MitMotPart = namedtuple("_MitMotPart", "taps reads writes outs")
-"""Of the gradient of a state of mit_mot: the taps that are read and written, and the variables for them."""
+"""The taps of a mit_mot state's gradient that are read and written, and the variables for them."""
 
 _MOVING, _GRADIENT, _CARRIED, _MISSING, _STATE, _PRODUCT = 1, 2, 4, 8, 16, 32
 
-# Scalar Ops that take no longer than keeping their results does.
+# Scalar Ops that take no longer than storing their results.
 CHEAP = (Abs, Add, Cast, Identity, LogicalComparison, Maximum, Minimum, Mul, Neg, Sqr, Sub, Switch, TrueDiv)
 
 
@@ -669,7 +674,7 @@ def _sum(variables):
 
 
 def _leaves(outputs, leaves):
-    """Which of `leaves` the outputs depend on, not looking behind them."""
+    """Return the members of `leaves` that the outputs depend on. The graph behind a member is not searched."""
     leaves = set(leaves)
     found, seen, todo = set(), set(), list(outputs)
     while todo:

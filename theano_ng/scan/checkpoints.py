@@ -22,41 +22,42 @@ def scan_checkpoints(
     save_every_N=10,
     padding=True,
 ):
-    """A loop that keeps what it computes at every N-th step only; its gradient computes the steps between again.
+    """Make a loop that keeps only the results of every N-th step; its gradient recomputes the steps between.
 
-    The steps are done in blocks of `save_every_N`, by a loop in a loop. With blocks of about sqrt(n) steps the gradient needs memory for about
-    2 sqrt(n) steps instead of n, and the forward steps are done twice.
+    The steps are done in blocks of `save_every_N`, by a loop inside a loop. With blocks of about sqrt(n) steps, the
+    gradient needs memory for about 2 sqrt(n) steps instead of n, and the forward steps are done twice.
 
     Parameters
     ----------
     fn : callable
-        As for `scan`, without condition.
+        As for `scan`, without a condition.
     sequences : array_like or list of them
-        All of one length; no taps.
+        Sequences of the same length, without taps.
     outputs_info : array_like, None, or list of them, optional
-        No taps: steps read the results of the step before only.
+        No taps: steps read only the results of the previous step.
     non_sequences, name
         As for `scan`.
     n_steps : int or integer scalar, optional
-        The length of the sequences; needed when there are none.
+        Length of the sequences; required if there are none.
     save_every_N : int
-        How many steps a block has.
+        Number of steps in a block.
     padding : bool
-        True: sequences get rows of zeros up to a multiple of `save_every_N`, which copies them; no step is done on these. False: their lengths
-        are multiples.
+        If True, sequences are copied and padded with zeros to a multiple of `save_every_N`; no steps are done on the
+        padding. If False, their lengths must be multiples.
 
     Returns
     -------
     outputs : TensorVariable, list of TensorVariable, or None
-        For each output the values after the last steps of the blocks: (ceil(n_steps / save_every_N), ...). The last row is that of the last step.
+        For each output, the values after the last steps of the blocks: (ceil(n_steps / save_every_N), ...). The last
+        row is that of the last step.
     updates : OrderedUpdates
 
     Raises
     ------
     RuntimeError
-        For taps.
+        If taps are given.
     ValueError
-        When nothing says how many steps there are, for less than one step in a block, and for a step that returns a condition.
+        If the number of steps is not given, if a block has less than one step, or if the step returns a condition.
 
     Examples
     --------
@@ -77,11 +78,11 @@ def scan_checkpoints(
     else:
         raise ValueError("scan_checkpoints: without sequences n_steps says how many steps there are")
     n_blocks = int_div(n_steps + (save_every_N - 1), save_every_N)
-    # Of the last block as many steps as are left.
+    # The last block has only the remaining steps.
     lengths = minimum(n_steps - arange(n_blocks) * save_every_N, save_every_N)
 
     def block(*arguments):
-        """The steps of a block."""
+        """Do the steps of a block."""
         length, *arguments = arguments
         rows, arguments = arguments[: len(sequences)], arguments[len(sequences) :]
         before, given = iter(arguments[: len(arguments) - len(others)]), arguments[len(arguments) - len(others) :]
@@ -111,7 +112,7 @@ def scan_checkpoints(
 
 
 def _without_taps(given, key):
-    """What is given for a sequence or output."""
+    """Return the variable in an entry of `sequences` or `outputs_info`; raise an error for taps."""
     if not isinstance(given, dict):
         return given
     if given.get("taps") is not None:
@@ -122,7 +123,7 @@ def _without_taps(given, key):
 
 
 def _in_blocks(sequence, n_blocks, n_rows, padding):
-    """The rows of a sequence, (n_blocks, n_rows, ...)."""
+    """Return the rows of a sequence in blocks, (n_blocks, n_rows, ...)."""
     shape = [sequence.shape[i] for i in range(1, sequence.ndim)]
     if padding:
         padded = zeros([n_blocks * n_rows, *shape], sequence.dtype)

@@ -1,4 +1,4 @@
-"""Classic helpers for rules and tools that change loops: graphs with parts replaced, loops with fewer outputs."""
+"""Classic helpers for rules and tools that change loops. They replace parts of graphs, and remove outputs of loops."""
 
 from collections import OrderedDict
 
@@ -27,12 +27,12 @@ __all__ = [
 
 
 class Validator:
-    """Whether variables can be computed without some others.
+    """A check whether variables can be computed without certain others.
 
     Parameters
     ----------
     valid, invalid : list of Variable, optional
-        May be used; may not be used.
+        Variables that may be used; variables that may not.
     valid_equivalent : dict, optional
         Variable that may not be used -> one that stands for it.
     """
@@ -43,7 +43,7 @@ class Validator:
         self.invalid = {*(invalid or ()), *self.valid_equivalent}
 
     def check(self, out):
-        """What stands for a variable, if there is something.
+        """Return a valid replacement of a variable, if there is one.
 
         Parameters
         ----------
@@ -52,7 +52,8 @@ class Validator:
         Returns
         -------
         tuple (Variable, bool), or None
-            A variable computed without the invalid ones, and whether it is `out` itself. None if `out` needs an invalid one.
+            A variable computed without invalid ones, and whether it is `out` itself. None if `out` needs an invalid
+            variable.
         """
         known = {v: (v, True) for v in self.valid}
         known.update(dict.fromkeys(self.invalid))
@@ -75,13 +76,13 @@ class Validator:
 
 
 def expand_empty(tensor_var, size):
-    """A tensor with more rows, whose values are not defined, after its own.
+    """Append rows with undefined values to a tensor.
 
     Parameters
     ----------
     tensor_var : TensorVariable
     size : int or integer scalar
-        How many rows more.
+        Number of additional rows.
     """
     if isinstance(size, int) and size == 0:
         return tensor_var
@@ -91,7 +92,7 @@ def expand_empty(tensor_var, size):
 
 
 def forced_replace(out, x, y):
-    """A variable computed with `y` in the places of `x` and of what computes the same; None for None.
+    """Return a variable computed with `y` in place of `x` and of all variables that compute the same; None for None.
 
     Parameters
     ----------
@@ -117,15 +118,15 @@ def forced_replace(out, x, y):
 
 
 def traverse(out, x, x_copy, d, visited=None):
-    """Note in a dict that `x_copy` stands for `x` if a variable depends on it.
+    """Record in a dict that `x_copy` replaces `x`, if a variable depends on `x`.
 
     Parameters
     ----------
     out, x, x_copy : Variable
     d : dict
-        Gets the entry.
+        The dict for the entry.
     visited : set, optional
-        Variables that were looked at, and need not be again; gets the others.
+        Variables that need not be visited again; newly visited variables are added.
 
     Returns
     -------
@@ -141,18 +142,18 @@ def traverse(out, x, x_copy, d, visited=None):
 
 
 def reconstruct_graph(inputs, outputs, tag=None):
-    """A graph on new inputs of the same types.
+    """Copy a graph, with new inputs of the same types.
 
     Parameters
     ----------
     inputs, outputs : list of Variable
     tag : str, optional
-        What follows the names of the inputs.
+        Suffix for the names of the inputs.
 
     Returns
     -------
     tuple (list of Variable, list of Variable)
-        Inputs and outputs of the copy.
+        The inputs and outputs of the copy.
     """
     inputs = list(inputs)
     new = [safe_new(v, tag or "") for v in inputs]
@@ -160,13 +161,13 @@ def reconstruct_graph(inputs, outputs, tag=None):
 
 
 def infer_shape(outs, inputs, input_shapes):
-    """The shapes of outputs for inputs of given shapes.
+    """Return the shapes of outputs for inputs of given shapes.
 
     Parameters
     ----------
     outs, inputs : list of Variable
     input_shapes : list of tuple, or None
-        For each input its lengths; None for what has no shape.
+        The lengths of each input; None for an input without shape.
 
     Returns
     -------
@@ -176,7 +177,7 @@ def infer_shape(outs, inputs, input_shapes):
 
 
 def isNaN_or_Inf_or_None(x):
-    """Whether something is None, or a number or 0-d constant that is not finite."""
+    """Return True if `x` is None, or a number or 0-d constant that is not finite."""
     if x is None:
         return True
     if isinstance(x, Variable):
@@ -191,7 +192,7 @@ def isNaN_or_Inf_or_None(x):
 
 
 def hash_listsDictsTuples(x):
-    """A hash of nested lists, tuples and dicts that does not depend on the order."""
+    """Return a hash of nested lists, tuples and dicts that does not depend on the order."""
     found, todo = 0, [x]
     while todo:
         x = todo.pop()
@@ -205,18 +206,18 @@ def hash_listsDictsTuples(x):
 
 
 def scan_can_remove_outs(op, out_idxs):
-    """Which outputs of a loop can be left out.
+    """Find the outputs of a loop that can be removed.
 
     Parameters
     ----------
     op : Scan
     out_idxs : list of int
-        Outer outputs that nobody reads.
+        Outer outputs that have no clients.
 
     Returns
     -------
     tuple (list of int, list of int)
-        Of `out_idxs`, those that the steps of other outputs read, and those that can go.
+        The members of `out_idxs` that the steps of other outputs read, and those that can be removed.
     """
     mappings = op.var_mappings
     reads = {i: {op.inputs[k] for k in mappings["inner_inp_from_outer_out"][i]} for i in out_idxs}
@@ -234,7 +235,7 @@ def scan_can_remove_outs(op, out_idxs):
 
 
 def compress_outs(op, not_required, inputs):
-    """The parts of a loop without some of its outputs, which the others do not read.
+    """Return the parts of a loop without some of its outputs, which the others must not read.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def compress_outs(op, not_required, inputs):
     info["tap_array"] = [taps for i, taps in enumerate(op.tap_array) if i not in gone]
     info["mit_mot_out_slices"] = [taps for i, taps in enumerate(op.mit_mot_out_slices) if i not in gone]
     info["n_mit_mot_outs"] = sum(map(len, info["mit_mot_out_slices"]))
-    # What is overwritten is decided anew.
+    # The in-place rule decides again which inputs are overwritten.
     info["destroy_map"] = OrderedDict()
     return (
         [v for k, v in enumerate(op.inputs) if k not in ins],

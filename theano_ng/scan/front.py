@@ -1,4 +1,4 @@
-"""`scan`: from a Python function of a step to a node of the graph."""
+"""`scan`: make a loop node from a Python function that describes a step."""
 
 import warnings
 
@@ -47,60 +47,62 @@ def scan(
     strict=False,
     return_list=False,
 ):
-    """A loop: a step that is repeated, over the rows of sequences and on what earlier steps computed.
+    """Make a loop: a step that is repeated over the rows of sequences and on the results of earlier steps.
 
     Parameters
     ----------
     fn : callable
-        Makes the graph of a step. It is called once, with variables: for each sequence, in order, its taps in the order given; for each
-        output its taps; then `non_sequences`. It returns outputs (a variable or a list of variables, as many as there are in
-        `outputs_info`), updates (a dict or a list of pairs: shared variable, what it becomes after the step), or both in either order. A
-        condition (`scan_module.until`) may come last.
+        Makes the graph of a step. It is called once, with variables: for each sequence, in order, its taps in the given
+        order; for each output, its taps; then `non_sequences`. It returns outputs (a variable or a list of variables,
+        as many as `outputs_info` has entries), updates (a dict or a list of pairs: shared variable, its value after the
+        step), or both in either order. A condition (`scan_module.until`) may come last.
     sequences : array_like, dict, or list of them, optional
-        What the loop runs over, by the leading dimension. A dict has the keys ``"input"`` and ``"taps"``: int or list of int, 0 by default;
-        tap k is row t + k at step t. Step 0 is the first at which all taps are there.
+        The loop runs over the leading dimension of the sequences. A dict has the keys ``"input"`` and ``"taps"``: int
+        or list of int, 0 by default; tap k is row t + k at step t. Step 0 is the first step for which all taps exist.
     outputs_info : array_like, dict, None, or list of them, optional
-        For each output its initial state; None or an empty dict for an output that later steps do not read. A dict has the keys
-        ``"initial"`` and ``"taps"``, a list of negative int, [-1] by default. The state has the shape of the output if -1 is the only tap;
-        otherwise a leading dimension more, as long as the earliest tap: its last row is the one before step 0. It has the dtype of the
-        output. None or [] for all: no output is read by later steps.
+        The initial state of each output; None or an empty dict for an output that later steps do not read. A dict has
+        the keys ``"initial"`` and ``"taps"``, a list of negative int, [-1] by default. If -1 is the only tap, the state
+        has the shape of the output. Otherwise it has an additional leading dimension, as long as the earliest tap; its
+        last row is the one before step 0. It has the dtype of the output. None or [] for all: later steps read no
+        output.
     non_sequences : array_like, or list of them, optional
-        What `fn` gets at each step as it is. Other variables that `fn` uses are found.
+        Values that `fn` gets unchanged at each step. Other variables that `fn` uses are found automatically.
     n_steps : int or integer scalar, optional
-        How many steps. By default as many as the shortest sequence has.
+        Number of steps; by default, that of the shortest sequence.
     truncate_gradient : int
-        How many steps the gradient goes back; -1: all.
+        Number of steps that the gradient goes back; -1: all.
     go_backwards : bool
-        Run through the sequences from their ends.
+        If True, run through the sequences from their ends.
     mode : Mode or str, optional
-        For the compilation of the step; by default ``config.mode``, whatever the mode of the function around the loop (DebugMode checks
-        steps too).
+        Mode for the compilation of the step; by default ``config.mode``, whatever the mode of the function around the
+        loop. (DebugMode also checks steps.)
     name : str, optional
-        Of the loop, in printed graphs and profiles.
+        Name of the loop, in printed graphs and profiles.
     profile : bool or str
-        Make a profile of the step, under the name of the loop or the given one.
+        If true, profile the step, under the name of the loop or the given name.
     allow_gc : bool, optional
-        Whether the step frees its intermediate values at once; ``config.scan.allow_gc`` by default.
+        Whether the step frees its intermediate values at once; by default ``config.scan.allow_gc``.
     strict : bool
-        Refuse a step that uses shared variables which are not given.
+        If True, reject a step that uses shared variables which are not given.
     return_list : bool
-        Return a list also for one output, or none.
+        If True, return a list even for one output, or none.
 
     Returns
     -------
     outputs : TensorVariable, list of TensorVariable, or None
-        For each output of `fn` the values of all steps, (n_steps, ...). A variable if there is one, None if there is none.
+        For each output of `fn`, the values of all steps, (n_steps, ...). A variable if there is one output, None if
+        there is none.
     updates : OrderedUpdates
         Shared variable -> its value after the loop; to be passed to `function`.
 
     Raises
     ------
     ValueError
-        For arguments and results of `fn` that do not fit together.
+        If the arguments and the results of `fn` do not fit together.
     TypeError
-        For states whose dtype or number of dimensions is not that of the output.
+        If the dtype or the number of dimensions of a state is not that of the output.
     MissingInputError
-        With `strict`, for a shared variable that is not given.
+        With `strict`, if a shared variable is not given.
 
     Examples
     --------
@@ -199,7 +201,7 @@ class _Sequence:
     ----------
     taps : list of int
     rows : list of Variable
-        What stands for the row of each tap in a step.
+        The variable for the row of each tap in a step.
     """
 
     def __init__(self, given, i, go_backwards):
@@ -221,7 +223,7 @@ class _Sequence:
         self.ordered = self.variable[::-1] if go_backwards else self.variable
         first, last = min(self.taps + [0]), max(self.taps + [0])
         self.span = last - first
-        # Taps count rows as they stand in the sequence: going backwards, tap 1 is the row of the step before.
+        # Taps count rows in the order of the sequence: going backwards, tap 1 is the row of the previous step.
         self.offsets = [last - tap if go_backwards else tap - first for tap in self.taps]
         self.is_whole = False
         self.rows = []
@@ -232,16 +234,16 @@ class _Sequence:
             self.rows.append(row)
 
     def n_steps(self):
-        """How many steps have all their rows."""
+        """Return the number of steps for which all rows exist."""
         length = self.variable.shape[0]
         return maximum(length - self.span, 0) if self.span else length
 
     def first_rows(self):
-        """The rows at step 0."""
+        """Return the rows at step 0."""
         return [self.ordered[offset] for offset in self.offsets]
 
     def from_taps(self, n_steps):
-        """For each tap its rows, one for each step."""
+        """Return, for each tap, its rows, one for each step."""
         if self.is_whole:
             return [self.ordered]
         return [
@@ -258,9 +260,9 @@ class _State:
     taps : list of int
         Empty for an output that no step reads.
     rows : list of Variable
-        What stands for the row of each tap in a step.
+        The variable for the row of each tap in a step.
     output : Variable
-        What a step makes of it.
+        The output of a step.
     """
 
     def __init__(self, initial, taps, i):
@@ -277,7 +279,7 @@ class _State:
 
     @classmethod
     def of(cls, info, i):
-        """From an entry of `outputs_info`."""
+        """Make a state from an entry of `outputs_info`."""
         if info is None:
             return cls(None, [], i)
         if not isinstance(info, dict):
@@ -305,23 +307,23 @@ class _State:
         return cls(initial, taps, i)
 
     def first_rows(self):
-        """The rows at step 0."""
+        """Return the rows at step 0."""
         return [self.initial if self.taps == [-1] else self.initial[tap + self.lead] for tap in self.taps]
 
     def buffer(self, n_steps):
-        """The initial rows, and room for one row of each step."""
+        """Return the initial rows, followed by one uninitialized row for each step."""
         lengths = [self.initial.shape[i] for i in range(self.initial.ndim)]
         if self.taps == [-1]:
             rows = unbroadcast(shape_padleft(self.initial), 0)
         else:
-            # One row would be taken for all.
+            # A single row would be broadcast to all.
             enough = AssertShape("The initial state %s has too few rows: its taps are %s" % (self.initial, self.taps))
             rows = enough(self.initial, lengths.pop(0) >= self.lead)[: self.lead]
         return set_subtensor(AllocEmpty(rows.dtype)(n_steps + self.lead, *lengths)[: self.lead], rows)
 
 
 class _SharedState(_State):
-    """A shared tensor that the steps change, as a state of the loop."""
+    """A shared tensor that the steps change, treated as a state of the loop."""
 
     def __init__(self, shared, row, output):
         self.shared, self.output = shared, output
@@ -329,17 +331,17 @@ class _SharedState(_State):
 
 
 class _Step:
-    """The graph of a step on variables of its own.
+    """The graph of a step, on copies of the outer variables.
 
     Attributes
     ----------
     copies : dict
         Outer variable -> the variable that stands for it in a step.
     unchanged : list of Variable
-        Those of the outer variables that are the same in all steps.
+        The outer variables that are the same in all steps.
     outputs : list of Variable
     updates : list of pairs
-        Shared variable, what becomes of it in a step.
+        Shared variable, its value after a step.
     condition : Variable or None
     """
 
@@ -368,8 +370,8 @@ class _Step:
             ]
             if missing:
                 raise _missing_input(missing[0], ancestors(outputs + list(pending.values()), blockers))
-        # Non-sequences that the step does not use are included: the loop depends on them, as the check for unused inputs in `function` expects,
-        # until a rule removes them.
+        # Non-sequences that the step does not use are included. The loop depends on them, as the check for unused
+        # inputs in `function` expects, until a rule removes them.
         given = [v for v in dict.fromkeys(others) if not isinstance(v, (Constant, SharedVariable))]
         shared = [v for v in captured if isinstance(v, SharedVariable)]
         explicit = set(given)
@@ -385,7 +387,9 @@ class _Step:
 
 
 def _copy_of(v):
-    """The variable that stands for an outer one in a step: a tensor, where that is one on a device. So steps can be differentiated, and rules move all of a loop."""
+    """Return the copy of an outer variable for a step. For a device variable it is a tensor on the host, so that steps
+    can be differentiated, and rules move whole loops.
+    """
     copy = safe_new(tensor_or_other(v), "_copy")
     if v.name is not None:
         copy.name = v.name + "_copy"
@@ -393,7 +397,7 @@ def _copy_of(v):
 
 
 def _missing_input(shared, variables):
-    """The error for a shared variable that a strict loop was not given."""
+    """Return the error for a shared variable that a strict loop was not given."""
     users = [v.owner for v in variables if v.owner is not None and shared in v.owner.inputs]
     return MissingInputError(
         "An input of the graph, used to compute %s, was not provided and not given a value: ScanOp is missing an input: %s. With strict=True "
@@ -404,7 +408,7 @@ def _missing_input(shared, variables):
 
 
 def as_sequence(given, i):
-    """A sequence as a variable with a leading dimension."""
+    """Return a sequence as a variable with a leading dimension."""
     given = tensor_or_other(np.asarray(given) if isinstance(given, range) else given)
     if not isinstance(given.type, TensorType):
         raise TypeError("Sequence %d, %s, has type %s: the steps run over the rows of tensors" % (i, given, given.type))
@@ -428,12 +432,12 @@ def _warn_of_unknown(given, known, what):
 
 
 def _at(variable, tap):
-    """The name of a row of a sequence or state, or None."""
+    """Return the name of a row of a sequence or state, or None."""
     return None if variable.name is None else "%s[t%s]" % (variable.name, "%+d" % tap if tap else "")
 
 
 def _number_of_steps(n_steps, sequences):
-    """How many steps there are, as a variable."""
+    """Return the number of steps as a variable."""
     if n_steps is not None:
         n_steps = integer_scalar(n_steps, "n_steps")
         if (_known(n_steps) or 0) < 0:
@@ -455,7 +459,7 @@ def _number_of_steps(n_steps, sequences):
 
 
 def _known(n_steps):
-    """A number of steps, if it is known, else None."""
+    """Return a number of steps if it is constant, else None."""
     try:
         return int(get_scalar_constant_value(n_steps))
     except NotScalarConstantError:
@@ -463,7 +467,7 @@ def _known(n_steps):
 
 
 def _one_step(fn, sequences, states, others, return_list):
-    """A loop of one step is that step."""
+    """Return the outputs of a single step, without a loop."""
     arguments = [row for s in sequences + states for row in s.first_rows()]
     _, outputs, updates = get_updates_and_outputs(fn(*arguments, *others))
     return _returned([unbroadcast(shape_padleft(out), 0) for out in outputs], return_list), updates

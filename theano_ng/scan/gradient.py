@@ -1,4 +1,4 @@
-"""What is known of a loop without running it: its derivatives, which outputs depend on which inputs, shapes."""
+"""Properties of a loop that are known without running it: derivatives, dependences of outputs on inputs, and shapes."""
 
 from collections import namedtuple
 
@@ -18,28 +18,28 @@ __all__ = ["Derivatives"]
 
 
 State = namedtuple("State", "number is_mit_mot lead latest taps inner_inputs writes inner_outputs")
-"""One of mit_mot, mit_sot and sit_sot.
+"""A state: a member of mit_mot, mit_sot or sit_sot.
 
 number : int
-    Of its outer output.
+    Number of its outer output.
 is_mit_mot : bool
 lead, latest : int
-    How many rows lie before step 0, and the latest tap that is read or written.
+    Number of rows before step 0, and the latest tap that is read or written.
 taps, writes : tuple of int
-    What a step reads and writes.
+    The taps that a step reads and writes.
 inner_inputs, inner_outputs : tuple of int
-    Their numbers.
+    Numbers of the inner variables for them.
 """
 State.__hash__ = lambda self: self.number
 
 
 class Derivatives:
-    """Derivatives and shapes of loops; mix-in of `Scan`."""
+    """Derivatives and shapes of loops; a mixin of `Scan`."""
 
     # -- the layout, by states
 
     def states(self):
-        """The states of the loop.
+        """Return the states of the loop.
 
         Returns
         -------
@@ -65,21 +65,21 @@ class Derivatives:
 
     @property
     def n_results_before(self):
-        """How many inner outputs stand before those of nit_sot."""
+        """The number of inner outputs before those of nit_sot."""
         return self.n_mit_mot_outs + self.n_mit_sot + self.n_sit_sot
 
     def with_results(self, variables):
-        """The same loop with further results.
+        """Return the same loop with additional results.
 
         Parameters
         ----------
         variables : list of Variable
-            Of the step.
+            Variables of the step.
 
         Returns
         -------
         (Scan, int)
-            The loop, and the number of the outer output that is the first of them.
+            The loop, and the number of the outer output that is the first additional one.
         """
         at = self.n_results_before + self.n_nit_sot
         outputs = [*self.outputs[:at], *variables, *self.outputs[at:]]
@@ -87,10 +87,11 @@ class Derivatives:
         inputs = [v.type(v.name) for v in self.inputs]
         return type(self)(inputs, substitute(outputs, dict(zip(self.inputs, inputs))), info), self.n_buffers
 
-    # -- what depends on what
+    # -- dependences
 
     def inner_connections(self):
-        """For each inner output a mask: bit k says that it depends differentiably on inner input k, within a step.
+        """Return a mask for each inner output: bit k is set if it depends differentiably on inner input k, within a
+        step.
 
         Returns
         -------
@@ -101,13 +102,13 @@ class Derivatives:
         return self._connections
 
     def _over_steps(self):
-        """As `inner_connections`, within any number of steps."""
+        """Return the same masks as `inner_connections`, but within any number of steps."""
         state_of = {i: state for state in self.states() for i in state.inner_inputs}
         direct = self.inner_connections()
         found = []
         for mask in direct:
             seen, todo = mask, list(set_bits(mask))
-            for i in todo:  # it grows
+            for i in todo:  # the list grows
                 for o in state_of[i].inner_outputs if i in state_of else ():
                     new = direct[o] & ~seen
                     seen |= new
@@ -116,7 +117,7 @@ class Derivatives:
         return found
 
     def inner_connection_pattern(self):
-        """Which inner outputs depend differentiably on which inner inputs, within any number of steps.
+        """Return which inner outputs depend differentiably on which inner inputs, within any number of steps.
 
         Returns
         -------
@@ -127,7 +128,7 @@ class Derivatives:
         return [[bool(mask >> i & 1) for mask in masks] for i in range(len(self.inputs))]
 
     def connection_pattern(self, node):
-        """Which outer outputs depend differentiably on which outer inputs.
+        """Return which outer outputs depend differentiably on which outer inputs.
 
         Parameters
         ----------
@@ -137,7 +138,7 @@ class Derivatives:
         Returns
         -------
         list of list of bool
-            ``pattern[outer input][outer output]``. No output depends so on numbers of steps and of rows.
+            ``pattern[outer input][outer output]``. No output depends differentiably on numbers of steps or rows.
         """
         if getattr(self, "_pattern", None) is None:
             states, masks = self.states(), self._over_steps()
@@ -150,7 +151,7 @@ class Derivatives:
             for state in states:
                 row = self._pattern_row(reached, state.inner_inputs)
                 if state.is_mit_mot:
-                    row[state.number] = True  # rows that no step comes to
+                    row[state.number] = True  # because of rows that no step reaches
                 rows.append(row)
             rows += [self._pattern_row(reached, [i]) for i in range(shared, rest)]
             rows += [[False] * len(reached) for _ in range(self.n_nit_sot)]
@@ -166,10 +167,10 @@ class Derivatives:
     # -- shapes
 
     def infer_shape(self, node, shapes):
-        """The shapes of the outer outputs.
+        """Return the shapes of the outer outputs.
 
-        Buffers keep their lengths, but for rows that no step came to. What only a run tells (steps until a condition holds, shapes that
-        depend on what steps compute) is the length of the output itself.
+        Buffers keep their lengths, except rows that no step reached. Some lengths are known only at run time (with a
+        condition, or if they depend on computed values); these are taken from the output itself.
         """
         steps = cast(node.inputs[0], "int64")
         lengths = Lengths()
@@ -190,7 +191,7 @@ class Derivatives:
         return inferred
 
     def _shapes_of_results(self, node, shapes, steps, lengths):
-        """The shapes of the outputs of nit_sot."""
+        """Return the shapes of the outputs of nit_sot."""
         known = {i: shapes[1 + i][1:] for i in range(self.n_seqs)}
         for state, shape in zip(self.states(), shapes[1 + self.n_seqs :]):
             known.update(dict.fromkeys(state.inner_inputs, shape[1:]))
@@ -219,12 +220,12 @@ class Derivatives:
 
     @values_afterwards
     def L_op(self, inputs, outputs, output_grads):
-        """The gradients of the outer inputs, by a loop that runs backwards."""
+        """Return the gradients of the outer inputs, computed by a loop that runs backwards."""
         return Backward(self, inputs, outputs, output_grads).terms()
 
     @values_afterwards
     def R_op(self, inputs, eval_points):
-        """The directional derivatives of the outer outputs, by a loop that computes both: values and derivatives."""
+        """Return the directional derivatives of the outer outputs. One loop computes values and derivatives."""
         n = self.n_results_before
         states = self.states()
         points = [None if p is None or is_absent(p) else p for p in eval_points]
@@ -233,7 +234,7 @@ class Derivatives:
             "states": points[1 + self.n_seqs : 1 + self.n_seqs + self.n_states],
             "others": self.outer_non_seqs(points),
         }
-        # Which inner inputs have a direction: those of outer ones that have one, and states that depend on these.
+        # The inner inputs that have a direction: those whose outer input has one, and states that depend on these.
         first = len(self.inputs) - self.n_others
         given = {i for i, p in enumerate(by_group["seqs"]) if p is not None}
         given.update(i for i, p in enumerate(by_group["others"], first) if p is not None)
@@ -262,7 +263,9 @@ class Derivatives:
         return self._doubled(inputs, by_group, directions, tangents, moving, results)
 
     def _moving_states(self, states, directions, moving):
-        """The states that have directions: the given ones and all that depend on them, or on inner inputs that have."""
+        """Return the states that have directions: the given ones, and all that depend on them or on inner inputs with a
+        direction.
+        """
         feeds = {}
         for o, mask in enumerate(self.inner_connections()):
             for i in set_bits(mask):
@@ -270,7 +273,7 @@ class Derivatives:
         state_of = {o: state for state in states for o in state.inner_outputs}
         found = {state.number for state in moving if is_continuous(self.outputs[state.inner_outputs[0]])}
         todo = [*directions, *(i for k in found for i in states[k].inner_inputs)]
-        for i in todo:  # it grows
+        for i in todo:  # the list grows
             for o in feeds.get(i, ()):
                 state = state_of.get(o)
                 if state is not None and state.number not in found and is_continuous(self.outputs[o]):
@@ -279,7 +282,7 @@ class Derivatives:
         return [states[k] for k in sorted(found)]
 
     def _doubled(self, inputs, points, directions, tangents, moving, results):
-        """The loop over values and directions, and what the outer outputs get of it."""
+        """Make the loop over values and directions; return the directional derivatives of the outer outputs."""
         n_seqs, first = self.n_seqs, len(self.inputs) - self.n_others
         seqs = [i for i in range(n_seqs) if i in directions]
         others = [i for i in range(first, len(self.inputs)) if i in directions]
@@ -347,7 +350,7 @@ def _union(masks):
 
 
 def _own_shape(v):
-    """The lengths of a variable, asked of itself; None for what has none."""
+    """Return the lengths of a variable, taken from its value at run time; None if it has no shape."""
     if not hasattr(v.type, "ndim"):
         return None
     pattern = getattr(v.type, "broadcastable", (False,) * v.type.ndim)
@@ -355,7 +358,7 @@ def _own_shape(v):
 
 
 def _at_most(length, limit, lengths):
-    """The smaller one of two lengths."""
+    """Return the smaller of two lengths."""
     if lengths.first(length) is lengths.first(limit):
         return length
     return minimum(length, limit)

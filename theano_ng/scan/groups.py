@@ -1,50 +1,53 @@
-"""How the inputs and outputs of a loop are grouped: which of them are sequences, states, results of each step, or the same in all steps.
+"""The groups of a loop's inputs and outputs: sequences, states, results of each step, and values that are the same in all
+steps.
 
-A loop has two graphs. The inner one computes a step; the outer one holds the node of the loop. In both the variables stand in this order:
+A loop has two graphs. The inner graph computes a step; the outer graph contains the node of the loop. A member of a
+group consists of the following variables:
 
-==========  =======================  =========================================  ==========================  =======================
-group       outer inputs             inner inputs                               inner outputs               outer outputs
-==========  =======================  =========================================  ==========================  =======================
-n_steps     one                      -                                          -                           -
-seqs        one, (length, ...)       one, row t                                 -                           -
-mit_mot     one, a buffer            one for each tap, row t + tap              one for each output tap     one, the buffer after
-mit_sot     one, a buffer            one for each tap, row t + tap              one, row t                  one, the buffer after
-sit_sot     one, a buffer            one, row t - 1                             one, row t                  one, the buffer after
-nit_sot     one, how many rows       -                                          one, row t                  one, (rows, ...)
-shared      one, what it is first    one, what it is                            one, what it becomes        one, what it is at the end
-others      one                      one, the same in all steps                 -                           -
-until       -                        -                                          one, a scalar               -
-==========  =======================  =========================================  ==========================  =======================
+=======  ===================  =============================  =======================  =====================
+group    outer inputs         inner inputs                   inner outputs            outer outputs
+=======  ===================  =============================  =======================  =====================
+n_steps  one                  -                              -                        -
+seqs     one, (length, ...)   one, row t                     -                        -
+mit_mot  one, a buffer        one for each tap, row t + tap  one for each output tap  one, the final buffer
+mit_sot  one, a buffer        one for each tap, row t + tap  one, row t               one, the final buffer
+sit_sot  one, a buffer        one, row t - 1                 one, row t               one, the final buffer
+nit_sot  one, number of rows  -                              one, row t               one, (rows, ...)
+shared   one, initial value   one, current value             one, new value           one, final value
+others   one                  one, the same in all steps     -                        -
+until    -                    -                              one, a scalar            -
+=======  ===================  =============================  =======================  =====================
 
-Inputs: n_steps, seqs, mit_mot, mit_sot, sit_sot, shared, nit_sot, others. Outputs: mit_mot, mit_sot, sit_sot, nit_sot, shared; until last.
+The order of the groups among inputs is: n_steps, seqs, mit_mot, mit_sot, sit_sot, shared, nit_sot, others. Among
+outputs it is: mit_mot, mit_sot, sit_sot, nit_sot, shared, until.
 
-The first rows of a buffer are the initial states: as many as the earliest tap, read or written, lies before step 0 (`lead`). Row number 0 of
-the time of the loop follows them. A buffer of mit_sot, sit_sot or nit_sot that has fewer rows than there are steps keeps the last ones, in
-order of time.
+The first rows of a buffer are the initial states. Their number (`lead`) is the number of rows that the earliest tap,
+read or written, lies before step 0. The row of step 0 follows them. A buffer of mit_sot, sit_sot or nit_sot may have
+fewer rows than there are steps; then it keeps the last rows, in order of time.
 """
 
 __all__ = ["Groups"]
 
 
 class Groups:
-    """The layout of a loop; mix-in of `Scan` and of what takes loops apart.
+    """The layout of a loop; a mixin of `Scan` and of classes that analyze loops.
 
     Attributes
     ----------
     n_seqs, n_mit_mot, n_mit_sot, n_sit_sot, n_shared_outs, n_nit_sot : int
-        How many there are of each group.
+        Numbers of members of the groups.
     n_mit_mot_outs : int
-        How many inner outputs the group mit_mot has.
+        Number of inner outputs of the group mit_mot.
     tap_array : list of list of int
-        Taps that are read by each of mit_mot, mit_sot and sit_sot.
+        The taps that each member of mit_mot, mit_sot and sit_sot reads.
     mit_mot_out_slices : list of list of int
-        Taps that each of mit_mot writes.
+        The taps that each member of mit_mot writes.
     as_while : bool
-        Whether there is a condition.
+        Whether the loop has a condition.
     """
 
     def set_groups(self, info):
-        """Take the layout from the entries of a classic `info` dict."""
+        """Set the layout from the entries of a classic `info` dict."""
         self.n_seqs = info["n_seqs"]
         self.n_mit_mot = info["n_mit_mot"]
         self.n_mit_mot_outs = info["n_mit_mot_outs"]
@@ -60,71 +63,71 @@ class Groups:
 
     @property
     def n_states(self):
-        """Number of buffers that a loop reads and writes: mit_mot, mit_sot and sit_sot."""
+        """The number of buffers that a loop reads and writes: mit_mot, mit_sot and sit_sot."""
         return self.n_mit_mot + self.n_mit_sot + self.n_sit_sot
 
     @property
     def n_buffers(self):
-        """Number of outer outputs that have a row for each step."""
+        """The number of outer outputs that have a row for each step."""
         return self.n_states + self.n_nit_sot
 
     @property
     def n_outputs_before_results(self):
-        """Number of inner outputs that are written to buffers of states."""
+        """The number of inner outputs that are written to buffers of states."""
         return self.n_mit_mot_outs + self.n_mit_sot + self.n_sit_sot
 
     @property
     def n_inner_taps(self):
-        """Number of inner inputs that are rows of buffers."""
+        """The number of inner inputs that are rows of buffers."""
         return sum(map(len, self.tap_array))
 
-    # -- the classic names of sizes, and of positions among the outer inputs
+    # -- classic names of sizes, and of positions among the outer inputs
 
     n_outs = n_states
 
     @property
     def n_tap_outs(self):
-        """Number of buffers of the groups mit_mot and mit_sot."""
+        """The number of buffers of the groups mit_mot and mit_sot."""
         return self.n_mit_mot + self.n_mit_sot
 
     @property
     def seqs_arg_offset(self):
-        """Number of outer inputs up to the last sequence."""
+        """The number of outer inputs up to the last sequence."""
         return 1 + self.n_seqs
 
     @property
     def shared_arg_offset(self):
-        """Number of outer inputs up to the last buffer of states."""
+        """The number of outer inputs up to the last buffer of states."""
         return self.seqs_arg_offset + self.n_states
 
     @property
     def nit_sot_arg_offset(self):
-        """Number of outer inputs up to the last shared state."""
+        """The number of outer inputs up to the last shared state."""
         return self.shared_arg_offset + self.n_shared_outs
 
     @property
     def mintaps(self):
-        """The earliest tap of each state, and 0 for each result."""
+        """The earliest tap of each state, followed by 0 for each result."""
         return [min(taps) for taps in self.tap_array] + [0] * self.n_nit_sot
 
     def output_taps(self, state):
-        """The taps that a buffer's inner outputs are written to."""
+        """Return the taps to which the inner outputs of a state are written."""
         return self.mit_mot_out_slices[state] if state < self.n_mit_mot else [0]
 
     def lead(self, state):
-        """How many rows of a buffer lie before step 0."""
+        """Return the number of rows of a buffer before step 0."""
         return max(0, -min(self.tap_array[state] + self.output_taps(state)))
 
     def mitmot_taps(self):
-        """The taps that each of mit_mot reads."""
+        """Return the taps that each member of mit_mot reads."""
         return self.tap_array[: self.n_mit_mot]
 
     def mitmot_out_taps(self):
-        """The taps that each of mit_mot writes."""
+        """Return the taps that each member of mit_mot writes."""
         return self.mit_mot_out_slices[: self.n_mit_mot]
 
     def mitsot_taps(self):
-        """The taps that each of mit_sot reads."""
+        """Return the taps that each member of mit_sot reads."""
         return self.tap_array[self.n_mit_mot : self.n_mit_mot + self.n_mit_sot]
 
     # -- parts of lists
@@ -152,103 +155,103 @@ class Groups:
         )
 
     def inner_seqs(self, list_inputs):
-        """The inner inputs that are rows of sequences."""
+        """Return the inner inputs that are rows of sequences."""
         return self._inner_inputs(list_inputs, 0)
 
     def inner_mitmot(self, list_inputs):
-        """The inner inputs of mit_mot, tap by tap."""
+        """Return the inner inputs of mit_mot, tap by tap."""
         return self._inner_inputs(list_inputs, 1)
 
     def inner_mitsot(self, list_inputs):
-        """The inner inputs of mit_sot, tap by tap."""
+        """Return the inner inputs of mit_sot, tap by tap."""
         return self._inner_inputs(list_inputs, 2)
 
     def inner_sitsot(self, list_inputs):
-        """The inner inputs of sit_sot."""
+        """Return the inner inputs of sit_sot."""
         return self._inner_inputs(list_inputs, 3)
 
     def inner_shared(self, list_inputs):
-        """The inner inputs that stand for shared variables that change."""
+        """Return the inner inputs for shared variables that change."""
         return self._inner_inputs(list_inputs, 4)
 
     def inner_non_seqs(self, list_inputs):
-        """The inner inputs that are the same in all steps."""
+        """Return the inner inputs that are the same in all steps."""
         return self._inner_inputs(list_inputs, 5)
 
     def inner_mitmot_outs(self, list_outputs):
-        """The inner outputs of mit_mot, output tap by output tap."""
+        """Return the inner outputs of mit_mot, output tap by output tap."""
         return self._inner_outputs(list_outputs, 0)
 
     def inner_mitsot_outs(self, list_outputs):
-        """The inner outputs of mit_sot."""
+        """Return the inner outputs of mit_sot."""
         return self._inner_outputs(list_outputs, 1)
 
     def inner_sitsot_outs(self, list_outputs):
-        """The inner outputs of sit_sot."""
+        """Return the inner outputs of sit_sot."""
         return self._inner_outputs(list_outputs, 2)
 
     def inner_nitsot_outs(self, list_outputs):
-        """The inner outputs of nit_sot."""
+        """Return the inner outputs of nit_sot."""
         return self._inner_outputs(list_outputs, 3)
 
     def inner_shared_outs(self, list_outputs):
-        """The inner outputs that shared variables become."""
+        """Return the inner outputs that are the new values of shared variables."""
         return self._inner_outputs(list_outputs, 4)
 
     def inner_until(self, list_outputs):
-        """The condition, in a list; empty for a loop without."""
+        """Return the condition in a list, or an empty list for a loop without a condition."""
         return self._inner_outputs(list_outputs, 5)
 
     def outer_seqs(self, list_inputs):
-        """The outer inputs that are sequences."""
+        """Return the outer inputs that are sequences."""
         return self._outer_inputs(list_inputs, 1)
 
     def outer_mitmot(self, list_inputs):
-        """The outer inputs that are buffers of mit_mot."""
+        """Return the outer inputs that are buffers of mit_mot."""
         return self._outer_inputs(list_inputs, 2)
 
     def outer_mitsot(self, list_inputs):
-        """The outer inputs that are buffers of mit_sot."""
+        """Return the outer inputs that are buffers of mit_sot."""
         return self._outer_inputs(list_inputs, 3)
 
     def outer_sitsot(self, list_inputs):
-        """The outer inputs that are buffers of sit_sot."""
+        """Return the outer inputs that are buffers of sit_sot."""
         return self._outer_inputs(list_inputs, 4)
 
     def outer_shared(self, list_inputs):
-        """The outer inputs that are the first values of shared variables."""
+        """Return the outer inputs that are the initial values of shared variables."""
         return self._outer_inputs(list_inputs, 5)
 
     def outer_nitsot(self, list_inputs):
-        """The outer inputs that are numbers of rows of nit_sot."""
+        """Return the outer inputs that are numbers of rows of nit_sot."""
         return self._outer_inputs(list_inputs, 6)
 
     def outer_non_seqs(self, list_inputs):
-        """The outer inputs that are the same in all steps."""
+        """Return the outer inputs that are the same in all steps."""
         return self._outer_inputs(list_inputs, 7)
 
     def outer_mitmot_outs(self, list_outputs):
-        """The outer outputs of mit_mot."""
+        """Return the outer outputs of mit_mot."""
         return self._outer_outputs(list_outputs, 0)
 
     def outer_mitsot_outs(self, list_outputs):
-        """The outer outputs of mit_sot."""
+        """Return the outer outputs of mit_sot."""
         return self._outer_outputs(list_outputs, 1)
 
     def outer_sitsot_outs(self, list_outputs):
-        """The outer outputs of sit_sot."""
+        """Return the outer outputs of sit_sot."""
         return self._outer_outputs(list_outputs, 2)
 
     def outer_nitsot_outs(self, list_outputs):
-        """The outer outputs of nit_sot."""
+        """Return the outer outputs of nit_sot."""
         return self._outer_outputs(list_outputs, 3)
 
     def outer_shared_outs(self, list_outputs):
-        """The outer outputs that shared variables are at the end."""
+        """Return the outer outputs that are the final values of shared variables."""
         return self._outer_outputs(list_outputs, 4)
 
     def get_oinp_iinp_iout_oout_mappings(self):
-        """Which variables of the four lists belong to one another.
+        """Return the mapping between outer and inner variables that belong together.
 
         Returns
         -------
@@ -256,7 +259,7 @@ class Groups:
             ``"inner_inp_from_outer_inp"`` and so on, for each two of outer inputs (``outer_inp``), inner inputs, inner outputs and outer
             outputs (``outer_out``): number -> number, -1 where there is none; numbers of inner variables are in lists.
         """
-        rows = []  # (outer input, inner inputs, inner outputs, outer output) of each thing
+        rows = []  # (outer input, inner inputs, inner outputs, outer output) of each member of a group
         inner_in = inner_out = 0
         outer_in = 1
 
@@ -276,7 +279,7 @@ class Groups:
             add(1, 0)
         for i, taps in enumerate(self.tap_array):
             add(len(taps), len(self.output_taps(i)), outer_out=i)
-        # Inner outputs of nit_sot stand before those of shared variables, outer inputs after them.
+        # Inner outputs of nit_sot precede those of shared variables; outer inputs follow them.
         first_shared, outer_in = outer_in, outer_in + self.n_shared_outs
         for i in range(self.n_nit_sot):
             add(0, 1, outer_out=self.n_states + i)

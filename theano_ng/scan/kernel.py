@@ -1,6 +1,6 @@
-"""Loops whose steps are elementwise arithmetic: one C function, with the loop over the steps inside.
+"""Kernels of loops whose steps are elementwise arithmetic. One C function contains the loop over the steps.
 
-States of loops over numbers stay in registers; the elements of larger states are computed side by side, as vectors.
+States that are scalars stay in registers. The elements of larger states are computed in parallel, as vectors.
 """
 
 import functools
@@ -20,10 +20,11 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["LoopKernel", "Step", "advance_rows", "declare_rows", "is_number", "loop_kernel", "separated"]
 
-# Elements that one node computes before the next one does: their results stay in the first-level cache.
+# The number of elements that one node computes before the next node starts: their results stay in the L1 cache.
 _BLOCK = 256
 
-# gcc replaces the negative of a product and a sum that are one instruction, also where one node computes the sum and another one its negative.
+# gcc would otherwise replace the negative of a fused multiply-add, even if one node computes the sum and another node
+# its negative.
 _SUPPORT = (
     """\
 #define TNG_BLOCK %d
@@ -40,25 +41,28 @@ _SUPPORT = (
 
 
 class LoopKernel(NamedTuple):
-    """A loop in C: ``int64_t KERNEL(int64_t steps, int64_t length, char **base, const int64_t *place)`` returns how many steps it did.
+    """A loop in C: ``int64_t KERNEL(int64_t steps, int64_t length, char **base, const int64_t *place)`` returns the
+    number of steps done.
 
-    Operands are the inner inputs, then the inner outputs that are written to rows. ``base[k]`` is where the first row of operand k is;
-    ``place[3 * k]`` is the distance between rows in bytes, 0 for what is the same in all steps, ``place[3 * k + 1]`` the number of rows, and
-    ``place[3 * k + 2]`` the row of step 0. ``length`` is that of a row. ``place[-1]`` is for the interpreter: the address of its program.
+    Operands are the inner inputs, then the inner outputs that are written to rows. ``base[k]`` is the address of the
+    first row of operand k. ``place[3 * k]`` is the distance between rows in bytes, or 0 for an operand that is the same
+    in all steps. ``place[3 * k + 1]`` is the number of rows, ``place[3 * k + 2]`` the index of the row of step 0.
+    ``length`` is the length of a row. ``place[-1]`` is for the interpreter: the address of its program.
 
     Attributes
     ----------
     kernel : Kernel
     numbers : tuple of bool
-        For each operand, whether it is one number in each step.
+        For each operand, whether it is a scalar in each step.
     type_numbers : tuple of int
         NumPy's type number of each operand.
     layout : Layout or None
-        Of a kernel of `array_kernel`, which is ``int64_t KERNEL(int64_t steps, const int64_t *size, char **base, const int64_t *place,
-        char **const *data, const tng_tool *tools, int64_t *left)``: the lengths; for each array where its data pointer is; the native
-        functions; and a flag for steps that were not done because the machine has to do them.
+        Layout of a kernel of `array_kernel`, which is ``int64_t KERNEL(int64_t steps, const int64_t *size, char **base,
+        const int64_t *place, char **const *data, const tng_tool *tools, int64_t *left)``. `size` has the lengths,
+        `data` the addresses of the arrays' data pointers, and `tools` the native functions. `left` is a flag: the
+        machine has to do the remaining steps.
     others : tuple of Kernel
-        Those that native functions call.
+        Kernels that native functions call.
     """
 
     kernel: Kernel
@@ -69,7 +73,7 @@ class LoopKernel(NamedTuple):
 
 
 def loop_kernel(op, fgraph):
-    """The kernel of a loop, or None where a step is something else than elementwise arithmetic.
+    """Return the kernel of a loop, or None if a step contains more than elementwise arithmetic.
 
     Parameters
     ----------
@@ -94,7 +98,7 @@ def loop_kernel(op, fgraph):
 
 
 def _interpreted(op, fgraph, numbers):
-    """The loop for the interpreter: the same steps, node by node."""
+    """Return the loop for the interpreter: the same steps, node by node."""
     n_in, n_sinks = len(fgraph.inputs), len(numbers) - len(fgraph.inputs)
     values = {v: k for k, v in enumerate(fgraph.inputs)}
     nodes, count = [], n_in
@@ -104,7 +108,7 @@ def _interpreted(op, fgraph, numbers):
             return values[v]
         if v.owner is None:
             return v.type.dtype, v.data.tobytes()
-        return argument(v.owner.inputs[0])  # a DimShuffle of a number
+        return argument(v.owner.inputs[0])  # a DimShuffle of a scalar
 
     for node in fgraph.toposort():
         if type(node.op) is DimShuffle:
@@ -114,7 +118,7 @@ def _interpreted(op, fgraph, numbers):
         for v in node.outputs:
             values[v] = count
             count += 1
-    # Where a row is one number, what is computed is one, too.
+    # If all rows are scalars, all computed values are scalars, too.
     vectors = not all(numbers)
     kinds = [
         (MOVES if k < n_in - op.n_others or k >= n_in else 0) | (vectors and number) for k, number in enumerate(numbers)
@@ -134,12 +138,12 @@ def _is_possible(v):
 
 
 def is_number(v):
-    """Whether a variable has one element."""
+    """Return True if a variable has one element."""
     return all(v.type.broadcastable)
 
 
 class _Part(NamedTuple):
-    """The C text of one node for one element, the names that it reads, and C types and names of its results."""
+    """The C code of one node for one element, the names that it reads, and names and C types of its results."""
 
     text: str
     operands: list
@@ -147,7 +151,7 @@ class _Part(NamedTuple):
 
 
 class Step:
-    """The C text of one step for one element, node by node."""
+    """The C code of one step for one element, node by node."""
 
     def __init__(self, fgraph):
         self.fgraph = fgraph
@@ -156,7 +160,7 @@ class Step:
         self.environment = {"language": "c", "headers": (), "support": _SUPPORT, "compile_args": (), "libraries": ()}
 
     def is_arithmetic(self):
-        """Write the text; whether that was possible."""
+        """Write the code of all nodes; return whether that was possible."""
         for node in self.fgraph.toposort():
             if type(node.op) is DimShuffle and is_number(node.inputs[0]):
                 name = self.name(node.inputs[0])
@@ -168,7 +172,7 @@ class Step:
         return all(v.owner is not None and v in self.names for v in self.fgraph.outputs)
 
     def name(self, v):
-        """The C name of a variable, or of a constant of one value; None for others."""
+        """Return the C name of a variable or of a constant with one value; None for others."""
         if v not in self.names and isinstance(v, Constant) and _is_possible(v) and is_number(v):
             kind = get_scalar_type(v.type.dtype)
             name = self.names[v] = "tng_k%d" % len(self.constants)
@@ -177,7 +181,7 @@ class Step:
         return self.names.get(v)
 
     def add(self, node):
-        """Write the text of an Elemwise node; False where that is not possible."""
+        """Write the code of an Elemwise node; return False if that is not possible."""
         op, number = node.op.scalar_op, len(self.parts)
         operands = [self.name(v) for v in node.inputs]
         if None in operands or divides(op) or not all(map(_is_possible, [*node.inputs, *node.outputs])):
@@ -198,7 +202,7 @@ class Step:
         return True
 
     def join(self, environment):
-        """Take over what a node's text needs around it."""
+        """Add the compilation environment of a node's code."""
         mine = self.environment
         if environment["language"] != "c":
             mine["language"] = environment["language"]
@@ -208,12 +212,12 @@ class Step:
             mine[words] += tuple(word for word in environment[words] if word not in mine[words])
 
     def kernel(self, source):
-        """The kernel with this text."""
+        """Return the kernel with this source code."""
         return Kernel(source=source, **self.environment)
 
 
 def _source(op, fgraph, step, numbers):
-    """The text of the function."""
+    """Return the source code of the function."""
     n_in, n_out = len(fgraph.inputs), len(numbers) - len(fgraph.inputs)
     variables = [*fgraph.inputs, *fgraph.outputs]
     ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in variables]
@@ -226,7 +230,7 @@ def _source(op, fgraph, step, numbers):
         for tap in read:
             taps[first_tap] = (state, tap)
             first_tap += 1
-    # Numbers that a step reads back stay in variables: (state, lag) -> name. Rows of mit_mot are changed in memory.
+    # Scalars that a step reads back stay in variables: (state, lag) -> name. Rows of mit_mot are changed in memory.
     carried = {}
     if not vectors:
         for state in range(op.n_mit_mot, op.n_states):
@@ -248,7 +252,7 @@ def _source(op, fgraph, step, numbers):
     lines += ["    " + constant for constant in step.constants]
     lines.append("    int64_t tng_t = 0;")
     lines.append("    while (tng_t < tng_steps) {")
-    loads = {}  # name -> what reads it
+    loads = {}  # name -> the statement that reads it
     for k in range(n_in):
         const = "const %s " % ctypes[k]
         if k in moving and k not in from_register:
@@ -281,7 +285,9 @@ def _source(op, fgraph, step, numbers):
 
 
 def declare_rows(moving):
-    """The declarations for operands that have rows: b, where the first one is, the distance s, the number l, and r, which is next."""
+    """Return declarations for operands with rows: the address b of the first row, the distance s, the number l of rows,
+    and the index r of the next row.
+    """
     lines = []
     for k in moving:
         lines.append("char *const tng_b%d = tng_base[%d];" % (k, k))
@@ -291,24 +297,25 @@ def declare_rows(moving):
 
 
 def separated(part):
-    """The statements that keep compilers from joining the sums of a node with other nodes (`scalar.contraction`)."""
+    """Return statements that keep compilers from contracting a node's sums with other nodes (`scalar.contraction`)."""
     floats = [name for name, ctype in part.results.items() if ctype in ("npy_float32", "npy_float64")]
     return ["TNG_SEPARATE(%s);" % name for name in floats if "TNG_MUL_ADD" in part.text]
 
 
 def advance_rows(moving):
-    """The statements that go on to the rows of the next step."""
+    """Return statements that advance to the rows of the next step."""
     return ["if (++tng_r%d == tng_l%d) tng_r%d = 0;" % (k, k, k) for k in moving]
 
 
 def _sinks_of_states(op, n_in):
-    """Operand of the inner output of each of mit_sot and sit_sot."""
+    """Return the operand of the inner output of each state of mit_sot and sit_sot."""
     first = n_in + op.n_mit_mot_outs
     return {op.n_mit_mot + i: first + i for i in range(op.n_mit_sot + op.n_sit_sot)}
 
 
 def _by_blocks(step, loads, stores):
-    """The loops over the elements of a row: one for each node, on blocks of elements, or one for all elements when there is one node.
+    """Return loops over the elements of a row: one loop per node, on blocks of elements, or a single loop if there is
+    only one node.
 
     Outputs are written last: they may overwrite rows that are read.
 
@@ -327,7 +334,7 @@ def _by_blocks(step, loads, stores):
         % ("tng_n - tng_at < TNG_BLOCK ? tng_n - tng_at : TNG_BLOCK" if several else "tng_n")
     )
     loop = ["#pragma GCC ivdep", "        for (int64_t tng_i = 0; tng_i < tng_m; ++tng_i) {"]
-    kept = {}  # result of a former node -> the statement that reads it
+    kept = {}  # result of an earlier node -> the statement that reads it
     for part in step.parts:
         if several:
             lines += ["        %s tng_w_%s[TNG_BLOCK];" % (ctype, name) for name, ctype in part.results.items()]

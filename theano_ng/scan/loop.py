@@ -1,4 +1,6 @@
-"""The loop in Python: what `_loop.pyx` does, step by step and in NumPy. It serves machines in Python, and tests compare the two."""
+"""The Python version of the loop: it does the same as `_loop.pyx`, step by step in NumPy. Machines in Python use it,
+and tests compare the two.
+"""
 
 import copy
 
@@ -8,12 +10,13 @@ from theano_ng.gof.link_errors import raise_with_op, with_text
 from theano_ng.tensor.native.alloc import empty
 from theano_ng.tensor.type import TensorType
 
-# How many steps the machine does before a kernel with arrays is compiled: that takes as long as it saves in so many.
+# The number of steps that the machine does before a kernel with arrays is compiled: compilation takes about as long as
+# it saves in these steps.
 HOT_STEPS = 50000
 
 
 def check_lengths(op, n_steps, arguments):
-    """Refuse numbers of steps that make no sense, and buffers and sequences that are too short for them.
+    """Raise an error for a negative number of steps, and for buffers and sequences that are too short.
 
     Parameters
     ----------
@@ -25,9 +28,9 @@ def check_lengths(op, n_steps, arguments):
     Raises
     ------
     IndexError
-        For a negative number of steps.
+        If the number of steps is negative.
     ValueError
-        For a sequence or a buffer that is too short.
+        If a sequence or a buffer is too short.
     """
     if n_steps < 0:
         raise IndexError("Scan was asked to run for negative number of step %d" % n_steps)
@@ -40,7 +43,7 @@ def check_lengths(op, n_steps, arguments):
     states = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
     for i, buffer in enumerate(states):
         taps = op.tap_array[i] + op.output_taps(i)
-        # A buffer of mit_mot holds all rows; of the others the rows in use are enough.
+        # A mit_mot buffer holds all rows; the other buffers need only the rows in use.
         needed = op.lead(i) + n_steps + max(taps) if i < op.n_mit_mot else max(1, op.lead(i))
         if n_steps and len(buffer) < needed:
             raise ValueError(
@@ -49,14 +52,15 @@ def check_lengths(op, n_steps, arguments):
 
 
 def in_order(buffer, rows):
-    """The last rows of a buffer that is written round and round, in the order of time.
+    """Return the last rows of a ring buffer, in order of time.
 
     Parameters
     ----------
     buffer : ndarray
-        Its rows are put in order where they are: who announced that it is overwritten finds the result in it.
+        The buffer. Its rows are reordered in place: if the node overwrites its input, the result must be in that
+        memory.
     rows : int
-        How many rows were written since the buffer was empty.
+        Number of rows that were written since the buffer was empty.
     """
     if rows < len(buffer) or not len(buffer):
         return buffer[:rows]
@@ -75,16 +79,16 @@ def run(op, step, arguments, cells):
     ----------
     op : Scan
     step : callable
-        Takes the values of the inner inputs and returns a list of those of the inner outputs.
+        A function of the values of the inner inputs that returns a list of the values of the inner outputs.
     arguments : list
         The values of the outer inputs.
     cells : list of cells
-        Get the values of the outer outputs.
+        Cells for the values of the outer outputs.
 
     Returns
     -------
     int
-        How many steps were done.
+        Number of steps done.
     """
     n_steps = int(arguments[0])
     check_lengths(op, n_steps, arguments)
@@ -101,7 +105,7 @@ def run(op, step, arguments, cells):
             for i, state in enumerate(states)
             for tap in op.tap_array[i]
         ]
-        # What the step hands out may be a view of what it is given.
+        # The step's results may be views of its inputs.
         inputs = [*(row(s, done) for s in sequences), *rows, *shared, *others]
         try:
             outputs = step(inputs)
@@ -116,7 +120,7 @@ def run(op, step, arguments, cells):
         for i, (state, lead) in enumerate(zip(states, leads)):
             for tap in op.output_taps(i):
                 assign(op, state, (lead + done + tap) % len(state), next(written), i)
-        # The step computes into its own arrays again.
+        # Copy: the next step computes into the same arrays again.
         shared = [own(value) for value in op.inner_shared_outs(outputs)]
         done += 1
         if op.as_while and outputs[-1]:
@@ -131,31 +135,31 @@ def run(op, step, arguments, cells):
 
 
 def row(buffer, place, copied=False):
-    """A row, as an array also where rows are numbers: a view, or a copy."""
+    """Return a row as an array (0-d if rows are scalars): a view, or a copy."""
     view = buffer[place, ...]
     return view.copy() if copied else view
 
 
 def overwritten(op, state, tap, length):
-    """Whether a step writes to the row of a tap.
+    """Return True if a step overwrites the row of a tap.
 
     Parameters
     ----------
     op : Scan
     state, tap : int
     length : int
-        The number of rows of the buffer.
+        Number of rows of the buffer.
     """
     return any((written - tap) % length == 0 for written in op.output_taps(state))
 
 
 def own(value):
-    """A copy of what a shared variable is: of an array, or of any other value."""
+    """Copy the value of a shared variable: an array, or any other value."""
     return value.copy() if isinstance(value, np.ndarray) else copy.deepcopy(value)
 
 
 def plain(value):
-    """A copy of an array, C-contiguous, of NumPy's own class or on its device."""
+    """Copy an array, to a C-contiguous array of class ndarray, or on its device."""
     if not isinstance(value, np.ndarray):
         return value.copy()
     copied = empty(np.shape(value), value.dtype)
@@ -164,7 +168,8 @@ def plain(value):
 
 
 def no_rows(op, i, arguments):
-    """Result i of a loop without steps: no rows, of the shape that they would have.
+    """Return result i of a loop without steps: an array without rows, whose other lengths are those that rows would
+    have.
 
     Parameters
     ----------
@@ -185,14 +190,14 @@ def no_rows(op, i, arguments):
 
 
 def row_of(value):
-    """The shape and the dtype of a step's result."""
+    """Return the shape and the dtype of a result of a step."""
     if not hasattr(value, "dtype"):
         value = np.asarray(value)
     return value.shape, value.dtype
 
 
 def memory_of(layout, lengths):
-    """The arrays of a kernel, for the lengths of a call.
+    """Allocate the arrays of a kernel, for the lengths of a call.
 
     Parameters
     ----------
@@ -202,7 +207,7 @@ def memory_of(layout, lengths):
     Returns
     -------
     list of ndarray
-        Views: the kernel may point them elsewhere.
+        Views, since the kernel may change their data pointers.
     """
     found = []
     for memory in layout.arrays:
@@ -211,21 +216,21 @@ def memory_of(layout, lengths):
             array[...] = memory.value
         array = array.transpose([i for i in memory.order if i != "x"])
         lengths_shown = iter(array.shape)
-        # With the strides of a new array where the dimensions are in order; those of length 1 too.
+        # The result has the strides of a new array if the dimensions are in order, also for dimensions of length 1.
         found.append(array.reshape([1 if i == "x" else next(lengths_shown) for i in memory.order]))
     return found
 
 
 def result_buffer(rows, shape, dtype, old=None):
-    """A buffer for the results of all steps.
+    """Return a buffer for the results of all steps.
 
     Parameters
     ----------
     rows : int
     shape, dtype
-        Of a row.
+        Shape and dtype of a row.
     old : object
-        Returned where it is such a buffer.
+        A previous buffer; it is returned if it fits.
     """
     shape = (int(rows), *shape)
     if type(old) is np.ndarray and old.shape == shape and old.dtype == dtype and old.flags.carray and old.flags.owndata:
@@ -234,15 +239,15 @@ def result_buffer(rows, shape, dtype, old=None):
 
 
 def buffer_of(kind, rows, value, old=None):
-    """A buffer for the results of all steps, where values of the type are: on the host, or on a device.
+    """Return a buffer for the results of all steps, on the host or on a device, depending on the type.
 
     Parameters
     ----------
     kind : Type
-        Of the buffer.
+        Type of the buffer.
     rows : int
     value : array_like
-        The first of the results.
+        The first result.
     old : object
         As for `result_buffer`.
     """
@@ -253,7 +258,7 @@ def buffer_of(kind, rows, value, old=None):
 
 
 def assign(op, buffer, place, value, number):
-    """Write the result of a step to a row.
+    """Write a result of a step to a row.
 
     Parameters
     ----------
@@ -262,12 +267,12 @@ def assign(op, buffer, place, value, number):
     place : int
     value : array_like
     number : int
-        Which outer output it is.
+        Number of the outer output.
 
     Raises
     ------
     ValueError
-        For a value that has not the shape of a row.
+        If the value does not have the shape of a row.
     """
     if buffer.shape[1:] != np.shape(value):
         raise ValueError(
@@ -278,7 +283,7 @@ def assign(op, buffer, place, value, number):
 
 
 def raise_in_step(op, step, failure, machine=None):
-    """Raise an exception again, with the story of the step: which node of it, in which step of which loop.
+    """Raise an exception again, with the step, the loop, and the node of the step added to its message.
 
     Parameters
     ----------
@@ -286,7 +291,7 @@ def raise_in_step(op, step, failure, machine=None):
     step : int
     failure : BaseException
     machine : VM, optional
-        That ran the step, when it did not tell of the node itself.
+        The machine that ran the step, if it did not add the node itself.
     """
     if not isinstance(failure, Exception):
         raise failure

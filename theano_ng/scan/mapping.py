@@ -1,4 +1,6 @@
-"""`map_variables`: new graphs in which a function has replaced variables, inside loops and Ops made of graphs too."""
+"""`map_variables`: copy graphs with variables replaced by a function, including the graphs inside loops and Ops made of
+graphs.
+"""
 
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.compile.inner_graph import substitute
@@ -33,8 +35,8 @@ def map_variables(replacer, graphs, additional_inputs=[]):
     Raises
     ------
     NotImplementedError
-        When an Op made of a graph that has derivatives of its own would get further inputs, or when a loop would get a shared variable that
-        has an `update`.
+        If an Op made of a graph that has overridden derivatives would get additional inputs, or if a loop would get a
+        shared variable that has an `update`.
 
     Examples
     --------
@@ -51,7 +53,7 @@ def map_variables(replacer, graphs, additional_inputs=[]):
 
 
 def _mapped(replacer, outputs, known):
-    """What becomes of some variables; `known` has what became of others."""
+    """Return the replacements of variables; `known` maps variables to replacements that are already known."""
     nodes = {}
     for v in postorder(outputs, known):
         node = v.owner
@@ -65,7 +67,9 @@ def _mapped(replacer, outputs, known):
 
 
 def _mapped_node(replacer, node, inputs):
-    """The node on other inputs, with the graph inside its Op mapped as well; the same node if nothing changes."""
+    """Return the node on other inputs, with the graph inside its Op mapped, too; return the same node if nothing
+    changes.
+    """
     op = node.op
     if isinstance(op, (OpFromGraph, Scan)):
         known = {v: v for v in op.inner_graph.inputs}
@@ -87,7 +91,7 @@ def _mapped_node(replacer, node, inputs):
 
 
 def _check_updates(op, variables):
-    """Refuse shared variables with an update: a loop would have to compute the update at each step."""
+    """Raise an error for shared variables with an update: a loop would have to compute the update at each step."""
     for v in variables:
         if isinstance(v, SharedVariable) and getattr(v, "update", None) is not None:
             raise NotImplementedError(

@@ -1,4 +1,4 @@
-"""`Scan`: the Op of a loop, with the graph of a step inside."""
+"""`Scan`: the Op of a loop, which contains the graph of a step."""
 
 import time
 from collections import OrderedDict
@@ -30,13 +30,14 @@ from theano_ng.tensor.type import TensorType
 __all__ = ["Scan"]
 
 
-_makers = WeakValueDictionary()  # (mode or None, what a step is) -> its maker
+_makers = WeakValueDictionary()  # (mode or None, identity of a step) -> its maker
 
 
 class StepGraph(InnerGraph):
-    """The graph of a step. Its function lends its results, and may be given views: the loop copies what has to last.
+    """The graph of a step. Its function lends its results, and may get views as inputs: the loop copies values that
+    must last.
 
-    `arguments` has ``mode``, ``allow_gc``, ``profile`` and ``name``.
+    `arguments` has the entries ``mode``, ``allow_gc``, ``profile`` and ``name``.
     """
 
     def _start(self):
@@ -44,10 +45,10 @@ class StepGraph(InnerGraph):
         self.makers, self.kernels, self.shape_functions = {}, {}, {}
 
     def maker(self):
-        """What makes functions and programs of the step, in the mode that is to be used now.
+        """Return the maker of functions and programs of the step, in the current inner mode.
 
-        Equal steps that were written on the same lines have one: the gradient of nested loops computes the loops inside once more at each
-        level, and they are rewritten once.
+        Equal steps that were written on the same lines share a maker. The gradient of nested loops contains the inner
+        loops once more at each level; thus they are rewritten only once.
         """
         asked = inner_mode()
         key = None if asked is None else asked.inner_key()
@@ -55,7 +56,8 @@ class StepGraph(InnerGraph):
             mode = get_mode(self.arguments["mode"]) if asked is None else asked
             profile = self.arguments["profile"] or config.profile
             text = None if profile else graph_cache.identity(mode, self, std_fgraph.features)
-            # The text tells of the loop's own mode; another one may have a linker of its own beside what decides on rewriting.
+            # The text identifies the loop's own mode. For another mode the key includes the mode, whose linker may
+            # differ even if its rewriting is the same.
             which = None if mode is self.arguments["mode"] else mode
             made = None if text is None else _makers.get((which, text))
             if made is None:
@@ -70,7 +72,7 @@ class StepGraph(InnerGraph):
         if self.arguments["gpua"] and not moves:
             mode = mode.including("gpuarray")
         elif moves and not self.arguments["gpua"]:
-            # Rows would be transferred to a device and back in each step.
+            # Otherwise each step would transfer rows to a device and back.
             mode = mode.excluding("gpuarray")
         if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
             mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
@@ -92,13 +94,13 @@ class StepGraph(InnerGraph):
         return self.maker().create()
 
     def shape_of_result(self, k, values):
-        """The shape of an output, without the output itself where that is possible.
+        """Return the shape of an output, computed without the output itself if possible.
 
         Parameters
         ----------
         k : int
         values : list
-            For each of `inputs`.
+            The values of `inputs`.
 
         Returns
         -------
@@ -113,7 +115,8 @@ class StepGraph(InnerGraph):
         return tuple(int(length) for length in self.shape_functions[k](*values))
 
     def kernel(self, op):
-        """What does all steps of a loop at once, or None. Steps whose nodes are to be measured are run one by one.
+        """Return the kernel that does all steps of a loop at once, or None. If the nodes of a step are profiled, the
+        steps are run one by one.
 
         Parameters
         ----------
@@ -132,22 +135,25 @@ class StepGraph(InnerGraph):
 class Scan(Derivatives, Groups, Op):
     """A loop over the rows of sequences, with states.
 
-    Users make loops with `theano_ng.scan`; which variables there are in which order says `scan.groups`.
+    Users make loops with `theano_ng.scan`. `scan.groups` documents the order of the variables.
 
     Parameters
     ----------
     inputs, outputs : list of Variable
-        The graph of a step. It belongs to the Op: nobody changes it.
+        The graph of a step. It belongs to the Op and must not be changed.
     info : dict
-        ``n_seqs``, ``n_mit_mot``, ``n_mit_mot_outs``, ``n_mit_sot``, ``n_sit_sot``, ``n_shared_outs``, ``n_nit_sot``, ``tap_array``,
-        ``mit_mot_out_slices`` and ``as_while``: see `Groups`. Further ``truncate_gradient`` (int; -1: all steps), ``name`` (str or None),
-        ``mode``, ``profile`` (bool or str; `config.profile` asks for it too), ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool: steps run on a device), and ``destroy_map`` (dict: outer output
+        ``n_seqs``, ``n_mit_mot``, ``n_mit_mot_outs``, ``n_mit_sot``, ``n_sit_sot``, ``n_shared_outs``, ``n_nit_sot``,
+        ``tap_array``, ``mit_mot_out_slices`` and ``as_while``: see `Groups`. Also ``truncate_gradient`` (int; -1: all
+        steps), ``name`` (str or None), ``mode``, ``profile`` (bool or str; `config.profile` also enables it),
+        ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool: steps run on a device), and
+        ``destroy_map`` (dict: outer output
         -> outer inputs that it overwrites).
     typeConstructor : callable, optional
-        ``typeConstructor(broadcastable=, dtype=)``: the type of outer outputs; of tensors by default.
+        ``typeConstructor(broadcastable=, dtype=)`` returns the type of an outer output; by default, a tensor type.
     """
 
-    # In Theano, the rule that shortens buffers marks loops that it must not visit again. Here it may visit each of them again.
+    # In Theano, the rule that shortens buffers marks loops that it must not visit again. Here it may visit a loop
+    # again.
     _scan_savemem_visited = True
 
     def __init__(self, inputs, outputs, info, typeConstructor=None):
@@ -171,9 +177,9 @@ class Scan(Derivatives, Groups, Op):
         self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], arguments)
         self.n_others = len(self.inner_non_seqs(inputs))
         if typeConstructor is not None:
-            self.info["type_constructor"] = typeConstructor  # for loops that are made of this one
+            self.info["type_constructor"] = typeConstructor  # for loops that are made from this one
         make_type = self.info.get("type_constructor", TensorType)
-        # The first of the inner outputs that are written to each buffer; results follow.
+        # The first of the inner outputs that are written to each buffer; the results follow.
         firsts = accumulate((len(taps) for taps in self.mitmot_out_taps()), initial=0)
         written = [outputs[first] for first in list(firsts)[:-1]]
         written += outputs[self.n_mit_mot_outs : self.n_outputs_before_results + self.n_nit_sot]
@@ -186,7 +192,7 @@ class Scan(Derivatives, Groups, Op):
 
     @property
     def fn(self):
-        """The compiled step as a function, for who looks at it; None as long as nobody needed the step."""
+        """The compiled function of the step, for inspection; None if the step has not been needed yet."""
         return self.inner_graph.compiled() if self.inner_graph.makers else None
 
     def __str__(self):
@@ -199,7 +205,7 @@ class Scan(Derivatives, Groups, Op):
     # -- identity
 
     def _identity(self):
-        """What equal loops have in common beside their steps."""
+        """Return the properties, except the step, in which equal loops agree."""
         return (
             self.n_seqs,
             self.n_mit_mot,
@@ -227,25 +233,25 @@ class Scan(Derivatives, Groups, Op):
         return hash((type(self), self._identity(), self.inner_graph))
 
     def describe_for_cache(self, key, depth):
-        """A text for the loop, see `compile.graph_cache`."""
+        """Return a text that identifies the loop, see `compile.graph_cache`."""
         return "%s %s" % (key.text([self.name, *self._identity()], depth), key.text(self.inner_graph, depth))
 
     # -- the node
 
     def make_node(self, *inputs):
-        """A node of the loop on outer inputs.
+        """Make a node of the loop on outer inputs.
 
         Raises
         ------
         AssertionError, TypeError, ValueError
-            For inputs that do not fit the step, and a step that does not fit itself: see `scan.validation`.
+            If inputs do not fit the step, or the step is inconsistent: see `scan.validation`.
         """
         inputs = fit_inputs(self, inputs)
         check_step(self, inputs)
         return Apply(self, inputs, [t() for t in self.output_types])
 
     def validate_inner_graph(self):
-        """Refuse a step that makes of a state something of another type; `make_node` does.
+        """Raise an error if the step changes the type of a state; `make_node` calls the same check.
 
         Raises
         ------
@@ -254,16 +260,16 @@ class Scan(Derivatives, Groups, Op):
         check_step(self)
 
     def runs_in_c(self):
-        """Whether the mode of the step is one that runs in C."""
+        """Return True if the mode of the step runs in C."""
         linker = self.inner_graph.maker().linker
         return isinstance(linker, VM_Linker) and linker.machine_class(True) is CVM
 
     def inner_profile(self):
-        """The profile of the step, or None."""
+        """Return the profile of the step, or None."""
         return self.inner_graph.maker().profile
 
     def inside(self):
-        """Kernels, and nodes whose kernels are needed to run a node; see `gof.link.native_kernels`."""
+        """Return kernels, and nodes whose kernels are needed to run a node; see `gof.link.native_kernels`."""
         if not self.runs_in_c():
             return [], []
         kernel = self.inner_graph.kernel(self)
@@ -273,9 +279,10 @@ class Scan(Derivatives, Groups, Op):
 
     @staticmethod
     def starts_with(kernel):
-        """Whether a kernel is used from the first step on.
+        """Return True if a kernel is used from the first step on.
 
-        What machines need for steps with arrays is mostly there: their kernels, if they are not, are compiled when there have been many steps.
+        The kernels that the machine needs for steps with arrays mostly exist. So a missing kernel of the loop is
+        compiled only after many steps.
         """
         if kernel.layout is None or not loop.HOT_STEPS:
             return True
@@ -285,7 +292,7 @@ class Scan(Derivatives, Groups, Op):
             return False
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
+        """Return a thunk that runs the loop in C, or in Python if that is requested, or needed to run a step."""
         if impl == "py" or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
@@ -319,11 +326,11 @@ class Scan(Derivatives, Groups, Op):
         args : list
             The values of the outer inputs.
         outs : list of cells
-            Get the values of the outer outputs.
+            Cells for the values of the outer outputs.
         """
         self.perform(node, args, outs)
 
 
 ops_with_inner_function[Scan] = "fn"
-# Programs without loops do not load the rules for them.
+# The rules for loops are loaded only by programs that have loops.
 register_loader("theano_ng.scan.opt")

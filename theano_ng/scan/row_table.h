@@ -1,32 +1,35 @@
-/* How the loop in C (scan/_loop.pyx) handles rows of arrays of one kind: those of NumPy, those of a device. A type of arrays names its table, `row_table`: the
- * name of a capsule. The types of loops are checked before; what is not checked there is whether an array is of the very class that the table is for.
- */
+/* The functions with which the C loop (scan/_loop.pyx) handles rows of one kind of arrays: NumPy arrays, or device
+ * arrays. The attribute `row_table` of an array type is the name of a capsule with such a table. The types of a
+ * loop's variables are checked beforehand, but not whether an array is exactly of the class that the table supports. */
 #ifndef TNG_ROW_TABLE_H
 #define TNG_ROW_TABLE_H
 
 #include <Python.h>
 
 typedef struct {
-    char *data; /* of the first one: its address; on a device as many bytes behind the beginning of the memory */
+    char *data; /* address of the first row; on a device, its offset in the memory in bytes */
     Py_ssize_t stride, length;
 } row_places;
 
-/* What returns an object returns a new reference, or NULL with an exception set. */
+/* Functions that return an object return a new reference, or NULL with an exception set. */
 typedef struct {
     void (*find)(PyObject *array, row_places *found);
-    /* Whether a value is an array whose rows are all aligned. */
+    /* Return true if the value is an array whose rows are all aligned. */
     int (*readable)(PyObject *value);
-    /* Whether a value is an array in C order that may be written to. */
+    /* Return true if the value is a writable array in C order. */
     int (*writable)(PyObject *value);
-    /* Copies a value into an array with the same lengths and memory of its own: 1; 0: it does not fit; -1 with an exception set. */
+    /* Copy a value into an array that owns its memory and has the same lengths. Return 1, 0 if it does not fit, or
+     * -1 with an exception set. */
     int (*refill)(PyObject *array, PyObject *value);
-    /* A view of a row. */
+    /* Make a view of a row. */
     PyObject *(*view)(PyObject *array, char *data);
-    /* Where in the object of a view `data` is: another one there makes it a view of another row. */
+    /* Offset of `data` in the object of a view. Changing it there makes the object a view of another row. */
     size_t data_in_view;
-    /* Copies a row into the array in *row, an earlier copy; NULL: into a new one. 0, or -1 with an exception set. */
+    /* Copy a row into the array *row, which is an earlier copy, or into a new array if *row is NULL. Return 0, or -1
+     * with an exception set. */
     int (*copy)(PyObject *array, char *data, PyObject **row);
-    /* Copies a value to a row of an array in C order: 1; 0: it is no array, or has another type, other lengths; -1 with an exception set. */
+    /* Copy a value to a row of an array in C order. Return 1, 0 if the value is not an array or has another type or
+     * lengths, or -1 with an exception set. */
     int (*store)(PyObject *array, char *data, PyObject *value);
 } row_table;
 

@@ -1,4 +1,4 @@
-"""Rows of outer variables: where those of the steps of a loop are, and what indices say of them."""
+"""Rows of outer variables: which rows hold the values of a loop's steps, and how indices select rows."""
 
 from theano_ng.compile.ops import Shape
 from theano_ng.gof.differentiate import is_zero
@@ -15,27 +15,27 @@ __all__ = ["Rows", "has_length", "is_filled_by", "written_place"]
 
 
 class Rows:
-    """Where the outer graph has all values of a variable of the step: in rows `first` to `last` of another one.
+    """The rows of an outer variable that hold all values of a variable of the step: rows `first` to `last` of `source`.
 
-    `last` counts from the end (None: to the end), or is a variable.
+    `last` counts from the end (None: up to the end), or is a variable.
     """
 
     def __init__(self, source, first=0, last=None):
         self.source, self.first, self.last = source, first, last
 
     def forward(self):
-        """In order of time."""
+        """Return the rows in order of time."""
         return self.source if not self.first and self.last is None else self.source[self.first : self.last]
 
     def backward(self):
-        """The latest one first."""
+        """Return the rows, latest first."""
         if isinstance(self.last, Variable):
             return self.forward()[::-1]
         return self.source[None if self.last is None else self.last - 1 : self.first - 1 if self.first else None : -1]
 
 
 def has_length(sequence, n_steps):
-    """Whether a sequence is known to have as many rows as there are steps, if it has enough of them.
+    """Return True if a sequence is known to have as many rows as there are steps, provided that it has enough rows.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def has_length(sequence, n_steps):
 
 
 def _rows_of_loop(v, index, n_steps):
-    """Whether a slice of a variable is one row for each step of the loop that computes it."""
+    """Return True if a slice of a variable has one row for each step of the loop that computes it."""
     node = v.owner
     if node is None or not isinstance(node.op, Groups) or node.op.as_while or node.inputs[0] is not n_steps:
         return False
@@ -92,12 +92,12 @@ def _rows_of_loop(v, index, n_steps):
 
 
 def _number(v):
-    """The integer that an index is, or None where it is not known."""
+    """Return an index as an int, or None if it is not known."""
     return int(v.data) if isinstance(v, Constant) else int(v) if isinstance(v, int) else None
 
 
 def _is_sum(stop, n_steps, start):
-    """Whether an index is the number of steps, plus `start` if there is one."""
+    """Return True if an index is the number of steps, plus `start` if it is given."""
     if not isinstance(stop, Variable):
         return False
     if stop.owner is not None and isinstance(stop.owner.op, ScalarFromTensor):
@@ -111,7 +111,9 @@ def _is_sum(stop, n_steps, start):
 
 
 def written_place(v):
-    """Where a variable is not zero, if it is zeros to which something was added: an index of the first dimension, or None."""
+    """If a variable is zeros with an array added at one place, return the index of that place in the first dimension,
+    else None.
+    """
     node = v.owner
     if node is None or not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc:
         return None
@@ -127,7 +129,7 @@ def written_place(v):
 
 
 def is_filled_by(buffer, lead):
-    """Whether the first rows of a buffer are all that was ever written to it."""
+    """Return True if only the first rows of a buffer were ever written."""
     node = buffer.owner
     if node is None or not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
         return False

@@ -1,7 +1,8 @@
-"""Sums over the steps of a loop, of what each step computes: as much as possible is done once, behind the loop.
+"""Sums over the steps of a loop: as much as possible is computed once, after the loop.
 
-A gradient with respect to what is the same in all steps is such a sum. Products of matrices become one product of what all steps have laid
-side by side: where a step computes ``dot(h.T, g)``, the loop hands out the rows g, and behind it stands ``dot(H.T, G)``.
+The gradient with respect to a variable that is the same in all steps is such a sum. Products of matrices become one
+product of the stacked matrices of all steps: if a step computes ``dot(h.T, g)``, the loop returns the rows g, and
+``dot(H.T, G)`` is computed after it.
 """
 
 from functools import reduce
@@ -20,23 +21,23 @@ __all__ = ["StepSums"]
 
 
 class StepSums:
-    """Plans for sums over the steps of a loop.
+    """A plan for sums over the steps of a loop.
 
-    First `plan` all of them, then `choose`; then the loop is made, and `total` gives what stands behind it.
+    First `plan` all sums, then `choose`. Then make the loop; `total` returns the sums, computed after the loop.
 
     Parameters
     ----------
     rows : container of Variable
-        Variables of the step all values of which the outer graph has anyway.
+        Variables of the step whose values in all steps the outer graph has.
     carried : set of Variable
-        Those that depend on earlier steps.
+        Variables that depend on earlier steps.
     moving : set of Variable
-        Those that are not the same in all steps.
+        Variables that are not the same in all steps.
 
     Attributes
     ----------
     kept : dict
-        Variables that the loop has to hand out, row by row (the keys).
+        Variables that the loop has to return, row by row (the keys).
     fixed : dict
         Variables, the same in all steps, that the outer graph has to compute (the keys).
     summed : dict
@@ -46,19 +47,19 @@ class StepSums:
     def __init__(self, rows, carried, moving):
         self.available, self.carried, self.moving = rows, carried, moving
         self.kept, self.fixed, self.summed = {}, {}, {}
-        self._parts = {}  # term -> list of [leaf, what is done with its sum]
+        self._parts = {}  # term -> list of [leaf, operations on its sum]
         self._pending = []
 
-    # -- before there is a loop
+    # -- before the loop is made
 
     def plan(self, term, like):
-        """Ask for the sum of the values of a variable.
+        """Request the sum of the values of a variable.
 
         Parameters
         ----------
         term : Variable
         like : Variable
-            An outer variable of its shape.
+            An outer variable of the same shape.
         """
         if term in self._parts:
             return
@@ -72,7 +73,8 @@ class StepSums:
                 parts.append([v, then])
                 continue
             if node is None or v in self.available or v in opened:
-                # What is added to itself stays whole: opening it twice for each addition would never end.
+                # A variable that was opened before stays whole: if sums add a variable to itself, opening it each time
+                # would take exponential time.
                 self._leaf(parts, v, then, like)
                 continue
             opened.add(v)
@@ -92,7 +94,7 @@ class StepSums:
                 self._leaf(parts, v, then, like)
 
     def _adds_to_nothing(self, node):
-        """Whether a node puts its second input into zeros, at the same place in all steps."""
+        """Return True if a node adds its second input to zeros, at the same place in all steps."""
         return (
             isinstance(node.op, IncSubtensor)
             and not node.op.set_instead_of_inc
@@ -112,10 +114,11 @@ class StepSums:
             self._pending.append((parts, part, like))
 
     def _is_product_of_rows(self, v):
-        """Whether a variable is a product whose factors can be laid side by side: of the same shapes in all steps.
+        """Return True if a variable is a product whose factors can be stacked: they have the same shapes in all steps.
 
-        The lengths that the product has do not change; of the length that it sums over this is known where the outer graph has all values
-        of a factor. Elsewhere it may change: a loop in the step may have other numbers of steps each time.
+        The lengths of the product do not change. The length that is summed over is known not to change if the outer
+        graph has all values of a factor. Otherwise it may change: a loop in the step may have a different number of
+        steps each time.
         """
         if not _is_dot(v):
             return False
@@ -124,7 +127,7 @@ class StepSums:
         return one or any(_peeled(factor, self.available)[0] in self.available for factor in (x, y))
 
     def keep(self, v):
-        """Ask for all values of a variable.
+        """Request all values of a variable.
 
         Parameters
         ----------
@@ -135,8 +138,8 @@ class StepSums:
             self.kept[base] = None
 
     def choose(self):
-        """Decide which of what is left is summed up in the loop, and which behind it."""
-        together = {}  # the values that the loop adds up in one accumulator, for each sum
+        """Decide which of the remaining terms are summed up in the loop, and which after it."""
+        together = {}  # for each sum, the values that the loop adds up in one accumulator
         for parts, part, like in self._pending:
             v, then = part
             if v in self.kept:
@@ -144,10 +147,11 @@ class StepSums:
             if self._is_sum_of_rows(v):
                 self.keep(v.owner.inputs[0])
             elif all(v.type.broadcastable) or v not in self.carried and not _is_dot(v):
-                # Numbers take no room; what does not depend on earlier steps may leave the loop altogether.
+                # Scalars need little memory. Variables that do not depend on earlier steps may be moved out of the
+                # loop.
                 self.kept[v] = None
             else:
-                # Whole, for the shape that it has then is known.
+                # Sum up the term after its operations: its shape is known then.
                 value = _done(v, then)
                 part[:] = value, None
                 together.setdefault((id(parts), value.type), (parts, like, []))[2].append(part)
@@ -159,27 +163,27 @@ class StepSums:
             self.summed[first[0]] = like
 
     def _is_sum_of_rows(self, v):
-        """Whether a variable is a sum of elements of what the outer graph will have anyway."""
+        """Return True if a variable is a sum of elements of a variable that the outer graph will have anyway."""
         if v.owner is None or not isinstance(v.owner.op, Sum):
             return False
         base, _ = _peeled(v.owner.inputs[0], self.available)
         return base in self.available or base in self.kept
 
-    # -- behind the loop
+    # -- after the loop
 
     def total(self, term, n_steps, rows, fixed, sums):
-        """The sum of the values of a variable.
+        """Return the sum of the values of a variable.
 
         Parameters
         ----------
         term : Variable
-            A planned one.
+            A planned variable.
         n_steps : Variable
-            How many steps there are.
+            Number of steps.
         rows : callable
-            From one of `available` or `kept` to its values, (n_steps, ...).
+            A function that returns the values, (n_steps, ...), of a variable in `available` or `kept`.
         fixed, sums : dict
-            From those of `fixed` and `summed` to the outer variable.
+            Map members of the attributes `fixed` and `summed` to outer variables.
 
         Returns
         -------
@@ -198,12 +202,12 @@ class StepSums:
         return found[0] if len(found) == 1 else add(*found)
 
     def rows(self, v, rows):
-        """All values of a variable.
+        """Return all values of a variable.
 
         Parameters
         ----------
         v : Variable
-            One that was asked for by `keep`.
+            A variable that was requested by `keep`.
         rows : callable
             As for `total`.
         """
@@ -214,7 +218,7 @@ class StepSums:
         return value
 
     def _sum(self, v, rows):
-        """The sum of rows, of products of rows, or of sums of elements of rows."""
+        """Return the sum of rows, of products of rows, or of sums of elements of rows."""
 
         def all_rows(v):
             return self.rows(v, rows)
@@ -234,15 +238,16 @@ def _is_elementwise(op, scalar_ops):
 
 
 def _done(value, then, fixed=None):
-    """A variable after operations.
+    """Apply operations to a variable.
 
     Parameters
     ----------
     value : Variable
     then : (op, int or None, list of Variable, then) or None
-        The operation, which of its inputs is `value` (None: there is no other), its inputs, and the operations after it.
+        The operation, the position of `value` among its inputs (None: it is the only input), its inputs, and the
+        operations after it.
     fixed : dict, optional
-        What to take for the other inputs.
+        Replacements of the other inputs.
     """
     while then is not None:
         op, k, inputs, then = then
@@ -260,7 +265,7 @@ def _is_dot(v):
 
 
 def _peeled(v, available):
-    """What a variable is a view of, with other dimensions, and the patterns that lead from that to it."""
+    """Return the variable behind DimShuffles, and the patterns that lead from it to `v`."""
     orders = []
     while v not in available and v.owner is not None and isinstance(v.owner.op, DimShuffle):
         orders.append(v.owner.op.new_order)
@@ -269,7 +274,7 @@ def _peeled(v, available):
 
 
 def _product(x, y, rows):
-    """The sum over the steps of the product of two variables, vectors or matrices."""
+    """Return the sum over the steps of the product of two variables, vectors or matrices."""
     if _order(y) == ("x", 0):
         right = rows(y.owner.inputs[0])
     elif y.type.ndim == 1:
@@ -289,10 +294,10 @@ def _product(x, y, rows):
 
 
 def _order(v):
-    """The pattern of the DimShuffle that makes a variable, or None."""
+    """Return the pattern of the DimShuffle that makes a variable, or None."""
     return v.owner.op.new_order if v.owner is not None and isinstance(v.owner.op, DimShuffle) else None
 
 
 def _stacked(x):
-    """Matrices one below the other."""
+    """Stack matrices along the first axis."""
     return reshape(x, (x.shape[0] * x.shape[1], x.shape[2]), ndim=2)

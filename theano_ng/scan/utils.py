@@ -1,6 +1,6 @@
-"""Helpers of loops: `until`, what a step function returns, variables for the graph of a step.
+"""Helpers for loops: `until`, the return values of step functions, and variables for the graph of a step.
 
-The other names of the classic module `scan_utils` are found here too.
+The other names of the classic module `scan_utils` are exported here, too.
 """
 
 import functools
@@ -29,12 +29,12 @@ __all__ = sorted(["get_updates_and_outputs", "safe_new", "until", *_lazy])
 
 
 class until:
-    """The condition after which a loop ends; a step function returns it last.
+    """The condition after which a loop ends; a step function returns it as its last value.
 
     Parameters
     ----------
     condition : scalar
-        The loop ends after the first step at which it is true. What that step computes still counts.
+        The loop ends after the first step in which it is true. The results of that step still count.
     """
 
     def __init__(self, condition):
@@ -46,26 +46,26 @@ class until:
 
 
 def safe_new(x, tag="", dtype=None):
-    """A new free variable like another one, for the graph of a step.
+    """Return a new free variable like another one, for the graph of a step.
 
     Parameters
     ----------
     x : Variable or array_like
     tag : str
-        What follows the name of `x` in its name; without name there is no name.
+        Suffix for the name of the new variable. If `x` has no name, it has none.
     dtype : str, optional
         Another dtype.
 
     Returns
     -------
     Variable
-        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. For a constant another constant of the
-        same name.
+        If ``config.compute_test_value`` is on and `x` has a test value, the variable has it, too. For a constant, the
+        result is another constant of the same name.
 
     Raises
     ------
     TypeError
-        When a constant would lose something in the other dtype.
+        If a constant would lose precision in the other dtype.
     """
     if not isinstance(x, Variable):
         x = as_tensor_variable(x).type()
@@ -78,25 +78,27 @@ def safe_new(x, tag="", dtype=None):
 
 
 def as_list(given):
-    """An argument that is a list of things, one thing, or None for an empty list."""
+    """Convert an argument to a list: it is a list, a single item, or None for an empty list."""
     if given is None:
         return []
     return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def copy_test_value(source, target, part=lambda value: value):
-    """Give a variable the test value of another one, or a part of it, if test values are asked for and it has one."""
+    """Copy the test value of a variable, or a part of it, to another one, if test values are enabled and it has one."""
     if config.compute_test_value == "off":
         return
     try:
         value = get_test_value(source)
     except AttributeError:
-        return  # whoever needs it is told then
+        return  # code that needs the missing value raises an error
     target.tag.test_value = part(value)
 
 
 def values_afterwards(derivative):
-    """Decorate `L_op` or `R_op` of loops: their inner variables get no test values, and the outer variables get theirs at the end."""
+    """Decorate `L_op` or `R_op` of loops: inner variables get no test values, and the outer variables get theirs at the
+    end.
+    """
 
     @functools.wraps(derivative)
     def method(self, *given):
@@ -113,7 +115,7 @@ def values_afterwards(derivative):
 
 
 def get_updates_and_outputs(ls):
-    """Take apart what a step function returned.
+    """Split the return value of a step function into its parts.
 
     Parameters
     ----------
@@ -130,7 +132,7 @@ def get_updates_and_outputs(ls):
     Raises
     ------
     ValueError
-        When it is none of that.
+        If it is none of these.
     """
     items = [ls] if isinstance(ls, Variable) or _is_updates(ls) else list(ls) if isinstance(ls, (list, tuple)) else [ls]
     condition = None
@@ -146,7 +148,7 @@ def get_updates_and_outputs(ls):
         return condition, [], _updates(items[0])
     if len(items) == 2:
         first, second = items
-        # An empty list is taken for updates where there are outputs beside it.
+        # An empty list next to outputs is treated as updates.
         if _are_outputs(first) and (_is_updates(second) or not isinstance(second, Variable) and len(second) == 0):
             return condition, _in_list(first), _updates(second)
         if _is_updates(first) and _are_outputs(second):
@@ -175,7 +177,7 @@ def _are_outputs(items):
 
 
 def _is_updates(items):
-    """Whether these are updates: a dict, or a list of pairs of a variable and something."""
+    """Return True if the items are updates: a dict, or a list of pairs of a variable and a value."""
     if isinstance(items, dict):
         return True
     return (

@@ -1,4 +1,4 @@
-"""Whether what a loop is given fits the graph of its step; and whether the step fits itself."""
+"""Checks that the inputs of a loop fit the graph of its step, and that the step is consistent."""
 
 import numpy as np
 
@@ -12,18 +12,18 @@ __all__ = ["check_step", "fit_inputs", "integer_scalar"]
 
 
 def integer_scalar(value, what):
-    """A number of steps or rows as a variable.
+    """Return a number of steps or rows as a variable.
 
     Parameters
     ----------
     value : int or integer scalar variable
     what : str
-        For messages.
+        Description of the value, for messages.
 
     Raises
     ------
     ValueError
-        For anything else.
+        If it is not an integer scalar.
     """
     variable = tensor_or_other(value)
     kind = variable.type
@@ -36,9 +36,10 @@ def integer_scalar(value, what):
 
 
 def fit_inputs(op, inputs):
-    """The outer inputs of a loop, each in the type that the step expects.
+    """Return the outer inputs of a loop, each with the type that the step expects.
 
-    Values become constants. What the step knows less about gets the broadcast pattern of the step; what has a smaller dtype is cast.
+    Values become constants. An input with a less specific broadcast pattern gets the pattern of the step; an input with
+    a smaller dtype is cast.
 
     Parameters
     ----------
@@ -52,9 +53,9 @@ def fit_inputs(op, inputs):
     Raises
     ------
     AssertionError
-        When there are too many or too few.
+        If there are too many or too few.
     ValueError, TypeError
-        For one that does not fit.
+        If an input does not fit.
     """
     n_inner_states = sum(map(len, op.tap_array))
     expected = 1 + len(op.inputs) - n_inner_states + op.n_states + op.n_nit_sot
@@ -80,7 +81,7 @@ def fit_inputs(op, inputs):
 
 
 def _fit(op, given, inner, n_leading):
-    """An outer input in a type with `n_leading` dimensions before those of the inner variable."""
+    """Return an outer input converted to a type with `n_leading` dimensions before those of the inner variable."""
     wanted = inner.type
     given = tensor_or_other(given) if isinstance(wanted, TensorType) else given
     kind = given.type
@@ -112,7 +113,7 @@ def _fit(op, given, inner, n_leading):
 
 
 def check_step(op, inputs=None):
-    """Refuse a step that makes of a state something of another type.
+    """Raise an error if the step changes the type of a state.
 
     Parameters
     ----------
@@ -123,9 +124,9 @@ def check_step(op, inputs=None):
     Raises
     ------
     ValueError
-        For other dtypes and numbers of dimensions.
+        If a dtype or number of dimensions differs.
     TypeError
-        For other types, and broadcast patterns that the state cannot have.
+        If another kind of type differs, or a broadcast pattern is impossible for the state.
     """
     first_row, first_out = op.n_seqs, 0
     for i in range(op.n_states):
@@ -141,7 +142,7 @@ def check_step(op, inputs=None):
 
 
 def _compare(op, number, initial, row, out):
-    """What is wrong with an output of a state, if anything is."""
+    """Raise the error for an output of a state that has a wrong type, if it is wrong."""
     kind, wanted = out.type, row.type
     if type(kind) is not type(wanted):
         raise TypeError(_inconsistent(op, row, out))
@@ -167,7 +168,8 @@ def _compare(op, number, initial, row, out):
             "added by scan."
             % (initial, number, wanted.ndim + 1, kind.ndim, op.name, _described(row), wanted.ndim, kind.ndim)
         )
-    # A step that is known to give a 1 where the state may be longer is told at run time, as in any other dimension.
+    # If the output of a step is known to have length 1 and the state may be longer, the error is raised at run time, as
+    # for other lengths.
     if any(mine and not theirs for mine, theirs in zip(wanted.broadcastable, kind.broadcastable)):
         raise TypeError(
             _inconsistent(op, row, out)
@@ -185,7 +187,7 @@ def _inconsistent(op, row, out):
 
 
 def _described(row):
-    """A row of a state by its name, or what there is instead of one."""
+    """Return the name of a state's row, or a description if it has none."""
     return row.name if row.name else "without name of type %s" % row.type
 
 

@@ -1,4 +1,4 @@
-"""`map`, `reduce`, `foldl`, `foldr`: loops of frequent kinds, named as elsewhere."""
+"""`map`, `reduce`, `foldl`, `foldr`: common kinds of loops under their usual names."""
 
 from theano_ng.scan.front import scan
 
@@ -6,19 +6,19 @@ __all__ = ["foldl", "foldr", "map", "reduce"]
 
 
 def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=False, mode=None, name=None):
-    """The results of a function for each row of sequences.
+    """Apply a function to each row of sequences.
 
     Parameters
     ----------
     fn : callable
-        Takes a row of each sequence, then `non_sequences`.
+        A function of a row of each sequence, and of `non_sequences`.
     sequences, non_sequences, truncate_gradient, go_backwards, mode, name
         As for `scan`.
 
     Returns
     -------
     outputs, updates
-        As of `scan`.
+        As returned by `scan`.
     """
     return scan(
         fn,
@@ -33,19 +33,19 @@ def map(fn, sequences, non_sequences=None, truncate_gradient=-1, go_backwards=Fa
 
 
 def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, mode=None, name=None):
-    """What is left of sequences when a function joins one row after another to what it has.
+    """Reduce sequences: apply a function to each row and its previous result.
 
     Parameters
     ----------
     fn : callable
-        Takes a row of each sequence, what it returned last (`outputs_info` at first), then `non_sequences`.
+        A function of a row of each sequence, its previous result (`outputs_info` at first), and `non_sequences`.
     sequences, outputs_info, non_sequences, go_backwards, mode, name
         As for `scan`.
 
     Returns
     -------
     outputs : TensorVariable, list of TensorVariable, or None
-        What the last step returned.
+        The results of the last step.
     updates : OrderedUpdates
     """
     outputs, updates = scan(
@@ -63,10 +63,10 @@ def reduce(fn, sequences, outputs_info, non_sequences=None, go_backwards=False, 
 
 
 def foldl(fn, sequences, outputs_info, non_sequences=None, mode=None, name=None):
-    """`reduce` from the first row to the last; the parameters are its."""
+    """Reduce from the first row to the last. The parameters are those of `reduce`."""
     return reduce(fn, sequences, outputs_info, non_sequences, go_backwards=False, mode=mode, name=name)
 
 
 def foldr(fn, sequences, outputs_info, non_sequences=None, mode=None, name=None):
-    """`reduce` from the last row to the first; the parameters are its."""
+    """Reduce from the last row to the first. The parameters are those of `reduce`."""
     return reduce(fn, sequences, outputs_info, non_sequences, go_backwards=True, mode=mode, name=name)

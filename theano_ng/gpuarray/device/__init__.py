@@ -1,1 +1,3 @@
-"""Devices in C: the table of a back end (`device.h`), CUDA, OpenCL and a stub behind it, memory, and where their libraries are."""
+"""Device back ends in C: the function table (`device.h`), its CUDA, OpenCL and stub versions, the memory pool, and the
+library paths.
+"""

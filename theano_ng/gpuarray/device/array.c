@@ -1,12 +1,12 @@
-/* Arrays: views, which are arithmetic on lengths and strides, and copies, for which kernels are written (for a pair of types and a number of axes) and kept
- * by the context. */
+/* Arrays: views and copies. Views only compute lengths, strides and offsets. Copies run kernels that are generated
+ * for a pair of types and a number of axes; the context keeps them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "context.h"
 
-/* ---- records ---- */
+/* ---- array records ---- */
 
 int GpuArray_is_c_contiguous(const GpuArray *a)
 {
@@ -45,7 +45,7 @@ void GpuArray_fix_flags(GpuArray *a)
     a->flags |= (aligned ? GA_ALIGNED : 0) | (GpuArray_is_c_contiguous(a) ? GA_C_CONTIGUOUS : 0) | (GpuArray_is_f_contiguous(a) ? GA_F_CONTIGUOUS : 0);
 }
 
-/* Lengths and strides have one block of memory, which begins with the lengths. */
+/* Allocate the lengths and strides in one block of memory; the lengths come first. */
 static int array_axes(GpuArray *a, unsigned nd)
 {
     a->nd = nd;
@@ -217,8 +217,8 @@ int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes)
     return GpuArray_fromdata(r, a->data, a->offset, a->typecode, a->nd, dims, strides, a->flags & GA_WRITEABLE);
 }
 
-/* The strides that make the same elements an array of other lengths, in C order; 0 where there are none. Axes of the old array that are one in memory are
- * split and merged. */
+/* Compute the strides of a C-order view with other lengths; return 0 if there is no such view. Old axes that are
+ * contiguous with each other are split and merged. */
 static int reshaped_strides(const GpuArray *a, unsigned nd, const size_t *dims, ssize_t *strides)
 {
     size_t old_dims[GA_MAX_DIMS];
@@ -268,7 +268,7 @@ int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *
     if (size != elements(a))
         return context_failed(a->data->context, GA_VALUE_ERROR, "an array of %zu elements cannot be one of %zu", elements(a), size);
     if (order == GA_F_ORDER) {
-        /* The same in C order on reversed axes. */
+        /* Reshape the reversed axes in C order. */
         GpuArray flipped, result;
         size_t reversed[GA_MAX_DIMS];
         for (unsigned i = 0; i < nd; ++i)
@@ -321,7 +321,7 @@ void copiers_free(gpucontext *ctx)
     while (ctx->copiers != NULL) {
         struct copier *c = ctx->copiers;
         ctx->copiers = c->next;
-        free(c->kernel); /* without the reference to the context, which goes right now */
+        free(c->kernel); /* the kernel's reference to the context was dropped in copier_for */
         free(c);
     }
 }
@@ -345,7 +345,7 @@ static const char *type_name(int typecode)
     }
 }
 
-/* Elements that are not converted are copied as integers of their size. */
+/* Return an integer type of the same size: elements that are not converted are copied as integers. */
 static int as_bits(int typecode)
 {
     switch (gpuarray_get_elsize(typecode)) {
@@ -362,7 +362,7 @@ static int is_complex(int typecode)
     return typecode == GA_CFLOAT || typecode == GA_CDOUBLE;
 }
 
-/* The statements that copy one element at `f` to one at `t`. Complex numbers are pairs of reals. */
+/* Write the statements that copy one element from `f` to `t`. Complex elements are copied as pairs of reals. */
 static void write_element(char *text, size_t size, int to, int from)
 {
     char value[160];
@@ -431,7 +431,8 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
         free(made);
         return code;
     }
-    ctx->references--; /* the context keeps it: no circle */
+    /* The context keeps the kernel: drop the kernel's reference to it, to avoid a reference cycle. */
+    ctx->references--;
     made->to = to;
     made->from = from;
     made->nd = (int)nd;
@@ -441,7 +442,8 @@ static int copier_for(gpucontext *ctx, int to, int from, unsigned nd, gpukernel 
     return GA_NO_ERROR;
 }
 
-/* Axes of length 1 are dropped, those that are one in both arrays merged. Returns how many are left. */
+/* Drop the axes of length 1, and merge axes that are contiguous with each other in both arrays. Return the new
+ * number of axes. */
 static unsigned merge_axes(unsigned nd, size_t *dims, ssize_t *a, ssize_t *b)
 {
     unsigned n = 0;
@@ -461,7 +463,7 @@ static unsigned merge_axes(unsigned nd, size_t *dims, ssize_t *a, ssize_t *b)
     return n;
 }
 
-/* Copies `nd` axes of `dims` from strides `f` at `from` to strides `t` at `to`. */
+/* Copy all elements of `to` from the memory of `from`, read with `from_strides` (one per axis of `to`). */
 static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t *from_strides)
 {
     gpucontext *ctx = to->data->context;
@@ -491,7 +493,7 @@ static int copy_strided(const GpuArray *to, const GpuArray *from, const ssize_t 
     return gpukernel_call(kernel, 1, &groups, &group, 0, args);
 }
 
-/* The bytes between which an array lies in its memory. */
+/* Compute the range of bytes that an array covers in its memory. */
 static void extent(const GpuArray *a, ssize_t *low, ssize_t *high)
 {
     *low = (ssize_t)a->offset;
@@ -565,7 +567,7 @@ int GpuArray_copy(GpuArray *r, const GpuArray *a, ga_order order)
     return code;
 }
 
-/* ---- to and from elsewhere ---- */
+/* ---- transfers to and from the host and other devices ---- */
 
 static int whole(const GpuArray *a, size_t size)
 {

@@ -1,6 +1,6 @@
-/* In front of every kernel, in CUDA's dialect: the names that kernels are written in for all devices, those that libgpuarray documents for its "cluda.h". It
- * is text for NVRTC, which knows no header: halves are converted by PTX's own instructions. loader.cluda() reads it. It is also what kernels get that
- * include "cluda.h" themselves. */
+/* The CUDA prefix of every kernel. It defines the portable names in which kernels are written, as libgpuarray
+ * documents them for its "cluda.h". NVRTC compiles it without any header, so halves are converted by PTX
+ * instructions. loader.cluda() reads this file. Kernels that include "cluda.h" themselves get it, too. */
 #ifndef CLUDA_H
 #define CLUDA_H
 #define KERNEL extern "C" __global__
@@ -11,8 +11,8 @@
 #define local_barrier() __syncthreads()
 #define GA_WARP_SIZE 32
 
-/* Threads and groups: number, and how many there are. Those of groups have 64 bits, as in OpenCL: numbers of elements that are computed from them may
- * be above 2^32. */
+/* Indices and counts of threads and groups. Those of groups have 64 bits, as in OpenCL, because element indices that
+ * are computed from them may exceed 2^32. */
 #define LID_0 threadIdx.x
 #define LID_1 threadIdx.y
 #define LID_2 threadIdx.z
@@ -26,7 +26,8 @@
 #define GDIM_1 ((size_t)gridDim.y)
 #define GDIM_2 ((size_t)gridDim.z)
 
-/* Local memory whose size the launch says: the first after the last parameter, without a comma, the second at the beginning of the body. */
+/* Local memory whose size is given at the launch: put the first macro after the last parameter, without a comma, and
+ * the second at the beginning of the body. */
 #define GA_DECL_SHARED_PARAM(type, name)
 #define GA_DECL_SHARED_BODY(type, name) extern __shared__ type name[];
 
@@ -43,10 +44,10 @@ typedef float ga_float;
 typedef double ga_double;
 typedef size_t ga_size;
 typedef ptrdiff_t ga_ssize;
-/* Members x, y. */
+/* with members x and y */
 typedef float2 ga_cfloat;
 typedef double2 ga_cdouble;
-/* Stored only; computed with as ga_float. */
+/* A storage type only: kernels compute with ga_float. */
 struct ga_half {
     ga_ushort data;
 };
@@ -72,7 +73,7 @@ __device__ static inline ga_half ga_float2half(ga_float x)
     return y;
 }
 
-/* Rounded once. */
+/* Convert in one step, which rounds once. */
 __device__ static inline ga_half ga_double2half(ga_double x)
 {
     ga_half y;
@@ -80,8 +81,8 @@ __device__ static inline ga_half ga_double2half(ga_double x)
     return y;
 }
 
-/* Divides *rest and returns the remainder: the place along an axis of `by` elements, and what is left for the other axes. In 32 bits where they do, which is
- * three times as fast. */
+/* Divide *rest by `by`, the length of an axis. Return the remainder (the index along this axis); *rest becomes the
+ * quotient, the index over the other axes. If both fit in 32 bits, divide in 32 bits, which is three times as fast. */
 __device__ static inline ga_size ga_split(ga_size *rest, ga_size by)
 {
     const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
@@ -92,8 +93,8 @@ __device__ static inline ga_size ga_split(ga_size *rest, ga_size by)
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 
-/* Atomic: atom_add_<type><memory>(address, value), atom_xchg_...; the type is i, I, l, L, f, d or e (half) as in `struct`, the memory g(lobal) or l(ocal). All
- * return what was there. */
+/* Atomic functions: atom_add_<type><memory>(address, value), and atom_xchg_.... The type letter is i, I, l, L, f, d
+ * or e (half), as in Python's `struct`; the memory letter is g(lobal) or l(ocal). All return the old value. */
 __device__ static inline ga_long ga_atomic_add(ga_long *p, ga_long x)
 {
     return (ga_long)atomicAdd((ga_ulong *)p, (ga_ulong)x);
@@ -113,7 +114,7 @@ __device__ static inline ga_double ga_atomic_add(ga_double *p, ga_double x)
 #endif
 }
 
-/* The word of 4 bytes that a half is in, and how far from its right. */
+/* Return the aligned 4-byte word that contains a half, and the bit position of the half in it (*shift). */
 __device__ static inline ga_uint *ga_half_word(ga_half *p, ga_uint *shift)
 {
     *shift = (ga_uint)((size_t)p & 2) * 8;
@@ -188,5 +189,5 @@ __device__ static inline ga_half ga_atomic_xchg(ga_half *p, ga_half x)
 #define atom_xchg_el(p, x) atom_xchg_eg(p, x)
 #endif
 
-/* What follows is the kernel's own text, and has its own numbers of lines. */
+/* The kernel's own source follows; its line numbers begin at 1. */
 #line 1

@@ -1,5 +1,5 @@
-/* In front of every kernel, in OpenCL's dialect: see cluda_cuda.h, which has the same names and says what they mean. OpenCL C 1.2, in which nothing can be
- * included: lines that include "cluda.h" are taken out of texts. */
+/* The OpenCL prefix of every kernel. It defines the same names as cluda_cuda.h, which explains them. The language is
+ * OpenCL C 1.2, which has no include files here: lines that include "cluda.h" are removed from the source. */
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #define GA_HAS_DOUBLE
@@ -14,9 +14,9 @@
 #define GLOBAL_MEM __global
 #define LOCAL_MEM __local
 #define LOCAL_MEM_ARG __local
-/* CUDA's orders accesses to global memory too. */
+/* CUDA's barrier also orders accesses to global memory. */
 #define local_barrier() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-/* Threads step together where the device says so in its options, and nowhere else. */
+/* Threads run in lockstep only on devices whose build options define GA_WARP_SIZE. */
 #ifndef GA_WARP_SIZE
 #define GA_WARP_SIZE 1
 #endif
@@ -47,14 +47,14 @@ typedef uint ga_uint;
 typedef long ga_long;
 typedef ulong ga_ulong;
 typedef float ga_float;
-typedef ulong ga_size; /* size_t is not allowed in parameters of kernels */
+typedef ulong ga_size; /* size_t is not allowed in kernel parameters */
 typedef long ga_ssize;
 typedef float2 ga_cfloat;
 #ifdef GA_HAS_DOUBLE
 typedef double ga_double;
 typedef double2 ga_cdouble;
 #endif
-/* Not `half`: variables of that type need an extension, what is behind a pointer does not. */
+/* A struct instead of `half`: variables of type half need an extension; accesses through a pointer to half do not. */
 typedef struct {
     ga_ushort data;
 } ga_half;
@@ -80,8 +80,8 @@ static inline ga_half ga_double2half(ga_double x)
 }
 #endif
 
-/* Divides *rest and returns the remainder: the place along an axis of `by` elements, and what is left for the other axes. In 32 bits where they do, which is
- * three times as fast. */
+/* Divide *rest by `by`, the length of an axis. Return the remainder (the index along this axis); *rest becomes the
+ * quotient, the index over the other axes. If both fit in 32 bits, divide in 32 bits, which is three times as fast. */
 static inline ga_size ga_split(ga_size *rest, ga_size by)
 {
     const ga_size whole = *rest, quotient = (whole | by) >> 32 == 0 ? (ga_size)((ga_uint)whole / (ga_uint)by) : whole / by;
@@ -92,8 +92,9 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
 #define load_half(p) ga_half2float(*(p))
 #define store_half(p, x) (*(p) = ga_float2half(x))
 
-/* Numbers that have no atomic functions of their own: the word is computed anew until nobody else has written it meanwhile. The first look is atomic, too:
- * beside others' writes a plain read is a race. `g` or `l` and the memory. */
+/* Types without atomic functions: compute the new word again until no other thread has written it meanwhile. The
+ * first read is atomic, too: a plain read next to other threads' writes is a data race. `letter` is g or l, `memory`
+ * its address space. */
 #define GA_ATOMIC_FLOAT(letter, memory)                                                                        \
     static inline ga_float atom_add_f##letter(volatile memory ga_float *p, ga_float x)                         \
     {                                                                                                          \
@@ -118,7 +119,7 @@ static inline ga_size ga_split(ga_size *rest, ga_size by)
     {                                                                                                          \
         return as_double(atom_xchg((volatile memory ga_ulong *)p, as_ulong(x)));                               \
     }
-/* The half at p becomes `value`, which may use `old`. */
+/* Replace the half at p by `value`, an expression that may use `old`. */
 #define GA_ATOMIC_HALF(name, letter, memory, value)                                                            \
     static inline ga_half name##letter(volatile memory ga_half *p, ga_half x)                                  \
     {                                                                                                          \
@@ -166,5 +167,5 @@ GA_ATOMIC_DOUBLE(l, __local)
 #define atom_xchg_Ll(p, x) atom_xchg((volatile __local ga_ulong *)(p), (ga_ulong)(x))
 #endif
 
-/* What follows is the kernel's own text, and has its own numbers of lines. */
+/* The kernel's own source follows; its line numbers begin at 1. */
 #line 1

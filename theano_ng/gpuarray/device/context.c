@@ -1,4 +1,4 @@
-/* Contexts, memory and kernels over the table of a back end: counted references, errors, and what every call is checked for. */
+/* Contexts, memory and kernels on top of a back end's table: reference counts, errors, and argument checks. */
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 static const device_table *const tables[] = {&device_cuda, &device_opencl, &device_stub};
 #define N_TABLES (sizeof tables / sizeof *tables)
 
-/* ---- what Python found ---- */
+/* ---- library paths and dialects that Python has set ---- */
 
 static struct { const char *which; char *text; } found[] = {{"cuda", NULL}, {"nvrtc", NULL}, {"opencl", NULL}};
 static struct { const char *which; char *text; } dialects[] = {{"cuda", NULL}, {"opencl", NULL}};
@@ -86,7 +86,7 @@ int context_checked(gpucontext *ctx, int code)
     return code == GA_NO_ERROR ? code : context_failed(ctx, code, "%s", ctx->device->error);
 }
 
-/* Drivers do not survive a fork: in the child the contexts of its parents are as good as closed. */
+/* Drivers do not survive a fork: in a child process, the parent's contexts are treated as closed. */
 static int forks;
 
 static void note_fork(void)
@@ -246,7 +246,7 @@ int gpucontext_sync(gpucontext *ctx)
 
 /* ---- memory ---- */
 
-/* The record of memory that is still to be had; one reference. */
+/* Allocate the record of a memory, with one reference and no memory yet. */
 static gpudata *memory_record(gpucontext *ctx, size_t size, int *code)
 {
     if ((*code = context_usable(ctx)) != GA_NO_ERROR)
@@ -324,7 +324,7 @@ size_t gpudata_size(gpudata *data)
     return data->size;
 }
 
-/* Whether a stretch is inside the memory. */
+/* Check that a range of bytes is inside the memory. */
 static int inside(gpudata *data, size_t offset, size_t size)
 {
     if (size <= data->size && offset <= data->size - size)
@@ -383,13 +383,14 @@ int gpudata_sync(gpudata *data)
     return gpucontext_sync(data->context);
 }
 
-/* `waiting` goes on after what `first` was asked for until now. */
+/* Order the later work of `waiting` after the work of `first` so far. */
 static int fence(gpucontext *first, gpucontext *waiting)
 {
     return context_checked(waiting, first->table->fence(first->device, waiting->device));
 }
 
-/* Between devices that know each other's addresses: after what the source was asked for, and before what it is asked for from now on. */
+/* Copy between devices that share an address space. The copy starts after the earlier work of the source device, and
+ * later work of the source device waits for the copy. */
 static int transfer_directly(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size)
 {
     gpucontext *ctx = to->context, *other = from->context;
@@ -401,7 +402,7 @@ static int transfer_directly(gpudata *to, size_t to_offset, gpudata *from, size_
     return code;
 }
 
-/* Through the host, where two devices have nothing in common. */
+/* Copy between contexts: directly if their devices share addresses, else through the host. */
 int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size)
 {
     gpucontext *ctx = to->context, *other = from->context;
@@ -436,7 +437,7 @@ int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_o
 program_cache device_program_cache;
 device_lock device_outer_lock;
 
-/* Builds a program, or loads it as it was built before. */
+/* Build a program, or load its binary from the cache. */
 static int program_built(gpucontext *ctx, const char *text, int flags, const char *options, device_program *program)
 {
     size_t size;
@@ -520,7 +521,7 @@ int gpukernel_sched(gpukernel *k, size_t n, size_t *groups, size_t *group)
     size_t threads = *group, count = *groups;
     if (threads == 0) {
         size_t most = k->kernel.max_group < info->max_group ? k->kernel.max_group : info->max_group;
-        /* Enough to hide latency on a card; on a processor a group is a loop, which the compiler vectorises. */
+        /* 256 threads hide latency on a GPU. On a CPU, a group is a loop that the compiler vectorizes. */
         threads = most < 256 ? most : 256;
         if (count > 0 && (n + count - 1) / count < threads)
             threads = (n + count - 1) / count;
@@ -588,7 +589,7 @@ int gpukernel_property(gpukernel *k, int property, void *value)
     return GA_NO_ERROR;
 }
 
-/* ---- kernels as users' code holds them ---- */
+/* ---- kernels in user code ---- */
 
 int GpuKernel_init(GpuKernel *kernel, gpucontext *ctx, unsigned count, const char **texts, const size_t *lengths, const char *name, unsigned n,
                    const int *types, int flags, char **text)
@@ -660,7 +661,8 @@ const char *GpuKernel_error(const GpuKernel *kernel, int code)
     return gpucontext_error(kernel->k == NULL ? NULL : kernel->k->context, code);
 }
 
-/* The text with numbers in front of its lines, and what the compiler said. malloc'd; NULL when memory is exhausted. */
+/* Return the source with line numbers, followed by the compiler's output. The result is malloc'd; NULL if memory is
+ * exhausted. */
 char *numbered_listing(const char *text, const char *log)
 {
     size_t lines = 1;

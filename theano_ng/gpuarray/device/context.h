@@ -1,4 +1,5 @@
-/* The records behind the types of gpuarray/types.h, and what the files of this folder ask of each other. The GIL protects all of them. */
+/* The records behind the types of gpuarray/types.h, and functions that the files of this folder share. The GIL
+ * protects all of them. */
 #ifndef TNG_CONTEXT_H
 #define TNG_CONTEXT_H
 
@@ -10,25 +11,25 @@ struct pool;
 
 struct _gpucontext {
     const device_table *table;
-    device *device; /* NULL: closed */
+    device *device; /* NULL if closed */
     device_info info;
     struct pool *pool;
     int64_t references;
     int flags;
-    int forks; /* how many there had been when it was opened */
+    int forks; /* number of forks before the context was opened */
     int code;  /* of the last failure */
     char error[4200];
     char name[64]; /* the string it was opened with */
-    struct copier *copiers; /* kernels of array.c that copy, by their types */
+    struct copier *copiers; /* the copy kernels of array.c, by types */
 };
 
 struct _gpudata {
     gpucontext *context; /* holds a reference */
     device_memory memory;
-    size_t size;         /* bytes that were asked for */
+    size_t size;         /* bytes requested */
     int64_t references;
-    struct block *block; /* of the pool; NULL: of somebody else, who is `owner` */
-    void *owner;         /* what keeps foreign memory alive, and how it is told that nobody needs it any more */
+    struct block *block; /* the pool's block; NULL for foreign memory, which belongs to `owner` */
+    void *owner;         /* keeps foreign memory alive; free_owner(owner) releases it */
     void (*free_owner)(void *);
 };
 
@@ -40,44 +41,45 @@ struct _gpukernel {
     int types[];
 };
 
-/* Puts a sentence into the context; returns the code. */
+/* Store a message in the context; return the code. */
 int context_failed(gpucontext *, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* Takes over what the device said; returns the code. */
+/* Copy the device's message into the context if the code is an error; return the code. */
 int context_checked(gpucontext *, int code);
-/* Whether the context can be used: GA_INVALID_ERROR in a child of a fork, and after it is closed. */
+/* Check that the context can be used: return GA_INVALID_ERROR in a forked child, and after the context is closed. */
 int context_usable(gpucontext *);
 
-/* What keeps the binaries of programs between processes; Python fills it in. `find` gives a malloc'd binary, or NULL; one that the device
- * refuses is kept anew. */
+/* The cache of program binaries that are kept between processes; Python sets it. `find` returns a malloc'd binary,
+ * or NULL. If the device rejects a binary, the rebuilt one is stored again. */
 typedef struct program_cache {
     void *(*find)(gpucontext *, const char *text, int flags, const char *options, size_t *size);
     void (*keep)(gpucontext *, const char *text, int flags, const char *options, const void *binary, size_t size);
 } program_cache;
 extern program_cache device_program_cache;
 
-/* Forgets the kernels that array.c has built. */
+/* Free the copy kernels that array.c has built. */
 void copiers_free(gpucontext *);
-/* A text with numbers in front of its lines, and what the compiler said of it; malloc'd. */
+/* Return a source text with line numbers, followed by the compiler's output; malloc'd. */
 char *numbered_listing(const char *text, const char *log);
 
-/* The pool: blocks of a context that are free and can be had again at once, since its work is done in order. Nothing here waits.
+/* The pool keeps the free blocks of a context. They can be reused at once, without waiting, because the context's
+ * work runs in order.
  *
- * preallocate as config.gpuarray.preallocate: < 0: nothing is kept, 0: what is freed is kept, up to 1: that part of the device's memory (at most .95) is taken
- * at once, above: that many megabytes. */
+ * preallocate, as in config.gpuarray.preallocate. Less than 0: keep nothing. 0: keep freed memory. Up to 1: reserve
+ * this fraction of the device's memory (at most .95) at once. Above 1: reserve this many megabytes. */
 int pool_open(gpucontext *, double preallocate);
-void pool_close(gpucontext *); /* all blocks, also those that are in use */
-/* Fills data->memory and data->block. When the device has no more, all that is free is given back to it, and asked for again once. */
+void pool_close(gpucontext *); /* free all blocks, also those in use */
+/* Set data->memory and data->block. If the device is out of memory, return all free memory to it, and try once more. */
 int pool_alloc(gpucontext *, size_t size, gpudata *);
 void pool_release(gpucontext *, gpudata *);
-/* Gives all free memory back to the device. */
+/* Return all free memory to the device. */
 void pool_trim(gpucontext *);
 
 typedef struct pool_counts {
-    size_t in_use;      /* bytes of blocks that are in use */
-    size_t reserved;    /* bytes that are taken from the device */
-    size_t peak;        /* most bytes in use, ever */
-    size_t blocks;      /* in use */
-    size_t allocations; /* how often the device was asked for memory */
+    size_t in_use;      /* bytes in blocks that are in use */
+    size_t reserved;    /* bytes allocated from the device */
+    size_t peak;        /* the largest `in_use` so far */
+    size_t blocks;      /* number of blocks in use */
+    size_t allocations; /* number of allocations requested from the device */
 } pool_counts;
 
 void pool_count(gpucontext *, pool_counts *);

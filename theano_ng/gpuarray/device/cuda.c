@@ -1,11 +1,13 @@
-/* CUDA: the table of a back end over the functions of libcuda, which is loaded when the first device is opened.
+/* The CUDA back end: its table calls the functions of libcuda, which is loaded when the first device is opened.
  *
- * The device's primary context is used, so that other libraries of the process see the same memory. All is done in one stream. It is a blocking one (as cuStreamCreate
- * makes them without flags): its work waits for what was asked for in the legacy default stream before, and the other way round. That is the stream in which
- * other libraries work unless told otherwise, so that arrays handed to them or got from them need no further order; and, other than the legacy stream itself,
- * such a stream can record graphs.
+ * It uses the device's primary context, so that other libraries in the process see the same memory. All work runs in
+ * one stream. It is a blocking stream (cuStreamCreate without flags): its work waits for earlier work in the legacy
+ * default stream, and vice versa. Other libraries use the legacy default stream unless configured otherwise, so
+ * arrays can be exchanged with them without further synchronization. Unlike the legacy stream, a blocking stream can
+ * record graphs.
  *
- * Host memory is copied through a staging buffer of pinned memory: `write` returns when its source has been copied there, the device fetches it when its turn comes. */
+ * Host memory is copied through a staging buffer of pinned memory. `write` returns when the source has been copied
+ * there; the device reads the buffer later, in stream order. */
 #define _GNU_SOURCE
 #include "cuda.h"
 
@@ -14,14 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HALF ((size_t)4 << 20) /* bytes of one half of the staging buffer: some 0.2 ms on the bus, beside which the calls are nothing */
-#define STEP ((size_t)64)      /* that pieces in the staging buffer are multiples of */
+/* bytes in half of the staging buffer: some 0.2 ms on the bus, much more than the overhead of the calls */
+#define HALF ((size_t)4 << 20)
+#define STEP ((size_t)64)      /* granularity of pieces in the staging buffer, bytes */
 
 struct cuda_functions cuda;
 
 /* ---- errors ---- */
 
-/* Errors after which the context, and with it the process's work on the device, is lost. */
+/* Return true for errors after which the context is lost, and with it all work of this process on the device. */
 static int is_lasting(CUresult status)
 {
     return status == CUDA_ERROR_ECC_UNCORRECTABLE || status == CUDA_ERROR_NVLINK_UNCORRECTABLE || status == CUDA_ERROR_ILLEGAL_ADDRESS || status == CUDA_ERROR_LAUNCH_TIMEOUT
@@ -116,7 +119,8 @@ static int open_number(cuda_device *d, int number, int flags)
     CUDA_CHECK(d, cuda.cuDeviceGet(&d->id, number), "cuDeviceGet");
     if (schedule) {
         CUresult status = cuda.cuDevicePrimaryCtxSetFlags_v2(d->id, schedule);
-        if (status != CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE) /* else whoever made the context has said how threads wait */
+        /* if the context is already active, its creator has chosen how threads wait */
+        if (status != CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE)
             CUDA_CHECK(d, status, "cuDevicePrimaryCtxSetFlags");
     }
     CUDA_CHECK(d, cuda.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, d->id), "cuDeviceGetAttribute");
@@ -127,7 +131,7 @@ static int open_number(cuda_device *d, int number, int flags)
     return GA_NO_ERROR;
 }
 
-/* "cuda3", or "cuda": the first device that can be used. */
+/* Open "cuda3", or the first usable device for "cuda". */
 static int open_named(cuda_device *d, const char *name, int flags)
 {
     char *end = NULL;
@@ -169,7 +173,7 @@ static int cuda_open(const char *name, int flags, device **opened)
     return code == GA_NO_ERROR ? open_stream(d) : code;
 }
 
-/* Nothing is asked of a context that is lost, nor reported from here. */
+/* Free the stream, the programs and the staging buffer. If the context is lost, do nothing. Errors are ignored. */
 static void close_stream(cuda_device *d)
 {
     struct cuda_guard guard;
@@ -185,7 +189,7 @@ static void close_stream(cuda_device *d)
         cuda.cuMemFreeHost(d->staging.memory);
     if (d->stream)
         cuda.cuStreamDestroy_v2(d->stream);
-    if (guard.before == NULL) /* the context was not the thread's before */
+    if (guard.before == NULL) /* the thread had no current context before */
         cuda.cuCtxSetCurrent(NULL);
     cuda_leave(&guard);
 }
@@ -248,7 +252,7 @@ static int cuda_alloc(device *base, device_memory parent, size_t offset, size_t 
     return GA_NO_ERROR;
 }
 
-/* The driver waits for what still uses it. */
+/* Free memory. The driver waits for work that still uses it. */
 static void cuda_release(device *base, device_memory memory, int has_parent)
 {
     cuda_device *d = (cuda_device *)base;
@@ -266,7 +270,7 @@ static int staging_ready(cuda_device *d)
     return GA_NO_ERROR;
 }
 
-/* The other half, once the device has fetched what was in it. */
+/* Switch to the other half, and wait until the device has read its content. */
 static int staging_turn(cuda_device *d)
 {
     struct cuda_staging *staging = &d->staging;
@@ -300,7 +304,8 @@ static int cuda_write(device *base, device_memory to, size_t offset, const void 
     return code;
 }
 
-/* Two pieces are on their way while a third is taken out. In the stream's order a half is written after what was in it has been fetched. */
+/* Copy to the host: two pieces are in flight while the previous one is copied out. The stream's order ensures that
+ * the device has read a half (for a write) before a copy overwrites it. */
 static int cuda_read(device *base, void *to, device_memory from, size_t offset, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
@@ -324,12 +329,13 @@ static int cuda_read(device *base, void *to, device_memory from, size_t offset, 
         memcpy((char *)to + done, staging->memory + (size_t)half * HALF, piece);
         done += piece;
     }
-    staging->used = 0; /* all that was asked for before is done */
+    staging->used = 0; /* all earlier work is done */
     staging->on_its_way[0] = staging->on_its_way[1] = 0;
     return GA_NO_ERROR;
 }
 
-/* One address space has the memory of all devices, and of this process's contexts: `from` may be another's. */
+/* Copy within one address space, which covers the memory of all devices in this process: `from` may belong to
+ * another context. */
 static int cuda_copy(device *base, device_memory to, size_t to_offset, device_memory from, size_t from_offset, size_t size)
 {
     cuda_device *d = (cuda_device *)base;
@@ -363,7 +369,7 @@ static int wait_for_event(cuda_device *d, CUevent event)
     return GA_NO_ERROR;
 }
 
-/* It goes when it is done. */
+/* Destroy an event; the driver frees it when it has completed. */
 static void forget_event(cuda_device *d, CUevent event)
 {
     struct cuda_guard guard;
@@ -390,7 +396,7 @@ static int cuda_fence(device *first, device *waiting)
     CUevent event = NULL;
     if (a == b)
         return GA_NO_ERROR;
-    if (a->capturing || b->capturing) /* one stream would draw the other into its graph */
+    if (a->capturing || b->capturing) /* a wait would pull the other stream into the graph that is being recorded */
         return device_failed(waiting, GA_INVALID_ERROR, "waiting for another device is not possible while launches are recorded");
     int code = record_event(a, &event);
     if (code != GA_NO_ERROR)
@@ -416,7 +422,7 @@ static int end_capture(cuda_device *d, void **made)
     return GA_NO_ERROR;
 }
 
-/* The capture is relaxed: meanwhile the pool may ask for memory, which is not recorded. */
+/* The capture mode is relaxed: during the capture the pool may allocate memory, which is not recorded. */
 static int cuda_graph(device *base, enum device_graph_step step, void **graph)
 {
     cuda_device *d = (cuda_device *)base;

@@ -1,14 +1,16 @@
-/* What cuda.c (devices, memory, order) and cuda_program.c (compiler, kernels, launches) share, and the handles that NVIDIA's libraries are given. */
+/* Declarations that cuda.c (devices, memory, order) and cuda_program.c (compiler, kernels, launches) share, and the
+ * handles that NVIDIA's libraries need. */
 #ifndef TNG_CUDA_H
 #define TNG_CUDA_H
 
 #include "cuda_driver.h"
 #include "device.h"
 
-/* The module's symbols are there for all libraries, because C code of Ops needs some; these are nobody's business. */
+/* The module exports its symbols to all libraries because the C code of Ops needs some of them. The following ones
+ * are private. */
 #pragma GCC visibility push(hidden)
 
-/* The driver's functions, once the first device is opened. */
+/* The driver's functions; set when the first device is opened. */
 struct cuda_functions {
 #define X(name, arguments) CUresult(*name) arguments;
     CUDA_FUNCTIONS(X)
@@ -16,12 +18,13 @@ struct cuda_functions {
 };
 extern struct cuda_functions cuda;
 
-/* Memory of the host that the device reads and writes by itself, in two halves: one is filled while the other is on its way. */
+/* Pinned host memory that the device reads and writes by DMA, in two halves: one is filled while the other is in
+ * flight. */
 struct cuda_staging {
     char *memory;
-    int half;         /* that is being filled */
-    size_t used;      /* bytes of it */
-    CUevent gone[2];  /* recorded behind what a half was sent with */
+    int half;         /* index of the half that is being filled */
+    size_t used;      /* bytes used of this half */
+    CUevent gone[2];  /* events recorded after the copies from each half */
     int on_its_way[2];
 };
 
@@ -29,12 +32,12 @@ typedef struct cuda_device {
     device base;
     CUdevice id;
     int retained;
-    CUcontext context; /* the primary one, which all libraries of a process share */
+    CUcontext context; /* the primary context, which all libraries in a process share */
     CUstream stream;
     struct cuda_staging staging;
-    int capability;  /* 90 for 9.0 */
+    int capability;  /* 90 means 9.0 */
     int capturing;   /* launches are being recorded */
-    int lost;        /* the driver said that the context is of no use any more */
+    int lost;        /* the driver reported that the context is unusable */
     struct cuda_program *programs;
     struct cuda_kernel *kernels;
 } cuda_device;
@@ -48,8 +51,8 @@ int cuda_failed(cuda_device *, CUresult, const char *what);
             return cuda_failed(d, status_, what);     \
     } while (0)
 
-/* Makes the device's context the thread's own until the end of the block. A thread that has another one (a program with several devices, and another
- * library that works on one of them) gets it back. */
+/* Make the device's context current in this thread until the end of the block. If the thread had another current
+ * context (a program with several devices, another library that uses one), that one is restored. */
 struct cuda_guard {
     CUcontext before;
     int changed;
@@ -75,20 +78,20 @@ static inline CUresult cuda_enter(cuda_device *d, struct cuda_guard *guard)
     struct cuda_guard guard_ __attribute__((cleanup(cuda_leave)));   \
     CUDA_CHECK(d, cuda_enter(d, &guard_), "making a context current")
 
-/* What a stream that records launches cannot do. */
+/* Fail if the stream is recording launches. */
 #define CUDA_NOT_CAPTURING(d, what)                                                                                   \
     do {                                                                                                              \
         if (__builtin_expect((d)->capturing, 0))                                                                      \
             return device_failed(&(d)->base, GA_INVALID_ERROR, what " is not possible while launches are recorded"); \
     } while (0)
 
-/* cuda_program.c */
+/* ---- cuda_program.c ---- */
 int cuda_build(device *, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *);
 int cuda_kernel(device *, void *program, const char *name, device_kernel *);
 int cuda_launch(device *, void *kernel, unsigned ndim, const size_t *groups, const size_t *group, size_t local_memory, unsigned count, void *const *values,
                 const size_t *sizes);
 void cuda_forget_programs(cuda_device *);
-/* Which compiler it is, without loading it. */
+/* Describe the compiler without loading it. */
 void cuda_compiler_name(char *text, size_t size);
 
 #pragma GCC visibility pop

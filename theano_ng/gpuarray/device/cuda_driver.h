@@ -1,5 +1,5 @@
-/* What is used of CUDA's driver (libcuda) and of its compiler (libnvrtc): names, arguments and numbers of their documented interfaces. Both are loaded when
- * the first device is opened, so that nothing of CUDA is needed to build this. */
+/* The parts of CUDA's driver (libcuda) and compiler (libnvrtc) that are used: names, arguments and constants of
+ * their documented interfaces. Both are loaded when needed, so no CUDA files are needed to build this package. */
 #ifndef TNG_CUDA_DRIVER_H
 #define TNG_CUDA_DRIVER_H
 
@@ -70,10 +70,10 @@ enum {
     CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES = 6,
 };
 
-/* CUDA 11.4, which has the last of these functions. */
+/* CUDA 11.4 introduced the newest of these functions. */
 #define CUDA_OLDEST_DRIVER 11040
 
-/* name, arguments; where a name has versions, the one for today's types */
+/* X(name, argument types). Names with a version suffix are the versions for the current types. */
 #define CUDA_FUNCTIONS(X)                                                                                                                   \
     X(cuDriverGetVersion, (int *))                                                                                                          \
     X(cuGetErrorName, (CUresult, const char **))                                                                                            \
@@ -126,7 +126,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 
 enum { NVRTC_SUCCESS = 0, NVRTC_ERROR_COMPILATION = 6 };
 
-/* CUDA 11.2 and newer. */
+/* Available in CUDA 11.2 and newer. */
 #define NVRTC_FUNCTIONS(X)                                                                                                                  \
     X(nvrtcVersion, (int *, int *))                                                                                                         \
     X(nvrtcGetNumSupportedArchs, (int *))                                                                                                   \

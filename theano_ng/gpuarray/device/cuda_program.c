@@ -1,5 +1,6 @@
-/* CUDA's programs: texts that NVRTC compiles to machine code of the device (cubins, which do not depend on the driver), kernels, launches. NVRTC is loaded
- * when the first text is compiled: who has all binaries in a cache needs none. */
+/* CUDA programs, kernels and launches. NVRTC compiles source to the device's machine code (cubins, which do not
+ * depend on the driver). It is loaded when the first source is compiled: if all binaries are in the cache, it is not
+ * needed. */
 #define _GNU_SOURCE
 #include "cuda.h"
 
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #define MAX_OPTIONS 64
-#define LOCAL_MEMORY (48u << 10) /* bytes for each group without being asked for */
+#define LOCAL_MEMORY (48u << 10) /* bytes that each group has by default */
 
 static struct {
 #define X(name, arguments) nvrtcResult(*name) arguments;
@@ -27,7 +28,7 @@ struct cuda_program {
 struct cuda_kernel {
     struct cuda_kernel *next;
     CUfunction function;
-    size_t local_memory; /* bytes that a launch may ask for as it is */
+    size_t local_memory; /* bytes that a launch may request without a change of attributes */
     char name[];
 };
 
@@ -60,7 +61,7 @@ static int load_compiler(device *d)
     return GA_NO_ERROR;
 }
 
-/* Its file's name and size: loading it takes a tenth of a second. */
+/* Describe the compiler by the name and size of its file: loading it takes a tenth of a second. */
 void cuda_compiler_name(char *text, size_t size)
 {
     const char *path = device_library("nvrtc"), *name = path ? strrchr(path, '/') : NULL;
@@ -71,7 +72,8 @@ void cuda_compiler_name(char *text, size_t size)
     snprintf(text, size, "%.60s %lld", name ? name + 1 : path ? path : "libnvrtc", bytes);
 }
 
-/* "sm_90"; for a device that is newer than the compiler "compute_90", the newest it knows, which the driver translates. */
+/* Write the architecture option: "sm_90" for a device that the compiler knows. For a newer device, "compute_90" with
+ * the newest architecture that it knows; the driver translates the PTX. */
 static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual)
 {
     int count = 0, known[128], newest = 0, oldest = 0, exact = 0;
@@ -94,7 +96,8 @@ static int architecture(cuda_device *d, char *text, size_t size, int *is_virtual
     return GA_NO_ERROR;
 }
 
-/* The words of `options`, behind the first of `words`; cuts the text up. Words that OpenCL's compilers have and NVRTC has not are said in its way. */
+/* Append the words of `options`, which is split in place, to `words`. Two options of OpenCL compilers are translated
+ * to NVRTC's names. */
 static int split_options(cuda_device *d, char *options, const char **words, int *count)
 {
     char *rest = NULL;
@@ -178,7 +181,8 @@ static int compile(cuda_device *d, const char *text, int flags, const char *opti
 
 /* ---- programs ---- */
 
-/* The driver is told no length: that all sections of a cubin, which is an ELF file, are there. Or that a PTX text ends. */
+/* Check that the binary is complete, since the driver gets no length: all sections of a cubin (an ELF file) are
+ * inside it, or the PTX text is null-terminated. */
 static int is_whole(const void *binary, size_t size)
 {
     const unsigned char *bytes = binary;
@@ -198,7 +202,8 @@ static int is_whole(const void *binary, size_t size)
         memcpy(&kind, section + 4, sizeof kind);
         memcpy(&offset, section + 24, sizeof offset);
         memcpy(&length, section + 32, sizeof length);
-        if (kind != 8 && (offset > size || length > size - offset)) /* 8: takes no room in the file */
+        /* type 8 (SHT_NOBITS) occupies no space in the file */
+        if (kind != 8 && (offset > size || length > size - offset))
             return 0;
     }
     return 1;
@@ -282,7 +287,7 @@ int cuda_kernel(device *base, void *program, const char *name, device_kernel *ke
     return GA_NO_ERROR;
 }
 
-/* The device's, all of them: they live as long as it does. */
+/* Free all programs and kernels of the device: they live as long as it does. */
 void cuda_forget_programs(cuda_device *d)
 {
     while (d->kernels) {

@@ -1,7 +1,8 @@
-"""Where the shared libraries of devices are: drivers, compilers, and what NVIDIA's and OpenCL's wheels bring.
+"""Paths of the shared libraries of devices: drivers, compilers, and the libraries in NVIDIA's and OpenCL's wheels.
 
-Nothing here is a dependency: whoever asks for a device has installed its driver, and ``pip install 'theano_ng[cuda12]'``, ``[cuda13]`` or ``[opencl]``
-brings the rest. C code opens the libraries by itself; it is told their paths (`libraries`), and the text in front of every kernel (`cluda`).
+None of them is a dependency of the package. A user who opens a device has installed its driver; ``pip install
+'theano_ng[cuda12]'``, ``[cuda13]`` or ``[opencl]`` installs the rest. The C code opens the libraries. It gets their
+paths from `libraries`, and the prefix of every kernel from `cluda`.
 """
 
 import functools
@@ -12,20 +13,20 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-_given = {}  # what `use` said
+_given = {}  # paths set by `use`
 
-# CUDA's major versions whose compiler is looked for, the newest first.
+# Major versions of CUDA whose compiler is searched for, newest first.
 NVRTC_VERSIONS = (13, 12, 11)
 
 
 def use(which, path):
-    """Take this file for a library, whatever is installed.
+    """Use this file as a library, whatever is installed.
 
     Parameters
     ----------
     which : {"cuda", "nvrtc", "opencl"}
     path : str or None
-        None: look for it again.
+        None: search for the library again.
     """
     if path is None:
         _given.pop(which, None)
@@ -34,7 +35,7 @@ def use(which, path):
 
 
 def libraries(device):
-    """What C code has to know before it opens a device.
+    """Return the library paths that the C code needs before it opens a device.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ def libraries(device):
     Returns
     -------
     dict of str to (str or None)
-        For `device_set_library`. None: not found; C code asks the system for it, and says so if there is none.
+        For `device_set_library`. None: not found; the C code then asks the system's loader, and reports an error if
+        that fails.
     """
     if device.startswith("cuda"):
         return {"cuda": cuda(), "nvrtc": nvrtc()}
@@ -55,7 +57,9 @@ def libraries(device):
 
 @functools.cache
 def cluda(dialect):
-    """The text that begins every kernel in a dialect, "cuda" or "opencl": the macros of ``cluda.h``. Empty for other kinds of devices."""
+    """Return the prefix of every kernel in a dialect, "cuda" or "opencl": the macros of ``cluda.h``. Other dialects
+    have an empty prefix.
+    """
     if dialect not in ("cuda", "opencl"):
         return ""
     with open(os.path.join(HERE, "cluda_%s.h" % dialect), encoding="ascii") as file:
@@ -63,15 +67,15 @@ def cluda(dialect):
 
 
 def cuda():
-    """The driver of NVIDIA's cards, which is part of the system: a path, or the name that the system knows it by."""
+    """Return the path or library name of NVIDIA's driver, which is part of the system."""
     wsl = "/usr/lib/wsl/lib/libcuda.so.1"
     return _given.get("cuda") or (wsl if os.path.exists(wsl) else "libcuda.so.1")
 
 
 def nvrtc():
-    """The compiler of CUDA's dialect: that of the newest version that the driver knows, else the newest there is; None when there is none.
+    """Return the path of NVRTC: the newest version that the driver supports, else the newest one installed, else None.
 
-    A driver runs what compilers of its own major version and of older ones make.
+    A driver runs the output of compilers with the same or an older major version.
     """
     if "nvrtc" in _given:
         return _given["nvrtc"]
@@ -80,7 +84,7 @@ def nvrtc():
 
 
 def _driver_version():
-    """CUDA's major version of the driver; None when there is no driver."""
+    """Return CUDA's major version of the driver, or None if there is no driver."""
     import ctypes
 
     version = ctypes.c_int(0)
@@ -92,17 +96,17 @@ def _driver_version():
 
 
 def nvidia(name, versions):
-    """A library of CUDA's, ``lib<name>.so.<version>``.
+    """Return the path of a CUDA library, ``lib<name>.so.<version>``.
 
-    Wheels come first, for they are made for this program and the version of each is known. Where there are none, `cuda-pathfinder` knows the
-    places of conda and of NVIDIA's installers.
+    Wheels come first: they are installed for this program, and the version of each is known. If there is none,
+    `cuda-pathfinder` searches the folders of conda and of NVIDIA's installers.
 
     Parameters
     ----------
     name : str
         Such as "nvrtc" or "cublas".
     versions : sequence of int
-        Major versions; the first whose wheel is installed is taken.
+        Major versions in order of preference: the first one whose wheel is installed is used.
 
     Returns
     -------
@@ -110,7 +114,7 @@ def nvidia(name, versions):
     """
     for version in versions:
         for folder in _package_folders("nvidia"):
-            # nvidia/cuda_nvrtc/lib of CUDA 12, nvidia/cu13/lib since 13
+            # CUDA 12 uses nvidia/cuda_nvrtc/lib; CUDA 13 uses nvidia/cu13/lib
             pattern = os.path.join(glob.escape(folder), "*", "lib", "lib%s.so.%d" % (name, version))
             for path in sorted(glob.glob(pattern)):
                 return path
@@ -120,7 +124,7 @@ def nvidia(name, versions):
         return None
     try:
         return load_nvidia_dynamic_lib(name).abs_path
-    except Exception:  # its own class, or that of a library that is broken: there is none for us
+    except Exception:  # an exception of cuda-pathfinder, or of a broken library: treat it as not installed
         return None
 
 
@@ -139,16 +143,18 @@ def _opencl():
 
 
 def opencl():
-    """OpenCL's loader: that of the system where it knows a platform, else the one that pyopencl's wheel brings along, else None.
+    """Return the path of OpenCL's loader: the system's if it finds a platform, else the one in pyopencl's wheel, else
+    the system's, else None.
 
-    The wheel's loader knows the platforms of the system too, and PoCL of ``pocl-binary-distribution``, which computes on the processor. It takes
-    its folder from the environment variable ``PYOPENCL_HOME`` and crashes without, so that is set here, as pyopencl itself does. pyopencl is not imported.
+    The wheel's loader also finds the platforms of the system, and PoCL of ``pocl-binary-distribution``, which computes
+    on the CPU. It reads its folder from the environment variable ``PYOPENCL_HOME`` and crashes if that is unset. So the
+    variable is set here, as pyopencl itself does. pyopencl is not imported.
     """
     return _given.get("opencl") or _opencl()
 
 
 def _system_opencl():
-    """What OpenCL the system has: None, "loader", or "platforms" when its loader finds any."""
+    """Return the state of the system's OpenCL: None, "loader", or "platforms" if its loader finds any."""
     import ctypes
 
     try:
@@ -166,16 +172,17 @@ def _prepare_pyopencl(folder, libraries):
     import ctypes
 
     os.environ.setdefault("PYOPENCL_HOME", folder)
-    # The loader opens PoCL by its bare name, which is found when it is open already (pyopencl's own module has it in its search path).
+    # The loader opens PoCL by its file name alone, which works only if PoCL is already loaded (pyopencl's own module
+    # has its folder in the search path).
     for path in sorted(glob.glob(os.path.join(glob.escape(libraries), "libpocl*.so*"))):
         try:
             ctypes.CDLL(path)
-        except OSError:  # without pocl-binary-distribution: other platforms may be there
+        except OSError:  # pocl-binary-distribution is not installed; other platforms may exist
             pass
 
 
 def _package_folders(name):
-    """The folders of a package that is installed, without importing it."""
+    """Return the folders of an installed package, without importing it."""
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -1,8 +1,7 @@
-/* OpenCL: the table of a back end over the functions of libOpenCL, which is loaded when a device is opened.
+/* The OpenCL back end: its table calls the functions of libOpenCL, which is loaded when a device is opened.
  *
- * One in-order queue for each device. Host memory is copied by blocking calls: `write` may return early only where the driver has copied the source,
- * which OpenCL does not promise.
- */
+ * Each device has one in-order queue. Host memory is copied by blocking calls: `write` may return early only if the
+ * driver has copied the source, which OpenCL does not guarantee. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,7 +11,7 @@
 
 #include "device.h"
 
-/* ---- what is used of OpenCL 1.2 (the Khronos registry's cl.h) ---- */
+/* ---- the used part of OpenCL 1.2 (from the Khronos registry's cl.h) ---- */
 
 typedef int32_t cl_int;
 typedef uint32_t cl_uint, cl_bool;
@@ -68,7 +67,7 @@ enum {
 #define CL_DEVICE_TYPE_GPU 4
 #define CL_MEM_READ_WRITE 1
 
-/* result, name, arguments */
+/* X(result, name, arguments) */
 #define OPENCL_FUNCTIONS(X)                                                                                                                   \
     X(cl_int, clGetPlatformIDs, (cl_uint, cl_platform_id *, cl_uint *))                                                                       \
     X(cl_int, clGetDeviceIDs, (cl_platform_id, cl_bits, cl_uint, cl_device_id *, cl_uint *))                                                  \
@@ -121,8 +120,8 @@ typedef struct {
     int takes_turns;
     pthread_mutex_t turn;
     unsigned platform_number, number;
-    const char *processor; /* what PoCL was told to compile for, if it did not know by itself */
-    unsigned programs; /* built so far: their kernels live as long as the device */
+    const char *processor; /* processor name given to PoCL, if PoCL did not recognize it */
+    unsigned programs; /* programs built so far; their kernels live as long as the device */
     cl_program *built;
     cl_kernel *kernels;
     unsigned n_kernels;
@@ -162,7 +161,8 @@ static int opencl_failed(opencl_device *d, cl_int status, const char *what)
             return opencl_failed(d, status_, what); \
     } while (0)
 
-/* On processors work is done by the threads that ask for it or wait for it, and PoCL 3.0 deadlocks where two of them are at one queue: they take turns. */
+/* On CPUs, the threads that enqueue work or wait for it also execute it, and PoCL 3.0 deadlocks if two of them use
+ * the same queue. So the threads take turns. */
 static void opencl_begin(opencl_device *d)
 {
     if (d->takes_turns)
@@ -206,7 +206,8 @@ static int opencl_load(device *d)
     return GA_NO_ERROR;
 }
 
-/* "opencl", "opencl0" and "opencl0:1": platform and device, both 0 unless they are there. */
+/* Parse "opencl", "opencl0" or "opencl0:1" into platform and device number; a missing number is 0. Return -1 for
+ * other names. */
 static int opencl_numbers(const char *name, unsigned *platform, unsigned *number)
 {
     int used = 0;
@@ -275,15 +276,16 @@ static int opencl_find(opencl_device *d, const char *name)
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* Reads memory that may not be there. */
+/* Read memory that may be unmapped. */
 static int readable(const void *from, void *to, size_t size)
 {
     struct iovec here = {to, size}, there = {(void *)from, size};
     return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-/* PoCL compiles for the processor that its LLVM recognises. One that is younger than it is "generic" to it, a name that its clang then refuses: not one
- * kernel could be built. Such a device is told a processor that has what this one has, in PoCL's own record of it. (Wheels of PoCL have LLVM 14, of 2022.) */
+/* PoCL compiles for the processor that its LLVM recognizes. A newer processor is "generic" to it, a name that its
+ * clang rejects, so that no kernel could be built. For such a device, write the name of a processor with the same
+ * features into PoCL's own record of the device. (PoCL's wheels have LLVM 14, of 2022.) */
 static void opencl_name_processor(opencl_device *d)
 {
     char version[256] = "", word[8];
@@ -309,7 +311,7 @@ static void opencl_name_processor(opencl_device *d)
 }
 #endif
 
-/* One of the device's numbers, of 4 or 8 bytes; 0 when it cannot be had. */
+/* Query an integer property (4 or 8 bytes) of the device; return 0 if the query fails. */
 static uint64_t opencl_number(opencl_device *d, cl_uint what)
 {
     union { uint32_t four; uint64_t eight; } value = {0};
@@ -319,7 +321,8 @@ static uint64_t opencl_number(opencl_device *d, cl_uint what)
     return size == 4 ? value.four : value.eight;
 }
 
-/* Whether threads are few and quick. (Oclgrind, which watches kernels, says that it is a device of every type: it does what cards do.) */
+/* Return true if the device is a CPU, with few fast threads. (Oclgrind, which checks kernels, claims every device
+ * type; treat it as a GPU.) */
 static int opencl_on_processor(opencl_device *d)
 {
     uint64_t type = opencl_number(d, CL_DEVICE_TYPE);
@@ -376,7 +379,7 @@ static int opencl_info(device *base, device_info *info)
         && cl.clGetDeviceInfo(d->id, CL_DEVICE_EXTENSIONS, size, extensions, NULL) == CL_SUCCESS)
         info->has_double = strstr(extensions, "cl_khr_fp64") != NULL;
     free(extensions);
-    info->has_half = 1; /* stored only, by vload_half and vstore_half, which every device has */
+    info->has_half = 1; /* a storage type only, through vload_half and vstore_half, which every device has */
     return GA_NO_ERROR;
 }
 
@@ -430,7 +433,7 @@ static int opencl_fill(device *base, device_memory memory, size_t offset, size_t
 
 /* ---- programs ---- */
 
-/* Appends to an array of the device's that doubles. */
+/* Append to an array of the device; its capacity doubles. */
 static int opencl_keep(void ***array, unsigned *n, void *value)
 {
     if ((*n & (*n - 1)) == 0) {
@@ -454,7 +457,8 @@ static char *opencl_log(opencl_device *d, cl_program program)
     return log;
 }
 
-/* A copy of a text without its lines that include "cluda.h", which is in front of it already and no file of the compiler's. The lines stay, empty. */
+/* Return a copy of the source without the lines that include "cluda.h": the prefix has been prepended, and the
+ * compiler finds no such file. The lines become blank, so that line numbers stay. */
 static char *without_cluda(const char *text)
 {
     char *copy = strdup(text);
@@ -491,7 +495,7 @@ static int opencl_build(device *base, const char *text, int flags, const char *o
     }
     else {
         char *own = flags & GA_USE_OPENCL ? NULL : without_cluda(text);
-        /* Kernels may be loops over neighbours there, which the compiler vectorises. */
+        /* On CPUs, kernels may loop over adjacent elements, which the compiler vectorizes. */
         const char *kind = opencl_on_processor(d) ? "#define GA_PROCESSOR 1\n#line 1\n" : "";
         const char *texts[3] = {own != NULL ? kind : "", own != NULL ? device_dialect("opencl") : "", own != NULL ? own : text};
         program = cl.clCreateProgramWithSource(d->context, 3, texts, NULL, &status);
@@ -536,7 +540,7 @@ static cl_int opencl_start(opencl_device *d, cl_kernel kernel, unsigned ndim, co
     *what = "clSetKernelArg";
     for (unsigned i = 0; i < count && status == CL_SUCCESS; ++i)
         status = cl.clSetKernelArg(kernel, i, sizes[i], values[i]);
-    if (local_memory > 0 && status == CL_SUCCESS) /* of the last parameter, see GA_DECL_SHARED_PARAM */
+    if (local_memory > 0 && status == CL_SUCCESS) /* set the last parameter, see GA_DECL_SHARED_PARAM */
         status = cl.clSetKernelArg(kernel, count, local_memory, NULL);
     if (status != CL_SUCCESS)
         return status;
@@ -558,7 +562,8 @@ static int opencl_launch(device *base, void *kernel, unsigned ndim, const size_t
 
 /* ---- order ---- */
 
-/* Waits for a queue's work so far; of one context, the other queue does. */
+/* Order the later work of `waiting` after the work so far in the queue of `first`. If both have one context, the
+ * queue waits; otherwise the calling thread does. */
 static cl_int opencl_order(opencl_device *first, opencl_device *waiting)
 {
     cl_event event;

@@ -1,53 +1,59 @@
-/* The pool of a context: memory that its device gave, in segments, cut into blocks.
+/* The memory pool of a context. It allocates segments from the device and cuts them into blocks.
  *
- * There are two heaps of blocks, so that small blocks do not cut up what large ones need. The large heap has the segments. Blocks of up to SMALL bytes
- * are in the small heap, whose regions (chunks of CHUNK bytes) are blocks of the large one. In both, a free block joins its free neighbours, and who asks gets the
- * smallest that is large enough (of equal ones that of the earliest region, then of the lowest place: where memory lies depends on nothing but what was asked for), cut
- * to size when what remains is of use: O(log n), by a treap in the order of sizes.
+ * There are two heaps of blocks, so that small blocks do not fragment the memory for large ones. The large heap
+ * contains the segments. Blocks of up to SMALL bytes are in the small heap, whose regions (chunks of CHUNK bytes)
+ * are blocks of the large heap. In both heaps, a free block merges with its free neighbors. A request gets the
+ * smallest block that is large enough. Of equal blocks it gets the one in the oldest region, then the one at the
+ * lowest offset, so addresses depend only on the sequence of requests. The block is cut to size if the rest is
+ * usable. A treap ordered by size makes this O(log n).
  *
- * Most programs ask again and again for the same sizes. So a block that is released first lies on the shelf of its size, as it is, and is had from there again
- * in constant time. Shelves are cleared into the heaps whenever a size is not on them.
+ * Most programs request the same sizes again and again. So a released block first goes, unmerged, to the shelf of
+ * its size, and can be reused from there in constant time. When a size is not on its shelf, all shelves are cleared
+ * into the heaps.
  *
- * What a device is asked for, and how often, is in `pool_counts`. */
+ * `pool_counts` records the number and total size of the allocations from the device. */
 #include "context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MINIMUM ((size_t)256)      /* bytes of the smallest block, and of every alignment */
-#define SMALL ((size_t)1 << 20)    /* the largest block of the small heap */
+#define MINIMUM ((size_t)256)      /* smallest block, and smallest alignment, bytes */
+#define SMALL ((size_t)1 << 20)    /* largest block of the small heap, bytes */
 #define CHUNK ((size_t)2 << 20)
-#define MEDIUM ((size_t)10 << 20)  /* blocks of less share a segment of SHARED; others have one of their own */
+/* smaller blocks share a segment of SHARED bytes; larger ones get a separate segment */
+#define MEDIUM ((size_t)10 << 20)
 #define SHARED ((size_t)20 << 20)
-#define GRANULE ((size_t)2 << 20)  /* that segments are a multiple of */
+#define GRANULE ((size_t)2 << 20)  /* segment sizes are a multiple of this, bytes */
 #define SHELVES 64
 #define RECORDS 60
 
 enum { LARGE_HEAP, SMALL_HEAP, HEAPS };
 enum block_state { IN_USE, ON_SHELF, IN_HEAP, IS_CHUNK };
 
-/* A piece of a segment. The blocks of a region (a segment, or a chunk) are linked in the order of their places. */
+/* A piece of a segment. The blocks of a region (a segment or a chunk) are linked in the order of their offsets. */
 struct block {
     struct segment *segment;
-    size_t offset, size;       /* bytes, in the segment */
-    size_t wanted;             /* bytes that it was last given out for: the size of its shelf */
-    device_memory memory;      /* made when the block is first given out; 0: not yet */
+    size_t offset, size;       /* bytes; the offset is relative to the segment */
+    size_t wanted;             /* bytes of the last request that it was used for: the size of its shelf */
+    device_memory memory;      /* allocated when the block is first used; 0 before */
     struct block *before, *after;
-    struct block *chunk;       /* of the large heap, that this one is a part of; NULL in the large heap */
-    struct block *left, *right; /* of the treap; `right` is also the next on a shelf, or of the spare records */
+    struct block *chunk;       /* block of the large heap that contains this one; NULL in the large heap */
+    /* children in the treap; `right` is also the next block on a shelf, or the next spare record */
+    struct block *left, *right;
     uint32_t priority;
     uint8_t state, heap;
-    uint8_t owns;               /* `memory` is the block's, not that of the segment, which is the block as a whole */
+    /* `memory` was allocated for this block; if 0, the block is the whole segment and shares its memory */
+    uint8_t owns;
 };
 
 struct segment {
     struct segment *previous, *next;
     device_memory memory;
     size_t size;
-    uint64_t number; /* in the order of birth */
+    uint64_t number; /* sequence number of the allocation */
     struct block *first;
-    int whole;       /* of a pool that keeps nothing: one block */
+    int whole;       /* one block is the whole segment (in a pool that keeps nothing) */
 };
 
 struct shelf {
@@ -55,7 +61,7 @@ struct shelf {
     size_t size;
 };
 
-/* Where records of blocks come from: all are found here when the pool is closed. */
+/* Storage of block records; the list of slabs reaches all of them when the pool is closed. */
 struct slab {
     struct slab *next;
     struct block blocks[RECORDS];
@@ -64,12 +70,12 @@ struct slab {
 struct pool {
     gpucontext *context;
     struct segment *segments;
-    struct block *free[HEAPS]; /* roots of treaps */
+    struct block *free[HEAPS]; /* roots of the treaps */
     struct shelf shelves[SHELVES];
     struct slab *slabs;
-    struct block *spare;       /* records of blocks that are none */
-    size_t alignment;          /* a power of 2 */
-    uint64_t born;             /* segments */
+    struct block *spare;       /* list of unused block records */
+    size_t alignment;          /* bytes; a power of 2 */
+    uint64_t born;             /* number of segments allocated so far */
     uint32_t random;
     int keeps;
     pool_counts counts;
@@ -102,7 +108,7 @@ static struct block *block_new(struct pool *pool, struct segment *segment, size_
     block->offset = offset;
     block->size = size;
     block->heap = (uint8_t)heap;
-    /* xorshift: the treap's shape is random, and the same in every run */
+    /* xorshift: the treap's shape is random, but the same in every run */
     pool->random ^= pool->random << 13;
     pool->random ^= pool->random >> 17;
     pool->random ^= pool->random << 5;
@@ -135,7 +141,7 @@ static int block_less(const struct block *a, const struct block *b)
     return a->offset < b->offset;
 }
 
-/* What is before `at`, and the rest. */
+/* Split a treap into the blocks before `at` and the others. */
 static void treap_split(struct block *root, const struct block *at, struct block **low, struct block **high)
 {
     while (root) {
@@ -205,9 +211,9 @@ static struct block *heap_find(struct pool *pool, int heap, size_t size)
     return found;
 }
 
-/* ---- blocks that join and are cut ---- */
+/* ---- merging and cutting blocks ---- */
 
-/* Takes `other`, which is not in the heap, into `block`, which is in front of it. */
+/* Merge `other`, which is not in the heap, into the preceding block `block`. */
 static void block_absorb(struct pool *pool, struct block *block, struct block *other)
 {
     block_drop_memory(pool, block);
@@ -218,7 +224,8 @@ static void block_absorb(struct pool *pool, struct block *block, struct block *o
     block_forget(pool, other);
 }
 
-/* What is free goes into its heap, joined with free neighbours. A chunk that is free as a whole goes back to the large heap. */
+/* Put a free block into its heap, merged with its free neighbors. If this makes a whole chunk free, the chunk
+ * returns to the large heap. */
 static void heap_put(struct pool *pool, struct block *block)
 {
     if (block->after && block->after->state == IN_HEAP) {
@@ -240,14 +247,14 @@ static void heap_put(struct pool *pool, struct block *block)
     heap_add(pool, block);
 }
 
-/* Takes a block out of its heap; cuts it to size where the rest is of use. */
+/* Take a block out of its heap; cut it to size if the rest is usable. */
 static struct block *heap_take(struct pool *pool, struct block *block, size_t size)
 {
     heap_remove(pool, block);
     size_t rest = block->size - size;
     if (rest >= (block->heap == LARGE_HEAP ? SMALL : pool->alignment)) {
         struct block *other = block_new(pool, block->segment, block->offset + size, rest, block->heap);
-        if (other) { /* else the block is larger than it need be */
+        if (other) { /* if there is no record, the block stays larger than needed */
             block_drop_memory(pool, block);
             block->size = size;
             other->chunk = block->chunk;
@@ -288,7 +295,7 @@ static size_t rounded(size_t size, size_t multiple)
     return (size + multiple - 1) / multiple * multiple;
 }
 
-/* A new segment, as one free block of the large heap. GA_MEMORY_ERROR leaves no sentence. */
+/* Allocate a new segment, as one free block of the large heap. GA_MEMORY_ERROR sets no message. */
 static int segment_new(struct pool *pool, size_t size, struct block **block)
 {
     gpucontext *context = pool->context;
@@ -316,7 +323,7 @@ static int segment_new(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* Its memory goes back to the device; its blocks have none of their own any more. */
+/* Return the segment's memory to the device. Its blocks must not have separate memory any longer. */
 static void segment_free(struct pool *pool, struct segment *segment)
 {
     pool->context->table->release(pool->context->device, segment->memory, 0);
@@ -330,10 +337,10 @@ static void segment_free(struct pool *pool, struct segment *segment)
     free(segment);
 }
 
-/* ---- blocks for those who ask ---- */
+/* ---- finding blocks for requests ---- */
 
-/* A block of the large heap, from a new segment if there is none. Asked for more than is needed where others may have the rest, and for no
- * more than that when the device has not so much. */
+/* Take a block from the large heap, or from a new segment if there is none. If other blocks can use the rest, the
+ * new segment is larger than requested; if the device does not have that much memory, it is exactly as large. */
 static int large_block(struct pool *pool, size_t size, struct block **block)
 {
     struct block *found = heap_find(pool, LARGE_HEAP, size);
@@ -357,7 +364,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     struct block *found = heap_find(pool, SMALL_HEAP, size);
     if (!found) {
         struct block *chunk = heap_find(pool, LARGE_HEAP, CHUNK);
-        if (!chunk && (chunk = heap_find(pool, LARGE_HEAP, size))) /* a smaller one will do before the device is asked */
+        /* before allocating from the device, use a smaller chunk */
+        if (!chunk && (chunk = heap_find(pool, LARGE_HEAP, size)))
             chunk = heap_take(pool, chunk, chunk->size);
         else {
             int code = large_block(pool, CHUNK, &chunk);
@@ -379,8 +387,8 @@ static int small_block(struct pool *pool, size_t size, struct block **block)
     return GA_NO_ERROR;
 }
 
-/* A segment with nothing else, of a pool that keeps nothing. It is as long as was asked for, so that tools which look for accesses outside of memory
- * (compute-sanitizer, Oclgrind) see them. */
+/* Allocate a segment for one block, in a pool that keeps nothing. It has exactly the requested size, so that tools
+ * which detect out-of-bounds accesses (compute-sanitizer, Oclgrind) see them. */
 static int whole_block(struct pool *pool, size_t size, struct block **block)
 {
     int code = segment_new(pool, size, block);
@@ -396,7 +404,7 @@ static int find_block(struct pool *pool, size_t size, struct block **block)
     return size <= SMALL ? small_block(pool, size, block) : large_block(pool, size, block);
 }
 
-/* The memory of a block, which the device is asked for when the block is given out for the first time in its present size. */
+/* Set the memory of a block. The device makes it when the block is used for the first time in its present size. */
 static int block_make_memory(struct pool *pool, struct block *block)
 {
     struct segment *segment = block->segment;
@@ -432,7 +440,8 @@ static int out_of_memory(struct pool *pool, size_t size)
     const pool_counts *counts = &pool->counts;
     device_info info = context->info;
     size_t largest, pieces;
-    context->table->info(context->device, &info); /* what is free now; as it was at first where the device does not say */
+    /* memory that is free now; if the device does not report it, the value at the opening */
+    context->table->info(context->device, &info);
     largest_of(pool, &largest, &pieces);
     char limit[96] = "";
     if (info.largest && size > info.largest)
@@ -497,7 +506,7 @@ void pool_release(gpucontext *context, gpudata *data)
     struct block *block = data->block;
     data->block = NULL;
     data->memory = 0;
-    if (!pool || !block) /* the pool is closed, and with it went all its memory */
+    if (!pool || !block) /* the pool is closed, and all its memory is freed */
         return;
     pool->counts.in_use -= block->size;
     --pool->counts.blocks;

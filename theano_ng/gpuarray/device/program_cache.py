@@ -1,4 +1,6 @@
-"""Programs as devices built them, kept between processes: files beside those of the C cache, under the same rules of trust."""
+"""A cache of program binaries, shared between processes: files next to those of the C cache, under the same trust
+rules.
+"""
 
 import hashlib
 import os
@@ -9,12 +11,12 @@ _FORMAT = b"theano_ng program 1\n"
 
 
 class ProgramCache:
-    """Binaries of programs in a folder, by the digest of all that they depend on.
+    """Binaries of programs in a folder. A file's name is the digest of everything that the binary depends on.
 
     Parameters
     ----------
     path : str
-        It is made when something is kept for the first time.
+        The folder. It is created when the first binary is stored.
     """
 
     def __init__(self, path):
@@ -28,17 +30,17 @@ class ProgramCache:
         return os.path.join(trust.directory(self.path), digest.hexdigest())
 
     def find(self, parts):
-        """The binary of a program.
+        """Return the binary of a program.
 
         Parameters
         ----------
         parts : sequence of bytes
-            Text, options, device, compiler.
+            Source text, options, device, compiler.
 
         Returns
         -------
         bytes or None
-            None when there is none, or it is not trusted, or damaged.
+            None if there is no binary, or if it is untrusted or damaged.
         """
         try:
             with trust.open_file(self._file(parts)) as file:
@@ -53,7 +55,7 @@ class ProgramCache:
         return binary if head == _FORMAT and hashlib.sha256(binary).digest() == digest else None
 
     def keep(self, parts, binary):
-        """Keep a binary; other processes see all of it or nothing.
+        """Store a binary. Other processes see either the complete file or none.
 
         Raises
         ------

@@ -1,5 +1,6 @@
-/* A device that is none: memory of the host, and kernels that are built and launched without being run. What is asked of it is counted (stub.h), and it fails when
- * it is told to: contexts, the pool, transfers and what is launched are tested with it where there is no device. */
+/* A stub device for tests: its memory is host memory, and its kernels are built and launched without being run. It
+ * counts all calls (stub.h), and fails when a test requests it. So contexts, the pool, transfers and launches can be
+ * tested without a device. */
 #include "stub.h"
 
 #include <stdarg.h>
@@ -22,7 +23,7 @@ static struct {
     unsigned n_programs;
 } stubs[STUB_DEVICES] = {[0 ... STUB_DEVICES - 1] = {.state = {.capacity = CAPACITY, .failing_call = -1, .failing_code = GA_IMPL_ERROR}}};
 
-/* In front of each piece of memory: its size. */
+/* The header in front of each allocation. */
 struct stub_piece {
     size_t size;
 };
@@ -102,7 +103,7 @@ static void note(unsigned number, const char *format, ...)
     stubs[number].length += (size_t)length + 1;
 }
 
-/* Keeps the text of a program. */
+/* Record the text of a program. */
 static void note_program(unsigned number, const char *text)
 {
     unsigned n = stubs[number].n_programs;
@@ -123,7 +124,7 @@ static void note_program(unsigned number, const char *text)
             note(((stub_device *)(base))->number, __VA_ARGS__);  \
     } while (0)
 
-/* Counts a call; says whether it is the one that has to fail. */
+/* Count a call; fail if it is the call that a test has selected. */
 static int counted(device *base, enum stub_call call)
 {
     stub_state *state = state_of(base);
@@ -140,7 +141,7 @@ static int counted(device *base, enum stub_call call)
             return code_;                    \
     } while (0)
 
-/* What a device that records a graph refuses. */
+/* Fail while a graph is being recorded, as a real device does. */
 #define NOT_CAPTURING(base, what)                                                                           \
     do {                                                                                                    \
         if (((stub_device *)(base))->capturing)                                                             \
@@ -293,7 +294,8 @@ static int stub_fill(device *base, device_memory memory, size_t offset, size_t s
 
 /* ---- programs ---- */
 
-/* A text with "#error" in it does not compile. The binary is the text. */
+/* Build a program. A text that contains "#error" does not compile. The binary is a magic string followed by the
+ * text. */
 static int stub_build(device *base, const char *text, int flags, const char *options, const void *binary, size_t binary_size, device_program *made)
 {
     stub_device *stub = (stub_device *)base;
@@ -357,7 +359,7 @@ static int stub_kernel(device *base, void *program, const char *name, device_ker
     return GA_NO_ERROR;
 }
 
-/* "4, 2": the lengths of a launch. */
+/* Write the lengths of a launch as "4, 2". */
 static const char *lengths(char *text, size_t room, unsigned ndim, const size_t *numbers)
 {
     size_t used = 0;
@@ -396,7 +398,7 @@ static int stub_sync(device *base)
     return GA_NO_ERROR;
 }
 
-/* A graph is how many launches it has. */
+/* Record graphs: a graph is only its number of launches. */
 static int stub_graph(device *base, enum device_graph_step step, void **graph)
 {
     static const char *const names[] = {"begin", "end", "run", "release"};
@@ -416,7 +418,7 @@ static int stub_graph(device *base, enum device_graph_step step, void **graph)
         if (!stub->capturing)
             return device_failed(base, GA_INVALID_ERROR, "nothing is being recorded");
         *(uint64_t *)*graph = *launches - *(uint64_t *)*graph;
-        *launches -= *(uint64_t *)*graph; /* recorded, not run */
+        *launches -= *(uint64_t *)*graph; /* they were recorded, not run */
         stub->capturing = 0;
         break;
     case DEVICE_GRAPH_RUN: *launches += *(uint64_t *)*graph; break;

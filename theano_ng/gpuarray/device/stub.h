@@ -1,5 +1,5 @@
-/* What tests ask of stub.c and tell it: one record for each of its devices, "stub0" to "stub7" ("stub" is the first). The functions are exported: Python's
- * ctypes reaches them through the extension module. */
+/* The interface between tests and stub.c: one record for each of its devices, "stub0" to "stub7" ("stub" is the
+ * first). The functions are exported: Python's ctypes calls them through the extension module. */
 #ifndef TNG_STUB_H
 #define TNG_STUB_H
 
@@ -7,7 +7,7 @@
 
 #define STUB_DEVICES 8
 
-/* The functions of the table; STUB_BLOCK is alloc with a parent. */
+/* The functions of the table. STUB_BLOCK is alloc with a parent. */
 enum stub_call {
     STUB_OPEN,
     STUB_CLOSE,
@@ -29,23 +29,24 @@ enum stub_call {
 
 typedef struct stub_state {
     uint64_t calls[STUB_CALLS];
-    uint64_t written, read;   /* bytes, from and to the host */
-    uint64_t held, held_most; /* bytes that are allocated, now and at most */
-    uint64_t allocated;       /* pieces of memory that are not released, blocks of others among them */
-    uint64_t capacity;        /* bytes; set by tests, before the device is opened or later */
-    int64_t fails_in;         /* set by tests: the call that makes this 0 fails. 0: none */
-    int32_t failing_call;     /* calls that count for it; -1: all */
+    uint64_t written, read;   /* bytes copied from and to the host */
+    uint64_t held, held_most; /* allocated bytes, now and at most */
+    uint64_t allocated;       /* unreleased pieces of memory, including blocks inside other pieces */
+    uint64_t capacity;        /* bytes; tests may set it at any time */
+    /* set by tests: each matching call decrements it, and the call that makes it 0 fails. 0: none fails */
+    int64_t fails_in;
+    int32_t failing_call;     /* the `stub_call` that matches; -1: all calls match */
     int32_t failing_code;
-    int32_t recording;        /* set by tests: calls are written down, as stub_text shows them */
+    int32_t recording;        /* set by tests: calls are recorded for stub_text */
 } stub_state;
 
-/* NULL: there is no such number. */
+/* Return the record of a device, or NULL if the number is invalid. */
 stub_state *stub_of(unsigned number);
-/* Counts begin again at 0, limits are as at first, and the text is empty. What is held stays so. */
+/* Reset the counts to 0, the limits to their defaults and the text to empty. Allocated memory is kept. */
 void stub_reset(unsigned number);
-/* The text of the program that was built so many programs after the first, while calls were recorded; NULL: there are not so many. */
+/* Return the text of program `i` (from 0) of those built while calls were recorded, or NULL if there are fewer. */
 const char *stub_program(unsigned number, unsigned i);
-/* A line for each call: "launch axpy (4) (256) 0", "write 80". */
+/* Return one line for each recorded call: "launch axpy (4) (256) 0", "write 80". */
 const char *stub_text(unsigned number);
 
 #endif

@@ -1,7 +1,6 @@
-/* What C code of GPU Ops includes: Python's objects of contexts and arrays, and what makes them.
+/* The header for the C code of GPU Ops: the Python objects of contexts and arrays, and functions that create them.
  *
- * import_pygpu__gpuarray() comes first; it returns 0, or -1 with an exception set.
- */
+ * Call import_pygpu__gpuarray() first; it returns 0, or -1 with an exception set. */
 #ifndef GPUARRAY_API_H
 #define GPUARRAY_API_H
 
@@ -36,7 +35,7 @@ typedef struct _PyGpuArrayObject {
 #define PyGpuArray_STRIDE(o, i) ((o)->ga.strides[i])
 #define PyGpuArray_TYPE(o) ((o)->ga.typecode)
 
-/* Set when Python has imported the module. */
+/* Set when Python imports the module. */
 extern PyTypeObject *pygpu_array_type, *pygpu_context_type;
 #define PyGpuArrayType (*pygpu_array_type)
 #define PyGpuContextType (*pygpu_context_type)
@@ -44,26 +43,26 @@ extern PyTypeObject *pygpu_array_type, *pygpu_context_type;
 #define PyGpuArray_CheckExact(o) (Py_TYPE(o) == pygpu_array_type)
 #define PyGpuContext_Check(o) PyObject_TypeCheck((PyObject *)(o), pygpu_context_type)
 
-/* All return a new reference, or NULL with an exception set. cls: a subclass of GpuArray, or Py_None. */
+/* All functions return a new reference, or NULL with an exception set. cls: a subclass of GpuArray, or Py_None. */
 PyGpuArrayObject *pygpu_empty(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_zeros(unsigned int nd, const size_t *dims, int typecode, ga_order, PyGpuContextObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_fromgpudata(gpudata *, size_t offset, int typecode, unsigned int nd, const size_t *dims, const ssize_t *strides,
                                     PyGpuContextObject *, int writable, PyObject *base, PyObject *cls);
 PyGpuArrayObject *pygpu_fromhostdata(void *data, int typecode, unsigned int nd, const size_t *dims, const ssize_t *strides, PyGpuContextObject *,
                                      PyObject *cls);
-PyGpuArrayObject *pygpu_empty_like(PyGpuArrayObject *, ga_order, int typecode); /* -1: its own */
+PyGpuArrayObject *pygpu_empty_like(PyGpuArrayObject *, ga_order, int typecode); /* -1: the same type */
 PyGpuArrayObject *pygpu_copy(PyGpuArrayObject *, ga_order);
 PyGpuArrayObject *pygpu_view(PyGpuArrayObject *, PyObject *cls);
 PyGpuArrayObject *pygpu_index(PyGpuArrayObject *, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps);
 PyGpuArrayObject *pygpu_transpose(PyGpuArrayObject *, const unsigned int *axes);
-/* compute_axis: the axis whose length follows from the others, -1: none. */
+/* compute_axis: the axis whose length is computed from the others; -1: none. */
 PyGpuArrayObject *pygpu_reshape(PyGpuArrayObject *, unsigned int nd, const size_t *dims, ga_order, int nocopy, int compute_axis);
 PyObject *pygpu_as_ndarray(PyGpuArrayObject *);
 /* These return 0, or -1 with an exception set. */
 int pygpu_move(PyGpuArrayObject *to, PyGpuArrayObject *from);
 int pygpu_transfer(PyGpuArrayObject *to, PyGpuArrayObject *from);
 int pygpu_sync(PyGpuArrayObject *);
-/* Raises the exception that goes with a code of a context. Returns -1, 0 for GA_NO_ERROR. */
+/* Raise the exception for an error code of a context. Return -1, or 0 for GA_NO_ERROR. */
 int pygpu_raise(gpucontext *, int code);
 
 static inline int import_pygpu__gpuarray(void)

@@ -1,4 +1,4 @@
-"""Device code of maxima and their places."""
+"""Device code of maxima and their indices."""
 
 import itertools
 
@@ -6,7 +6,7 @@ from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.text import SIZE
 
-# Most threads of a group that share a maximum.
+# The maximum number of threads in a group that searches a line together.
 GROUP = 256
 
 _PARAMETERS = """
@@ -45,7 +45,8 @@ _LINES = (
 """
 )
 
-# A NaN is larger than all numbers; of equal ones the first counts. So the result does not depend on who compares what.
+# NaN is larger than all numbers, and the first of equal values wins. So the result does not depend on the order in
+# which threads compare values.
 _GROUPS = (
     _PARAMETERS
     + """
@@ -92,7 +93,7 @@ _GROUPS = (
 
 
 def max_and_argmax(dtype, kept, reduced, grouped, context):
-    """The kernel of `GpuMaxAndArgmax`.
+    """Return the kernel of `GpuMaxAndArgmax`.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
     kept, reduced : int
         Numbers of axes.
     grouped : bool
-        A group of threads finds a maximum together, otherwise each its own.
+        If True, a group of threads finds a maximum together, otherwise each thread finds one.
     context : GpuContext or None
     """
     first, types = text.axes("d", kept, ("x",))
@@ -124,6 +125,6 @@ def max_and_argmax(dtype, kept, reduced, grouped, context):
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     cases = itertools.product(("float32", "float16", "float64", "bool", "uint64"), (False, True))
     return [sample("max_and_argmax", [max_and_argmax(dtype, 2, 2, grouped, None) for dtype, grouped in cases])]

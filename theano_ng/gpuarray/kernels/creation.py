@@ -5,13 +5,13 @@ from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sam
 
 
 def diagonal_matrix(dtype, condition, context):
-    """The kernel of `GpuEye` and `GpuTri`.
+    """Return the kernel of `GpuEye` and `GpuTri`.
 
     Parameters
     ----------
     dtype : str
     condition : str
-        Of ``row``, ``column`` and ``diagonal``: where there are ones.
+        A C expression in ``row``, ``column`` and ``diagonal`` that is true where the matrix has ones.
     context : GpuContext or None
     """
     source = """
@@ -31,7 +31,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, ga_size n, ga_size col
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     conditions = ("column == row + diagonal", "column <= row + diagonal")
     kernels = [
         diagonal_matrix(dtype, condition, None)

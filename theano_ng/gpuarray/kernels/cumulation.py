@@ -6,7 +6,7 @@ from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
 
-# Most threads of a group that share a line.
+# The maximum number of threads in a group that processes a line together.
 GROUP = 256
 
 _LINES = """
@@ -27,7 +27,8 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 }
 """
 
-# Every thread has a piece of the line: it sums that up, adds up what the threads before it have found, and goes through its piece again.
+# Each thread has a piece of the line. It sums up its piece, adds the sums of the threads before it, and goes through
+# its piece again.
 _GROUPS = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *x, ga_size x_at, ga_size n, ga_size length, ga_ssize z_step,
     ga_ssize x_step%(declared)s)
@@ -58,17 +59,17 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def cumulation(dtype_in, dtype, product, axes, grouped, context):
-    """The kernel of `GpuCumOp`.
+    """Return the kernel of `GpuCumOp`.
 
     Parameters
     ----------
     dtype_in, dtype : str
-        Of the elements that are read, and of sums.
+        Dtypes of the input's elements and of the sums.
     product : bool
     axes : int
-        Beside the one along which is summed.
+        Number of axes except the axis of the sum.
     grouped : bool
-        A group of threads does a line together, otherwise a thread a line.
+        If True, a group of threads processes a line together, otherwise each thread processes one.
     context : GpuContext or None
     """
     declared, types = text.axes("d", axes, ("z", "x"))
@@ -91,7 +92,7 @@ def cumulation(dtype_in, dtype, product, axes, grouped, context):
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     pairs = [
         ("float32", "float32"),
         ("float16", "float16"),

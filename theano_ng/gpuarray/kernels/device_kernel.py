@@ -1,4 +1,4 @@
-"""Kernels of Ops: device code that depends on the graph, built for a context, all that a function needs together."""
+"""Kernels of Ops: device code that depends on the graph. All kernels of a function are built together."""
 
 import hashlib
 from typing import NamedTuple
@@ -19,39 +19,42 @@ class _Fields(NamedTuple):
 
 
 class DeviceKernel(_Fields, ForeignKernel):
-    """A kernel among the words of native code, where it stands for the address of its ``gpukernel``.
+    """A device kernel as a packed parameter of native code, which receives the address of its ``gpukernel``.
 
     Attributes
     ----------
     source : str
-        In the dialect of ``cluda.h``; it defines one kernel, which is called ``KERNEL_NAME`` in it.
+        Source code in the dialect of ``cluda.h``. It defines one kernel, with the name ``KERNEL_NAME``.
     types : tuple
-        Of its arguments, as for `pygpu.GpuKernel`: "*" for an array, `SIZE`, `SSIZE` or the name of a dtype.
+        Argument types, as for `pygpu.GpuKernel`: "*" for an array, `SIZE`, `SSIZE` or the name of a dtype.
     context : GpuContext
     flags : int
         ``GA_USE_...``, see `flags_of`.
     support : tuple of str
-        Texts in front of it, each of which stands once in a program, whatever kernels need it.
+        Source code that the kernel needs in front of it. Each text occurs once in a program, even if several kernels
+        need it.
     options : str
-        Words for the device's compiler.
+        Options for the device's compiler.
     """
 
     __slots__ = ()
 
     @property
     def key(self):
-        """What it is known by: the same for equal kernels, in every process."""
+        """The cache key of the kernel. Equal kernels have the same key, in every process."""
         identity = self._replace(types=tuple(map(str, self.types)), context=None)
         return hashlib.sha256(repr(tuple(identity)).encode()).hexdigest()[:24]
 
     def build(self):
-        """The GpuKernel itself, for Python."""
+        """Return the GpuKernel, for use from Python."""
         self.obtain([self])
         return _built[self.context][self.key]
 
     @classmethod
     def obtain(cls, kernels):
-        """See `ForeignKernel`; kernels of a context are built as one program, once in a process."""
+        """Return the loaded kernels; see `ForeignKernel`. The missing kernels of a context are built as one program,
+        once per process.
+        """
         missing = {}
         for kernel in kernels:
             if kernel.key not in _built.setdefault(kernel.context, {}):
@@ -63,7 +66,7 @@ class DeviceKernel(_Fields, ForeignKernel):
 
 
 def program(kernels):
-    """The text of a program of several kernels.
+    """Return the source code of a program of several kernels.
 
     Parameters
     ----------
@@ -73,9 +76,9 @@ def program(kernels):
     -------
     text : str
     names : list of str
-        What each kernel is called in it.
+        The name of each kernel in the program.
     flags : int
-        Those that any of them needs.
+        All flags that the kernels need.
     """
     kernels = list(kernels)
     support = dict.fromkeys(text for kernel in kernels for text in kernel.support)
@@ -88,7 +91,7 @@ def program(kernels):
 
 
 def sample(name, kernels):
-    """Kernels of Ops, each a `DeviceKernel`, as one program: so compilers read what stands in front of them once."""
+    """Return a sample: a program of several `DeviceKernel` s, so that compilers read the common prefix only once."""
     text, _, flags = program({kernel.key: kernel for kernel in kernels}.values())
     return KernelSample(name, text, flags)
 
@@ -100,12 +103,12 @@ def _build(context, options, group):
         _built[context].setdefault(key, kernel)  # another thread may have built it meanwhile, and use it
 
 
-# Context -> key -> GpuKernel. They live as long as the process, as native kernels do: thunks have their addresses.
+# Context -> key -> GpuKernel. They live as long as the process, as native kernels do: thunks hold their addresses.
 _built = {}
 
 
 def flags_of(*dtypes):
-    """The ``GA_USE_...`` of kernels that work on these dtypes."""
+    """Return the ``GA_USE_...`` flags of kernels that work on these dtypes."""
     names = {str(dtype) for dtype in dtypes}
     flags = pygpu.USE_DOUBLE if names & {"float64", "complex128"} else 0
     flags |= pygpu.USE_SMALL if names & {"int8", "uint8", "bool", "int16", "uint16", "float16"} else 0

@@ -1,4 +1,4 @@
-"""Kernels of elementwise nodes: one for operands that are contiguous, one for those that are strided or repeated."""
+"""Kernels of elementwise nodes: one for contiguous operands, one for strided or broadcast operands."""
 
 import functools
 
@@ -17,12 +17,12 @@ from theano_ng.gpuarray.kernels.scalar_code import (
 from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar.types import get_scalar_type
 
-# How operands are read: as in native/elemwise.c.
+# Ways of reading an operand (see `operand_kinds`); native/elemwise.c defines the same values.
 PLAIN, ALONE, SOMETIMES = 0, 1, 2
 
 
 def scalar_apply(op, in_dtypes, out_dtypes):
-    """An application of a scalar op to variables of these dtypes."""
+    """Return an Apply of a scalar op to new variables of these dtypes."""
     return Apply(
         op,
         [get_scalar_type(dtype).make_variable() for dtype in in_dtypes],
@@ -32,14 +32,16 @@ def scalar_apply(op, in_dtypes, out_dtypes):
 
 @functools.lru_cache(maxsize=4096)
 def elemwise_code(op, in_dtypes, out_dtypes):
-    """The ScalarCode of `op` with operands called ``tng_v0`` and so on; SupportCodeError when devices cannot compute it."""
+    """Return the ScalarCode of `op` with operands called ``tng_v0``, ``tng_v1``, ... Raise SupportCodeError if devices
+    cannot compute it.
+    """
     names = ["tng_v%d" % k for k in range(len(in_dtypes) + len(out_dtypes))]
     node = scalar_apply(op, in_dtypes, out_dtypes)
     return scalar_code(op, node, names[: len(in_dtypes)], names[len(in_dtypes) :])
 
 
 def operand_kinds(in_patterns, out_pattern):
-    """How each input is read.
+    """Decide how each input is read.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ def operand_kinds(in_patterns, out_pattern):
     Returns
     -------
     tuple of int
-        ALONE: it has one element. SOMETIMES: it may be repeated along the last axis. PLAIN: otherwise.
+        ALONE: the input has one element. SOMETIMES: it may be broadcast along the last axis. PLAIN: otherwise.
     """
     axes = [d for d, b in enumerate(out_pattern) if not b]
     return tuple(
@@ -59,22 +61,22 @@ def operand_kinds(in_patterns, out_pattern):
 
 
 def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
-    """The two kernels of an elementwise node.
+    """Return the two kernels of an elementwise node.
 
     Parameters
     ----------
     op : ScalarOp
     in_dtypes, out_dtypes : tuple of str
     kinds : tuple of int
-        Of the inputs, see `operand_kinds`.
+        Kinds of the inputs, see `operand_kinds`.
     rank : int
-        Axes of the strided kernel.
+        Number of axes of the strided kernel.
     context : GpuContext
 
     Returns
     -------
     list of DeviceKernel
-        The one for contiguous operands; and, unless the rank is 0, the one for strided ones.
+        The kernel for contiguous operands and, unless the rank is 0, the kernel for strided operands.
     """
     text = _Text(op, tuple(in_dtypes), tuple(out_dtypes), tuple(kinds))
     kernels = [(text.contiguous(), text.contiguous_types())]
@@ -86,7 +88,11 @@ def elemwise_kernels(op, in_dtypes, out_dtypes, kinds, rank, context):
 
 
 class _Text:
-    """Writes the kernels. Operand k is at ``tng_pk``, its number ``tng_vk``; that of one that is read once is ``tng_hk`` outside of the loop."""
+    """The source code of the kernels.
+
+    Operand k has the pointer ``tng_pk`` and the value ``tng_vk``. An operand that is read only once has the value
+    ``tng_hk``, which is loaded outside of the loop.
+    """
 
     def __init__(self, op, in_dtypes, out_dtypes, kinds):
         self.code = elemwise_code(op, in_dtypes, out_dtypes)
@@ -132,7 +138,7 @@ class _Text:
         lines += [self._hoist(k) for k in sorted(alone)]
         if rank > 1:
             lines.append("    const ga_size tng_rows = %s;" % " * ".join("tng_d%d" % d for d in range(last)))
-            # Not TNG_EACH: it is the inner loop that is to be vectorised.
+            # Not TNG_EACH: the inner loop is the one to vectorize.
             lines.append(
                 "    for (ga_size tng_r = (ga_size)GID_1 * LDIM_1 + LID_1; tng_r < tng_rows; tng_r += (ga_size)GDIM_1 * LDIM_1) {"
             )
@@ -190,14 +196,15 @@ class _Text:
 
 
 def argument_bytes(rank, operands):
-    """The bytes of the arguments of a strided kernel."""
+    """Return the size of the arguments of a strided kernel, in bytes."""
     return 8 * rank + operands * (16 + 8 * rank)
 
 
 def kernel_samples():
-    """See `kernels.samples`: every scalar op that devices compute, of floats; and those that are about integers, of these.
+    """Return samples for `kernels.samples`: all scalar ops that devices compute, for floats, and the integer ops for
+    integers.
 
-    The form of a kernel for strided operands does not depend on the op, so there is one for each dtype.
+    The structure of a strided kernel does not depend on the op, so there is one sample for each dtype.
     """
     names = sorted(name for name in dir(scalar) if isinstance(getattr(scalar, name), scalar.ScalarOp))
     integers = "add and_ clip convert_to_float16 floor_div int_div invert lt maximum mod mul neg or_ pow sgn sub switch tanh true_div xor".split()
@@ -214,7 +221,9 @@ def kernel_samples():
 
 
 def _sample(op, dtype):
-    """The kernels of an op of operands of a dtype, one of which is alone, one repeated; none where it does not compute them."""
+    """Return the kernels of an op whose operands have this dtype, or an empty list if devices cannot compute it. One
+    operand has a single element, one is broadcast.
+    """
     nin = op.nin if op.nin > 0 else 2
     in_dtypes = (dtype,) * nin
     try:

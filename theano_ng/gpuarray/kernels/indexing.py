@@ -1,20 +1,22 @@
-"""Device code of indexing: increments of parts, gathers, scatters, and reading indices. What they are called with stands in native/subtensor.c."""
+"""Device code of indexing: increments of parts, gathers, scatters, and reading of indices. native/subtensor.c launches
+the kernels.
+"""
 
 from theano_ng.gpuarray.kernels import text
 from theano_ng.gpuarray.kernels.device_kernel import DeviceKernel, flags_of, sample
 from theano_ng.gpuarray.kernels.text import SIZE, SSIZE
 
-# Letters of ``atom_add_<letter>g``.
+# The type letters of ``atom_add_<letter>g``.
 _ATOMIC = {"int32": "i", "uint32": "I", "int64": "l", "uint64": "L", "float16": "e", "float32": "f", "float64": "d"}
 
 
 def has_atomic_add(dtype):
-    """Whether devices can add numbers of a dtype atomically."""
+    """Return True if devices can add values of this dtype atomically."""
     return dtype in _ATOMIC
 
 
 def _add(dtype, to, value):
-    """Statement that adds an element to another, as NumPy does."""
+    """Return the statement that adds an element to another, as NumPy does."""
     if dtype == "complex64":
         pair = "GLOBAL_MEM ga_cfloat *to = (GLOBAL_MEM ga_cfloat *)(%s); GLOBAL_MEM const ga_cfloat *from = (GLOBAL_MEM const ga_cfloat *)(%s);"
         return "{ %s to->x += from->x; to->y += from->y; }" % (pair % (to, value))
@@ -40,7 +42,7 @@ def _atomic_add(dtype, to, value):
 
 
 def increment(dtype, axes, context):
-    """``z += y`` of arrays with these axes."""
+    """Return the kernel of ``z += y`` for arrays with this number of axes."""
     declared, types = text.axes("d", axes, ("z", "y"))
     source = """
 KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char *y, ga_size y_at, ga_size n%(declared)s)
@@ -63,7 +65,9 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def gather(dtype, before, after, context):
-    """Elements at offsets: along axes before them, along the offsets, and along axes after them, into an array in C order."""
+    """Return the kernel that reads elements at offsets, along axes before and after the offsets' dimension, into an
+    array in C order.
+    """
     first, types = text.axes("b", before, ("x",))
     second, more = text.axes("a", after, ("x",))
     source = """
@@ -95,21 +99,22 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def scatter(dtype, axes, how, context):
-    """Elements to offsets.
+    """Return the kernel that writes elements to offsets.
 
     Parameters
     ----------
     dtype : str
     axes : int
-        How many no array indexes.
+        Number of axes that no array indexes.
     how : {"set", "add", "atomic"}
     context : GpuContext or None
 
     Notes
     -----
-    Threads are numbered by class and place along the axes. A class has the offsets that are equal to it modulo the number of classes
-    (`by_target`), whose values it writes in their order: so what is written to a place that is named several times is the same every
-    time. Where no order is to be kept, a class has every so many offsets.
+    Threads are numbered by class and by position along the axes. With `by_target`, a class has all offsets with the
+    same value of ``offset / unit`` modulo the number of classes, and writes their values in order. So if an offset
+    occurs several times, the result is the same in every run. If the order does not matter, class c has the offsets
+    numbered c, c + classes, c + 2 * classes, ...
     """
     declared, types = text.axes("d", axes, ("z", "y"))
     effect = {"set": _set, "add": _add, "atomic": _atomic_add}[how]
@@ -141,12 +146,13 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM char *z, ga_size z_at, GLOBAL_MEM const char 
 
 
 def read_indices(dtypes, axes, context):
-    """Integer arrays that broadcast together along axes, into offsets; ``note`` becomes 1 when one is out of bounds.
+    """Return the kernel that computes offsets from integer arrays, broadcast together; it sets ``note`` to 1 if an
+    index is out of bounds.
 
     Parameters
     ----------
     dtypes : sequence of str
-        Of the arrays.
+        Dtypes of the arrays.
     axes : int
     context : GpuContext or None
     """
@@ -189,7 +195,7 @@ KERNEL void KERNEL_NAME(GLOBAL_MEM ga_long *offsets, GLOBAL_MEM ga_long *note, g
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     gathers = [("float16", 0, 1), ("float64", 2, 2), ("int8", 0, 0)]
     adds = [scatter(dtype, 1, "add", None) for dtype in text.TYPES]
     sets = [scatter(dtype, axes, "set", None) for dtype, axes in (("float64", 2), ("int8", 0))]

@@ -13,33 +13,35 @@ from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 from theano_ng.scalar.op import c_cast
 from theano_ng.scalar.types import c_literal
 
-# Threads of a group, at most: native/reduce.c has the same.
+# The maximum number of threads in a group; native/reduce.c defines the same value.
 GROUP = 256
-# Elements that a thread of a processor goes through at a time: neighbours that are summed up apart from each other, and outputs.
+# On CPUs: the number of lanes in which a thread accumulates adjacent elements separately, and the number of adjacent
+# outputs that it computes at a time.
 _LANES, _BLOCK = 32, 128
 
-# Of equal numbers these give the number.
+# Idempotent ops: ``op(a, a)`` is ``a``.
 _IDEMPOTENT = ("Maximum", "MaximumFromNothing", "Minimum", "AND", "OR")
 
 
 def reduce_kernels(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank, context):
-    """The two kernels of a reduction.
+    """Return the two kernels of a reduction.
 
     Parameters
     ----------
     scalar_op : ScalarOp
         Binary, commutative and associative.
     pre_scalar_op : ScalarOp or None
-        Applied to the elements first.
+        Applied to each element before the reduction.
     in_dtype, acc_dtype, out_dtype : str
     kept_rank, reduced_rank : int
-        Axes that are kept and that are reduced, both at least 1.
+        Numbers of axes that are kept and that are reduced, both at least 1.
     context : GpuContext
 
     Returns
     -------
     list of DeviceKernel
-        That which reduces elements, to outputs or to several partial results for each output, and that which reduces these.
+        The first reduces the elements to the outputs, or to several partial results for each output. The second reduces
+        the partial results.
     """
     first = reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank)
     second = reduce_text(scalar_op, None, work_dtype(acc_dtype), acc_dtype, out_dtype, 1, 1)
@@ -148,7 +150,8 @@ KERNEL void KERNEL_NAME(ga_size tng_outputs, ga_size tng_length, ga_size tng_pie
 }
 """
 
-# Lanes begin with what changes nothing.
+# The lanes start with the identity or, for idempotent ops without one, with the first element. Neither changes the
+# result.
 _LANES_TEXT = """
         if (tng_to > tng_from) {
             %(A)s tng_lanes[%(lanes)d];
@@ -198,7 +201,9 @@ _ONE_BY_ONE = """
 
 @functools.lru_cache(maxsize=1024)
 def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_rank, reduced_rank):
-    """The text of a kernel, its types, flags and support, for `reduce_kernels`; SupportCodeError when devices cannot compute it."""
+    """Return the source code, argument types, flags and support code of a kernel, for `reduce_kernels`. Raise
+    SupportCodeError if devices cannot compute it.
+    """
     acc = work_dtype(acc_dtype)
     combined = scalar_code(scalar_op, scalar_apply(scalar_op, (acc, acc), (acc,)), ["tng_a", "tng_b"], ["tng_c"])
     support, doubles = [PROLOGUE, *combined.support], combined.doubles
@@ -293,13 +298,15 @@ def reduce_text(scalar_op, pre_scalar_op, in_dtype, acc_dtype, out_dtype, kept_r
 
 
 def pre_code(op, dtype):
-    """The ScalarCode of what is applied to an element ``tng_e`` first, giving ``tng_f``, and the dtype of that."""
+    """Return the ScalarCode of an op applied to the element ``tng_e``, with the result ``tng_f``, and the dtype of the
+    result.
+    """
     out_dtype = op.make_node(scalar_apply(op, (dtype,), ()).inputs[0]).outputs[0].type.dtype
     return scalar_code(op, scalar_apply(op, (dtype,), (out_dtype,)), ["tng_e"], ["tng_f"]), out_dtype
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     sums = [
         (scalar.add, None, *dtypes)
         for dtypes in (("float16", "float32", "float16"), ("int8", "int64", "int64"), ("float64",) * 3)
@@ -317,6 +324,6 @@ def kernel_samples():
     ]
     kernels = []
     for k, case in enumerate(sums + maxima + others):
-        # The ops are in it whatever the ranks are.
+        # Higher ranks only for every third case: the ops' code does not depend on the ranks.
         kernels += reduce_kernels(*case, *((2, 2) if k % 3 == 0 else (1, 1)), None)
     return [sample("reductions", kernels)]

@@ -1,7 +1,8 @@
-"""Texts of kernels as they come out for typical nodes: what compilers are tried on where there is no device.
+"""Samples of kernel source code for typical nodes, which tests compile even if there is no device.
 
-A module that writes device code has a function ``kernel_samples()`` that returns `KernelSample` s of all that it writes: each form of text, with
-each type for which it looks different. `collect` finds them; ``gpuarray/tests/test_nvrtc.py`` compiles them for CUDA's devices.
+A module that writes device code has a function ``kernel_samples()`` that returns a list of `KernelSample`. The samples
+cover every form of source code that the module writes, with each type that changes it. `collect` finds them;
+``gpuarray/tests/test_nvrtc.py`` compiles them for CUDA devices.
 """
 
 import importlib
@@ -10,18 +11,18 @@ from typing import NamedTuple
 
 
 class KernelSample(NamedTuple):
-    """A text that has to compile.
+    """A program that has to compile.
 
     Attributes
     ----------
     name : str
-        For messages, "sum over axis 1, float16".
+        A description for messages, "sum over axis 1, float16".
     text : str
-        A whole program in the dialect of ``cluda.h``, as `pygpu.GpuKernel` is given it.
+        A whole program in the dialect of ``cluda.h``, as for `pygpu.GpuKernel`.
     flags : int
         ``GA_USE_...``
     options : str
-        Words for the compiler.
+        Options for the compiler.
     """
 
     name: str
@@ -31,7 +32,9 @@ class KernelSample(NamedTuple):
 
 
 def collect(package="theano_ng.gpuarray"):
-    """The samples of all modules of a package but its tests, as pairs of module's name and `KernelSample`, in the order of names."""
+    """Return the samples of all modules of a package except its tests, as pairs of module name and `KernelSample`,
+    sorted by module name.
+    """
     root = importlib.import_module(package)
     found = []
     for module in sorted(pkgutil.walk_packages(root.__path__, package + "."), key=lambda one: one.name):
@@ -41,7 +44,7 @@ def collect(package="theano_ng.gpuarray"):
 
 
 def _says_so(module):
-    """Whether a module has the function, by its text: others need not be imported."""
+    """Return True if the source of a module defines ``kernel_samples``: others need not be imported."""
     path = module.module_finder.find_spec(module.name).origin
     if path is None or not path.endswith(".py"):
         return False

@@ -1,4 +1,4 @@
-"""Device code of scalar ops: the C that they have for kernels of the host, made fit for devices."""
+"""Device code of scalar ops: the ops' C code for the host, adapted to devices."""
 
 import re
 from typing import NamedTuple
@@ -15,10 +15,12 @@ __all__ = ["PROLOGUE", "ScalarCode", "SupportCodeError", "element_type", "load",
 
 
 class SupportCodeError(Exception):
-    """An Op's C code is for the host only: it uses Python, headers of C++, or complex numbers, which kernels have not."""
+    """Raised if an Op's C code is for the host only: it uses Python, C++ headers, or complex numbers, which kernels do
+    not support.
+    """
 
 
-# Of C's functions for floats, which end in f; those of OpenCL are for both.
+# C functions whose versions for floats end in f. OpenCL's functions accept both types.
 _FUNCTIONS = (
     "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod hypot log log10 "
     "log1p log2 lgamma nextafter pow remainder rint round sin sinh sqrt tan tanh tgamma trunc"
@@ -27,7 +29,9 @@ _BUILTINS = "ceil copysign fabs floor fma fmod rint round sqrt trunc".split()
 
 
 def _mul_add(name, is_fast, function):
-    """The lines that define a macro for x * y + z, rounded once where devices do that: in CUDA always."""
+    """Return the lines that define a macro for x * y + z. It is rounded once if the device's compiler defines
+    `is_fast`, and always in CUDA.
+    """
     return [
         "#if defined(__CUDACC__) || defined(%s)" % is_fast,
         "#define %s(x, y, z) %s(x, y, z)" % (name, function),
@@ -91,16 +95,16 @@ def _prologue():
         "#ifdef TNG_HAS_DOUBLE",
         "TNG_FUNCTION npy_uint16 tng_double_to_half(npy_float64 value) { return ga_double2half(value).data; }",
         "#endif",
-        # A loop over the numbers below `count` that belong to a thread; `axis` is that of the launch.
+        # A loop over the indices below `count` that belong to a thread; `axis` is an axis of the launch.
         "#ifdef GA_PROCESSOR",
-        # Each thread has neighbours, so that the compiler vectorises: no element depends on another one.
+        # Each thread has a contiguous range, so that the compiler vectorizes: no element depends on another.
         "#define TNG_EACH(i, count, axis) \\",
         "    const ga_size i##_piece = ((count) + (ga_size)GDIM_##axis * LDIM_##axis - 1) / ((ga_size)GDIM_##axis * LDIM_##axis); \\",
         "    const ga_size i##_begin = ((ga_size)GID_##axis * LDIM_##axis + LID_##axis) * i##_piece; \\",
         "    const ga_size i##_end = i##_begin + i##_piece < (count) ? i##_begin + i##_piece : (count); \\",
         "    for (ga_size i = i##_begin; i < i##_end; ++i)",
         "#else",
-        # Neighbours have neighbours, so that their accesses are one.
+        # Adjacent threads access adjacent elements, so that the accesses are coalesced.
         "#define TNG_EACH(i, count, axis) \\",
         "    for (ga_size i = (ga_size)GID_##axis * LDIM_##axis + LID_##axis; i < (count); i += (ga_size)GDIM_##axis * LDIM_##axis)",
         "#endif",
@@ -111,7 +115,7 @@ def _prologue():
 
 PROLOGUE = _prologue()
 
-# In place of helpers that are faster than C's library on the host: devices have these functions.
+# Replacements of helpers that are faster than C's library on the host: devices have these functions.
 _OF_DEVICES = {
     "half.h": "",
     "hyperbolic.h": (
@@ -127,18 +131,19 @@ _MATH_HEADERS = {"<math.h>", "<cmath>", "math.h", "cmath", "<stdint.h>", "<stdli
 
 
 class ScalarCode(NamedTuple):
-    """A scalar op in a kernel.
+    """The code of a scalar op in a kernel.
 
     Attributes
     ----------
     body : str
-        Computes the outputs, which are variables, from the inputs; float16 in variables of the type npy_float32, unless `bits`.
+        C code that computes the output variables from the input variables. float16 variables have the type npy_float32,
+        unless `bits`.
     support : tuple of str
-        Texts in front of kernels, each of which may stand there several times or has to once.
+        Source code in front of kernels. Each text may occur several times, or has a guard.
     bits : bool
-        Whether float16 is in variables of 16 bits.
+        Whether float16 variables have a 16-bit type.
     doubles : bool
-        Whether doubles are computed with, whatever the dtypes are.
+        Whether the code computes with doubles, whatever the dtypes are.
     """
 
     body: str
@@ -148,31 +153,31 @@ class ScalarCode(NamedTuple):
 
 
 def element_type(dtype):
-    """The name of the type of an array's elements in kernels."""
+    """Return the name of the element type of arrays in kernels."""
     return pygpu.dtype_to_ctype(dtype)
 
 
 def work_type(dtype, bits=False):
-    """The C type of a variable that holds a number of this dtype."""
+    """Return the C type of a variable that holds a value of this dtype."""
     return c_type(dtype if bits else work_dtype(dtype))
 
 
 def load(dtype, element, bits=False):
-    """An element, which the expression `element` leads to, as a number."""
+    """Return an expression that loads the element `element` as a value."""
     if dtype != "float16":
         return element
     return "%s.data" % element if bits else "ga_half2float(%s)" % element
 
 
 def store(dtype, element, value, bits=False):
-    """The statement that stores a number."""
+    """Return the statement that stores a value."""
     if dtype != "float16":
         return "%s = %s;" % (element, value)
     return "%s.data = %s;" % (element, value) if bits else "%s = ga_float2half(%s);" % (element, value)
 
 
 def scalar_code(op, node, names_in, names_out):
-    """The device code of a scalar op.
+    """Return the device code of a scalar op.
 
     Parameters
     ----------
@@ -189,19 +194,19 @@ def scalar_code(op, node, names_in, names_out):
     Raises
     ------
     SupportCodeError
-        When devices cannot compute it.
+        If devices cannot compute it.
     """
     dtypes = [v.type.dtype for v in (*node.inputs, *node.outputs)]
     for dtype in dtypes:
         if dtype.startswith("complex"):
             raise SupportCodeError("%s of %s: kernels do not compute with complex numbers" % (op, dtype))
     halves, bits = "float16" in dtypes, False
-    # No integer traps: what is divided by zero is 0, as NumPy's.
+    # Integer division by zero does not trap on devices: the result is 0, as in NumPy.
     sub = {"zeros": None} if divides(op) else {}
     try:
         try:
             body, environment, needs_python = scalar_c_parts(op, node, names_in, names_out, wide=halves, **sub)
-        except (MethodNotDefined, AttributeError):  # a user's op may not know c_code_wide
+        except (MethodNotDefined, AttributeError):  # an op of a user may not define c_code_wide
             if not halves:
                 raise
             bits = True
@@ -220,7 +225,9 @@ def scalar_code(op, node, names_in, names_out):
 
 
 def _support_texts(op, node):
-    """The texts of an op; of a Composite those of each op that it is made of, since they may be in one program with others."""
+    """Yield the support code of an op. For a Composite, yield that of each inner op, since these ops may occur in one
+    program with others.
+    """
     program = getattr(op, "_program", None)
     if program is not None:
         for inner in op._ensure_graph()[2]:
@@ -243,5 +250,5 @@ def _for_devices(text):
 
 
 def _rename(text):
-    """`half` is a type in OpenCL; functions are the device's in CUDA."""
+    """Rename `half`, which is a type in OpenCL, and make functions device functions, for CUDA."""
     return re.sub(r"\bstatic inline\b|\bTNG_INLINE\b", "TNG_FUNCTION", re.sub(r"\bhalf\b", "tng_half", text))

@@ -1,4 +1,4 @@
-"""Pieces of device code: types of elements, loops over the elements of strided arrays."""
+"""Pieces of device code: element types, and loops over the elements of strided arrays."""
 
 import numpy as np
 
@@ -20,38 +20,40 @@ TYPES = {
     "complex64": "ga_cfloat",
 }
 
-# What is moved and not computed with.
+# Dtypes for elements that are moved but not computed with.
 _BITS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 
 SIZE, SSIZE = pygpu.SIZE, pygpu.SSIZE
 
-# The first element of a thread, and how far the next one is.
+# A loop over the elements of a thread, from its first one to `n`, in steps of the total number of threads.
 EVERY = "for (ga_size i = (ga_size)GID_0 * LDIM_0 + LID_0; i < n; i += (ga_size)LDIM_0 * GDIM_0)"
 
 
 def element(dtype):
-    """The device's type of the elements of arrays."""
+    """Return the type of array elements on the device."""
     return TYPES[dtype]
 
 
 def bits(dtype):
-    """The dtype of an unsigned integer as long as an element: for what is only moved, so that kernels are the same for many types."""
+    """Return the unsigned integer dtype with the size of an element. Kernels that only move elements use it, so one
+    kernel serves many dtypes.
+    """
     return _BITS[np.dtype(dtype).itemsize]
 
 
 def number(dtype):
-    """The type that elements are computed with: halves are floats then."""
+    """Return the type in which elements are computed: float for halves, else the element type."""
     return "ga_float" if dtype == "float16" else TYPES[dtype]
 
 
 def load(dtype, at):
-    """Expression of the element at a pointer to bytes, as a `number`."""
+    """Return the expression that loads the element at a byte pointer, as a `number`."""
     pointer = "(GLOBAL_MEM const %s *)(%s)" % (TYPES[dtype], at)
     return "load_half(%s)" % pointer if dtype == "float16" else "*" + pointer
 
 
 def store(dtype, at, value):
-    """Statement that puts a `number` at a pointer to bytes."""
+    """Return the statement that stores a `number` at a byte pointer."""
     pointer = "(GLOBAL_MEM %s *)(%s)" % (TYPES[dtype], at)
     if dtype == "float16":
         return "store_half(%s, %s);" % (pointer, value)
@@ -59,12 +61,13 @@ def store(dtype, at, value):
 
 
 def axes(prefix, count, operands):
-    """Parameters of axes, for each its length and steps: their declarations, and their types for `DeviceKernel`.
+    """Return the kernel parameters for axes (each has a length and strides): their declarations, and their types for
+    `DeviceKernel`.
 
     Parameters
     ----------
     prefix : str
-        Of the names: ``<prefix>0`` is a length, ``<prefix>0_<operand>`` a step.
+        Prefix of the names: ``<prefix>0`` is a length, ``<prefix>0_<operand>`` a stride.
     count : int
     operands : sequence of str
     """
@@ -78,7 +81,8 @@ def axes(prefix, count, operands):
 
 
 def walk(prefix, count, moves, last):
-    """Statements that take the place along axes from the number ``rest``, fastest axis last, and move pointers there.
+    """Return statements that split the index ``rest`` into indices along axes (the last axis is the fastest), and
+    advance pointers accordingly.
 
     Parameters
     ----------
@@ -87,7 +91,7 @@ def walk(prefix, count, moves, last):
     moves : dict
         Operand -> C name of its pointer.
     last : bool
-        Nothing is left of ``rest`` afterwards: the slowest axis needs no division.
+        If True, ``rest`` is used up: the slowest axis needs no division.
     """
     lines = []
     for i in reversed(range(count)):

@@ -1,3 +1,3 @@
-"""C code of the Ops on devices; linked with what `pygpu.gpuarray` defines, which is therefore loaded first."""
+"""The C code of device Ops. It links against symbols that `pygpu.gpuarray` exports, so that module is loaded first."""
 
 from theano_ng.gpuarray.pygpu import gpuarray  # noqa: F401

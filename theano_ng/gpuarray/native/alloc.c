@@ -1,8 +1,8 @@
-/* New arrays on a device: filled with a value, with ones on or below a diagonal, or not at all. */
+/* New arrays on a device: filled with a value, with ones on or below a diagonal, or uninitialized. */
 #include "gpu_axes.h"
 #include "integers.h"
 
-/* Inputs: value, lengths. `zero`: all bits of the value are. */
+/* Inputs: value, lengths. `zero`: all bits of the value are 0. */
 NATIVE_FUNCTION(alloc, zero)
 static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_words *words)
 {
@@ -45,7 +45,8 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
     return gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, (unsigned)nin, dims, (int)words->typecode) == NULL ? -1 : 0;
 }
 
-/* Inputs: rows, columns (None: as many), number of the diagonal. The kernel writes ones and zeros. */
+/* Inputs: number of rows, number of columns (None: the same), index of the diagonal. The kernel writes ones and
+ * zeros. */
 NATIVE_FUNCTION(diagonal_matrix, context, typecode, kernel)
 static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out, const struct diagonal_matrix_words *words)
 {
@@ -60,7 +61,7 @@ static int tng_diagonal_matrix(int nin, int nout, PyObject **in, PyObject **out,
     PyGpuArrayObject *made = gpu_alloc(out, (PyGpuContextObject *)(intptr_t)words->context, 2, dims, (int)words->typecode);
     if (made == NULL)
         return -1;
-    /* No diagonal is further away; the kernel adds rows to it. */
+    /* Clip the index of the diagonal: no larger one is needed, and the kernel adds row indices to it. */
     ssize_t far = (ssize_t)1 << 62, diagonal = k > far ? far : k < -far ? -far : (ssize_t)k;
     size_t n = gpu_size(&made->ga);
     Arguments args = {0};

@@ -1,11 +1,11 @@
 /* Cumulative sums and products on a device. */
 #include "gpu_axes.h"
 
-/* Lines of this length and more are worth a group of threads, where there are few. */
+/* If there are few lines, lines of at least this many elements are processed by a group of threads each. */
 #define LONG_LINE 512
 
-/* Input: x. `axis`: -1 for the flattened array. `lines`, `groups`: kernels in which a thread, or a group of `group` threads, does a line. `threads`: see
- * gpu_threads(). */
+/* Input: x. `axis`: -1 for the flattened array. In the kernel `lines`, one thread processes a line; in the kernel
+ * `groups`, a group of `group` threads does. `threads`: see gpu_threads(). */
 NATIVE_FUNCTION(cumulative, axis, typecode, lines, groups, group, threads)
 static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_words *words)
 {

@@ -1,18 +1,26 @@
-/* Elementwise nodes, and views with other axes. */
+/* Elementwise nodes, and DimShuffle. */
 #include "context.h"
 #include "gpu.h"
 
 
-/* An input or output: the axes whose length the type says is 1 (bits), the number of its type, how the kernels read it, which input an output overwrites
- * (-1: none). The kernels are in kernels/elemwise.py, which has the same kinds. */
+/* Parameters of an input or output.
+ * broadcastable: bits of the axes whose length is 1 according to the type
+ * typecode: element type
+ * kind: how the kernels read it (see kernels/elemwise.py, which defines the same kinds)
+ * overwrites: index of the input that an output overwrites, or -1 */
 NATIVE_WORDS(operand, broadcastable, typecode, kind, overwrites);
 enum { PLAIN, ALONE, SOMETIMES };
 
-/* The context (a PyGpuContextObject); the kernels, `strided` for so many axes (0: there is none); the inputs, then the outputs. */
+/* Parameters of a node.
+ * operands: the inputs, then the outputs
+ * context: a PyGpuContextObject
+ * contiguous, strided: the kernels
+ * ndim: rank of the operands
+ * rank: number of axes of the strided kernel; 0 if there is none */
 NATIVE_TABLE(elemwise, operand, operands, context, contiguous, strided, ndim, rank);
 NATIVE_READER(elemwise)
 
-/* The common shape of the inputs. Returns 0, or -1 with an exception set. */
+/* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
 static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct operand_words *operands, size_t *dims)
 {
     for (int d = 0; d < nd; ++d) {
@@ -44,7 +52,7 @@ static int result_dims(int nd, int nin, PyGpuArrayObject *const *a, const struct
     return 0;
 }
 
-/* An output in F order: see gpu_alloc. */
+/* Allocate an output in F order, or reuse the previous one: see gpu_alloc. */
 static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
@@ -56,15 +64,16 @@ static PyGpuArrayObject *alloc_fortran(PyObject **out, PyGpuContextObject *ctx, 
     return (PyGpuArrayObject *)*out;
 }
 
-/* Axes in the order of the strides of operand `lead`, without those of length 1, joined where all operands can be stepped through as one. strides[k * nd + d]
- * in elements. Returns how many there are; they are the first ones. */
+/* Simplify the axes: drop those of length 1, sort them by the strides of operand `lead`, and merge axes that are
+ * contiguous with each other in all operands. strides[k * nd + d] is in elements. Return the number of remaining
+ * axes, which are the first ones. */
 static int collapse(int nd, int count, size_t *dims, ssize_t *strides, int lead)
 {
     int kept = 0;
     for (int d = 0; d < nd; ++d) {
         if (dims[d] == 1)
             continue;
-        /* Insertion: there are few, and mostly in order. */
+        /* Insertion sort: there are few axes, and they are mostly sorted. */
         int at = kept++;
         size_t length = dims[d];
         ssize_t column[count];
@@ -121,7 +130,7 @@ static int run_contiguous(gpukernel *kernel, size_t n, int count, PyGpuArrayObje
     }
     if (info->warp > 1)
         return gpu_run(kernel, n, args, "GpuElemwise");
-    /* Few elements are done before other threads have begun. */
+    /* On CPUs, few elements are processed before other threads have started. */
     size_t groups = at_most(n / 4096 + 1, info->processors), group = 1;
     int code = gpukernel_call(kernel, 1, &groups, &group, 0, args);
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, "GpuElemwise");
@@ -227,7 +236,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     return run_strided((gpukernel *)(intptr_t)words->strided, nd, (int)words->rank, nin, count, operands, dims, a);
 }
 
-/* in: an array. out: a view of it, or a copy, with its axes in the order `order`, -1 for a new one of length 1; axes that are left out have this length. */
+/* Input: an array. Output: a view or a copy with its axes in the order `order`; -1 inserts an axis of length 1. Axes
+ * that are dropped must have length 1. */
 NATIVE_FUNCTION(dimshuffle, copies, ndim_in, n_order, order[]);
 static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_words *words)
 {

@@ -1,4 +1,5 @@
-/* What native code of GPU Ops shares: checks of arrays, outputs, launches, errors. See native.h for how such code is called. */
+/* Helpers that the native code of GPU Ops shares: array checks, outputs, launches, errors. native.h explains how
+ * native code is called. */
 #ifndef TNG_GPU_H
 #define TNG_GPU_H
 
@@ -6,7 +7,7 @@
 #include "gpuarray_api.h"
 
 
-/* Raises what goes with a code, with what was done in front. Returns -1. */
+/* Raise the exception for an error code; the message begins with `what`. Return -1. */
 static inline int gpu_failed(gpucontext *ctx, int code, const char *what)
 {
     if (code == GA_MEMORY_ERROR)
@@ -16,7 +17,7 @@ static inline int gpu_failed(gpucontext *ctx, int code, const char *what)
     return -1;
 }
 
-/* The array of an input, which has to be one with this type and rank (-1: any); NULL with TypeError otherwise. */
+/* Return the input if it is a device array with this type and rank (-1: any), else NULL with TypeError set. */
 static inline PyGpuArrayObject *gpu_input(PyObject *value, int typecode, int nd)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;
@@ -26,7 +27,7 @@ static inline PyGpuArrayObject *gpu_input(PyObject *value, int typecode, int nd)
     return NULL;
 }
 
-/* Whether two arrays are of one context; 0 with ValueError otherwise. */
+/* Return 1 if two arrays have the same context, else 0 with ValueError set. */
 static inline int gpu_same_context(PyGpuArrayObject *a, PyGpuArrayObject *b)
 {
     if (__builtin_expect(a->context == b->context, 1))
@@ -35,8 +36,9 @@ static inline int gpu_same_context(PyGpuArrayObject *a, PyGpuArrayObject *b)
     return 0;
 }
 
-/* The array that was there if it is one of this context, type and shape, in C order and its own memory's; else a new one with undefined elements. Borrowed from
- * *out; NULL with an exception and *out NULL. */
+/* Return an output array. The previous one is reused if it has this context, type and shape, and is C-contiguous,
+ * aligned and writable; else a new array with undefined elements is allocated. The result is borrowed from *out. On
+ * failure, return NULL with an exception set; then *out is NULL. */
 static inline PyGpuArrayObject *gpu_alloc(PyObject **out, PyGpuContextObject *ctx, unsigned nd, const size_t *dims, int typecode)
 {
     PyGpuArrayObject *old = (PyGpuArrayObject *)*out;
@@ -49,7 +51,7 @@ static inline PyGpuArrayObject *gpu_alloc(PyObject **out, PyGpuContextObject *ct
     return (PyGpuArrayObject *)*out;
 }
 
-/* Runs a kernel for n elements in all. args: as for gpukernel_call. */
+/* Launch a kernel for n elements in total. args: as for gpukernel_call. */
 static inline int gpu_run(gpukernel *kernel, size_t n, void *const *args, const char *what)
 {
     size_t groups = 0, group = 0;

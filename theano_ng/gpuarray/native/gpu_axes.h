@@ -1,4 +1,5 @@
-/* Axes of several operands: those that are one in the memory of all are merged, and kernels get them as arguments. */
+/* Axes of several operands. Axes that are contiguous with each other in all operands are merged, and become
+ * arguments of kernels. */
 #ifndef TNG_GPU_AXES_H
 #define TNG_GPU_AXES_H
 
@@ -7,7 +8,7 @@
 typedef struct {
     unsigned nd;
     size_t dim[GA_MAX_DIMS];
-    ssize_t step[2][GA_MAX_DIMS]; /* bytes, of up to two operands */
+    ssize_t step[2][GA_MAX_DIMS]; /* strides of up to two operands, bytes */
 } Axes;
 
 static inline void axes_push(Axes *axes, size_t dim, ssize_t first, ssize_t second)
@@ -36,7 +37,7 @@ static inline size_t axes_size(const Axes *axes)
     return n;
 }
 
-/* Fills up with axes of length 1, in front, to the number that a kernel has. */
+/* Prepend axes of length 1, up to the number of axes that a kernel has. */
 static inline void axes_pad(Axes *axes, unsigned nd)
 {
     unsigned more = nd - axes->nd;
@@ -52,7 +53,7 @@ static inline void axes_pad(Axes *axes, unsigned nd)
     axes->nd = nd;
 }
 
-/* The arguments of a launch, in order: memory, or addresses of numbers. */
+/* The arguments of a launch, in order: memory, or addresses of scalars. */
 typedef struct {
     unsigned n;
     void *at[8 + 6 * GA_MAX_DIMS];
@@ -69,7 +70,7 @@ static inline void args_array(Arguments *args, const GpuArray *a, const size_t *
     args_push(args, offset);
 }
 
-/* For each axis its length and the steps of the first `operands` operands. */
+/* Append, for each axis, its length and the strides of the first `operands` operands. */
 static inline void args_axes(Arguments *args, const Axes *axes, int operands)
 {
     for (unsigned i = 0; i < axes->nd; ++i) {
@@ -79,7 +80,7 @@ static inline void args_axes(Arguments *args, const Axes *axes, int operands)
     }
 }
 
-/* Elements that lie where the device cannot read them as such. Returns 0, or -1 with ValueError. */
+/* Return 0 if the elements are aligned, as the device requires, else -1 with ValueError set. */
 static inline int gpu_aligned(const GpuArray *a, const char *who)
 {
     if (__builtin_expect(GpuArray_ISALIGNED(a), 1))
@@ -88,7 +89,8 @@ static inline int gpu_aligned(const GpuArray *a, const char *who)
     return -1;
 }
 
-/* How many threads keep a device busy, of a kernel that could do with few: 0 on processors, which are best left with few. `wanted` if it is not negative. */
+/* Return the number of threads that keeps the device busy, for a kernel that could also run with few threads. It is
+ * 0 on CPUs, which run best with few threads. If `wanted` is not negative, return it instead. */
 static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
 {
     size_t together = 0;
@@ -100,7 +102,7 @@ static inline size_t gpu_threads(gpukernel *kernel, int64_t wanted)
     return together >= 16 ? (size_t)processors * 512 : 0;
 }
 
-/* Runs a kernel in which each of n tasks is done by a group of at most `most` threads. */
+/* Launch a kernel in which each of n tasks is done by a group of at most `most` threads. */
 static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void *const *args, const char *what)
 {
     size_t groups = 0, group = most, largest = most;
@@ -112,7 +114,7 @@ static inline int gpu_run_groups(gpukernel *kernel, size_t n, size_t most, void 
     return code == GA_NO_ERROR ? 0 : gpu_failed(gpukernel_context(kernel), code, what);
 }
 
-/* "(2, 3)": a shape as Python prints it, into a buffer. */
+/* Write a shape into a buffer as Python prints it: "(2, 3)". */
 static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd, const size_t *dims)
 {
     size_t used = (size_t)snprintf(buffer, size, "(");
@@ -123,14 +125,14 @@ static inline const char *gpu_shape_text(char *buffer, size_t size, unsigned nd,
     return buffer;
 }
 
-/* What the previous call left must not be written to when it is, or is a view of, an input of this one. */
+/* Drop the previous output if it shares memory with an input of this call: it must not be overwritten. */
 static inline void gpu_not_shared(PyObject **out, const GpuArray *x)
 {
     if (*out != NULL && PyGpuArray_Check(*out) && GpuArray_share(&((PyGpuArrayObject *)*out)->ga, x))
         Py_CLEAR(*out);
 }
 
-/* a[...] = v, where lengths and types are known to fit. */
+/* a[...] = v, for lengths and types that are known to be compatible. */
 static inline int gpu_assign(PyGpuArrayObject *a, const GpuArray *v, const char *who)
 {
     int code = GpuArray_setarray(&a->ga, v);

@@ -1,12 +1,13 @@
-/* The places that integer arrays, masks, slices and None take of an array on a device, as byte offsets in memory of the device.
+/* The elements that integer arrays, masks, slices and None select from a device array, as byte offsets in device
+ * memory.
  *
- * The index arrays, broadcast together to `joint`, give `count` offsets; the dimensions that no array indexes (and new ones) are `rest`. The result of indexing
- * has the shape rest[:position] + joint + rest[position:].
+ * The index arrays, broadcast together to the shape `joint`, give `count` offsets. `rest` are the dimensions that no
+ * array indexes, and new dimensions. The result of indexing has the shape rest[:position] + joint + rest[position:].
  *
- * Arrays of the host are checked here, and their offsets written to the device: nothing waits for it. Arrays on the device are read by a kernel, which notes
- * an index that is out of bounds; that note is read at once, so that the error is raised by the node that made it, before anything is overwritten. Masks
- * decide the shape of the result: one on the device is copied to the host.
- */
+ * Host index arrays are checked on the host, and their offsets are written to the device without waiting. Device
+ * index arrays are read by a kernel, which sets a flag if an index is out of bounds. The flag is read at once, so
+ * that the node that caused the error raises it, before anything is overwritten. The values of masks determine the
+ * shape of the result, so a device mask is copied to the host. */
 #ifndef TNG_GPU_GATHER_H
 #define TNG_GPU_GATHER_H
 
@@ -14,12 +15,13 @@
 #include "index_entries.h"
 
 typedef struct {
-    PyArrayObject *host;      /* owned: int64 in C order; NULL while it is on the device only */
-    PyGpuArrayObject *device; /* owned; NULL: on the host */
-    gpudata *uploaded;        /* owned: of a host array that a kernel reads */
+    PyArrayObject *host;      /* owned; int64 in C order; NULL if the array is only on the device */
+    PyGpuArrayObject *device; /* owned; NULL if the array is on the host */
+    gpudata *uploaded;        /* owned; device copy of a host array, for a kernel */
     int axis, nd;
     size_t size, dim[GA_MAX_DIMS];
-    ssize_t stride, step[GA_MAX_DIMS]; /* of the axis; of the joint dimensions */
+    /* `stride`: of the indexed axis; `step`: of the index array along the joint dimensions; bytes */
+    ssize_t stride, step[GA_MAX_DIMS];
 } IndexArray;
 
 typedef struct {
@@ -27,7 +29,7 @@ typedef struct {
     size_t rest[GA_MAX_DIMS], joint[GA_MAX_DIMS], count;
     ssize_t rest_stride[GA_MAX_DIMS], base, unit;
     IndexArray array[GA_MAX_DIMS];
-    int increasing;      /* no place is taken twice */
+    int increasing;      /* the positions increase, so none is selected twice */
     gpudata *offsets;    /* owned */
 } Gather;
 
@@ -63,7 +65,8 @@ static IndexArray *push_array(Gather *g, const GpuArray *x, int axis)
     return a;
 }
 
-/* Integers of the host, as int64. Unsigned ones that do not fit are out of any bounds. Steals nothing. */
+/* Convert a host index array to int64. Unsigned values that do not fit raise IndexError. The reference is not
+ * stolen. */
 static int read_host(IndexArray *a, PyArrayObject *given)
 {
     if (PyArray_TYPE(given) == NPY_UINT64 || PyArray_TYPE(given) == NPY_ULONGLONG) {
@@ -101,7 +104,7 @@ static int read_mask(Gather *g, PyArrayObject *mask, const GpuArray *x, int axis
             return -1;
         }
     if (nd == 0) {
-        /* All of it or nothing, along a new dimension. */
+        /* A 0-d mask selects all or nothing, along a new dimension. */
         npy_intp one = *(npy_bool *)PyArray_DATA(mask) != 0;
         IndexArray *a = push_array(g, x, -1);
         a->host = (PyArrayObject *)PyArray_ZEROS(1, &one, NPY_INT64, 0);
@@ -117,7 +120,7 @@ static int read_mask(Gather *g, PyArrayObject *mask, const GpuArray *x, int axis
     return status;
 }
 
-/* One index that is neither None nor a slice; *axis moves on. */
+/* Read one index that is neither None nor a slice, and advance *axis. */
 static int read_array(Gather *g, PyObject *value, PyGpuArrayObject *indexed, int *axis)
 {
     const GpuArray *x = &indexed->ga;
@@ -156,7 +159,7 @@ static int read_array(Gather *g, PyObject *value, PyGpuArrayObject *indexed, int
     return status;
 }
 
-/* Broadcasts the index arrays together. */
+/* Broadcast the index arrays together. */
 static int join_arrays(Gather *g)
 {
     g->n_joint = 0;
@@ -205,7 +208,7 @@ static int64_t position_of(int64_t index, size_t size)
     return index < 0 ? index + (int64_t)size : index;
 }
 
-/* Fills `offsets` (or only checks, NULL) from arrays that are all of the host. */
+/* Compute the offsets from index arrays that are all on the host. If `offsets` is NULL, only check the bounds. */
 static int host_offsets(Gather *g, int64_t *offsets)
 {
     g->increasing = 1;
@@ -233,7 +236,8 @@ static int host_offsets(Gather *g, int64_t *offsets)
     }
     for (size_t i = 0; i < g->count; ++i) {
         int64_t offset = 0;
-        int later = i == 0, decided = later; /* whether this place comes after the one before, comparing index by index */
+        /* compares this position with the previous one, index by index: is it later, and has an index decided that? */
+        int later = i == 0, decided = later;
         for (unsigned k = 0; k < g->n_arrays; ++k) {
             const IndexArray *a = &g->array[k];
             int64_t index = *(const int64_t *)here[k], j = position_of(index, a->size);
@@ -274,7 +278,8 @@ static gpudata *upload(gpucontext *ctx, const void *from, size_t size)
     return made;
 }
 
-/* Copies arrays of the device to the host, where the index that is out of bounds is found, and named. Returns -1. */
+/* Raise the error for an index that is out of bounds: copy the device arrays to the host and find the index there.
+ * Return -1. */
 static int blame(Gather *g)
 {
     for (unsigned i = 0; i < g->n_arrays; ++i) {
@@ -293,7 +298,7 @@ static int blame(Gather *g)
     return -1;
 }
 
-/* Has a kernel read the arrays. */
+/* Compute the offsets by a kernel that reads the index arrays. */
 static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
 {
     int code;
@@ -347,7 +352,8 @@ static int device_offsets(Gather *g, gpucontext *ctx, gpukernel *kernel)
     return wrong ? blame(g) : 0;
 }
 
-/* Reads n indices of x. kernel: of arrays on the device, NULL where there are none. gather_close() is to be called whatever comes back. */
+/* Read the n indices of x. `kernel` reads index arrays on the device; NULL if there are none. The caller must call
+ * gather_close() in any case. */
 static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpukernel *kernel)
 {
     int axis = 0, last = -1, together = 1, any = 0, on_device = 0;
@@ -403,7 +409,7 @@ static int gather_open(Gather *g, PyGpuArrayObject *x, int n, PyObject **in, gpu
     return status;
 }
 
-/* The shape of the result of indexing. Returns its rank. */
+/* Compute the shape of the result of indexing; return its rank. */
 static unsigned gather_shape(const Gather *g, size_t *dims)
 {
     unsigned nd = 0;

@@ -1,8 +1,8 @@
-/* Arrays on devices that are put together, taken apart and given other shapes. Every part is one copy by the device. */
+/* Join, split and reshape device arrays. Each part is copied by one call of the device. */
 #include "gpu_axes.h"
 #include "integers.h"
 
-/* The part of an array from `start` to `start + length` along an axis. */
+/* Make a view of the elements from `start` to `start + length` along an axis. */
 static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t start, size_t length)
 {
     size_t dims[GA_MAX_DIMS], offset = whole->offset;
@@ -13,7 +13,7 @@ static int part_of(GpuArray *part, const GpuArray *whole, unsigned axis, size_t 
     return GpuArray_fromdata(part, whole->data, offset, whole->typecode, whole->nd, dims, whole->strides, 1);
 }
 
-/* Inputs: axis, arrays. `view`: the one that is the result if all others are empty, or -1. */
+/* Inputs: axis, arrays. `view`: index of the array that is returned if all others are empty, or -1. */
 NATIVE_FUNCTION(join, view, typecode)
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_words *words)
 {
@@ -25,7 +25,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     if (first == NULL)
         return -1;
     if (words->view >= 0)
-        Py_CLEAR(out[0]); /* the previous value may be an input of the previous call */
+        Py_CLEAR(out[0]); /* the output storage may hold an input of the previous call */
     unsigned nd = first->ga.nd;
     if (read_axis(in[0], (int)nd, &axis, "Join") < 0)
         return -1;
@@ -79,7 +79,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     return 0;
 }
 
-/* Inputs: x, axis, vector of lengths; every output is a copy of a part of x. */
+/* Inputs: x, axis, vector of lengths. Each output is a copy of a part of x. */
 static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     (void)nin, (void)words;
@@ -119,7 +119,7 @@ done:
     return status;
 }
 
-/* Inputs: x, vector of lengths, one of which may be -1. A view where there is one. */
+/* Inputs: x, vector of lengths, one of which may be -1. The output is a view if possible. */
 NATIVE_FUNCTION(reshape, ndim)
 static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_words *words)
 {

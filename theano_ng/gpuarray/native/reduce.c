@@ -1,19 +1,25 @@
-/* Reductions: which axes are joined, how threads share the work, one launch or two. */
+/* Reductions: which axes are merged, how threads share the work, and whether one or two kernels are launched. */
 #include "context.h"
 #include "gpu.h"
 
-/* The context (a PyGpuContextObject); the kernels of kernels/reduce.py, of so many kept and reduced axes; the rank of the input; the axes that are reduced
- * (bits); the numbers of the types of elements, accumulators and results; whether no elements have a result. */
+/* Parameters of a node.
+ * context: a PyGpuContextObject
+ * elements, parts: the kernels of kernels/reduce.py
+ * kept_rank, reduced_rank: numbers of kept and reduced axes of the kernels
+ * ndim: rank of the input
+ * axes: bits of the reduced axes
+ * element_type, accumulator_type, result_type: type codes
+ * has_identity: whether a reduction of no elements has a result */
 NATIVE_FUNCTION(reduce, context, elements, parts, kept_rank, reduced_rank, ndim, axes, element_type, accumulator_type, result_type, has_identity);
 
-/* Threads of a group, as in kernels/reduce.py. */
+/* Threads in a group, as in kernels/reduce.py. */
 enum { GROUP = 256 };
 
-/* Axes, the innermost last. */
+/* A list of axes, the innermost last. */
 typedef struct {
     int n;
     size_t dims[GA_MAX_DIMS];
-    ssize_t strides[GA_MAX_DIMS]; /* elements */
+    ssize_t strides[GA_MAX_DIMS]; /* in elements */
     size_t count;
 } axes_of;
 
@@ -44,7 +50,7 @@ static void add_axis(axes_of *a, size_t dim, ssize_t stride)
     a->strides[a->n++] = stride;
 }
 
-/* By the lengths of their steps: the order of what is reduced does not matter. */
+/* Sort the axes by stride: the order of reduced elements does not matter. */
 static void sort_axes(axes_of *a)
 {
     for (int i = 1; i < a->n; ++i) {
@@ -83,8 +89,9 @@ typedef struct {
     uint32_t by_column;
 } plan;
 
-/* How threads share `outputs` results of `length` elements each. The elements of a result are cut into groups[1] pieces where there are too few results for
- * all threads, and where sums would be so long that they lose digits. Depends on nothing else, so the same input has the same result. */
+/* Decide how threads share `outputs` results of `length` elements each. The elements of a result are cut into
+ * groups[1] pieces if there are too few results for all threads, or if a sum would be so long that it loses digits.
+ * The plan depends on nothing else, so the same input gives the same result. */
 static plan plan_of(const device_info *info, size_t outputs, size_t length, int by_column)
 {
     plan p = {{1, 1}, {1, 1}, length, (uint32_t)by_column};
@@ -203,7 +210,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     sort_axes(&reduced);
     join_axes(&reduced);
     int by_column = kept.n > 0 && (reduced.count <= 1 || labs(inner_stride(&kept)) < labs(inner_stride(&reduced)));
-    if (reduced.count == 0) { /* there are no strides to step with */
+    if (reduced.count == 0) { /* there are no elements to step over */
         reduced.n = 0;
         by_column = 0;
     }
@@ -220,11 +227,11 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     if (status == 0) {
         axes_of rows = {1, {kept.count}, {(ssize_t)pieces}, kept.count}, columns = {1, {pieces}, {1}, pieces};
         p = plan_of(&ctx->ctx->info, kept.count, pieces, 0);
-        p.piece = pieces; /* there are so few that one group does it */
+        p.piece = pieces; /* there are so few pieces that one group reduces them */
         p.groups[1] = 1;
         status = launch((gpukernel *)(intptr_t)words->parts, &p, &rows, 1, &columns, 1, parts, &none, &z->ga, NULL);
     }
-    gpudata_release(parts); /* whoever gets the memory next comes after the kernels */
+    gpudata_release(parts); /* memory is reused in stream order, after the kernels */
     return status;
 }
 

@@ -1,4 +1,4 @@
-/* Rows of arrays on devices, for loops. */
+/* Rows of device arrays, for loops (see row_table.h). */
 #include "gpu.h"
 #include "row_table.h"
 
@@ -6,7 +6,8 @@ static void find(PyObject *value, row_places *found)
 {
     const GpuArray *a = &((PyGpuArrayObject *)value)->ga;
     found->data = (char *)a->offset;
-    found->stride = gpu_size(a) ? a->strides[0] : 0; /* rows without elements are all at the beginning of memory that has none */
+    /* rows without elements all have the same offset: the memory may be empty */
+    found->stride = gpu_size(a) ? a->strides[0] : 0;
     found->length = (Py_ssize_t)a->dimensions[0];
 }
 
@@ -22,7 +23,7 @@ static int writable(PyObject *value)
     return PyGpuArray_CheckExact(value) && GpuArray_IS_C_CONTIGUOUS(a) && GpuArray_ISBEHAVED(a);
 }
 
-/* Whether an array has the type and context of another one, and its last `nd` lengths. */
+/* Return true if `value` is an array with the type and context of `other`, and with its last `nd` lengths. */
 static int is_like(PyObject *value, PyGpuArrayObject *other, unsigned nd)
 {
     PyGpuArrayObject *a = (PyGpuArrayObject *)value;
@@ -51,7 +52,7 @@ static PyObject *view(PyObject *value, char *data)
                                          GpuArray_ISWRITEABLE(&a->ga), value, Py_None);
 }
 
-/* A row, without an object; it holds no reference. */
+/* Return the record of a row without creating an object. It holds no reference. */
 static GpuArray row_at(PyGpuArrayObject *a, char *data)
 {
     GpuArray row = a->ga;

@@ -1,4 +1,5 @@
-/* Shapes of arrays on devices, which the host knows; copies of arrays. Shaped as the like of tensor/native/shape.c. */
+/* Shapes of device arrays, which the host knows, and copies of arrays. The file is organized like
+ * tensor/native/shape.c. */
 #include "gpu.h"
 #include "integers.h"
 

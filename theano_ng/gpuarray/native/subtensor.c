@@ -1,4 +1,4 @@
-/* Indexing of arrays on devices: views by integers and slices, gathers and scatters by arrays and masks, diagonals. */
+/* Indexing of device arrays: views by integers and slices, gathers and scatters by arrays and masks, diagonals. */
 #include "gpu_gather.h"
 
 /* ---------------------------------------------------------------- basic indexing */
@@ -41,11 +41,12 @@ static int index_basic(unsigned n, const struct entry_words *entry, PyObject **i
     view->offset = (size_t)offset;
     for (unsigned i = 0; i < view->nd; ++i)
         if (view->dim[i] == 0)
-            view->offset = x->offset; /* nothing may have no place */
+            /* an empty view gets the array's offset: the computed one may be outside the memory */
+            view->offset = x->offset;
     return 0;
 }
 
-/* A view of x. */
+/* Store a view of x in *out. */
 static int set_view(PyObject **out, PyGpuArrayObject *x, const View *view)
 {
     PyObject *base = x->base == NULL || x->base == Py_None ? (PyObject *)x : x->base;
@@ -70,9 +71,9 @@ static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const
     return set_view(out, x, &view);
 }
 
-/* ---------------------------------------------------------------- what increments share */
+/* ---------------------------------------------------------------- common parts of increments */
 
-/* The array to write into: x itself, or a copy of it in *out. Returns a borrowed reference, or NULL. */
+/* Return the array to write into: x itself, or a copy of it in *out. The reference is borrowed; NULL on failure. */
 static PyGpuArrayObject *target_of(PyObject *value, PyObject **out, int in_place)
 {
     PyGpuArrayObject *x = gpu_input(value, -1, -1);
@@ -93,7 +94,7 @@ static PyGpuArrayObject *target_of(PyObject *value, PyObject **out, int in_place
     return z == NULL || pygpu_move(z, x) < 0 ? NULL : z;
 }
 
-/* y in the type of z, and not in memory that writing into z would change. New reference. */
+/* Return y with the type of z, in memory that writing into z does not change. The reference is new; NULL on failure. */
 static PyGpuArrayObject *source_for(PyObject *value, PyGpuArrayObject *z)
 {
     PyGpuArrayObject *y = gpu_input(value, -1, -1);
@@ -107,7 +108,7 @@ static PyGpuArrayObject *source_for(PyObject *value, PyGpuArrayObject *z)
     return made;
 }
 
-/* Strides by which y broadcasts to a shape. Returns 0, or -1 with an exception set. */
+/* Compute the strides that broadcast y to a shape. Return 0, or -1 with an exception set. */
 static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, ssize_t *stride)
 {
     int extra = (int)y->nd - (int)nd, bad = 0;
@@ -127,7 +128,8 @@ static int broadcast_strides(const GpuArray *y, unsigned nd, const size_t *dim, 
     return -1;
 }
 
-/* Inputs: x, y, indices. Kernels that add: along `general_axes` axes, and along at most one (`simple`). */
+/* Inputs: x, y, indices. `general` and `simple` are the kernels that add: along `general_axes` axes, and along at
+ * most one. */
 NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc, simple, general, general_axes);
 NATIVE_READER(inc_subtensor)
 static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_words *words)
@@ -177,8 +179,9 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, c
 
 /* ---------------------------------------------------------------- advanced indexing */
 
-/* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. `general` has all axes of both sides of the index arrays, `simple` at most
- * one of each; 0: it is `simple`. */
+/* Inputs: x, indices. `offsets`: the kernel that reads index arrays on the device, or 0. `general`: the kernel with
+ * all axes before and after the joint dimensions. `simple`: the kernel with at most one axis of each. If `general`
+ * is 0, `simple` has all axes. */
 NATIVE_FUNCTION(take, offsets, simple, general)
 static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const struct take_words *words)
 {
@@ -220,8 +223,9 @@ done:
     return status;
 }
 
-/* Inputs: x, y, indices. `offsets`, `simple`, `general`: as above, with all axes that no array indexes, and the value's. `threads`: how many the device is to have
- * at least where an order is to be kept, -1: as many as it needs. `atomic`: the kernels write in any order. */
+/* Inputs: x, y, indices. `offsets`, `simple`, `general`: as above; the axes are those that no array indexes.
+ * `threads`: minimum number of threads if the order of writes matters; -1: as many as keep the device busy.
+ * `atomic`: the kernels write in any order. */
 NATIVE_FUNCTION(inc, in_place, offsets, simple, general, threads, atomic)
 static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_words *words)
 {
@@ -254,7 +258,7 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     for (unsigned i = 0; i < g.n_joint; ++i)
         axes_push(&joint, g.joint[i], stride[g.position + i], 0);
     if (joint.nd > 1) {
-        /* Values that do not follow each other in equal steps are put in order. */
+        /* If the values do not follow each other with one stride, copy them to C order. */
         PyGpuArrayObject *whole = pygpu_empty(nd, dims, z->ga.typecode, GA_C_ORDER, z->context, Py_None);
         if (whole == NULL || gpu_assign(whole, &y->ga, "GpuAdvancedIncSubtensor") < 0) {
             Py_XDECREF(whole);
@@ -275,12 +279,12 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     gpukernel *kernel = (gpukernel *)(intptr_t)(simple ? words->simple : words->general);
     axes_pad(&rest, simple ? g.n_rest > 0 : g.n_rest);
     if (words->atomic || g.increasing) {
-        /* No order is to be kept: every thread has a place of its own. */
+        /* The order does not matter: each position of the index arrays gets a separate thread. */
         classes = g.count;
         by_target = 0;
     }
     else if ((threads = gpu_threads(kernel, words->threads)) > columns) {
-        /* Threads share the places that are written to, and each goes through all values. */
+        /* The target positions are divided among the threads. Each thread goes through all values. */
         classes = threads / columns;
         if (classes > g.count)
             classes = g.count;
@@ -306,7 +310,7 @@ done:
 
 /* ---------------------------------------------------------------- diagonals */
 
-/* The diagonal `offset` of the planes of two axes of an array: a view, the other axes first. */
+/* Make a view of the diagonal `offset` in the planes of two axes; the other axes come first. */
 static void diagonal_view(const GpuArray *x, int64_t offset, unsigned axis1, unsigned axis2, View *view)
 {
     ssize_t rows = (ssize_t)x->dimensions[axis1], columns = (ssize_t)x->dimensions[axis2], at = (ssize_t)x->offset;

@@ -1,7 +1,7 @@
-/* Arrays that go to a device, come back, go to another, or become contiguous. */
+/* Transfers of arrays from the host to a device, back, and between devices; contiguous copies. */
 #include "gpu.h"
 
-/* in: an array on a device. out: the same on the host. */
+/* Input: a device array. Output: its copy on the host. */
 static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     (void)nin, (void)nout, (void)words;
@@ -29,7 +29,7 @@ static int tng_host_from_gpu(int nin, int nout, PyObject **in, PyObject **out, c
     return status;
 }
 
-/* in: an array on the host, a context's address in `context` (a PyGpuContextObject). out: the same on the device. */
+/* Input: a host array. Output: its copy on the device. `context`: the address of a PyGpuContextObject. */
 NATIVE_FUNCTION(gpu_from_host, context, typecode)
 static int tng_gpu_from_host(int nin, int nout, PyObject **in, PyObject **out, const struct gpu_from_host_words *words)
 {
@@ -66,7 +66,7 @@ static int tng_gpu_to_gpu(int nin, int nout, PyObject **in, PyObject **out, cons
     return status;
 }
 
-/* The array itself where it is in C order, else a copy that is. */
+/* Return the array itself if it is in C order, else a copy in C order. */
 static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     (void)nin, (void)nout, (void)words;
@@ -77,7 +77,7 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
         native_set(out, Py_NewRef(in[0]));
         return 0;
     }
-    Py_CLEAR(*out); /* it may be the input of the call before */
+    Py_CLEAR(*out); /* the output storage may hold the input of the previous call */
     PyGpuArrayObject *made = gpu_alloc(out, a->context, a->ga.nd, a->ga.dimensions, a->ga.typecode);
     return made == NULL ? -1 : pygpu_move(made, a);
 }

@@ -1,6 +1,6 @@
-"""Rules that move graphs to devices; `databases` says in which order they apply.
+"""Rules that move graphs to devices. `databases` defines the order in which they apply.
 
-Every documented name is here.
+All documented names are exported here.
 """
 
 from theano_ng.gpuarray.opt.databases import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""What makes, joins and reshapes arrays, and what works on values of any kind, moves to a device."""
+"""Rules that move Ops to a device: allocation, joins, reshapes, and Ops on values of any kind."""
 
 import functools
 import operator
@@ -38,13 +38,13 @@ from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.type import TensorType
 
 register_opt("fast_compile", name="local_track_shape_i", own=True)(local_track_shape_i)
-# To be asked for.
+# Applied only on request.
 gpu_optimizer.register("local_remove_all_assert", local_remove_all_assert, "unsafe", own=True)
 
 
 @lifts(Shape)
 def local_gpua_shape(op, context_name, inputs, outputs):
-    """The shape of what is on a device is known on the host.
+    """Compute the shape of a device array from the device array; the host knows it.
 
     shape(host(A))  ->  shape(A)
     """
@@ -77,13 +77,13 @@ def local_gpua_flatten(op, context_name, inputs, outputs):
     x = as_gpuarray_variable(inputs[0], context_name)
     kept = op.outdim - 1
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # In a shape with a length of 0, -1 could be any length.
+    # Not -1: if another length is 0, -1 could be any length.
     last = functools.reduce(operator.mul, lengths[kept:]) if kept else -1
     return _with_pattern(GpuReshape(op.outdim)(x, [*lengths[:kept], last]), outputs[0])
 
 
 def _with_pattern(new, old):
-    """`new`, with what `old` knows of lengths that are 1."""
+    """Return `new` with the broadcast pattern of `old`."""
     if new.broadcastable == old.broadcastable:
         return new
     return Rebroadcast(*enumerate(old.broadcastable))(new)
@@ -98,7 +98,7 @@ def local_gpua_alloc(op, context_name, inputs, outputs):
 @register_opt("fast_compile", own=True)
 @local_optimizer([Alloc])
 def local_gpua_alloc2(node):
-    """What joins have on the host from nothing but allocations is allocated on the device, where `Join` then goes.
+    """Allocate an array on the device if only Joins of device arrays and allocations read it; the Joins then move, too.
 
     join(0, host(A), alloc(unit, n, 3))  ->  join(0, host(A), host(GpuAlloc(None)(unit, n, 3)))
     """
@@ -126,7 +126,7 @@ def local_gpualloc_memset_0(node):
         return False
     data = value.get_value() if hasattr(value, "get_value") else value.data
     bits = np.asarray(data)
-    if bits.tobytes().strip(b"\0"):  # minus zero has a bit
+    if bits.tobytes().strip(b"\0"):  # minus zero has a nonzero bit
         return False
     new = GpuAlloc(node.op.context_name, memset_0=True)(*node.inputs)
     copy_stack_trace(node.outputs, new)
@@ -195,7 +195,7 @@ def local_gpua_assert(op, context_name, inputs, outputs):
 
 
 def gpu_print_wrapper(op, cnda):
-    """What `Print` of a value on a device prints: the value on the host."""
+    """Print a device value for `Print`: the value on the host."""
     op.old_op.global_fn(op.old_op, np.asarray(cnda))
 
 
@@ -209,7 +209,7 @@ def local_gpua_print_op(op, context_name, inputs, outputs):
 
 @lifts(PdbBreakpoint)
 def local_gpu_pdbbreakpoint_op(op, context_name, inputs, outputs):
-    """A breakpoint is handed values on the device; it watches them there.
+    """Pass device values to a breakpoint without a transfer.
 
     PdbBreakpoint("stop")(c, host(A))  ->  host(PdbBreakpoint("stop")(c, A))
     """

@@ -1,12 +1,13 @@
-"""Where rules of devices are registered, and the decorators that do it.
+"""Databases of the device rules, and the decorators that register rules in them.
 
-`gpu_seqopt` is one optimizer of `optdb`, at 48.5, when graphs of the host have their final form. It is part of a mode when a device is used
-(`gpuarray.use` adds it to ``fast_run`` and ``fast_compile``), or when its tag ``gpuarray`` is included. In it:
+`gpu_seqopt` is one optimizer of `optdb`, at position 48.5, where the graphs on the host have their final form. A mode
+includes it if a device is used (`gpuarray.use` adds it to ``fast_run`` and ``fast_compile``), or if the mode includes
+its tag ``gpuarray``. Its parts are:
 
--0.5  ``gpuarray_graph_optimization``: what can be moved is moved, in one pass (`graph_to_gpu`)
-0     ``InputToGpuArrayOptimizer``: inputs are transferred where that pass did not
-1     ``gpuarray_local_optimizations``: rules for single nodes, until none applies
-2     ``gpuarray_cut_transfers``: transfers there and back go
+-0.5  ``gpuarray_graph_optimization``: move as many nodes as possible, in one pass (`graph_to_gpu`)
+0     ``InputToGpuArrayOptimizer``: transfer the inputs that this pass did not transfer
+1     ``gpuarray_local_optimizations``: apply rules for single nodes, until none applies
+2     ``gpuarray_cut_transfers``: remove transfers that cancel each other
 """
 
 from theano_ng.compile.mode import optdb
@@ -37,18 +38,18 @@ gpu_seqopt.register(
 )
 gpu_seqopt.register("gpuarray_cut_transfers", gpu_cut_copies, 2, "fast_compile", "fast_run", "gpuarray", own=True)
 
-# No fast_run: only with a device, or when asked for.
+# Not in fast_run: included only if a device is used, or on request.
 optdb.register("gpuarray_opt", gpu_seqopt, 48.5, "gpuarray", own=True)
 
 
 def register_opt(*tags, **kwargs):
-    """Decorator that registers a rule for single nodes, with ``fast_run``, ``gpuarray`` and the given tags.
+    """Return a decorator that registers a rule for single nodes, with the tags ``fast_run``, ``gpuarray`` and `tags`.
 
     Parameters
     ----------
     *tags : str
     name : str, keyword
-        Instead of the name of the function.
+        The name of the rule; by default that of the function.
     """
 
     def decorator(rule):
@@ -60,7 +61,7 @@ def register_opt(*tags, **kwargs):
 
 
 def register_opt2(tracks, *tags, **kwargs):
-    """Decorator that registers a rule of the pass over the whole graph.
+    """Return a decorator that registers a rule for the pass over the whole graph.
 
     Parameters
     ----------
@@ -68,8 +69,9 @@ def register_opt2(tracks, *tags, **kwargs):
     *tags : str
     name : str, keyword
 
-    The decorated function is called as ``f(op, context_name, inputs, outputs)``: `inputs` are those of the new node, on the device where they could
-    be moved; `outputs` those of the old one. It returns an Op, variables, or False.
+    The decorated function is called as ``f(op, context_name, inputs, outputs)``. `inputs` are those of the new node, on
+    the device if they could be moved; `outputs` are those of the old node. The function returns an Op, variables, or
+    False.
     """
 
     def decorator(f):
@@ -82,7 +84,9 @@ def register_opt2(tracks, *tags, **kwargs):
 
 
 def register_inplace(*tags, **kwargs):
-    """Decorator that registers a rule of the phase `inplace` (60), for nodes that may overwrite their inputs on a device."""
+    """Return a decorator that registers a rule of the phase `inplace` (60), for nodes that may overwrite their inputs
+    on a device.
+    """
 
     def decorator(rule):
         name = kwargs.get("name") or rule.__name__
@@ -102,19 +106,20 @@ def register_inplace(*tags, **kwargs):
 
 
 def safe_to_gpu(x, ctx_name):
-    """A tensor transferred to a device; other variables as they are."""
+    """Transfer a tensor to a device; return other variables unchanged."""
     return GpuFromHost(ctx_name)(x) if isinstance(x.type, TensorType) else x
 
 
 def safe_to_cpu(x):
-    """A variable on a device transferred to the host; others as they are."""
+    """Transfer a device variable to the host; return other variables unchanged."""
     return host_from_gpu(x) if isinstance(x.type, GpuArrayType) else x
 
 
 def context_of(node):
-    """The context that a node of the host should be moved to: ``(name,)``, or None.
+    """Return the context that a node on the host should be moved to, as ``(name,)``, or None.
 
-    That of an input that comes from a device; otherwise that of the device that all outputs go to.
+    It is the context of an input that comes from a device, preferably of one that was not sent there from the host.
+    Without such an input, it is the context that all outputs are transferred to.
     """
     there = [v.owner.inputs[0] for v in node.inputs if v.owner is not None and isinstance(v.owner.op, HostFromGpu)]
     if there:
@@ -126,15 +131,16 @@ def context_of(node):
 
 
 def op_lifter(OP, cuda_only=False):
-    """Decorator that makes a rule for nodes of the host, where a neighbour is on a device.
+    """Return a decorator that makes a rule for nodes on the host that have an input or output on a device.
 
     Parameters
     ----------
     OP : list of Op classes or instances
     cuda_only : bool
-        Only CUDA's devices.
+        If True, the rule applies only to CUDA devices.
 
-    The decorated function is that of `register_opt2`. Its inputs are as they are; Ops on devices transfer them.
+    The decorated function is called as in `register_opt2`. Inputs that do not come from a device are passed unchanged;
+    device Ops transfer them.
     """
 
     def decorator(maker):
@@ -169,29 +175,30 @@ def _on_device(v):
 
 
 def _can_move(v):
-    """Whether an output is on the host, and not because devices cannot hold it."""
+    """Return True if an output is on the host and a device could hold it."""
     return not _on_device(v) and (not isinstance(v.type, TensorType) or gpu_supported(v))
 
 
 def _same_on_host(new, node):
-    """Whether a rule has made the same node again."""
+    """Return True if a rule has made the same node again."""
     return new.op == node.op and not any(_on_device(v) for v in [*new.inputs, *new.outputs])
 
 
 def lifts(*tracks, tags=("fast_compile",), name=None):
-    """Decorator of the package's rules that move an Op to a device: registered for the pass over the graph, and for single nodes.
+    """Return a decorator for the package's rules that move an Op to a device. It registers the function for the pass
+    over the graph, and as a rule for single nodes.
 
     Parameters
     ----------
     *tracks : Op classes or instances
     tags : sequence of str
     name : str, optional
-        Instead of the function's.
+        The name of the rule; by default that of the function.
 
     Returns
     -------
     callable
-        Of ``f(op, context_name, inputs, outputs)``; gives the rule for single nodes.
+        The decorator of ``f(op, context_name, inputs, outputs)``; it returns the rule for single nodes.
     """
 
     def decorator(f):

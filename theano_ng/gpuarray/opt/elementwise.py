@@ -1,4 +1,4 @@
-"""Elementwise operations and reductions that move to a device."""
+"""Rules that move elementwise operations and reductions to a device."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.gpuarray.basic_ops import GpuReshape, as_gpuarray_variable
@@ -22,7 +22,7 @@ from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, CAReduceDty
 from theano_ng.tensor.reductions.cumulative import CumOp
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
 
-# Of the host, and on a device.
+# Host Op -> device Op.
 _OF_DEVICES = {Erfinv: gpu_erfinv, Erfcinv: gpu_erfcinv}
 
 
@@ -35,7 +35,7 @@ def local_gpua_elemwise(op, context_name, inputs, outputs):
         made = new(*[as_gpuarray_variable(v, context_name) for v in inputs], return_list=True)
     except SupportCodeError:
         return False
-    # An Op that works in place has converted to the type it overwrites.
+    # The types may differ: an in-place Op has converted its output to the type that it overwrites.
     if any(a.dtype != b.dtype or a.broadcastable != b.broadcastable for a, b in zip(made, outputs)):
         return False
     return made
@@ -66,7 +66,7 @@ def local_gpua_careduce(op, context_name, inputs, outputs):
 @register_opt("low_memory", own=True)
 @local_optimizer([GpuCAReduceCuda])
 def local_gpu_elemwise_careduce(node):
-    """The sum of squares (and of what other functions give) is one kernel: GpuCAReduceCuda{add}{sqr}.
+    """Compute a reduction of squares or absolute values in one kernel, such as GpuCAReduceCuda{add}{sqr}.
 
     gpu_ca_reduce_cuda(scalar.add, (0,))(GpuElemwise(scalar.sqr)(A))  ->
         gpu_ca_reduce_cuda(scalar.add, (0,), pre_scalar_op=scalar.sqr)(A)

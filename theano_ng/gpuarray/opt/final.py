@@ -1,4 +1,4 @@
-"""What is done on the device after everything is there: fusion, in-place operations, checks."""
+"""Rules for device graphs in their final form: fusion, in-place operations, checks."""
 
 import logging
 
@@ -65,7 +65,7 @@ def local_advincsub1_gpua_inplace(node):
 def local_gpua_alloc_empty_to_zeros(node):
     """GpuAllocEmpty("float64", None)(n)  ->  GpuAlloc(None, memset_0=True)(zero, n)          [alloc_empty_to_zeros]
 
-    For DebugMode, to which undefined numbers are all different.
+    For DebugMode: undefined elements differ each time they are computed.
     """
     zero = np.zeros((), dtype=node.outputs[0].dtype)
     return [GpuAlloc(node.op.context_name, memset_0=True)(zero, *node.inputs)]
@@ -82,14 +82,14 @@ optdb.register(
 
 @local_optimizer(None)
 def local_assert_no_cpu_op(node):
-    """Says which nodes of a function stay on the host, as `config.assert_no_cpu_op` has it.
+    """Report the nodes of a function that stay on the host, in the way that `config.assert_no_cpu_op` selects.
 
-    Those count that have tensors for inputs and for outputs, and are no transfer.
+    Only nodes with array inputs and array outputs count; transfers do not.
 
     Raises
     ------
     AssertionError
-        When the flag is "raise".
+        If the flag is "raise".
     """
     if config.assert_no_cpu_op == "ignore" or isinstance(node.op, (GpuFromHost, HostFromGpu, GpuToGpu)):
         return False

@@ -1,4 +1,4 @@
-"""The pass that moves a graph to a device: from inputs to outputs, each node once."""
+"""The pass that moves a graph to a device: it visits each node once, from inputs to outputs."""
 
 from theano_ng.compile.ops import Shape_i
 from theano_ng.gof.graph import Variable
@@ -13,22 +13,23 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.creation import Eye, Tri
 from theano_ng.tensor.type import TensorType
 
-# What makes large arrays of little: computed where they are needed.
+# Ops that make large arrays from small inputs: they run where their results are needed.
 CREATION = (Alloc, AllocEmpty, Eye, Tri)
 
 
 class GraphToGPUDB(DB):
-    """Database of the rules that move Ops to a device; a query gives the `GraphToGPU` of them."""
+    """The database of the rules that move Ops to a device. A query returns a `GraphToGPU` with these rules."""
 
     def _build(self, q):
         return GraphToGPU(list(self.__query__(q)))
 
 
 class GraphToGPU(Optimizer):
-    """Moves what can be moved.
+    """The optimizer that moves all nodes that can be moved.
 
-    Inputs are transferred (but numbers, complex ones, and those whose ``tag.target`` is "cpu"). A node with an input on the device is moved if there is a rule
-    for its Op; the others have the inputs of theirs that are there transferred back.
+    Function inputs are transferred, except 0-d values, complex arrays, and variables whose ``tag.target`` is "cpu". A
+    node with an input on the device is moved if there is a rule for its Op. For other nodes, inputs on the device are
+    transferred back.
 
     Parameters
     ----------
@@ -45,8 +46,8 @@ class GraphToGPU(Optimizer):
         fgraph.attach_feature(ReplaceValidate())
 
     def apply(self, fgraph):
-        moved = {}  # variable of the graph -> what stands for it; absent: itself
-        hosts = {}  # variable on a device -> its transfer back
+        moved = {}  # variable of the graph -> its replacement, if it has one
+        hosts = {}  # device variable -> its transfer to the host
         for v in fgraph.inputs:
             target = target_of(v)
             if target is not None:
@@ -63,7 +64,7 @@ class GraphToGPU(Optimizer):
 
         for node in fgraph.toposort():
             if isinstance(node.op, HostFromGpu):
-                # What the program has on a device is computed with there.
+                # A transfer to the host in the user's graph: continue with the device variable.
                 new = moved[node.outputs[0]] = moved.get(node.inputs[0], node.inputs[0])
                 hosts.setdefault(new, node.outputs[0])
                 continue
@@ -84,7 +85,7 @@ class GraphToGPU(Optimizer):
         fgraph.replace_all_validate([pair for pair in pairs if pair[0] is not pair[1]], reason=self)
 
     def _moved(self, node, inputs):
-        """The outputs of the node that replaces one on a device, or None."""
+        """Return the outputs of the node on the device that replaces this one, or None."""
         if self.group is None or any(isinstance(v.type, GpuArrayType) for v in node.outputs):
             return None
         if not all(gpu_supported(v) for v in node.outputs if hasattr(v.type, "dtype")):
@@ -112,18 +113,18 @@ class GraphToGPU(Optimizer):
 
 
 def was_sent(v):
-    """Whether a variable on a device was transferred there from the host: where the others are counts for more."""
+    """Return True if a device variable was sent from the host. Others have precedence when a context is chosen."""
     return v.owner is not None and isinstance(v.owner.op, GpuFromHost)
 
 
 def made(new, inputs):
-    """The outputs that what a rule returned stands for.
+    """Return the outputs for the return value of a rule.
 
     Parameters
     ----------
     new : Op, variable, list of variables, or false
     inputs : list of Variable
-        Of an Op.
+        Inputs of the Op, if `new` is one.
 
     Returns
     -------
@@ -137,12 +138,12 @@ def made(new, inputs):
 
 
 def target_of(v):
-    """The context that an input of a function is transferred to: ``(name,)``, or None.
+    """Return the context that a function input is transferred to, as ``(name,)``, or None.
 
     Raises
     ------
     ContextNotDefined
-        When the input names a context that does not exist.
+        If the input names a context that does not exist.
     """
     if not isinstance(v.type, TensorType) or not move_to_gpu(v):
         return None
@@ -159,7 +160,9 @@ def target_of(v):
 
 
 class InputToGpuOptimizer(Optimizer):
-    """Transfers inputs to a device and back, for the rules that move what is beside a transfer."""
+    """An optimizer that transfers inputs to a device and back, so that rules which move the neighbors of a transfer
+    apply.
+    """
 
     def apply(self, fgraph):
         for v in fgraph.inputs:
@@ -174,7 +177,9 @@ class InputToGpuOptimizer(Optimizer):
 
 
 def _stays(node):
-    """Whether a node that reads an input goes on reading it on the host: transfers do, lengths, and what takes a part that is transferred."""
+    """Return True if a node keeps reading an input on the host: transfers, nodes that read lengths, and a Subtensor
+    whose result is transferred.
+    """
     if isinstance(node.op, Subtensor):
         return all(c != "output" and isinstance(c.op, GpuFromHost) for c, _ in node.outputs[0].clients)
     return isinstance(node.op, (GpuFromHost, Shape_i))

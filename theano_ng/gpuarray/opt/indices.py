@@ -1,4 +1,4 @@
-"""Indexing that moves to a device."""
+"""Rules that move indexing to a device."""
 
 from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
@@ -33,7 +33,9 @@ from theano_ng.tensor.type import TensorType
 
 
 def _read_once(x):
-    """The input of the function that `x` is the transfer of, if only one node reads more than its lengths; else None."""
+    """Return the function input whose transfer is `x`, if only one node reads its elements (others may read lengths),
+    else None.
+    """
     if x.owner is None or not isinstance(x.owner.op, GpuFromHost):
         return None
     (source,) = x.owner.inputs
@@ -55,7 +57,8 @@ def _read_once(x):
 def local_gpua_subtensor(op, context_name, inputs, outputs):
     """host(A)[1:]  ->  host(GpuSubtensor([slice(scalar.int64, None)])(A, np.int64(1)))
 
-    Of an input of the function that nothing else reads, the part is taken on the host, and only that is transferred.
+    If nothing else reads the elements of a function input, the part is taken on the host, and only the part is
+    transferred.
     """
     x, *indices = inputs
     if isinstance(x.type, TensorType):
@@ -97,7 +100,7 @@ def local_gpua_advanced_boolean_subtensor(op, context_name, inputs, outputs):
 def local_gpua_advanced_incsubtensor1(op, context_name, inputs, outputs):
     """inc_subtensor(host(A)[i], host(B))  ->  host(GpuAdvancedIncSubtensor1_dev20()(A, B, i))
 
-    With `config.deterministic` "more", where the order of additions is fixed: GpuAdvancedIncSubtensor1.
+    With `config.deterministic` "more", which fixes the order of additions, the Op is GpuAdvancedIncSubtensor1.
     """
     x, y, index = inputs
     fast = (

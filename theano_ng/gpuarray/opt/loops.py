@@ -1,4 +1,4 @@
-"""Loops whose steps run on a device."""
+"""A rule that moves loops to a device, so that their steps run there."""
 
 from collections import OrderedDict
 
@@ -15,7 +15,8 @@ from theano_ng.tensor.type import TensorType
 
 
 class BufferType:
-    """The types of buffers of a loop on a device, by dtype and pattern: integers that steps count with stay on the host.
+    """A function that returns the types of a device loop's buffers, by dtype and broadcast pattern. Integer scalars,
+    with which steps count, stay on the host.
 
     Parameters
     ----------
@@ -32,12 +33,12 @@ class BufferType:
 
 
 def stays(dtype, ndim):
-    """Whether rows of this dtype and rank stay on the host: numbers that are no floats."""
+    """Return True if rows of this dtype and rank stay on the host: scalars that are not floats."""
     return ndim == 0 and np.dtype(dtype).kind in "iub"
 
 
 def _scan_type_infer(node):
-    """The `typeConstructor` of a loop like that of a node."""
+    """Return the `typeConstructor` for a loop like that of a node."""
     return node.op.info.get("type_constructor")
 
 
@@ -47,13 +48,15 @@ def _moves(v):
 
 @lifts(Scan, tags=("fast_compile", "scan"))
 def local_gpua_scan_to_gpua(op, context_name, inputs, outputs):
-    """The loop has its states, sequences and results on the device, and so has its step."""
+    """Move the states, sequences and results of a loop to the device, so that its step runs there."""
     if op.gpua or not all(gpu_supported(v) for v in [*op.inputs, *op.outputs] if isinstance(v.type, TensorType)):
         return False
     outer, inner, rows = [], [], {}
 
     def take(v, variables):
-        """An outer input, with the variables of the step that it is; of those that move the step gets the transfer back."""
+        """Append an outer input, and the step's variables that receive it. A variable that moves becomes a device
+        variable; the step uses its transfer to the host instead.
+        """
         moves = [w for w in variables if _moves(w)]
         outer.append(
             as_gpuarray_variable(v, context_name)

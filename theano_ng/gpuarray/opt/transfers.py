@@ -1,4 +1,4 @@
-"""Transfers that undo each other."""
+"""Rules that remove transfers which cancel each other."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import local_optimizer
@@ -12,7 +12,7 @@ gpu_seqopt.register("InputToGpuArrayOptimizer", InputToGpuOptimizer(), 0, "fast_
 
 @local_optimizer([GpuFromHost, GpuToGpu, HostFromGpu])
 def local_cut_gpu_transfers(node):
-    """A chain of transfers is at most one: from where the value is to where it is wanted.
+    """Reduce a chain of transfers to at most one, from the location of the value to the wanted location.
 
     gpu(host(A))  ->  A
     host(gpu(x))  ->  x
@@ -28,7 +28,7 @@ def local_cut_gpu_transfers(node):
 
 
 def transferred(v, op):
-    """A variable brought, in at most one step, to where an Op of transfer would bring it."""
+    """Move a variable, in at most one step, to the location where a transfer Op would move it."""
     if isinstance(op, HostFromGpu):
         return host_from_gpu(v) if hasattr(v.type, "context") else v
     if not hasattr(v.type, "context"):
@@ -49,7 +49,7 @@ gpu_cut_copies.register(
 
 @local_optimizer([GpuFromHost])
 def cut_gpua_constant_transfers(node):
-    """The transfer of a constant is a constant on the device.
+    """Replace the transfer of a constant by a constant on the device.
 
     gpu(zero)  ->  null
     """

@@ -1,7 +1,7 @@
-"""pygpu's interface: arrays on devices, kernels, and what NumPy has for arrays.
+"""The interface of pygpu: device arrays, kernels, and NumPy's array functions.
 
-Programs written for pygpu find it under that name when the package itself is not installed (``theano_ng-run``). Nothing is loaded from a device's driver
-before a context is opened.
+Programs written for pygpu find this package under that name if pygpu itself is not installed (``theano_ng-run``). No
+device driver is loaded before a context is opened.
 """
 
 from theano_ng.gpuarray.pygpu import blas, collectives, dtypes, elemwise, operations, reduction, tools

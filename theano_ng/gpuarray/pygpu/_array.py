@@ -1,4 +1,4 @@
-"""`ndgpuarray`: the class of arrays with operators. `GpuArray` itself has them here; programs name this one."""
+"""`ndgpuarray`, the array class with operators that programs name. Here, `GpuArray` itself has the operators."""
 
 from theano_ng.gpuarray.pygpu import reduction
 from theano_ng.gpuarray.pygpu.gpuarray import GpuArray
@@ -7,30 +7,30 @@ __all__ = ["ndgpuarray"]
 
 
 class ndgpuarray(GpuArray):
-    """An array with operators, comparisons and reductions."""
+    """A device array with operators, comparisons and reductions."""
 
     def all(self, axis=None, out=None):
-        """Whether all elements are true."""
+        """Return whether all elements along the axes are true."""
         return reduction.reduce1(self, op="&&", neutral="true", out_type="bool", axis=axis, out=out)
 
     def any(self, axis=None, out=None):
-        """Whether some element is true."""
+        """Return whether any element along the axes is true."""
         return reduction.reduce1(self, op="||", neutral="false", out_type="bool", axis=axis, out=out)
 
     def sum(self, axis=None, dtype=None, out=None):
-        """The sum of elements; integers in 64 bits."""
+        """Return the sum of the elements; integers are summed in 64 bits."""
         return reduction.reduce1(self, op="+", neutral="0", out_type=self._accumulator(dtype), axis=axis, out=out)
 
     def prod(self, axis=None, dtype=None, out=None):
-        """The product of elements; integers in 64 bits."""
+        """Return the product of the elements; integers are multiplied in 64 bits."""
         return reduction.reduce1(self, op="*", neutral="1", out_type=self._accumulator(dtype), axis=axis, out=out)
 
     def max(self, axis=None, out=None):
-        """The largest element; NaN if there is one."""
+        """Return the largest element; NaN if there is one."""
         return reduction.extreme(self, ">", axis, out)
 
     def min(self, axis=None, out=None):
-        """The smallest element; NaN if there is one."""
+        """Return the smallest element; NaN if there is one."""
         return reduction.extreme(self, "<", axis, out)
 
     def _accumulator(self, dtype):

@@ -1,4 +1,4 @@
-"""Elementwise kernels of an expression of C."""
+"""Elementwise kernels of a C expression."""
 
 import numpy as np
 
@@ -17,11 +17,11 @@ class arg:
     Parameters
     ----------
     name : str
-        In the expression.
+        The name of the argument in the expression.
     dtype : dtype
     read, write : bool
     scalar : bool
-        A number.
+        Whether the argument is a scalar.
     """
 
     def __init__(self, name, dtype, read=False, write=False, scalar=False):
@@ -52,7 +52,7 @@ class arg:
 
 
 def flags_of(dtypes):
-    """What a kernel on elements of these dtypes needs of the device, as keywords of `GpuKernel`."""
+    """Return the capabilities that a kernel on elements of these dtypes needs, as keyword arguments of `GpuKernel`."""
     names = {np.dtype(dtype).name for dtype in dtypes}
     return {
         "have_double": bool(names & {"float64", "complex128"}),
@@ -69,12 +69,12 @@ class GpuElemwise:
     ----------
     ctx : GpuContext
     expr : str
-        C, with assignments to the arguments that are written: ``"z = a * x + y"``.
+        A C expression with assignments to the arguments that are written: ``"z = a * x + y"``.
     args : sequence of arg
     preamble : str
-        In front of the kernel.
+        Source code in front of the kernel.
     convert_f16 : bool
-        float16 is computed with as float32; it is so here always.
+        Whether to compute with float16 as float32. Accepted for old code; it is always done.
     """
 
     def __init__(self, ctx, expr, args, preamble="", convert_f16=True):
@@ -83,21 +83,21 @@ class GpuElemwise:
             raise ValueError("the expression %r has no result: no argument is written" % expr)
 
     def __call__(self, *values, broadcast=True, **unused):
-        """Compute it.
+        """Compute the expression.
 
         Parameters
         ----------
         *values : GpuArray and numbers
-            In the order of the arguments.
+            The values, in the order of the arguments.
         broadcast : bool
-            Axes of length 1 stand for longer ones, but not of what is written.
+            If True, axes of length 1 are broadcast, except those of written arrays.
 
         Raises
         ------
         ValueError
-            When lengths do not fit.
+            If the lengths do not fit.
         TypeError
-            For an array of another dtype, or in place of a number.
+            For an array of a wrong dtype, or an array instead of a number.
         """
         if len(values) != len(self.args):
             raise TypeError(
@@ -131,7 +131,7 @@ def _kernel(ctx, expr, args, preamble, nd):
 
 
 def kernel_text(expr, args, preamble, nd):
-    """The text of a kernel for `nd` axes, and the types of its arguments."""
+    """Return the source code of a kernel for `nd` axes, and the types of its arguments."""
     parameters, types = ["ga_size n"] + ["ga_size d%d" % i for i in range(nd)], [SIZE] * (1 + nd)
     begin, load, store, steps = [], [], [], [[] for _ in range(nd)]
     for a in args:
@@ -176,7 +176,7 @@ KERNEL void elem(%s)
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     found = []
     for dtype in ("float16", "float32", "int8", "float64"):
         args = (arg("z", dtype, write=True), arg("x", dtype, read=True), arg("a", dtype, scalar=True))

@@ -1,6 +1,6 @@
-"""Products of vectors and matrices on devices, of float16, float32 and float64.
+"""Products of vectors and matrices on devices, for float16, float32 and float64.
 
-The kernels here are the same for every device. float16 is summed in float32.
+The same kernels are used on every device. float16 products are summed in float32.
 """
 
 import numpy as np
@@ -65,7 +65,7 @@ KERNEL void gemm(ga_size batch, ga_size m, ga_size n, ga_size k, %(work)s alpha,
 
 
 def _product(alpha, a, b, beta, c):
-    """c = alpha a b + beta c for stacks of matrices, (batch, m, k) and (batch, k, n)."""
+    """Compute c = alpha a b + beta c for stacks of matrices, (batch, m, k) and (batch, k, n)."""
     batch, m, k = a.shape
     n = b.shape[2]
     if batch * m * n == 0:
@@ -79,7 +79,7 @@ def _product(alpha, a, b, beta, c):
 
 
 def _result(given, overwrite, shape, like, beta):
-    """The array that a result goes to."""
+    """Return the array for a result."""
     if given is None:
         if beta != 0:
             raise ValueError("beta is %s, and there is nothing to multiply it with" % beta)
@@ -90,24 +90,24 @@ def _result(given, overwrite, shape, like, beta):
 
 
 def gemm(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_c=False):
-    """alpha * A @ B + beta * C.
+    """Return alpha * A @ B + beta * C.
 
     Parameters
     ----------
     alpha, beta : float
     A, B : GpuArray
-        (m, k) and (k, n).
+        Matrices of shapes (m, k) and (k, n).
     C : GpuArray, optional
-        (m, n); not read where beta is 0.
+        A matrix of shape (m, n); not read if beta is 0.
     trans_a, trans_b : bool
-        A or B is given transposed.
+        If True, A or B is given transposed.
     overwrite_c : bool
-        Into C.
+        If True, store the result in C.
 
     Raises
     ------
     TypeError, ValueError
-        For arrays of other dtypes, ranks and lengths.
+        If dtypes, ranks or lengths do not fit.
     """
     _checked("gemm", (2, 2, 2), A, B, C)
     A, B = A.T if trans_a else A, B.T if trans_b else B
@@ -119,7 +119,7 @@ def gemm(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_
 
 
 def gemv(alpha, A, X, beta=0.0, Y=None, trans_a=False, overwrite_y=False):
-    """alpha * A @ X + beta * Y; parameters and errors as for `gemm`."""
+    """Return alpha * A @ X + beta * Y. Parameters and errors are those of `gemm`."""
     _checked("gemv", (2, 1, 1), A, X, Y)
     A = A.T if trans_a else A
     if A.shape[1] != X.shape[0]:
@@ -130,7 +130,7 @@ def gemv(alpha, A, X, beta=0.0, Y=None, trans_a=False, overwrite_y=False):
 
 
 def ger(alpha, X, Y, A=None, overwrite_a=False):
-    """A + alpha * outer(X, Y); parameters and errors as for `gemm`."""
+    """Return A + alpha * outer(X, Y). Parameters and errors are those of `gemm`."""
     _checked("ger", (1, 1, 2), X, Y, A)
     beta = 0.0 if A is None else 1.0
     out = _result(A, overwrite_a, (X.shape[0], Y.shape[0]), X, beta)
@@ -139,7 +139,7 @@ def ger(alpha, X, Y, A=None, overwrite_a=False):
 
 
 def dot(X, Y, Z=None, overwrite_z=False):
-    """The product of vectors and matrices, as numpy.dot has it; into Z with `overwrite_z`."""
+    """Return the product of vectors and matrices, as numpy.dot does. With `overwrite_z`, store it in Z."""
     if X.ndim == 1 and Y.ndim == 1:
         _checked("dot", (1, 1, 0), X, Y, Z)
         if X.shape != Y.shape:
@@ -157,7 +157,7 @@ def dot(X, Y, Z=None, overwrite_z=False):
 
 
 def gemmBatch_3d(alpha, A, B, beta=0.0, C=None, trans_a=False, trans_b=False, overwrite_c=False):
-    """`gemm` of stacks of matrices: (batch, m, k) and (batch, k, n)."""
+    """Compute `gemm` for stacks of matrices: (batch, m, k) and (batch, k, n)."""
     _checked("gemmBatch_3d", (3, 3, 3), A, B, C)
     A, B = A.transpose(0, 2, 1) if trans_a else A, B.transpose(0, 2, 1) if trans_b else B
     if A.shape[0] != B.shape[0] or A.shape[2] != B.shape[1]:
@@ -170,5 +170,5 @@ rgemmBatch_3d = gemmBatch_3d
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     return [KernelSample("gemm, %s" % dtype, _gemm_text(np.dtype(dtype))) for dtype in _FLOATS]

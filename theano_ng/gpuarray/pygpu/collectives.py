@@ -1,6 +1,6 @@
-"""Operations of several contexts together: each takes part with an array, from a thread of its own.
+"""Collective operations of several contexts. Each context contributes an array, from a separate thread.
 
-The contexts are of one process. What they exchange goes through the host, so that they may be on devices of any kind.
+The contexts belong to one process. Data is exchanged through the host, so the devices may be of any kind.
 """
 
 import threading
@@ -15,7 +15,7 @@ __all__ = ["COMM_ID_BYTES", "GpuComm", "GpuCommCliqueId", "TO_RED_OP"]
 
 COMM_ID_BYTES = 128
 
-# Names of operations.
+# Names of operations, and the NumPy function of each.
 TO_RED_OP = {
     "sum": np.add,
     "+": np.add,
@@ -34,13 +34,13 @@ _lock = Lock()
 
 
 class GpuCommCliqueId:
-    """What a group of contexts knows itself by.
+    """An identifier of a group of contexts.
 
     Parameters
     ----------
     context : GpuContext, optional
     comm_id : bytes, optional
-        The identifier that another one has; a new one unless it is given.
+        The identifier of an existing group; by default, a new one is made.
     """
 
     def __init__(self, context=None, comm_id=None):
@@ -61,7 +61,7 @@ class GpuCommCliqueId:
 
 
 class _Clique:
-    """The meeting place of a group: what each member brought, and when all are there."""
+    """The shared state of a group: the members' contributions, and the barrier at which members wait for each other."""
 
     def __init__(self, size):
         self.size = size
@@ -77,14 +77,14 @@ class GpuComm:
     ----------
     cid : GpuCommCliqueId
     ndev : int
-        How many members there are.
+        Number of members.
     rank : int
-        Which one this is.
+        Index of this member.
 
     Raises
     ------
     ValueError
-        When the number is taken, or there is no such one.
+        If the index is taken, or out of range.
     """
 
     def __init__(self, cid, ndev, rank):
@@ -104,7 +104,7 @@ class GpuComm:
     rank = property(lambda self: self._rank, doc="Which one this is.")
 
     def _exchange(self, array):
-        """What all members bring, by their numbers."""
+        """Return the contributions of all members, by index."""
         self._clique.brought[self._rank] = None if array is None else np.asarray(array)
         self._clique.barrier.wait()
         found = list(self._clique.brought)
@@ -131,7 +131,7 @@ class GpuComm:
         return dest
 
     def reduce(self, src, op, dest=None, root=-1):
-        """The reduction of all members' arrays, for the member `root`: this one if `root` is -1. Others get None."""
+        """Return the reduction of all members' arrays to the member `root` (-1: this one). Others get None."""
         roots = self._exchange(np.asarray(self._rank if root == -1 else root))
         result = self._reduced(src, op)
         return (
@@ -141,11 +141,13 @@ class GpuComm:
         )
 
     def all_reduce(self, src, op, dest=None):
-        """The reduction of all members' arrays, for each of them."""
+        """Return the reduction of all members' arrays to every member."""
         return self._put(self._reduced(src, op), dest, src)
 
     def reduce_scatter(self, src, op, dest=None):
-        """Each member's part of the reduction: along the first axis, which the number of members divides."""
+        """Return to each member its part of the reduction along the first axis; the number of members must divide its
+        length.
+        """
         if src.ndim == 0 or src.shape[0] % self.count:
             raise ValueError(
                 "the first axis of an array of shape %s cannot be shared by %d members" % (src.shape, self.count)
@@ -155,7 +157,7 @@ class GpuComm:
         return self._put(result[0] if part == 1 and dest is not None and dest.ndim < result.ndim else result, dest, src)
 
     def broadcast(self, array, root=-1):
-        """The member `root`'s array for all, in place; -1: this one is `root`."""
+        """Copy the array of the member `root` to all members, in place. -1: this member is `root`."""
         brought = self._exchange(array if root in (-1, self._rank) else None)
         (value,) = [a for a in brought if a is not None]
         if root not in (-1, self._rank):
@@ -163,14 +165,14 @@ class GpuComm:
         return array
 
     def all_gather(self, src, dest=None, nd_up=1):
-        """All members' arrays in one, for each of them.
+        """Return an array with all members' arrays to every member.
 
         Parameters
         ----------
         src : GpuArray
         dest : GpuArray, optional
         nd_up : int
-            How many axes the result has more; 0: joined along the first.
+            Number of additional axes of the result; 0: the arrays are joined along the first axis.
         """
         arrays = self._exchange(src)
         result = (

@@ -1,4 +1,4 @@
-# Part of gpuarray.pyx: contexts, how they are opened, and what is kept of programs between processes.
+# Part of gpuarray.pyx: contexts, how they are opened, and the program cache that processes share.
 
 cdef void *_find(gpucontext *ctx, const char *text, int flags, const char *options, size_t *size) noexcept with gil:
     try:
@@ -21,7 +21,7 @@ cdef void _keep(gpucontext *ctx, const char *text, int flags, const char *option
         if cache is not None:
             cache.keep(_program_key(ctx, text, flags, options), (<const char *>binary)[:size])
     except Exception:
-        pass  # a cache that cannot be written is none
+        pass  # a cache that cannot be written is ignored
 
 
 cdef void *_give_lock() noexcept nogil:
@@ -40,29 +40,29 @@ cdef object _program_key(gpucontext *ctx, const char *text, int flags, const cha
 
 _caches = {}  # address of a context -> ProgramCache
 _kinds = {}  # address of a context -> "cuda", "opencl", "stub"
-_names = {}  # address of a context -> what it was opened as
+_names = {}  # address of a context -> the string it was opened with
 _default = None
 
 
 def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_cache_size=None, initial_cache_size=0, checked=False):
-    """Open a context: a device with a stream and a pool of memory of its own.
+    """Open a context: a device with a separate stream and memory pool.
 
     Parameters
     ----------
     dev : str
         ``"cuda"``, ``"cuda0"``, ``"opencl0:1"`` (platform and device).
     sched : {"default", "single", "multi"}
-        How the host waits: for one thread that waits often, or for several.
+        How the host waits: "single" spins, for one thread that waits often; "multi" yields, for several threads.
     single_stream : bool
-        Copies go in the stream of the computations. That is always so here.
+        Whether copies run in the stream of the computations. Accepted for old code; they always do.
     kernel_cache_path : str, optional
-        A folder for what was built for the device.
+        A folder for the built programs.
     max_cache_size : int, optional
-        0: memory is given back at once.
+        If 0, freed memory is returned to the device at once.
     initial_cache_size : float
-        As `config.gpuarray.preallocate`: a part of the memory, or megabytes.
+        Memory to reserve, as in `config.gpuarray.preallocate`: a fraction of the memory, or megabytes.
     checked : bool
-        Wait for every kernel, so that the one that fails is known. Slow.
+        Whether to wait for every kernel, so that an error is reported for the kernel that failed. This is slow.
 
     Returns
     -------
@@ -71,9 +71,9 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
     Raises
     ------
     ValueError
-        When the string names no device.
+        If the string names no device.
     GpuArrayException
-        When there is no such device, or it cannot be used; with the reason.
+        If there is no such device, or it cannot be used; the message gives the reason.
     """
     cdef GpuContext made = GpuContext.__new__(GpuContext)
     cdef char text[4096]
@@ -106,7 +106,7 @@ def init(dev, sched="default", single_stream=False, kernel_cache_path=None, max_
 
 
 def set_default_context(context):
-    """The context of calls that name none; None: no one."""
+    """Set the context of calls that name no context. None removes the default."""
     global _default
     if context is not None and not isinstance(context, GpuContext):
         raise TypeError("expected a GpuContext, got %s" % type(context).__name__)
@@ -114,7 +114,7 @@ def set_default_context(context):
 
 
 def get_default_context():
-    """The context of calls that name none, or None."""
+    """Return the context of calls that name no context, or None."""
     return _default
 
 
@@ -129,7 +129,7 @@ cdef GpuContext _context(context):
 
 
 def count_platforms(kind):
-    """How many platforms of a kind ("cuda", "opencl") there are."""
+    """Return the number of platforms of a kind ("cuda", "opencl")."""
     n = 0
     while _opens("%s%d" % (kind, n)) if kind == "opencl" else n == 0 and count_devices(kind, 0) > 0:
         n += 1
@@ -137,7 +137,7 @@ def count_platforms(kind):
 
 
 def count_devices(kind, platform):
-    """How many devices a platform of a kind has; CUDA has one platform, number 0."""
+    """Return the number of devices of a platform. CUDA has one platform, number 0."""
     n = 0
     while _opens("%s%d" % (kind, n) if kind == "cuda" else "%s%d:%d" % (kind, platform, n)):
         n += 1
@@ -159,7 +159,9 @@ cdef size_t _number(GpuContext context, int property) except? 0:
 
 
 cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
-    """A device, with a stream and a pool of memory; `init` opens one. It is closed when nothing refers to it any more."""
+    """A device with a stream and a memory pool. `init` opens a context; it is closed when the last reference to it is
+    dropped.
+    """
 
     def __init__(self):
         raise TypeError("contexts are opened by init()")
@@ -170,7 +172,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
     def __dealloc__(self):
         if self.ctx != NULL:
             for table in (_kinds, _names, _caches):
-                if table is not None:  # at the end of the process
+                if table is not None:  # they are None at the end of the process
                     table.pop(<size_t>self.ctx, None)
             gpucontext_release(self.ctx)
 
@@ -178,7 +180,7 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         raise RuntimeError("contexts cannot be pickled")
 
     def __enter__(self):
-        """The default context inside a ``with``."""
+        """Make this the default context inside a ``with`` statement."""
         if self.entered is None:
             self.entered = []
         self.entered.append(_default)
@@ -192,19 +194,19 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
         return "<GpuContext %s: %s>" % (self.kind.decode(), self.devname)
 
     def sync(self):
-        """Wait until all that was asked for is done."""
+        """Wait until the device has done all its work."""
         cdef int code
         with nogil:
             code = gpucontext_sync(self.ctx)
         pygpu_raise(self.ctx, code)
 
     def trim(self):
-        """Give the memory of the pool that nobody uses back to the device."""
+        """Return the unused memory of the pool to the device."""
         pool_trim(self.ctx)
 
     @property
     def ptr(self):
-        """The address of the context in C."""
+        """The address of the context's C record."""
         return <size_t>self.ctx
 
     @property
@@ -214,75 +216,77 @@ cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]
 
     @property
     def devname(self):
-        """What the device is called."""
+        """The name of the device."""
         cdef char name[256]
         pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_DEVNAME, name))
         return name.decode("utf-8", "replace")
 
     @property
     def unique_id(self):
-        """Where the device is: its place on the bus; of OpenCL the numbers of platform and device."""
+        """The address of the device: its PCI bus id; for OpenCL, the numbers of platform and device."""
         cdef char name[16]
         pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_UNIQUE_ID, name))
         return name.decode("utf-8", "replace")
 
     @property
     def bin_id(self):
-        """What binaries for the device depend on."""
+        """A text that identifies the device and compiler for which binaries are built."""
         cdef const char *name = NULL
         pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_BIN_ID, &name))
         return name.decode("utf-8", "replace")
 
     @property
     def lmemsize(self):
-        """Bytes of local memory of a group."""
+        """The number of bytes of local memory per group."""
         return _number(self, GA_CTX_PROP_LMEMSIZE)
 
     @property
     def numprocs(self):
-        """How many processors the device has."""
+        """The number of processors (multiprocessors, compute units) of the device."""
         cdef unsigned value = 0
         pygpu_raise(self.ctx, gpucontext_property(self.ctx, GA_CTX_PROP_NUMPROCS, &value))
         return value
 
     @property
     def maxlsize(self):
-        """Most threads of a group."""
+        """The maximum number of threads in a group."""
         return _number(self, GA_CTX_PROP_MAXLSIZE)
 
     @property
     def maxlsize0(self):
-        """The same: along the first axis."""
+        """The maximum number of threads in a group, along the first axis."""
         return self.maxlsize
 
     @property
     def maxgsize(self):
-        """Most groups of a launch, along the first axis."""
+        """The maximum number of groups in a launch, along the first axis."""
         return _number(self, GA_CTX_PROP_MAXGSIZE)
 
     @property
     def maxgsize0(self):
-        """The same: along the first axis."""
+        """The maximum number of groups in a launch, along the first axis."""
         return self.maxgsize
 
     @property
     def total_gmem(self):
-        """Bytes of memory of the device."""
+        """The number of bytes of device memory."""
         return _number(self, GA_CTX_PROP_TOTAL_GMEM)
 
     @property
     def free_gmem(self):
-        """Bytes of it that are free; all, where the driver does not tell."""
+        """The number of free bytes of device memory; all bytes if the driver does not report it."""
         return _number(self, GA_CTX_PROP_FREE_GMEM)
 
     @property
     def largest_memblock(self):
-        """Bytes of the largest array."""
+        """The number of bytes of the largest possible array."""
         return _number(self, GA_CTX_PROP_LARGEST_MEMBLOCK)
 
     @property
     def memory(self):
-        """What the pool has: a dict with the bytes ``in_use``, ``reserved`` and at the ``peak``, the number of ``blocks`` in use, and of ``allocations``."""
+        """The state of the pool: a dict with the bytes ``in_use`` and ``reserved``, the maximum (``peak``) of the bytes
+        in use, the number of ``blocks`` in use, and the number of ``allocations`` from the device.
+        """
         cdef pool_counts counts
         pool_count(self.ctx, &counts)
         return {"in_use": counts.in_use, "reserved": counts.reserved, "peak": counts.peak, "blocks": counts.blocks, "allocations": counts.allocations}

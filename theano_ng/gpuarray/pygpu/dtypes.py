@@ -1,4 +1,4 @@
-"""Types of elements: their names in kernels, and what mixed ones become."""
+"""Element types: their names in kernels, and type promotion."""
 
 import numpy as np
 
@@ -15,12 +15,12 @@ __all__ = [
     "upcast",
 ]
 
-# Names of C in arguments of `ReductionKernel`, with the dtype of each.
+# C type names in arguments of `ReductionKernel` -> dtype.
 NAME_TO_DTYPE = {}
 
 
 def register_dtype(dtype, c_names):
-    """Let names of C stand for a dtype.
+    """Register C names for a dtype.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def register_dtype(dtype, c_names):
     Raises
     ------
     RuntimeError
-        When a name stands for another one already.
+        If a name is already registered for another dtype.
     """
     dtype = np.dtype(dtype)
     for name in [c_names] if isinstance(c_names, str) else c_names:
@@ -58,7 +58,7 @@ for _name, _names in {
 
 
 def upcast(*dtypes):
-    """The dtype that holds all of these, as NumPy has it.
+    """Return the dtype that can hold all these dtypes, as NumPy does.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def upcast(*dtypes):
 
 
 def get_np_obj(obj):
-    """An array of one element of NumPy with the dtype of an object: what its rules of conversion are asked with."""
+    """Return a NumPy array of one element with the dtype of an object, to apply NumPy's promotion rules to it."""
     dtype = getattr(obj, "dtype", None)
     if getattr(obj, "shape", ()) == () and not isinstance(obj, gpuarray.GpuArray):
         return np.asarray(obj)
@@ -77,14 +77,14 @@ def get_np_obj(obj):
 
 
 def get_common_dtype(obj1, obj2, allow_double):
-    """The dtype of an operation on two objects.
+    """Return the result dtype of an operation on two objects.
 
     Parameters
     ----------
     obj1, obj2 : GpuArray, array or number
-        A number counts less than an array: what of its kind fits the array is enough.
+        A Python number has less influence than an array: the array's dtype is kept if it can hold numbers of that kind.
     allow_double : bool
-        False: float64 becomes float32, complex128 complex64.
+        If False, float64 becomes float32, and complex128 becomes complex64.
     """
     first, second = [_kind(obj) for obj in (obj1, obj2)]
     result = np.result_type(first, second)
@@ -98,7 +98,7 @@ def _kind(obj):
 
 
 def parse_c_arg_backend(c_arg, scalar_arg_class, vec_arg_class):
-    """An argument as C declares it.
+    """Parse the C declaration of an argument.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def parse_c_arg_backend(c_arg, scalar_arg_class, vec_arg_class):
     Raises
     ------
     ValueError
-        When the type is unknown, or there is no name.
+        If the type is unknown, or there is no name.
     """
     words = c_arg.replace("*", " * ").replace("const", " ").replace("volatile", " ").split()
     if len(words) < 2 or not words[-1].isidentifier():

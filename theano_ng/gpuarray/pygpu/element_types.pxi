@@ -1,7 +1,7 @@
-# Part of gpuarray.pyx: types of elements.
+# Part of gpuarray.pyx: element types.
 
 class _Argument:
-    """The type of an argument of a kernel that is a length or a stride.
+    """The type of a kernel argument that is a length or a stride.
 
     Parameters
     ----------
@@ -36,12 +36,12 @@ _TYPECODES = {dtype: code for code, dtype in _DTYPES.items()}
 
 
 def dtype_to_typecode(dtype):
-    """The number of a type of elements in C.
+    """Return the C type code of an element type.
 
     Parameters
     ----------
     dtype : dtype or int
-        A number is given back.
+        An integer is returned unchanged.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def dtype_to_typecode(dtype):
     Raises
     ------
     ValueError
-        When devices have no such elements.
+        If devices do not support the dtype.
     """
     if isinstance(dtype, int):
         return dtype
@@ -61,7 +61,7 @@ def dtype_to_typecode(dtype):
 
 
 def typecode_to_dtype(typecode):
-    """The dtype that a number of C stands for; ValueError when there is none."""
+    """Return the dtype of a C type code. Raise ValueError if there is none."""
     dtype = _DTYPES.get(typecode)
     if dtype is None:
         raise ValueError("%r is the number of no type of elements" % (typecode,))
@@ -69,7 +69,7 @@ def typecode_to_dtype(typecode):
 
 
 def dtype_to_ctype(dtype):
-    """The name of a type of elements in kernels.
+    """Return the name of an element type in kernels.
 
     Examples
     --------
@@ -82,6 +82,6 @@ def dtype_to_ctype(dtype):
     return name
 
 
-# What kernels need of a device.
+# Capabilities that kernels need.
 USE_SMALL, USE_DOUBLE, USE_COMPLEX, USE_HALF = GA_USE_SMALL, GA_USE_DOUBLE, GA_USE_COMPLEX, GA_USE_HALF
 MAX_DIMS = GA_MAX_DIMS

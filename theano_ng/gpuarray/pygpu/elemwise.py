@@ -1,4 +1,4 @@
-"""Operations on arrays, element by element; the operators of `GpuArray` are made of them."""
+"""Elementwise operations on arrays, from which the operators of `GpuArray` are made."""
 
 import numpy as np
 
@@ -11,25 +11,25 @@ __all__ = ["as_argument", "compare", "elemwise1", "elemwise2", "ielemwise2"]
 
 
 def as_argument(obj, name, read=False, write=False):
-    """The `arg` that an array or a number is."""
+    """Return the `arg` for an array or a number."""
     if isinstance(obj, GpuArray):
         return arg(name, obj.dtype, read=read, write=write)
     return arg(name, np.asarray(obj).dtype, scalar=True)
 
 
 def elemwise1(a, op, oper=None, op_tmpl="res = %(op)sa", out=None, convert_f16=True):
-    """An operation of one array.
+    """Apply an operation to one array.
 
     Parameters
     ----------
     a : GpuArray
     op : str
-        In the place of ``%(op)s``.
+        The operator that replaces ``%(op)s``.
     oper : str, optional
-        The whole expression.
+        The whole expression, instead of `op_tmpl`.
     op_tmpl : str
     out : GpuArray, optional
-        For the result.
+        The array for the result.
 
     Returns
     -------
@@ -53,21 +53,21 @@ def elemwise2(
     broadcast=True,
     convert_f16=True,
 ):
-    """An operation of two arrays, or of an array and a number.
+    """Apply an operation to two arrays, or to an array and a number.
 
     Parameters
     ----------
     a, b : GpuArray, array or number
     op : str
-        In the place of ``%(op)s``.
+        The operator that replaces ``%(op)s``.
     ary : GpuArray
-        The one of them whose context and class the result has.
+        The operand that determines the context and class of the result.
     odtype : dtype, optional
-        Of the result.
+        Dtype of the result.
     oper : str, optional
-        The whole expression.
+        The whole expression, instead of `op_tmpl`.
     op_tmpl : str
-        ``%(out_t)s`` is the result's type.
+        A template of the expression; ``%(out_t)s`` is the type of the result.
     broadcast : bool
 
     Returns
@@ -88,9 +88,9 @@ def elemwise2(
 
 
 def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, convert_f16=True):
-    """An operation whose result takes the place of its first array.
+    """Apply an operation in place: the result overwrites the first array.
 
-    Parameters and errors as for `elemwise2`. Memory that both share is copied first.
+    Parameters and errors are those of `elemwise2`. If the arrays share memory, the second one is copied first.
     """
     b = _operand(b, a)
     if isinstance(b, GpuArray) and gpuarray.may_share_memory(a, b) and b is not a:
@@ -104,7 +104,7 @@ def ielemwise2(a, op, b, oper=None, op_tmpl="a = a %(op)s b", broadcast=True, co
 
 
 def compare(a, op, b, broadcast=True, convert_f16=True):
-    """A comparison; an array of bools."""
+    """Compare elementwise; return an array of bools."""
     common = get_common_dtype(_operand(a, a), _operand(b, a), True)
     ctype = "float" if common == np.float16 else dtype_to_ctype(common)
     return elemwise2(
@@ -113,7 +113,7 @@ def compare(a, op, b, broadcast=True, convert_f16=True):
 
 
 def _operand(value, like):
-    """An array on the device of another one, or a number of Python."""
+    """Return a device array in the context of `like`, or a Python number."""
     if isinstance(value, GpuArray):
         return value
     if isinstance(value, (bool, int, float, complex)):

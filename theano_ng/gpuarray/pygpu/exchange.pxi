@@ -1,4 +1,4 @@
-# Part of gpuarray.pyx: memory that is shared with other libraries, by DLPack and by __cuda_array_interface__.
+# Part of gpuarray.pyx: memory shared with other libraries, by DLPack and __cuda_array_interface__.
 
 cdef extern from *:
     """
@@ -37,7 +37,7 @@ cdef void _drop_exported(DLManagedTensor *tensor) noexcept with gil:
 
 
 cdef void _drop_capsule(object capsule) noexcept:
-    # One that somebody took has another name, and its tensor is his.
+    # A capsule that was consumed has another name; the consumer then owns the tensor.
     cdef DLManagedTensor *tensor
     if PyCapsule_IsValid(capsule, "dltensor"):
         tensor = <DLManagedTensor *>PyCapsule_GetPointer(capsule, "dltensor")
@@ -60,18 +60,18 @@ def _dl_device(GpuContext context):
 
 
 def from_dlpack(x, context=None):
-    """A view of another library's array on the same device, by DLPack.
+    """Return a view of another library's array on the same device, by DLPack.
 
     Parameters
     ----------
     x : object
-        With the method ``__dlpack__``.
+        An object with the method ``__dlpack__``.
     context : GpuContext, optional
 
     Raises
     ------
     ValueError
-        When the array is on another device, or has elements that devices have not.
+        If the array is on another device, or has elements that devices do not support.
     """
     cdef GpuContext ctx = _context(context)
     cdef DLManagedTensor *tensor
@@ -113,7 +113,7 @@ def from_dlpack(x, context=None):
 
 
 cdef GpuArray _of_cuda_interface(interface, owner, GpuContext ctx):
-    """A view of what ``__cuda_array_interface__`` describes."""
+    """Return a view of the array that a ``__cuda_array_interface__`` describes."""
     cdef size_t dims[32]
     cdef ssize_t steps[32]
     cdef ssize_t low = 0, high = 0, reach

@@ -1,4 +1,4 @@
-"""The C side of contexts, arrays and kernels, for Cython code (see the headers for what it means)."""
+"""The C declarations of contexts, arrays and kernels, for Cython code. The headers explain them."""
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
@@ -113,12 +113,13 @@ cdef extern from "context.h" nogil:
     char *numbered_listing(const char *text, const char *log)
 
 
-# These begin with what include/gpuarray_api.h says: no methods of C, which would put a table in front.
+# These classes begin with the members declared in include/gpuarray_api.h. They have no cdef methods, because a method
+# table would come first.
 cdef public class GpuContext [object PyGpuContextObject, type _PyGpuContextType]:
     cdef gpucontext *ctx
     cdef object __weakref__
     cdef readonly object kernel_cache_path
-    cdef readonly dict kernels      # what was built for it, by whom it was built and of what
+    cdef readonly dict kernels      # the kernels built for this context, by builder and key
     cdef list entered
 
 cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:

@@ -1,9 +1,10 @@
 # cython: language_level=3, embedsignature=True
-"""Arrays on devices: contexts, arrays and kernels, with the interface that pygpu had.
+"""Arrays on devices: contexts, arrays and kernels, with the interface of pygpu.
 
-Nothing is loaded until a context is opened (`init`): then the driver of the device is, and nothing else.
+Nothing is loaded until a context is opened (`init`), which loads the driver of the device.
 
-Work is asked for and done later, in the order in which it was asked for; what reads results waits for them (`GpuArray.sync`, ``numpy.asarray``).
+Device work is asynchronous and runs in the order of the calls. Functions that read results wait for them
+(`GpuArray.sync`, ``numpy.asarray``).
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
@@ -22,10 +23,10 @@ from theano_ng.gpuarray.device.program_cache import ProgramCache
 cdef extern from *:
     """
     #include <dlfcn.h>
-    /* Not gpuarray_api.h: its structs have the first members of ours. */
+    /* Do not include gpuarray_api.h: it declares structs with the first members of the classes below. */
     PyTypeObject *pygpu_array_type, *pygpu_context_type;
 
-    /* C code of Ops is linked with what this module defines: its symbols are made known to modules that are loaded later. */
+    /* The C code of Ops links against symbols of this module: make them visible to modules that are loaded later. */
     static int symbols_for_all(void)
     {
         Dl_info here;
@@ -44,11 +45,11 @@ __all__ = [
 
 
 class GpuArrayException(Exception):
-    """What went wrong on a device, or on the way to it."""
+    """An error on a device, or when it is opened."""
 
 
 class UnsupportedException(GpuArrayException):
-    """The device, or its kind, cannot do that."""
+    """The device does not support an operation."""
 
 
 _EXCEPTIONS = {
@@ -72,12 +73,12 @@ include "contexts.pxi"
 include "new_arrays.pxi"
 
 
-# What `elemwise` computes; operators are of no use without it.
+# Functions of `elemwise`, which set_operators stores here; without them the operators do not work.
 _binary, _in_place, _compare, _unary, _divmod = {}, None, None, None, None
 
 
 def set_operators(binary, in_place, compare, unary, divmod_):
-    """Say what operators do; `elemwise` does."""
+    """Set the functions that implement the operators; `elemwise` calls this."""
     global _binary, _in_place, _compare, _unary, _divmod
     _binary, _in_place, _compare, _unary, _divmod = binary, in_place, compare, unary, divmod_
 
@@ -96,7 +97,7 @@ include "exchange.pxi"
 
 
 class Flags:
-    """`GpuArray.flags`: as attributes and as items, ``flags.c_contiguous`` or ``flags["C_CONTIGUOUS"]``."""
+    """The flags of an array, as attributes and as items: ``flags.c_contiguous`` or ``flags["C_CONTIGUOUS"]``."""
 
     def __init__(self, flags, owndata):
         self.c_contiguous = bool(flags & GA_C_CONTIGUOUS)
@@ -132,9 +133,10 @@ class Flags:
 
 
 cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
-    """An array on a device: the part of numpy.ndarray that makes sense there.
+    """A device array, with the part of the interface of numpy.ndarray that makes sense on a device.
 
-    Arrays are made by `empty`, `zeros`, `array` and by views of others. ``numpy.asarray(a)`` copies one to the host.
+    Arrays are made by `empty`, `zeros` and `array`, and as views of others. ``numpy.asarray(a)`` copies an array to the
+    host.
     """
 
     def __dealloc__(self):
@@ -144,11 +146,11 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         if type(self) is GpuArray and self.ga.data == NULL:
             raise RuntimeError("arrays are made by empty(), zeros() and array()")
 
-    # -- what it is --
+    # -- properties --
 
     @property
     def shape(self):
-        """Lengths of the axes."""
+        """The lengths of the axes."""
         cdef unsigned i
         return tuple([self.ga.dimensions[i] for i in range(self.ga.nd)])
 
@@ -159,18 +161,18 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     @property
     def strides(self):
-        """Bytes from one element to the next along each axis."""
+        """The distance between elements along each axis, in bytes."""
         cdef unsigned i
         return tuple([self.ga.strides[i] for i in range(self.ga.nd)])
 
     @property
     def ndim(self):
-        """How many axes it has."""
+        """The number of axes."""
         return self.ga.nd
 
     @property
     def size(self):
-        """How many elements it has."""
+        """The number of elements."""
         cdef size_t n = 1
         cdef unsigned i
         for i in range(self.ga.nd):
@@ -179,42 +181,42 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     @property
     def dtype(self):
-        """Of its elements."""
+        """The dtype of the elements."""
         return _DTYPES[self.ga.typecode]
 
     @property
     def typecode(self):
-        """The number of that in C."""
+        """The C type code of the elements."""
         return self.ga.typecode
 
     @property
     def itemsize(self):
-        """Bytes of an element."""
+        """The number of bytes of an element."""
         return gpuarray_get_elsize(self.ga.typecode)
 
     @property
     def nbytes(self):
-        """Bytes of all elements."""
+        """The number of bytes of all elements."""
         return self.size * self.itemsize
 
     @property
     def flags(self):
-        """Of contiguity and so on, see `Flags`."""
+        """The memory layout flags, see `Flags`."""
         return Flags(self.ga.flags, self.base is None)
 
     @property
     def offset(self):
-        """Bytes of the memory in front of the first element."""
+        """The offset of the first element in the memory, in bytes."""
         return self.ga.offset
 
     @property
     def gpudata(self):
-        """The memory, as the address of its record in C."""
+        """The address of the C record of the memory."""
         return <size_t>self.ga.data
 
     @property
     def base_data(self):
-        """The same: what kernels are handed."""
+        """The same value as `gpudata`; kernels take it as an argument."""
         return <size_t>self.ga.data
 
     @property
@@ -230,11 +232,11 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     # -- views --
 
     def view(self, cls=None):
-        """Another array of the same memory; of a subclass `cls`."""
+        """Return a view of the whole array, of the subclass `cls`."""
         return pygpu_view(self, type(self) if cls is None else cls)
 
     def transpose(self, *axes):
-        """The view with its axes in another order, reversed unless it is given."""
+        """Return a view with permuted axes; by default they are reversed."""
         cdef unsigned order[32]
         if len(axes) == 1 and (axes[0] is None or not isinstance(axes[0], int)):
             axes = () if axes[0] is None else tuple(axes[0])
@@ -259,21 +261,23 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return pygpu_reshape(self, nd, dims, _order(order), nocopy, unknown[0] if unknown else -1)
 
     def reshape(self, *shape, order="C"):
-        """The same elements with other lengths; a view if there is one. One length may be -1, it follows from the others."""
+        """Return the same elements with other lengths; a view if possible. One length may be -1; it is computed from
+        the others.
+        """
         return self._reshaped(shape[0] if len(shape) == 1 else shape, order, False)
 
     def ravel(self, order="C"):
-        """All elements along one axis."""
+        """Return all elements along one axis."""
         return self._reshaped((-1,) if self.size else (0,), order, False)
 
     flatten = ravel
 
     def squeeze(self):
-        """Without the axes of length 1."""
+        """Return a view without the axes of length 1."""
         return self._reshaped([length for length in self.shape if length != 1], "C", True)
 
     def _indexed(self, key):
-        """The view that basic indexing gives, and whether the key names one element."""
+        """Return the view that a basic index selects."""
         cdef ssize_t starts[32]
         cdef ssize_t stops[32]
         cdef ssize_t steps[32]
@@ -331,7 +335,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
     # -- copies --
 
     def copy(self, order="C"):
-        """A copy in C order, "F", or "A": the order it has."""
+        """Return a copy in C order, or in the order "F", or with "A" in the order of the array."""
         return pygpu_copy(self, _order(order))
 
     def __copy__(self):
@@ -341,7 +345,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return pygpu_copy(self, GA_C_ORDER)
 
     def astype(self, dtype, order="A", copy=True):
-        """Its elements converted."""
+        """Return an array with the elements converted to another dtype."""
         cdef GpuArray made
         dtype = np.dtype(dtype)
         if dtype == self.dtype and not copy:
@@ -353,7 +357,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return made
 
     def transfer(self, GpuContext new_ctx not None):
-        """The array in another context; itself when that is its own."""
+        """Return a copy in another context, or the array itself if it is in that context."""
         cdef GpuArray made, whole
         cdef int code
         if new_ctx is self.context:
@@ -366,7 +370,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return made
 
     def write(self, src):
-        """Copy an array of the host into this one: of the same lengths, in one piece here."""
+        """Copy a host array of the same shape into this array, which must be contiguous."""
         cdef const char[::1] flat
         cdef const char *data = NULL
         cdef size_t size = self.nbytes
@@ -386,7 +390,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         pygpu_raise(self.context.ctx, code)
 
     def read(self, dst):
-        """Copy this array into one of the host: of the same lengths and dtype, both in one piece and in the same order."""
+        """Copy this array into a host array of the same shape and dtype. Both must be contiguous, in the same order."""
         cdef char[::1] flat
         cdef char *data = NULL
         cdef size_t size = self.nbytes
@@ -407,14 +411,14 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         pygpu_raise(self.context.ctx, code)
 
     def sync(self):
-        """Wait until all that was asked of the device is done."""
+        """Wait until the device has done all its work."""
         self.context.sync()
 
     # -- for other libraries --
 
     @property
     def __cuda_array_interface__(self):
-        """Version 3, of arrays on CUDA's devices."""
+        """The version 3 of the interface, for arrays on CUDA devices."""
         if _kinds[<size_t>self.context.ctx] != "cuda":
             raise AttributeError("an array on %r has no __cuda_array_interface__" % (self.context,))
         return {
@@ -427,16 +431,18 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         }
 
     def __dlpack_device__(self):
-        """The kind of device, and its number."""
+        """Return DLPack's number for the kind of the device, and the number of the device."""
         return _dl_device(self.context)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A capsule by which other libraries see the array. What was asked for before is done before what they do.
+        """Return a capsule by which other libraries access the array. Work that was requested before runs before
+        theirs.
 
         Raises
         ------
         BufferError
-            When its strides are no multiples of its elements, when another device is wanted, or a copy must not be made.
+            If the strides are not multiples of the element size, another device is requested, or a copy is needed but
+            not allowed.
         """
         cdef DLManagedTensor *tensor
         cdef GpuArray array = self
@@ -482,7 +488,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         whole.read(host)
         return host if dtype is None else host.astype(dtype, copy=False)
 
-    # -- operators; those of two arrays take the place of NumPy's where one of them is on the host --
+    # -- operators; they replace NumPy's if one operand is a host array --
 
     __array_priority__ = 1000
     __array_ufunc__ = None
@@ -620,7 +626,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
 
     __hash__ = None
 
-    # -- numbers --
+    # -- conversion to scalars --
 
     def __bool__(self):
         if self.size != 1:
@@ -633,7 +639,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return np.asarray(self).item()
 
     def item(self):
-        """The one element, as Python's number."""
+        """Return the only element, as a Python scalar."""
         return self._one()
 
     def __int__(self):
@@ -651,7 +657,7 @@ cdef public class GpuArray [object PyGpuArrayObject, type _PyGpuArrayType]:
         return int(self._one())
 
     def tolist(self):
-        """As lists of Python's numbers."""
+        """Return the elements as nested lists of Python scalars."""
         return np.asarray(self).tolist()
 
     def __str__(self):

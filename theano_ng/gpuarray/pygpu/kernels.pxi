@@ -1,26 +1,26 @@
 # Part of gpuarray.pyx: kernels.
 
 cdef class GpuKernel:
-    """A kernel that is built for a context.
+    """A kernel, built for a context.
 
     Parameters
     ----------
     source : str
-        In the dialect of ``cluda.h``, or in that of the device with `cuda` or `opencl`.
+        Source code in the dialect of ``cluda.h``, or, with `cuda` or `opencl`, in the device's language.
     name : str
-        Of the kernel in it.
+        Name of the kernel in `source`.
     types : sequence
-        Of the arguments: `GpuArray`, `SIZE`, `SSIZE` or a dtype.
+        Types of the arguments: `GpuArray`, `SIZE`, `SSIZE` or a dtype.
     context : GpuContext, optional
     cuda, opencl : bool
-        The text is that of the device's language.
+        Whether `source` is plain CUDA or OpenCL.
     have_double, have_small, have_complex, have_half : bool
-        What it needs of the device.
+        Capabilities that the kernel needs.
 
     Raises
     ------
     GpuArrayException
-        When it cannot be built; with its lines and the compiler's words.
+        If the kernel cannot be built. The message contains the numbered source and the compiler's output.
     """
 
     def __init__(self, source, name, types, context=None, cuda=False, opencl=False, have_double=False, have_small=False, have_complex=False,
@@ -35,39 +35,39 @@ cdef class GpuKernel:
 
     @property
     def maxlsize(self):
-        """Most threads of a group."""
+        """The maximum number of threads in a group."""
         cdef size_t value = 0
         pygpu_raise(self.context.ctx, gpukernel_property(self.kernel, GA_KERNEL_PROP_MAXLSIZE, &value))
         return value
 
     @property
     def preflsize(self):
-        """What the number of threads of a group is best a multiple of."""
+        """The preferred group size: best is a multiple of it."""
         cdef size_t value = 0
         pygpu_raise(self.context.ctx, gpukernel_property(self.kernel, GA_KERNEL_PROP_PREFLSIZE, &value))
         return value
 
     @property
     def numargs(self):
-        """How many arguments it has."""
+        """The number of arguments."""
         return len(self.types)
 
     @property
     def ptr(self):
-        """The address of its record in C; good as long as the kernel is."""
+        """The address of the C record; valid as long as the kernel exists."""
         return <size_t>self.kernel
 
     def __call__(self, *args, n=None, gs=None, ls=None, shared=0):
-        """Run it.
+        """Launch the kernel.
 
         Parameters
         ----------
         *args
-            Arrays and numbers.
+            Arrays and numbers, in the order of the arguments.
         n : int or sequence of int, optional
-            How many threads are needed in all; or:
+            Number of threads in total. Alternatively:
         gs, ls : int or sequence of int, optional
-            Groups, and threads of a group.
+            Number of groups, and of threads in a group.
         shared : int
             Bytes of local memory.
         """
@@ -116,18 +116,18 @@ cdef int _take(GpuKernel to, GpuKernel made) except -1:
 
 
 def build(source, kernels, context=None, int flags=0, options=""):
-    """Build the kernels of one text together.
+    """Build all kernels of one source text together.
 
     Parameters
     ----------
     source : str
     kernels : sequence of (str, sequence)
-        Names, and types of arguments as for `GpuKernel`.
+        Names, and argument types as for `GpuKernel`.
     context : GpuContext, optional
     flags : int
         ``GA_USE_...``
     options : str
-        Words for the device's compiler.
+        Options for the device's compiler.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def build(source, kernels, context=None, int flags=0, options=""):
     Raises
     ------
     GpuArrayException
-        When it cannot be built; with its lines and the compiler's words.
+        If the program cannot be built. The message contains the numbered source and the compiler's output.
     """
     cdef GpuContext ctx = _context(context)
     cdef unsigned i, n = len(kernels)
@@ -198,7 +198,7 @@ def _argument_code(kind):
 
 
 def _number_type(kind):
-    """The dtype of a number, None for an array."""
+    """Return the dtype of a scalar argument, or None for an array."""
     if _is_array(kind):
         return None
     if isinstance(kind, _Argument):

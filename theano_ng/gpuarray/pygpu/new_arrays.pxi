@@ -1,4 +1,4 @@
-# Part of gpuarray.pyx: how arrays are made, for C code and for Python.
+# Part of gpuarray.pyx: functions that create arrays, for C code and for Python.
 
 cdef GpuArray _new(GpuContext context, cls, base):
     cls = GpuArray if cls is None else cls
@@ -9,7 +9,7 @@ cdef GpuArray _new(GpuContext context, cls, base):
 
 
 cdef int _dims(shape, size_t *dims) except -1:
-    """Reads a shape into C; returns how many axes it has."""
+    """Read a shape into a C array; return the number of axes."""
     cdef int n = 0
     try:
         lengths = tuple(shape)
@@ -141,7 +141,7 @@ cdef public int pygpu_sync(GpuArray a) except -1:
 
 
 def empty(shape, dtype="float64", order="C", context=None, cls=None):
-    """A new array with undefined elements.
+    """Return a new array with undefined elements.
 
     Parameters
     ----------
@@ -158,27 +158,27 @@ def empty(shape, dtype="float64", order="C", context=None, cls=None):
 
 
 def zeros(shape, dtype="float64", order="C", context=None, cls=None):
-    """A new array of zeros; the parameters are those of `empty`."""
+    """Return a new array of zeros. The parameters are those of `empty`."""
     cdef size_t dims[32]
     cdef int nd = _dims(shape, dims)
     return pygpu_zeros(nd, dims, dtype_to_typecode(dtype), _order(order), _context(context), cls)
 
 
 def array(proto, dtype=None, copy=True, order=None, ndmin=0, context=None, cls=None):
-    """An array on a device of an array or what NumPy makes one of.
+    """Return a device array made from an array, or from any value that NumPy converts to an array.
 
     Parameters
     ----------
     proto : array_like or GpuArray
     dtype : dtype, optional
-        That of `proto` unless it is given.
+        By default, the dtype of `proto`.
     copy : bool
-        False: `proto` itself if it is what is asked for.
+        If False, return `proto` itself if it fulfills all requirements.
     order : {"C", "F", "A", None}
     ndmin : int
-        Axes of length 1 are put in front up to this number.
+        Minimum number of axes; axes of length 1 are inserted at the beginning.
     context : GpuContext, optional
-        That of `proto` if it is on a device, else the default.
+        By default, the context of `proto` if it is on a device, else the default context.
     cls : type, optional
 
     Returns
@@ -188,7 +188,7 @@ def array(proto, dtype=None, copy=True, order=None, ndmin=0, context=None, cls=N
     Raises
     ------
     ValueError
-        When devices have no such elements.
+        If devices do not support the dtype.
     """
     cdef GpuArray made, source
     if isinstance(proto, GpuArray):
@@ -217,22 +217,22 @@ def array(proto, dtype=None, copy=True, order=None, ndmin=0, context=None, cls=N
 
 
 def asarray(a, dtype=None, order="A", context=None):
-    """`array` that copies only if it has to."""
+    """Return `array` without a copy if possible."""
     return array(a, dtype=dtype, copy=False, order=order, context=context)
 
 
 def ascontiguousarray(a, dtype=None, context=None):
-    """`asarray` in C order."""
+    """Return `asarray` in C order."""
     return array(a, dtype=dtype, copy=False, order="C", ndmin=1, context=context)
 
 
 def asfortranarray(a, dtype=None, context=None):
-    """`asarray` in the order of Fortran."""
+    """Return `asarray` in Fortran order."""
     return array(a, dtype=dtype, copy=False, order="F", ndmin=1, context=context)
 
 
 def from_gpudata(size_t data, offset, dtype, shape, context=None, strides=None, writable=True, base=None, cls=None):
-    """A view of memory that is there already.
+    """Return a view of existing memory.
 
     Parameters
     ----------
@@ -241,9 +241,9 @@ def from_gpudata(size_t data, offset, dtype, shape, context=None, strides=None, 
     offset : int
         Bytes in front of the first element.
     dtype, shape, strides
-        Strides in bytes; those of an array in C order unless they are given.
+        Strides are in bytes; by default, those of an array in C order.
     base : object
-        What keeps the memory alive.
+        An object that keeps the memory alive.
     """
     cdef size_t dims[32]
     cdef ssize_t steps[32]
@@ -263,7 +263,7 @@ def from_gpudata(size_t data, offset, dtype, shape, context=None, strides=None, 
 
 
 def may_share_memory(a, b):
-    """Whether two arrays are views of the same memory; False when one of them is on no device."""
+    """Return True if two arrays are views of the same memory. If one of them is not a device array, return False."""
     if not isinstance(a, GpuArray) or not isinstance(b, GpuArray):
         return False
     return bool(GpuArray_share(&(<GpuArray>a).ga, &(<GpuArray>b).ga))

@@ -1,4 +1,4 @@
-"""Arrays that are put together and taken apart, as NumPy's functions of the same names do it."""
+"""Functions that join and split device arrays, like NumPy's functions of the same names."""
 
 import numpy as np
 
@@ -22,19 +22,19 @@ __all__ = [
 
 
 def atleast_1d(*arys):
-    """Arrays with one axis at least."""
+    """Return arrays with at least one axis."""
     found = [a.reshape(1) if a.ndim == 0 else a for a in arys]
     return found[0] if len(found) == 1 else found
 
 
 def atleast_2d(*arys):
-    """Arrays with two axes at least; new ones come first."""
+    """Return arrays with at least two axes; new axes come first."""
     found = [a if a.ndim >= 2 else a.reshape(1, -1) for a in arys]
     return found[0] if len(found) == 1 else found
 
 
 def atleast_3d(*arys):
-    """Arrays with three axes at least; of a matrix the new one comes last, of a vector on both sides."""
+    """Return arrays with at least three axes. The new axis of a matrix comes last; a vector gets one on each side."""
     found = []
     for a in arys:
         found.append(
@@ -50,19 +50,19 @@ def atleast_3d(*arys):
 
 
 def array_split(ary, indices_or_sections, axis=0):
-    """Parts of an array, which need not be of one length.
+    """Split an array into parts, which may have different lengths.
 
     Parameters
     ----------
     ary : GpuArray
     indices_or_sections : int or sequence of int
-        How many parts, or where they begin.
+        The number of parts, or the indices at which parts begin (except the first).
     axis : int
 
     Returns
     -------
     list of GpuArray
-        Views.
+        Views of the parts.
     """
     length = ary.shape[axis]
     try:
@@ -79,12 +79,12 @@ def array_split(ary, indices_or_sections, axis=0):
 
 
 def split(ary, indices_or_sections, axis=0):
-    """`array_split` into parts of one length.
+    """Split an array into parts of equal length, like `array_split`.
 
     Raises
     ------
     ValueError
-        When the array has no such parts.
+        If the length is not divisible.
     """
     if not hasattr(indices_or_sections, "__len__") and ary.shape[axis] % indices_or_sections:
         raise ValueError(
@@ -95,45 +95,45 @@ def split(ary, indices_or_sections, axis=0):
 
 
 def hsplit(ary, indices_or_sections):
-    """`split` along the second axis, of a vector along the first."""
+    """Split along the second axis, or the only axis of a vector."""
     if ary.ndim == 0:
         raise ValueError("hsplit only works on arrays of 1 or more dimensions")
     return split(ary, indices_or_sections, 1 if ary.ndim > 1 else 0)
 
 
 def vsplit(ary, indices_or_sections):
-    """`split` along the first axis of a matrix or more."""
+    """Split along the first axis of an array with at least two axes."""
     if ary.ndim < 2:
         raise ValueError("vsplit only works on arrays of 2 or more dimensions")
     return split(ary, indices_or_sections, 0)
 
 
 def dsplit(ary, indices_or_sections):
-    """`split` along the third axis."""
+    """Split along the third axis."""
     if ary.ndim < 3:
         raise ValueError("dsplit only works on arrays of 3 or more dimensions")
     return split(ary, indices_or_sections, 2)
 
 
 def concatenate(arys, axis=0, context=None):
-    """Arrays joined along an axis that they have.
+    """Join arrays along an existing axis.
 
     Parameters
     ----------
     arys : sequence of GpuArray
     axis : int
     context : GpuContext, optional
-        That of the first array unless it is given.
+        By default, the context of the first array.
 
     Returns
     -------
     GpuArray
-        Of the dtype that holds all.
+        An array of the dtype that can hold all elements.
 
     Raises
     ------
     ValueError
-        When there is no array, and when other lengths are not the same.
+        If there are no arrays, or the other lengths differ.
     """
     arys = list(arys)
     if not arys:
@@ -158,7 +158,7 @@ def concatenate(arys, axis=0, context=None):
 
 
 def stack(arys, axis=0, context=None):
-    """Arrays of one shape joined along a new axis."""
+    """Join arrays of the same shape along a new axis."""
     arys = list(arys)
     ndim = arys[0].ndim + 1 if arys else 1
     if arys and not -ndim <= axis < ndim:
@@ -168,16 +168,16 @@ def stack(arys, axis=0, context=None):
 
 
 def vstack(tup, context=None):
-    """Arrays joined along the first axis; vectors are rows."""
+    """Join arrays along the first axis; vectors are rows."""
     return concatenate([atleast_2d(a) for a in tup], 0, context)
 
 
 def hstack(tup, context=None):
-    """Arrays joined along the second axis; vectors along the first."""
+    """Join arrays along the second axis, vectors along the first."""
     tup = [atleast_1d(a) for a in tup]
     return concatenate(tup, 0 if tup and tup[0].ndim == 1 else 1, context)
 
 
 def dstack(tup, context=None):
-    """Arrays joined along the third axis."""
+    """Join arrays along the third axis."""
     return concatenate([atleast_3d(a) for a in tup], 2, context)

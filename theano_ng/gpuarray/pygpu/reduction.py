@@ -1,4 +1,4 @@
-"""Reductions of an expression of C along axes of an array."""
+"""Reductions of a C expression along axes of arrays."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ __all__ = ["ReductionKernel", "extreme", "parse_c_args", "reduce1"]
 
 
 def parse_c_args(arguments):
-    """Arguments as C declares them: ``"float *x, float a"``."""
+    """Parse a list of C declarations: ``"float *x, float a"``."""
     return tuple([parse_c_arg_backend(text, ScalarArg, ArrayArg) for text in arguments.split(",")])
 
 
@@ -22,23 +22,24 @@ def _work(dtype):
 
 
 class ReductionKernel:
-    """A kernel that reduces an expression.
+    """A kernel that reduces a C expression.
 
     Parameters
     ----------
     context : GpuContext
     dtype_out : dtype
     neutral : str
-        C: what the reduction begins with.
+        C expression of the initial value.
     reduce_expr : str
-        C, of ``a`` and ``b``: two values made one.
+        C expression that combines the values ``a`` and ``b``.
     redux : sequence of bool
-        For each axis, whether it is reduced.
+        One flag for each axis: whether it is reduced.
     map_expr : str, optional
-        C, of the arguments, in which arrays are ``x[i]``: what is reduced; the first array unless it is given.
+        C expression of the reduced values, in terms of the arguments; arrays are written ``x[i]``. By default, the
+        elements of the first array.
     arguments : str or sequence of Argument
     preamble : str
-        In front of the kernel.
+        Source code in front of the kernel.
     """
 
     def __init__(
@@ -58,13 +59,13 @@ class ReductionKernel:
         self.nd = len(self.redux)
 
     def __call__(self, *args, out=None, **unused):
-        """Reduce arrays of one shape.
+        """Reduce arrays of the same shape.
 
         Parameters
         ----------
         *args : GpuArray and numbers
         out : GpuArray, optional
-            For the result.
+            The array for the result.
 
         Returns
         -------
@@ -115,7 +116,9 @@ class ReductionKernel:
 
     @property
     def _serial(self):
-        """On a processor a group is a loop, and one thread that sums is quicker than many that share."""
+        """Whether one thread per group is best: on a CPU a group is a loop, and one thread sums faster than many that
+        share.
+        """
         return self.context.numprocs < 256 and self.context.kind == b"opencl"
 
 
@@ -127,7 +130,9 @@ def _kernel(context, dtype_out, neutral, reduce_expr, redux, map_expr, arguments
 
 
 def kernel_text(dtype_out, neutral, reduce_expr, redux, map_expr, arguments, preamble, group):
-    """The text of a kernel for groups of `group` threads, and the types of its arguments; parameters as for `ReductionKernel`."""
+    """Return the source code of a kernel for groups of `group` threads, and the types of its arguments. The parameters
+    are those of `ReductionKernel`.
+    """
     nd = len(redux)
     parameters = ["ga_size n", "ga_size m"] + ["ga_size d%d" % i for i in range(nd)]
     parameters.append("GLOBAL_MEM %s *out, ga_size out_offset" % dtype_to_ctype(dtype_out))
@@ -217,28 +222,28 @@ def _axes(ary, axis):
 
 
 def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
-    """The reduction of one array.
+    """Reduce one array.
 
     Parameters
     ----------
     ary : GpuArray
     op : str
-        An operator of C.
+        A C operator.
     neutral : str
-        C: what it begins with.
+        C expression of the initial value.
     out_type : dtype
     axis : int or sequence of int, optional
-        All unless it is given.
+        By default, all axes.
     out : GpuArray, optional
     oper : str, optional
-        An expression of C of ``a`` and ``b``, in the place of the operator.
+        A C expression of ``a`` and ``b`` that replaces the operator.
 
     Returns
     -------
     GpuArray
     """
     redux = _axes(ary, axis)
-    if not redux:  # of no axes: the one element
+    if not redux:  # a 0-d array
         result = ary.astype(out_type)
         if out is not None:
             out[...] = result
@@ -250,12 +255,12 @@ def reduce1(ary, op, neutral, out_type, axis=None, out=None, oper=None):
 
 
 def extreme(ary, op, axis=None, out=None):
-    """The largest (">") or smallest ("<") elements; NaN where there is one.
+    """Return the largest (">") or smallest ("<") elements; NaN where one occurs.
 
     Raises
     ------
     ValueError
-        When there are no elements.
+        If there are no elements.
     """
     redux = _axes(ary, axis)
     if any(n == 0 for n, reduced in zip(ary.shape, redux) if reduced) or ary.size == 0 and not redux:
@@ -274,7 +279,7 @@ def extreme(ary, op, axis=None, out=None):
 
 
 def kernel_samples():
-    """See `kernels.samples`."""
+    """Return samples for `kernels.samples`."""
     return [
         KernelSample(
             "ReductionKernel, %s" % dtype,

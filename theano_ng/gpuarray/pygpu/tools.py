@@ -1,4 +1,4 @@
-"""Arguments of kernels, and arrays that are looked at together."""
+"""Kernel arguments, and loops over several arrays."""
 
 import functools
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 class Argument:
-    """An argument of a kernel.
+    """A kernel argument.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Argument:
         self.name = name
 
     def ctype(self):
-        """Its type in kernels."""
+        """Return the type of the argument in kernels."""
         return dtype_to_ctype(self.dtype)
 
     def __eq__(self, other):
@@ -48,46 +48,46 @@ class Argument:
 
 
 class ArrayArg(Argument):
-    """An array."""
+    """An array argument."""
 
     def decltype(self):
-        """As it is declared."""
+        """Return the C declaration type of the argument."""
         return "GLOBAL_MEM %s *" % self.ctype()
 
     def spec(self):
-        """Its type for `GpuKernel`."""
+        """Return the type of the argument for `GpuKernel`."""
         return GpuArray
 
     def isarray(self):
-        """True."""
+        """Return True."""
         return True
 
 
 class ScalarArg(Argument):
-    """A number."""
+    """A scalar argument."""
 
     def decltype(self):
-        """As it is declared."""
+        """Return the C declaration type of the argument."""
         return self.ctype()
 
     def spec(self):
-        """Its type for `GpuKernel`."""
+        """Return the type of the argument for `GpuKernel`."""
         return self.dtype
 
     def isarray(self):
-        """False."""
+        """Return False."""
         return False
 
 
 def as_argument(obj, name):
-    """The argument that an array or a number is."""
+    """Return the argument for an array or a number."""
     if isinstance(obj, GpuArray):
         return ArrayArg(obj.dtype, name)
     return ScalarArg(np.asarray(obj).dtype, name)
 
 
 def prod(sequence):
-    """The product of numbers; 1 when there are none."""
+    """Return the product of numbers; 1 if there are none."""
     result = 1
     for number in sequence:
         result *= int(number)
@@ -95,7 +95,7 @@ def prod(sequence):
 
 
 def check_contig(args):
-    """Whether arrays can be gone through together as if they had one axis.
+    """Check whether one loop over a single axis can process all arrays.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def check_contig(args):
     Returns
     -------
     (int, tuple, bool)
-        How many elements they have, their shape, and whether all are in one piece in the same order.
+        The number of elements, the shape, and whether all arrays are contiguous in the same order.
     """
     arrays = [a for a in args if isinstance(a, GpuArray)]
     if not arrays:
@@ -117,33 +117,33 @@ def check_contig(args):
 
 
 def check_args(args, collapse=False, broadcast=False):
-    """How to go through arrays together.
+    """Compute the axes, strides and offsets of a loop over several arrays.
 
     Parameters
     ----------
     args : sequence of GpuArray and numbers
     collapse : bool
-        Axes that are one in all of them are merged.
+        If True, merge axes that are contiguous with each other in all arrays.
     broadcast : bool
-        Axes of length 1 stand for longer ones, missing axes too.
+        If True, broadcast axes of length 1, and missing axes.
 
     Returns
     -------
     n : int
-        Elements.
+        Number of elements.
     nd : int
-        Axes.
+        Number of axes.
     dims : tuple of int
     strides : tuple of (tuple or None)
-        Bytes; None for numbers.
+        In bytes; None for numbers.
     offsets : tuple of (int or None)
-        Bytes.
+        In bytes; None for numbers.
     contiguous : bool
 
     Raises
     ------
     ValueError
-        When lengths do not fit.
+        If the lengths do not fit.
     """
     n, shape, contiguous = check_contig(args)
     arrays = [a for a in args if isinstance(a, GpuArray)]
@@ -169,7 +169,7 @@ def _strides_in(a, dims):
 
 
 def _collapsed(dims, strides):
-    """Axes of length 1 go, those that all arrays step through as one are one."""
+    """Drop the axes of length 1, and merge axes that are contiguous with each other in all arrays."""
     present = [s for s in strides if s is not None]
     kept, rows = [], [[] for _ in present]
     for axis, length in enumerate(dims):
@@ -188,9 +188,9 @@ def _collapsed(dims, strides):
 
 
 def per_context(build):
-    """Decorator of functions that build a kernel: ``build(context, *key)`` is called once for a context and a key.
+    """Decorate a function that builds a kernel: ``build(context, *key)`` is called once per context and key.
 
-    The context has the kernels, and they go with it.
+    The context owns the kernels; they are freed with it.
     """
 
     @functools.wraps(build)
@@ -204,5 +204,5 @@ def per_context(build):
 
 
 def lru_cache(maxsize=20):
-    """`functools.lru_cache`, whose default is larger here: kernels are small, and take long to build."""
+    """Return `functools.lru_cache` with a larger minimum size: kernels are small, and slow to build."""
     return functools.lru_cache(maxsize=max(maxsize, 128))

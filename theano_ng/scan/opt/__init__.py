@@ -1,16 +1,16 @@
-"""Rules for loops, one module a family; they are loaded when the first loop is made.
+"""Rules for loops, one module per family. They are loaded when the first loop is made.
 
-==================  ==========================================================================================
-`unused`            what no step reads, and what nobody reads of the loop; constants
-`push_out`          what needs no loop: it depends on nothing that changes, or on sequences alone
-`push_out_outputs`  what can be done after the loop: ends of steps, sums
-`merge`             loops over the same steps; equal inputs and outputs
-`save_mem`          rows that nobody reads
-`inplace`           buffers that nobody else reads
-==================  ==========================================================================================
+==================  ===============================================================================================
+`unused`            removes inputs that no step reads, and outputs that no node reads; moves constants into the step
+`push_out`          moves computations before the loop that depend on non-sequences or sequences alone
+`push_out_outputs`  moves computations after the loop: the end of each step, and sums
+`merge`             merges loops over the same steps, and equal inputs and outputs
+`save_mem`          removes rows that no node reads
+`inplace`           overwrites buffers that no other node reads
+==================  ===============================================================================================
 
-What they share: `common`; `stacking` (an operation on all steps at once); `outside` (variables of a step as the outer graph has them);
-`reads` (which rows are read).
+The rules share `common`, `stacking` (operations on all steps at once), `outside` (variables of a step that the outer
+graph has or can compute) and `reads` (the rows that are read).
 """
 
 from theano_ng.compile.mode import optdb
@@ -27,7 +27,7 @@ from theano_ng.tensor.opt.constant_folding import constant_folding
 
 @local_optimizer(None)
 def constant_folding_for_scan2(node):
-    """What depends on constants only is computed before loops get their constants.
+    """Compute variables that depend only on constants, before loops take over their constants.
 
     exp(constant(0.))  ->  1.
     """
@@ -38,7 +38,7 @@ scan_eqopt1 = EquilibriumDB()
 scan_eqopt2 = EquilibriumDB()
 scan_seqopt1 = SequenceDB()
 
-# Before anything else is done to the graph: what leaves a step is rewritten with the rest.
+# Before all other rules: nodes that leave a step are then rewritten with the rest of the graph.
 optdb.register("scan_eqopt1", scan_eqopt1, 0.05, "fast_run", "scan", own=True)
 optdb.register("scan_eqopt2", scan_eqopt2, 1.6, "fast_run", "scan", own=True)
 optdb.register("scanOp_save_mem", ScanSaveMem(), 1.61, "fast_run", "scan", own=True)

@@ -1,4 +1,4 @@
-"""What the rules of loops share: finding loops, taking their steps apart, and putting others in their places."""
+"""Helpers for the rules of loops: find loops, split their steps into groups, and replace loops."""
 
 from theano_ng import scalar
 from theano_ng.gof.graph import io_toposort
@@ -12,12 +12,12 @@ from theano_ng.tensor.type_other import NoneTypeT, SliceType
 
 
 def loops(fgraph):
-    """The nodes of loops in a graph that work on nothing in place, in a list."""
+    """Return the loop nodes of a graph that do not work in place, in a list."""
     return [node for node in fgraph.apply_nodes if isinstance(node.op, Scan) and not node.op.destroy_map]
 
 
 class LoopOptimizer(Optimizer):
-    """An optimizer that looks at each loop of a graph once."""
+    """An optimizer that visits each loop of a graph once."""
 
     def add_requirements(self, fgraph):
         attach_replace_validate(fgraph)
@@ -28,12 +28,12 @@ class LoopOptimizer(Optimizer):
                 self.process_node(fgraph, node)
 
     def process_node(self, fgraph, node):
-        """Rewrite a loop where that is possible."""
+        """Rewrite a loop if possible."""
         raise NotImplementedError
 
 
 def made(args):
-    """The outer outputs of a node with the given variables.
+    """Make a loop node of the given variables; return its outer outputs.
 
     Parameters
     ----------
@@ -47,14 +47,14 @@ def made(args):
 
 
 def same_places(args, outputs):
-    """The replacements of a loop that has another step: pairs of an outer output of the former node, and that of the new one.
+    """Return the replacements for a loop whose step has changed: pairs of an old outer output and the new one.
 
     Parameters
     ----------
     args : scan_args
-        Of the new node; its outer outputs are those of the former one, None for what is new.
+        The new node; its outer outputs are those of the old one, or None for additional outputs.
     outputs : list of Variable
-        Of the new node.
+        The outputs of the new node.
     """
     pairs = [(old, new) for old, new in zip(args.outer_outputs, outputs) if old is not None]
     for old, new in pairs:
@@ -63,7 +63,7 @@ def same_places(args, outputs):
 
 
 def replace_loop(fgraph, node, args, others, reason):
-    """Put a node with other variables in the place of a loop.
+    """Replace a loop by a node with other variables.
 
     Parameters
     ----------
@@ -71,9 +71,9 @@ def replace_loop(fgraph, node, args, others, reason):
     node : Apply
         The loop.
     args : scan_args
-        Of the new one, see `same_places`; it is not made where it has no output.
+        The new loop, see `same_places`; no node is made if it has no outputs.
     others : list of pairs
-        Further replacements: outputs of the loop that it does not have any more.
+        Further replacements, of outputs that the new loop no longer has.
     reason : object
     """
     pairs = same_places(args, made(args)) if args.outer_outputs else []
@@ -83,7 +83,7 @@ def replace_loop(fgraph, node, args, others, reason):
 
 
 def number(v):
-    """The int that a 0-d integer variable is; None when that is not known."""
+    """Return a 0-d integer variable as an int, or None if it is not constant."""
     try:
         return int(get_scalar_constant_value(v, only_process_constants=True))
     except NotScalarConstantError:
@@ -91,17 +91,19 @@ def number(v):
 
 
 def same_number(a, b):
-    """Whether two integer variables are the same one, or equal constants."""
+    """Return True if two integer variables are identical, or equal constants."""
     return a is b or (number(a) is not None and number(a) == number(b))
 
 
 def can_be_passed(v):
-    """Whether a variable can be an input of a loop: scalars of C, slices and None stay where they are used."""
+    """Return True if a variable can be an input of a loop. C scalars, slices and None cannot; they stay where they are
+    used.
+    """
     return not isinstance(v.type, (scalar.Scalar, SliceType, NoneTypeT))
 
 
 class Step:
-    """The graph of a step, to be looked at.
+    """The graph of a step, for analysis.
 
     Parameters
     ----------
@@ -110,9 +112,9 @@ class Step:
     Attributes
     ----------
     nodes : list of Apply
-        Inputs first.
+        In topological order.
     always : set of Apply
-        The nodes that each step computes, whatever conditions are.
+        The nodes that every step computes, whatever conditions (`IfElse`) select.
     """
 
     def __init__(self, args):
@@ -147,5 +149,7 @@ class Step:
         return self._clients
 
     def is_movable(self, node):
-        """Whether a node may be computed elsewhere, once: each step computes it, and nobody sees when."""
+        """Return True if a node may be computed once, outside the loop: each step computes it, and it has no visible
+        effect.
+        """
         return node in self.always and not isinstance(node.op, Print)

@@ -1,4 +1,4 @@
-"""Loops write their states into the buffers that they are given."""
+"""A rule that lets loops write their states into their input buffers."""
 
 from collections import OrderedDict
 
@@ -12,14 +12,15 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 
 class ScanInplaceOptimizer(Optimizer):
-    """A loop works on the buffers that nobody else reads; of those that were allocated for several states each gets its own.
+    """An optimizer that lets a loop overwrite buffers that no other node reads. If several states share one allocation,
+    each state gets a separate one.
 
     Parameters
     ----------
     typeInfer : callable, optional
-        The `typeConstructor` of the new Ops; that of the old ones unless it is given.
+        The `typeConstructor` of the new Ops; by default, that of the old ones.
     gpua_flag : bool
-        Whether loops on a GPU are meant.
+        Whether to rewrite loops on a GPU instead of those on the host.
     """
 
     alloc_ops = (Alloc, AllocEmpty)
@@ -39,17 +40,17 @@ class ScanInplaceOptimizer(Optimizer):
             places = [i for i in range(op.n_states) if not self._is_needed_elsewhere(node, 1 + op.n_seqs + i)]
             if not places or self.attempt_scan_inplace(fgraph, node, places, self.alloc_ops):
                 continue
-            # Some buffer is protected, or needed later: each on its own.
+            # Some buffer is protected or needed later: try the states one by one.
             for i in places:
                 node = self.attempt_scan_inplace(fgraph, node, [i], self.alloc_ops) or node
 
     def _is_needed_elsewhere(self, node, i):
-        """Whether an input of a loop is read by others, and no fresh memory."""
+        """Return True if other nodes read an input of a loop, and the input is not newly allocated memory."""
         v = node.inputs[i]
         return len(v.clients) > 1 and self._copied(v) is None
 
     def _copied(self, v):
-        """Another node that allocates what `v` is; None where it is not allocated."""
+        """Return another node that makes the same allocation as `v`, or None if `v` is not an allocation."""
         node = v.owner
         if node is None:
             return None
@@ -66,21 +67,21 @@ class ScanInplaceOptimizer(Optimizer):
         return new
 
     def attempt_scan_inplace(self, fgraph, node, output_indices, alloc_ops):
-        """Let a loop work in place on the buffers of some states as well.
+        """Let a loop work in place on the buffers of further states.
 
         Parameters
         ----------
         fgraph : FunctionGraph
         node : Apply
         output_indices : list of int
-            Which states.
+            Numbers of the states.
         alloc_ops : tuple of classes
-            Ops whose results are memory of their own.
+            Ops whose results are newly allocated memory.
 
         Returns
         -------
         Apply or bool
-            The new node; False when that is refused.
+            The new node, or False if the graph rejects it.
         """
         op = node.op
         destroy_map = OrderedDict(op.destroy_map)

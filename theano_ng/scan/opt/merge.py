@@ -1,4 +1,4 @@
-"""Loops over the same steps become one loop; equal inputs and outputs of a loop become one."""
+"""Rules that merge loops over the same steps, and equal inputs and outputs of a loop."""
 
 from theano_ng.compile.inner_graph import substitute
 from theano_ng.gof.graph import Constant, ancestors, io_toposort
@@ -9,19 +9,20 @@ from theano_ng.scan.op import Scan
 from theano_ng.scan.opt.common import made, same_places
 
 MOST_ROUNDS = 4
-"""How often the states of a loop are compared anew."""
+"""The maximum number of times that the states of a loop are compared again."""
 
 
 def key_of(v):
-    """What equal outer variables have in common: the variable, or the value of a constant."""
+    """Return a key that equal outer variables share: the variable, or the value of a constant."""
     return v.merge_signature() if isinstance(v, Constant) else v
 
 
 class ScanMerge(Optimizer):
-    """Loops of as many steps, none of which needs what the other computes, become one.
+    """An optimizer that merges loops with the same number of steps, if none of them needs a result of another.
 
-    Loops with a condition do if the condition is the same: it computes the same of the same sequences and non-sequences. Two loops where one comes
-    later than a third one that the other does not need stay apart, so that no order of merging makes a circle.
+    Loops with a condition are merged if the condition is the same: the same function of the same sequences and
+    non-sequences. Two loops are not merged if only one of them depends on a third loop, so that no order of merging
+    creates a cycle.
 
     [scan(exp, A, n_steps=3)[0], scan(tanh, A, n_steps=3)[0]]  ->
         scan(lambda a, b: [exp(a), tanh(b)], [A, A], n_steps=3, name="scan_fn&scan_fn")[0]
@@ -36,18 +37,18 @@ class ScanMerge(Optimizer):
             groups.setdefault((level, *_needed_for_one_loop(node.op, scan_args.of(node))), []).append(node)
         for found in groups.values():
             if len(found) > 1:
-                # Merging the loops before may have replaced inputs of these.
+                # Earlier merges may have replaced inputs of these loops.
                 fgraph.replace_all_validate_remove(self.merge(found), remove=found, reason=self.name)
 
     def belongs_to_set(self, node, set_nodes):
-        """Return True if a loop can become one with others.
+        """Return True if a loop can be merged with others.
 
         Parameters
         ----------
         node : Apply
-            The node of a loop.
+            A loop node.
         set_nodes : list of Apply
-            Loops that can become one.
+            Loops that can be merged.
         """
         one, other = [_needed_for_one_loop(n.op, scan_args.of(n)) for n in (node, set_nodes[0])]
         results = {v for n in set_nodes for v in n.outputs}
@@ -58,7 +59,7 @@ class ScanMerge(Optimizer):
         )
 
     def merge(self, nodes):
-        """Make one loop of several that belong together.
+        """Merge several loops into one.
 
         Parameters
         ----------
@@ -67,7 +68,7 @@ class ScanMerge(Optimizer):
         Returns
         -------
         list of (Variable, Variable)
-            An outer output of a former loop, and its replacement.
+            Pairs of an outer output of an old loop, and its replacement.
         """
         args, *others = _with_own_variables(nodes)
         for other in others:
@@ -79,7 +80,9 @@ class ScanMerge(Optimizer):
 
 
 def _with_own_variables(nodes):
-    """The `scan_args` of each; copies of a loop share the variables of their steps, and steps that become one must not."""
+    """Yield the `scan_args` of each loop. Copies of a loop share the variables of their steps, but steps that are
+    merged must not.
+    """
     seen = set()
     for node in nodes:
         args = scan_args.of(node)
@@ -92,7 +95,7 @@ def _with_own_variables(nodes):
 
 
 def _levels(fgraph):
-    """Pairs of a loop and how many others it comes after: the most on any way to it."""
+    """Return pairs of a loop and its level: the largest number of loops on a path that leads to it."""
     level, found = {}, []
     if sum(isinstance(node.op, Scan) for node in fgraph.apply_nodes) < 2:
         return found
@@ -107,7 +110,7 @@ def _levels(fgraph):
 
 
 def _needed_for_one_loop(op, args):
-    """What two loops must have in common to become one."""
+    """Return the properties that two loops must share to be merged."""
     info = args.other_info
     return (
         key_of(args.n_steps),
@@ -122,14 +125,14 @@ def _needed_for_one_loop(op, args):
 
 
 def _identity_of_condition(args):
-    """What equal conditions have in common: the graph, with outer variables in the place of the inner ones."""
+    """Return a key that equal conditions share: the graph, with outer variables in place of inner ones."""
     if not args.cond:
         return None
     numbers = {inner: (0, key_of(outer)) for inner, outer in zip(args.inner_in_seqs, args.outer_in_seqs)}
     numbers.update((inner, (1, key_of(outer))) for inner, outer in zip(args.inner_in_non_seqs, args.outer_in_non_seqs))
     parts = []
     for node in io_toposort(args.inner_inputs, args.cond):
-        # A state is that of its loop.
+        # A state is specific to its loop.
         row = [numbers.get(v, key_of(v)) for v in node.inputs]
         parts.append((node.op, tuple(row)))
         for k, out in enumerate(node.outputs):
@@ -139,9 +142,10 @@ def _identity_of_condition(args):
 
 @local_optimizer([Scan])
 def scan_merge_inouts(node):
-    """Equal sequences and non-sequences of a loop become one; so do results and states that are computed by equal graphs from equal variables.
+    """Merge equal sequences and non-sequences of a loop, and results and states that equal graphs compute from equal
+    variables.
 
-    States are equal if they begin equal, and if the steps make the same of them when they are.
+    States are equal if their initial values are equal, and steps map equal states to equal states.
 
     scan(lambda a, b: exp(a) * b, [A, A], n_steps=3)[0]  ->  scan(lambda a: exp(a) * a, A, n_steps=3)[0]
     scan(lambda a: [exp(a), exp(a)], A)[0]  ->  scan(exp, A, return_list=True)[0] * 2
@@ -179,7 +183,7 @@ def _same_inputs(args):
 
 
 def _same_outputs(args):
-    """Leave out outputs that are equal to others.
+    """Remove outputs that are equal to others.
 
     Returns
     -------
@@ -195,7 +199,8 @@ def _same_outputs(args):
         }
         if finer == states:
             break
-        # Where differences go from state to state, each takes a round to be found out: then all are taken for different.
+        # If differences propagate from state to state, each round finds only the next one. After the last round, all
+        # states are treated as different.
         states = finer if rounds_left > 1 else {group: list(range(len(classes))) for group, classes in finer.items()}
     results = _classes([(numbers[v], key_of(rows)) for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)])
     merged, replaced = {}, {}
@@ -216,7 +221,7 @@ def _same_outputs(args):
 
 
 def _candidates(args, group):
-    """For each state the first one that begins equal and has the same taps."""
+    """Return, for each state, the position of the first state with equal initial values and the same taps."""
     taps = args.mit_sot_in_slices if group == "mit_sot" else [()] * len(args.inner_in_sit_sot)
     inner = getattr(args, "inner_in_" + group)
     types = [[v.type for v in rows] if group == "mit_sot" else [rows.type] for rows in inner]
@@ -225,7 +230,7 @@ def _candidates(args, group):
 
 
 def _classes(keys):
-    """For each key the place of the first equal one."""
+    """Return, for each key, the position of the first equal key."""
     first = {}
     return [first.setdefault(key, i) for i, key in enumerate(keys)]
 

@@ -1,4 +1,4 @@
-"""Variables of a step as the outer graph has them, or can compute them."""
+"""Variables of a step that the outer graph has or can compute."""
 
 from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant
@@ -16,13 +16,13 @@ from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
 
 class Outside:
-    """What the outer graph knows of the variables of a step.
+    """The outer graph's knowledge of the variables of a step.
 
     Parameters
     ----------
     args : scan_args
     n_steps : Variable, optional
-        How many steps there were, where a condition may end the loop.
+        The number of steps done, if a condition may end the loop.
 
     Attributes
     ----------
@@ -42,29 +42,29 @@ class Outside:
             inner: lambda outer=outer: rows_of(outer, self.n_steps)
             for inner, outer in zip(args.inner_in_seqs, args.outer_in_seqs)
         }
-        # Rows of buffers have one shape.
+        # All rows of a buffer have the same shape.
         self._buffers = {}
         for group, i, _, inner, _, _ in args.states():
             self._buffers.update(dict.fromkeys(inner, getattr(args, "outer_in_" + group)[i]))
         self._plans, self._padded = {}, {}
 
-    # -- what is possible
+    # -- checks
 
     def knows(self, v):
-        """Whether a variable is known outside."""
+        """Return True if a variable is known outside."""
         return v in self.same or v in self.rows or isinstance(v, Constant)
 
     def stacked(self, node):
-        """For each input of a node whether it has a row for each step; those of which nothing is known have one."""
+        """Return, for each input of a node, whether it has a row for each step; unknown inputs count as such."""
         return [not (v in self.same or isinstance(v, Constant)) for v in node.inputs]
 
     def see_same(self, node):
-        """Find out whether a node computes the same in all steps; its outputs are known then.
+        """Return True if a node computes the same value in all steps; if so, record its outputs as known.
 
         Parameters
         ----------
         node : Apply
-            Of which the inputs were seen before.
+            A node whose inputs were visited before.
 
         Returns
         -------
@@ -80,12 +80,13 @@ class Outside:
         return False
 
     def see_rows(self, node):
-        """Find out whether the rows that a node computes can be computed together outside; its output is known then.
+        """Return True if all rows that a node computes can be computed together outside; if so, record its outputs as
+        known.
 
         Parameters
         ----------
         node : Apply
-            Of which the inputs were seen before.
+            A node whose inputs were visited before.
 
         Returns
         -------
@@ -97,7 +98,7 @@ class Outside:
         return True
 
     def plan(self, node):
-        """See `stacking.plan`."""
+        """Return the plan for a node, see `stacking.plan`."""
         stacked = self.stacked(node)
         key = (node, *stacked)
         if key not in self._plans:
@@ -107,17 +108,19 @@ class Outside:
     # -- building
 
     def put_later(self, v, make):
-        """Tell that the rows of a variable are known outside; `make` makes the outer variable when it is needed."""
+        """Record that the rows of a variable are known outside; `make` makes the outer variable when it is needed."""
         self._later[v] = make
         self.rows.add(v)
 
     def rows_of(self, v):
-        """The outer variable that has a row for each step, equal ones where the inner one is the same in all steps."""
+        """Return the outer variable with a row for each step. If the inner variable is the same in all steps, the rows
+        are equal.
+        """
         outer = self.of(v)
         return outer if v in self.rows else alloc(outer, self.n_steps, *[outer.shape[k] for k in range(outer.ndim)])
 
     def of(self, v):
-        """The outer variable for an inner one that is known."""
+        """Return the outer variable for a known inner variable."""
         todo = [v]
         while todo:
             v = todo[-1]
@@ -127,7 +130,7 @@ class Outside:
             if v in self._later:
                 self._known[v] = self._later[v]()
             elif isinstance(v, Constant):
-                self._known[v] = v.clone()  # that of the step belongs to the step
+                self._known[v] = v.clone()  # a copy: the constant of the step belongs to the step's graph
             else:
                 node = v.owner
                 by_shape = v in self.same and any(self.stacked(node))
@@ -144,7 +147,9 @@ class Outside:
         return self._known[v]
 
     def _broadcast(self, v, ndim):
-        """An operand of an elementwise operation, with broadcastable dimensions on the left; one for all nodes that need it."""
+        """Return an operand of an elementwise operation, padded on the left with broadcastable dimensions. All nodes
+        share the padded variable.
+        """
         if v.ndim == ndim:
             return v
         if (v, ndim) not in self._padded:
@@ -170,7 +175,7 @@ class Outside:
 
 
 def is_length_of(v, sequence):
-    """Whether an integer variable is the length of a variable along its first dimension, by its form."""
+    """Return True if the expression of an integer variable is the length of the first dimension of `sequence`."""
     node = v.owner
     if node is None:
         return False
@@ -189,7 +194,7 @@ def is_length_of(v, sequence):
 
 
 def rows_of(sequence, n_steps):
-    """The rows of a sequence that a loop reads: as many as there are steps."""
+    """Return the rows of a sequence that a loop reads: one for each step."""
     v = sequence
     while v is not None:
         if is_length_of(n_steps, v) or _first_slice(v, n_steps) is not None:
@@ -199,7 +204,9 @@ def rows_of(sequence, n_steps):
 
 
 def _of_same_length(v):
-    """A variable of which the length along the first dimension is that of `v`, by the node that computes `v`; None where none is known."""
+    """Return a variable that has the same length along the first dimension as `v`, according to the node that computes
+    `v`, or None.
+    """
     node = v.owner
     if node is None:
         return None
@@ -214,7 +221,9 @@ def _of_same_length(v):
 
 
 def _first_slice(v, n_steps):
-    """What `v` is ``n_steps`` rows of, from a constant on, and that constant; None for anything else."""
+    """If `v` is a slice of ``n_steps`` rows that begins at a constant, return the sliced variable and the constant,
+    else None.
+    """
     node = v.owner
     if node is None or not isinstance(node.op, Subtensor):
         return None
@@ -232,12 +241,14 @@ def _first_slice(v, n_steps):
 
 
 def _as_tensor(v):
-    """The 0-d tensor that a number of C was."""
+    """Return the 0-d tensor from which a C scalar was made."""
     return v.owner.inputs[0] if v.owner is not None and isinstance(v.owner.op, ScalarFromTensor) else v
 
 
 def is_sum(v, n_steps, lead):
-    """Whether an integer variable is ``n_steps + lead`` by its form, or by the constants that both are."""
+    """Return True if an integer variable is ``n_steps + lead``, according to its expression, or because both are
+    constants.
+    """
     node = v.owner
     if node is not None and node.op == add and len(node.inputs) == 2:
         a, b = node.inputs
@@ -249,7 +260,8 @@ def is_sum(v, n_steps, lead):
 
 
 def allocated(buffer):
-    """The node of `Alloc` or `AllocEmpty` that a buffer comes from, and the node that sets its first rows, or None; None if it does not.
+    """Return the node of `Alloc` or `AllocEmpty` that allocates a buffer, and the node that sets its first rows, or
+    None; return None if the buffer is not allocated.
 
     Returns
     -------
@@ -272,7 +284,7 @@ def allocated(buffer):
 
 
 def length_of_buffer(buffer):
-    """The number of rows of a buffer, as the variable that it was allocated with; None where it was not."""
+    """Return the number of rows with which a buffer was allocated, as a variable, or None if it was not allocated."""
     found = allocated(buffer)
     if found is None:
         return None
@@ -281,13 +293,13 @@ def length_of_buffer(buffer):
 
 
 def has_all_rows(buffer, lead, n_steps):
-    """Whether a buffer is known to have a row for each step, besides the initial ones."""
+    """Return True if a buffer is known to have a row for each step, in addition to the initial rows."""
     length = length_of_buffer(buffer)
     return length is not None and is_sum(length, n_steps, lead)
 
 
 def initial_row(buffer):
-    """The only initial row of a buffer."""
+    """Return the only initial row of a buffer."""
     found = allocated(buffer)
     if found is not None and found[1] is None and isinstance(found[0].op, Alloc):
         value, _, *lengths = found[0].inputs
@@ -306,7 +318,7 @@ def initial_row(buffer):
 
 
 def checked(v, args):
-    """A variable, with the errors that a loop raises before its first step: none of its own is left.
+    """Return a variable that raises the errors which a removed loop would raise before its first step.
 
     Parameters
     ----------
@@ -341,7 +353,7 @@ def _same_length(a, b):
 
 
 def _unturned(v):
-    """A sequence before it was turned around."""
+    """Return the sequence that was reversed to make this one, or the sequence itself."""
     node = v.owner
     if node is not None and isinstance(node.op, Subtensor) and len(node.op.idx_list) == 1:
         (entry,) = get_idx_list(node.inputs, node.op.idx_list)
@@ -351,7 +363,7 @@ def _unturned(v):
 
 
 def _lengths_in(n_steps):
-    """The variables of which a number of steps is the length, or a length that is not greater."""
+    """Return the variables whose length is the number of steps, or is at least as large."""
     found, todo = [], [n_steps]
     while todo:
         v = todo.pop()

@@ -1,4 +1,6 @@
-"""What a step computes of non-sequences alone is computed before the loop, once; what it computes of sequences, for all steps together."""
+"""Rules that move computations out of a step to before the loop. Those on non-sequences are done once; those on
+sequences are done for all steps together.
+"""
 
 from copy import copy
 
@@ -26,36 +28,37 @@ from theano_ng.tensor.type import TensorType
 
 
 def frontier(step, moved, own=()):
-    """The variables through which a step reads what is computed outside.
+    """Return the variables through which a step reads values that are computed outside.
 
     Parameters
     ----------
     step : Step
     moved : dict of Apply
-        The nodes that can be computed outside, inputs first.
+        The nodes that can be computed outside, in topological order.
     own : set of Variable
-        Those of their outputs that the step had better have by itself.
+        Outputs of these nodes that the step should compute itself.
 
     Returns
     -------
     list of Variable
-        Those that can be passed to a loop. A node of which an output cannot be passed, and is needed, stays in the step.
+        Variables that can be passed to a loop. If an output of a node is needed but cannot be passed, the node stays in
+        the step.
     """
     stay, found = set(own), {}
     for node in reversed(moved):
         if type(node.op) is Alloc and _is_fill(node) and all(v.owner is None for v in node.inputs[1:]):
-            continue  # it has nothing but its lengths from outside
+            continue  # only its lengths come from outside
         for v in node.outputs:
             if v not in stay and any(client not in moved or client in stay for client in step.clients.get(v, ())):
                 if can_be_passed(v):
                     found[v] = None
                 else:
                     stay.add(node)
-    # A node that stays needs its inputs, which are found before it: nodes come from the outputs.
+    # The reversed order ensures that a node which stays is visited before its inputs, which it needs.
     return list(reversed(found))
 
 
-# Which input is repeated, by `_kind`.
+# `_kind` -> position of the input that is repeated.
 _FILLS = {T.second: 1, Alloc: 0}
 
 
@@ -64,14 +67,15 @@ def _kind(node):
 
 
 def _is_fill(node):
-    """Whether a node repeats a constant number."""
+    """Return True if a node repeats a constant scalar."""
     return _kind(node) in _FILLS and constant_value(node.inputs[_FILLS[_kind(node)]]) is not None
 
 
 class PushOutNonSeqScan(LoopOptimizer):
-    """What is the same in all steps is computed once, before the loop.
+    """An optimizer that computes variables which are the same in all steps once, before the loop.
 
-    The loop gets it as another non-sequence. What may fail on some values is computed only if there is a step.
+    They become non-sequences of the loop. If a computation may fail for some values, it is done only if there is a
+    step.
 
     scan(lambda row, h: h * exp(u) + row, A, v)[0]  ->  scan(lambda row, h, e: h * e + row, A, v, exp(u))[0]
     scan(lambda row, s: s + x[i], v, a)[0]  ->
@@ -100,7 +104,9 @@ class PushOutNonSeqScan(LoopOptimizer):
 
 
 def _if_there_are_steps(args, inner, outer, risky):
-    """Compute the outer variables of those in `risky` only if there is a step; without a step, they are zeros of the same shape."""
+    """Compute the outer variables of those in `risky` only if there is a step; otherwise replace them by zeros of the
+    same shape.
+    """
     guarded = [i for i, v in enumerate(inner) if v in risky and isinstance(v.type, TensorType)]
     if guarded:
         nothing = [
@@ -113,7 +119,9 @@ def _if_there_are_steps(args, inner, outer, risky):
 
 
 def _lengths_without_values(args, variables):
-    """The lengths of variables that are computed of a loop's arguments; 0 for a length that depends on what may fail on values."""
+    """Yield the lengths of variables that are computed from a loop's arguments. A length that depends on a computation
+    which may fail is 0.
+    """
     arguments = list(dict.fromkeys(args.outer_inputs))
     shapes = infer_shape(
         variables, arguments, [[v.shape[d] for d in range(v.ndim)] if hasattr(v, "ndim") else None for v in arguments]
@@ -130,9 +138,10 @@ def _may_fail(v):
 
 
 def _pass(args, group, inner, outer):
-    """Give a loop more sequences or non-sequences, in the place of what it computed.
+    """Give a loop additional sequences or non-sequences, which replace variables of its step.
 
-    A number that is repeated stays in the step, which gets the lengths: that says more, and costs less, than rows in memory.
+    A repeated scalar stays in the step, which gets only the lengths: this keeps more information, and costs less than
+    rows in memory.
     """
     new, added = {}, []
     for v, source in zip(inner, outer):
@@ -152,10 +161,10 @@ def _pass(args, group, inner, outer):
 
 
 class PushOutSeqScan(LoopOptimizer):
-    """What depends on sequences alone is computed for all steps together, before the loop.
+    """An optimizer that computes variables which depend on sequences alone for all steps together, before the loop.
 
-    The loop gets it as another sequence; a result of each step that is nothing else needs no loop. Loops with a condition are left alone: they may
-    end before most of it is needed.
+    They become sequences of the loop. A result of each step that is such a variable needs no loop. Loops with a
+    condition are not changed: they may end before most of the values are needed.
 
     scan(lambda row: exp(row), A)[0]  ->  exp(A)
     scan(lambda row: dot(row, W), A)[0]  ->  dot(A, W)
@@ -194,16 +203,17 @@ class PushOutSeqScan(LoopOptimizer):
 
 
 def _leave_factors(step, moved):
-    """Leave in the step what is as cheap to compute there as to read.
+    """Keep nodes in the step that are as cheap to compute there as to read.
 
-    A cheap operation whose only reader is a factor of an elementwise product becomes part of that one's loop: outside it would be a pass over memory
-    for all steps, and another sequence. Terms of sums are better computed outside: a product of matrices is added to what they come to.
+    If the only reader of a cheap operation is a factor of an elementwise product, it becomes part of the product's
+    loop. Outside, it would need a pass over memory for all steps, and another sequence. Terms of sums are better
+    computed outside, since a product of matrices is added to their sum.
 
     Parameters
     ----------
     step : Step
     moved : dict of Apply
-        The nodes that can be computed outside, inputs first; those that stay are taken away.
+        The nodes that can be computed outside, in topological order; nodes that stay are removed.
     """
     left = set()
     for node in reversed(list(moved)):
@@ -226,7 +236,7 @@ def _leave_factors(step, moved):
 
 
 def _results_of_rows(args, outside):
-    """For each result of the steps whether the outer graph can have it without the loop."""
+    """Return, for each result of the steps, whether the outer graph can compute it without the loop."""
     return [
         same_number(rows, args.n_steps) and outside.knows(v)
         for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)
@@ -234,7 +244,7 @@ def _results_of_rows(args, outside):
 
 
 def _without_results(step, args, results):
-    """The step as it is without some results."""
+    """Return the step without some results."""
     args = copy(args)
     args.keep("nit_sot", [not known for known in results])
     return Step(args)

@@ -1,7 +1,8 @@
-"""What the end of a step computes is computed after the loop, for all steps together; what a loop only adds up is a sum over all steps.
+"""Rules that move computations at the end of a step to after the loop, for all steps together, and replace states that
+only add up by sums over all steps.
 
-These are worth most in gradients: the derivative by a matrix of weights is the sum over the steps of products of two matrices, which is one product
-of two long ones.
+They matter most for gradients. The derivative with respect to a matrix of weights is a sum over the steps of products
+of two matrices, which is one product of two long matrices.
 """
 
 from theano_ng.gof.destroy.failures import fails_on_values
@@ -19,22 +20,24 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
 MOST_ROUNDS = 8
-"""How often what is moved is chosen anew; a loop for which that is not enough stays as it is."""
+"""The maximum number of times that the set of moved variables is chosen again. If it is not enough, the loop is not
+changed.
+"""
 
 
 class Accumulator:
-    """A state to which each step adds something, and of which the end alone is read.
+    """A state to which each step adds something, and of which only the last row is read.
 
     Attributes
     ----------
     place : int
-        Which of sit_sot.
+        Position in the group sit_sot.
     terms : list of Variable
-        What a step adds.
+        Variables that a step adds.
     readers : list of Variable
-        What is the last row.
+        Variables that are the last row.
     any_steps : bool
-        Whether it can be read after a loop without steps.
+        Whether the last row can be read after a loop without steps.
     """
 
     def __init__(self, place, terms, readers, any_steps):
@@ -42,7 +45,7 @@ class Accumulator:
 
 
 def accumulators(args, step):
-    """The accumulators of a loop."""
+    """Return the accumulators of a loop."""
     found = []
     for i, (inner, out) in enumerate(zip(args.inner_in_sit_sot, args.inner_out_sit_sot)):
         node = out.owner
@@ -65,21 +68,22 @@ def accumulators(args, step):
 
 
 def _is_row(node):
-    """Whether a node of Subtensor takes one row, and nothing of it."""
+    """Return True if a Subtensor node takes one whole row."""
     return len(node.op.idx_list) == 1 and not isinstance(node.op.idx_list[0], slice)
 
 
 def product_of(v):
-    """The node of the product that a variable is, or None; views that change nothing are looked through."""
+    """Return the node of the product that computes a variable, or None; views that change nothing are skipped."""
     while v.owner is not None and isinstance(v.owner.op, DimShuffle) and v.owner.op.new_order == tuple(range(v.ndim)):
         v = v.owner.inputs[0]
     return v.owner if v.owner is not None and isinstance(v.owner.op, Dot) else None
 
 
 class PushOutScanOutput(LoopOptimizer):
-    """Results that end a step are computed for all steps together, after the loop; sums over the steps, too.
+    """An optimizer that computes results at the end of a step, and sums over the steps, for all steps together after
+    the loop.
 
-    Where the loop has to return something else for that, one more variable of each step, this is done for products of matrices only.
+    If the loop then has to return an additional variable of each step, this is done only for products of matrices.
 
     scan(lambda row, h: [h + row, dot(h, W)], A, [v, None])[0][1]  ->
         dot(scan(lambda row, h: h + row, A, v)[0].owner.inputs[0][:-1], W)
@@ -97,7 +101,7 @@ class PushOutScanOutput(LoopOptimizer):
 
 
 class PushOutDot1(PushOutScanOutput):
-    """A loop that adds up products of variables which are there outside is one product of longer matrices.
+    """An optimizer that replaces a loop which adds up products of outer variables by one product of longer matrices.
 
     scan(lambda a, b, s: s + T.outer(a, b), [A, B], C, n_steps=3)[0][-1]  ->  C + dot(A[:T.constant(3)].T, B[:T.constant(3)])
     """
@@ -106,28 +110,28 @@ class PushOutDot1(PushOutScanOutput):
 
 
 class Ends:
-    """What of a loop can be computed after it.
+    """The computations of a loop that can be done after it.
 
     Parameters
     ----------
     args : scan_args
     more_results : bool
-        Whether the loop may return more than it does; if not, only sums of products are looked at.
+        Whether the loop may return additional results; if not, only sums of products are considered.
 
     Attributes
     ----------
     results : list of int
-        Which of nit_sot.
+        Positions in the group nit_sot.
     sums : list of Accumulator
     needed : dict of Variable
-        What the loop has to return for that in addition.
+        Variables that the loop has to return in addition.
     """
 
     def __init__(self, args, more_results):
         self.args, self.more_results = args, more_results
         self.step = Step(args)
         self.outside = Outside(args)
-        self.leads = {}  # inner variable -> (group, place, lead, its row in the buffer at step 0)
+        self.leads = {}  # inner variable -> (group, place, lead, index of its row in the buffer at step 0)
         self.full = [same_number(rows, args.n_steps) for rows in args.outer_in_nit_sot]
         self.sums = accumulators(args, self.step)
         self.results = []
@@ -149,19 +153,19 @@ class Ends:
             self.leads.update((v, (group, i, lead, lead + tap)) for v, tap in zip(inputs, taps))
         self._choose()
 
-    # -- what can be moved
+    # -- the choice of variables to move
 
     def _choose(self):
-        """Leave out what is not worth it, until all that is left agrees."""
+        """Remove candidates that are not worthwhile, until the remaining ones are consistent."""
         every, self.needed = self.sums, {}
         for _ in range(MOST_ROUNDS):
             self._find_ends()
             results, sums, self.needed = [], [], {}
-            # Products first: what the loop returns for them is there for others.
+            # Products first: other candidates can use the results that the loop returns for them.
             self._choose_from(results, sums, True)
             self._choose_from(results, sums, False)
             if len(results) < len(self.results):
-                # The others stay results of the loop, and sums can be made of these.
+                # The removed ones stay results of the loop, from which sums can be computed.
                 self.results, self.sums = sorted(results), every
             elif len(sums) < len(self.sums):
                 self.sums = sums
@@ -194,7 +198,7 @@ class Ends:
         return not missing and (self.more_results or has_product)
 
     def _find_ends(self):
-        """Find the variables that nothing in the step needs but what is computed after the loop."""
+        """Find the variables that only computations after the loop need."""
         args, clients = self.args, self.step.clients
         kept = {v for i, v in enumerate(args.inner_out_nit_sot) if i not in set(self.results)}
         kept.update(v for taps in args.inner_out_mit_mot for v in taps)
@@ -217,7 +221,7 @@ class Ends:
                 self.ends.add(v)
 
     def _is_there(self, v):
-        """Whether the outer graph has the rows of a variable, or will have."""
+        """Return True if the outer graph has, or will have, the rows of a variable."""
         return self.outside.knows(v) or v in self.leads or self._kept_result(v) is not None
 
     def _kept_result(self, v):
@@ -227,12 +231,12 @@ class Ends:
         return None
 
     def _operands(self, v):
-        """What has to be known for the sum of a variable over all steps."""
+        """Return the variables that must be known for the sum of a variable over all steps."""
         node = product_of(v)
         return [v] if node is None or self._is_there(v) else node.inputs
 
     def _cone(self, roots):
-        """The nodes to compute `roots` after the loop, and the variables that it has to return for that."""
+        """Return the nodes that compute `roots` after the loop, and the variables that the loop must return."""
         nodes, missing, seen, todo = {}, {}, set(), list(roots)
         while todo:
             v = todo.pop()
@@ -246,10 +250,10 @@ class Ends:
                 missing[v] = None
         return nodes, missing
 
-    # -- moving it
+    # -- moving them
 
     def replacements(self):
-        """The pairs of former and new variables, those of a new node among them."""
+        """Return the pairs of old and new variables, including those of the new node."""
         args, outside = self.args, self.outside
         sums = [(total, args.outer_in_sit_sot[total.place]) for total in self.sums]
         results = [(args.inner_out_nit_sot[i], args.outer_out_nit_sot[i]) for i in self.results]
@@ -272,12 +276,12 @@ class Ends:
             if group == "sit_sot" and i in totals or outside.knows(v):
                 continue
             out = outputs[n_mit_mot + (i if group == "mit_sot" else n_mit_sot + remaining.index(i))]
-            # The rows that are left over are those of later taps.
+            # The remaining rows belong to later taps.
             outside.put_later(v, lambda out=out, start=first or None, stop=first - lead or None: out[start:stop])
         for v, i in places.items():
             if not outside.knows(v):
                 outside.put_later(v, lambda i=i: outputs[first_result + i])
-        # The ends, of which the inputs are known now; sums of products need none of the products.
+        # The variables at the end of the step, whose inputs are known now. Sums of products do not need the products.
         terms = {v for total, _ in sums for v in total.terms}
         for node in self.step.nodes:
             if node.outputs[0] in self.ends and not (node.outputs[0] in terms and product_of(node.outputs[0])):
@@ -300,7 +304,7 @@ class Ends:
         return value
 
     def _sum(self, v):
-        """The sum of a variable over all steps."""
+        """Return the sum of a variable over all steps."""
         node = product_of(v)
         if node is None or v in self.outside.rows:
             return self.outside.rows_of(v).sum(axis=0, dtype=v.dtype)
@@ -318,7 +322,7 @@ class Ends:
 
 
 def _side_by_side(rows, n_steps):
-    """The first factors of a sum of products as one: vectors one after the other, matrices side by side."""
+    """Concatenate the first factors of a sum of products: vectors end to end, matrices side by side."""
     if rows.ndim == 2:
         return rows.flatten()
     order, source = _shuffled(rows)
@@ -330,7 +334,7 @@ def _side_by_side(rows, n_steps):
 
 
 def _one_below_another(rows, n_steps):
-    """The second factors of a sum of products as one: vectors one after the other, matrices one below the other."""
+    """Concatenate the second factors of a sum of products: vectors end to end, matrices on top of each other."""
     if rows.ndim == 2:
         return rows.flatten()
     order, source = _shuffled(rows)
@@ -338,7 +342,9 @@ def _one_below_another(rows, n_steps):
 
 
 def _shuffled(v):
-    """The order of the DimShuffle that a variable comes from, and what it takes; None where there is no such node."""
+    """Return the order of the DimShuffle that makes a variable, and its input; if there is no such node, return None
+    and the variable.
+    """
     if v.owner is not None and isinstance(v.owner.op, DimShuffle):
         return v.owner.op.new_order, v.owner.inputs[0]
     return None, v

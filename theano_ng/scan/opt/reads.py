@@ -1,4 +1,4 @@
-"""Which rows of a loop's output are read: by form of the indices, as far as these are constants."""
+"""The rows of a loop's output that are read, as far as indices are constant."""
 
 from collections import namedtuple
 
@@ -10,13 +10,16 @@ from theano_ng.tensor.indexing.subtensor import Subtensor
 Read = namedtuple("Read", "node skipped last first index length")
 """A node that reads an output, as ``out[skipped:][...]`` (`skipped`: int) or ``out[...]`` (None).
 
-`last`: how many rows at the end of the output it reads at most, or None; `first`: how many rows at its start; both None: any. `index` is its first
-index, and `length` the number of rows that it is applied to, if that is known.
+`last`: the maximum number of rows at the end of the output that it reads, or None. `first`: the number of rows at the
+start, or None. If both are None, it may read any rows. `index` is its first index, and `length` the number of rows to
+which the index applies, if known.
 """
 
 
 def index_of_row(read, from_end):
-    """The first index of what reads one row, as an int that counts from the end or from the start; None where it does not matter."""
+    """Return the first index of a client that reads one row, as an int that counts from the end or from the start.
+    Return None if the index need not change.
+    """
     if not isinstance(read.index, int) or (read.index < 0) == from_end:
         return None
     return read.index - read.length if from_end else read.index + read.length
@@ -35,7 +38,7 @@ def reads(out, length=None):
     out : Variable
         In a FunctionGraph.
     length : int, optional
-        How many rows it has, if that is known.
+        Number of rows, if known.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def reads(out, length=None):
             continue
         index = _first_index(client, i)
         if _is_rest(index) and len(client.op.idx_list) == 1:
-            # out[start:], of which others read parts
+            # another node reads parts of out[start:]
             found.extend(_reads_of_rest(client, index.start or 0, length))
             continue
         found.append(Read(client, None, *_range(index, length), index, length))
@@ -68,14 +71,15 @@ def _reads_of_rest(node, skipped, length):
         index = Ellipsis if client == "output" else _first_index(client, i)
         last, first = _range(index, rest_length)
         if last is None and first is None:
-            # All of the rest is wanted.
+            # This client may read any row of out[skipped:].
             return [Read(node, None, None, None, None, None)]
         found.append(Read(client, skipped, last, None if first is None else first + skipped, index, rest_length))
     return found
 
 
 def lengths_of_rows(out):
-    """Return the nodes that need only the lengths of rows, of an output that is no result of the function or of ``out[skipped:]``.
+    """Return the nodes that need only the lengths of rows of an output, directly or through ``out[skipped:]``. An
+    output of the function does not count.
 
     Any output with such rows can replace their input.
     """
@@ -89,7 +93,7 @@ def _wants_lengths_of_rows(node):
 
 
 def _is_rest(index):
-    """Whether an index takes all rows from one on."""
+    """Return True if an index takes all rows from a constant row on."""
     if not isinstance(index, slice) or index.stop is not None or index.step is not None:
         return False
     return _is_int(index.start) and (index.start or 0) >= 0
@@ -100,7 +104,9 @@ def _is_int(v):
 
 
 def _first_index(node, i):
-    """The index along the first dimension of a node that reads a variable by its input `i`; constants are ints. Ellipsis for other nodes."""
+    """Return the index along the first dimension, if a node reads a variable as its input `i`; constants become ints.
+    Return Ellipsis for nodes that are not Subtensor.
+    """
     if not isinstance(node.op, Subtensor) or i:
         return Ellipsis
     entry = get_idx_list(node.inputs, node.op.idx_list)[0]
@@ -111,14 +117,14 @@ def _first_index(node, i):
 
 
 def _int_or(v):
-    """A constant as an int; None stays, and so does what is not known."""
+    """Return a constant as an int; None and unknown values are returned unchanged."""
     return int(v.data) if isinstance(v, Constant) and v.data is not None else v
 
 
 def _range(index, length):
-    """(last, first) of `Read` for an index."""
+    """Return (last, first) of `Read` for an index."""
     last, first = _by_form(index)
-    # A row that is not there is left to fail.
+    # An index of a row that does not exist is unchanged: it must fail.
     if length is not None and isinstance(index, int) and -length <= index < length:
         return (length - index, first) if last is None else (last, length + index + 1)
     return last, first
@@ -131,7 +137,7 @@ def _by_form(index):
         return None, None
     start, stop, step = index.start, index.stop, index.step or 1
     if start is not None and stop is not None and (start < 0) != (stop < 0):
-        return None, None  # where one end is, seen from the other, depends on the number of rows
+        return None, None  # relative to the other end, the position of one end depends on the number of rows
     if step > 0:
         if start is not None and start < 0:
             return -start, None

@@ -1,4 +1,4 @@
-"""A loop keeps the rows of its outputs that are read, and does the steps that they need."""
+"""A rule that keeps only the rows of a loop's outputs that are read, and does only the steps that they need."""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting import copy_stack_trace
@@ -12,9 +12,9 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
 
 class ScanSaveMem(LoopOptimizer):
-    """Buffers have room for the rows that the outer graph reads, and for those that later steps need.
+    """An optimizer that shortens buffers to the rows that the outer graph or later steps read.
 
-    Where rows at the beginning are read alone, and no condition ends the loop, there are fewer steps.
+    If only rows at the beginning are read, and there is no condition, it reduces the number of steps.
 
     scan(exp, A)[0][-1]  ->  scan(exp, A)[0].owner.op(A.shape[0], A, 1)[-1]
     scan(exp, A)[0][1]  ->  scan(exp, A, n_steps=T.minimum(A.shape[0], 2))[0].owner.op(T.minimum(A.shape[0], 2), A, T.minimum(A.shape[0], 2))[1]
@@ -25,7 +25,9 @@ class ScanSaveMem(LoopOptimizer):
             node = self._shorten(fgraph, node)
 
     def _shorten(self, fgraph, node):
-        """Keep less of a loop; the new node if it has a known number of steps that is smaller, and of which other rows are the last ones."""
+        """Shorten a loop. If the result has a smaller, constant number of steps, return the new node: other rows are
+        the last ones now, so it may be possible to shorten its buffers further.
+        """
         args = scan_args.of(node)
         outputs = _outputs(args)
         if not outputs:
@@ -53,12 +55,12 @@ class ScanSaveMem(LoopOptimizer):
 
 
 class _Output:
-    """An output with all of its rows, and who reads it.
+    """An output with all of its rows, and its readers.
 
     Attributes
     ----------
     group, place, lead
-        Where it is in the `scan_args`, and how many rows are initial ones.
+        Its position in the `scan_args`, and its number of initial rows.
     outer : Variable
     reads : list of Read
     """
@@ -68,31 +70,32 @@ class _Output:
         self.reads = reads(outer, None if n_steps is None else n_steps + lead)
 
     def last(self):
-        """How many rows are kept for those who read them, all at the end; None when some read others."""
+        """Return the number of rows at the end that must be kept for the readers, or None if other rows may be read."""
         rows = 0
         for read in self.reads:
             if read.last is None:
                 return None
-            # out[skipped:][-1] of a buffer with room for `skipped` rows and one more is the newest one, and fails where there is none.
+            # In a buffer of `skipped` rows and one more, out[skipped:][-1] is the newest row; it fails if there is
+            # none.
             rows = max(rows, read.last + (0 if reads_row_that_exists(read) else read.skipped or 0))
         return rows
 
     def first(self):
-        """How many rows at the beginning are read; None when some read others."""
+        """Return the number of rows at the beginning that are read, or None if other rows may be read."""
         firsts = [read.first for read in self.reads]
         return None if None in firsts else max(firsts, default=0)
 
     def shorten(self, args, n_steps, fewer_steps):
-        """Change the buffer; whether there is another one.
+        """Change the buffer; return whether it has changed.
 
         Parameters
         ----------
         args : scan_args
-            With the new number of steps.
+            Variables of the loop, with the new number of steps.
         n_steps : int or None
-            How many that is, if it is known.
+            The new number of steps, if known.
         fewer_steps : bool
-            Whether there were more before.
+            Whether the number of steps has been reduced.
         """
         rows = None if fewer_steps else self.last()
         if self.group == "nit_sot":
@@ -104,7 +107,7 @@ class _Output:
             args.outer_in_nit_sot[self.place] = as_tensor_variable(max(rows, 1))
             return True
         if rows is not None:
-            # A step that writes its result into the buffer must not overwrite the row that it still reads.
+            # A step that writes its result into the buffer must not overwrite a row that it still reads.
             rows = max(rows, self.lead + bool(config.scan.allow_output_prealloc))
             if n_steps is not None and rows >= self.lead + n_steps:
                 rows = None
@@ -116,10 +119,10 @@ class _Output:
         return True
 
     def replacements(self, new, from_end):
-        """Pairs of a variable that reads some rows, and of what reads them in a shorter output.
+        """Return pairs of a variable that reads rows of the output, and its replacement, which reads a shorter output.
 
-        The output itself is not replaced: the graph takes what replaces a variable to be of the same shape. `from_end`: whether the rows that
-        are left out are the first ones, and not the last ones.
+        The output itself is not replaced: the graph assumes that a replacement has the same shape. `from_end`: the
+        first rows are removed, rather than the last rows.
         """
         pairs = [(node.outputs[0], node.op(new)) for node in lengths_of_rows(self.outer)]
         for read in self.reads:
@@ -135,8 +138,8 @@ class _Output:
 
 
 def _outputs(args):
-    """The outputs that have all their rows."""
-    # With a condition there may be fewer.
+    """Return the outputs that have all their rows."""
+    # With a condition, there may be fewer.
     n_steps = None if args.as_while else number(args.n_steps)
     found = []
     for group, i, lead, _, _, _ in args.states():
@@ -150,7 +153,7 @@ def _outputs(args):
 
 
 def _steps_needed(args, outputs, n_steps):
-    """How many steps are enough, as an int; None when that is not known, or no less than there are."""
+    """Return the number of steps that are sufficient, as an int, or None if it is unknown or not smaller."""
     if args.as_while or len(outputs) < len(args.outer_outputs) or any(v.clients for v in args.outer_out_shared):
         return None
     steps = 0
@@ -163,18 +166,18 @@ def _steps_needed(args, outputs, n_steps):
 
 
 def with_rows(buffer, rows, lead):
-    """A buffer with another number of rows and the same initial ones.
+    """Return a buffer with another number of rows and the same initial rows.
 
     Parameters
     ----------
     buffer : Variable
-        See `allocated`.
+        An allocated buffer, see `allocated`.
     rows : int or Variable
     lead : int
-        How many rows are initial ones.
+        Number of initial rows.
     """
     node, setting = allocated(buffer)
-    fixed = len(node.inputs) - len(node.outputs[0].broadcastable)  # what Alloc repeats
+    fixed = len(node.inputs) - len(node.outputs[0].broadcastable)  # number of inputs for the value that Alloc repeats
     inputs = list(node.inputs)
     inputs[fixed] = as_tensor_variable(rows)
     new = node.op(*inputs)

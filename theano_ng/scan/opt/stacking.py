@@ -1,6 +1,8 @@
-"""An operation of a step on all steps at once: each of its inputs is the same in all steps, or a variable that has a row for each step.
+"""Operations of a step applied to all steps at once. Each input is the same in all steps, or a variable with a row for
+each step.
 
-`plan` tells how an Op does that, from a table by class. What it returns makes the outer variables; rows are along the first dimension.
+`plan` looks up the class of an Op in a table to find out how to compute it for all steps. The function that it returns
+makes the outer variables; the rows are along the first dimension.
 """
 
 from copy import copy
@@ -24,7 +26,7 @@ _PLANS = {}
 
 
 def plans(*classes):
-    """Decorator: this function plans for nodes of Ops of these classes, and not of classes derived from them."""
+    """Return a decorator that registers a planning function for Ops of exactly these classes."""
 
     def register(function):
         for cls in classes:
@@ -35,23 +37,24 @@ def plans(*classes):
 
 
 def plan(node, stacked):
-    """How a node can be computed for all steps at once.
+    """Plan how to compute a node for all steps at once.
 
     Parameters
     ----------
     node : Apply
     stacked : list of bool
-        For each input whether it has a row for each step.
+        For each input, whether it has a row for each step.
 
     Returns
     -------
     (callable, bool), or None
-        A function of the list of outer inputs and the number of steps that returns the outer output (a list where there are several), and whether that has a row for each step. None: it cannot, or should
-        not, because the result is so much larger than the inputs that a step had better compute it.
+        A function of the list of outer inputs and the number of steps, which returns the outer output (a list if there
+        are several), and whether this output has a row for each step. None if the node cannot be computed for all
+        steps, or should not be, because the result is much larger than the inputs.
     """
     make = _PLANS.get(type(node.op))
     if make is None:
-        # Classes of reductions are many: Sum, Prod, Any ...
+        # There are many classes of reductions: Sum, Prod, Any, ...
         make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
     if make is None:
         return None
@@ -68,7 +71,7 @@ def _elemwise(node, stacked):
     pattern = node.outputs[0].type.broadcastable
     if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
         return None  # an outer product of each step would need memory for all of them
-    # Those that are the same in all steps have a dimension less: they are broadcast along the first one.
+    # Inputs that are the same in all steps have one dimension less: they are broadcast along the first one.
     return lambda inputs, n_steps: node.op(*inputs)
 
 
@@ -105,7 +108,7 @@ def _products(rows, factor, n_steps):
 
 
 def flattened(v, n_steps):
-    """A stack of matrices as one matrix, in the order of rows."""
+    """Return a stack of matrices as one matrix that contains all their rows."""
     return reshape(v, (n_steps * v.shape[1], v.shape[2]), ndim=2)
 
 
@@ -135,7 +138,7 @@ def _subtensor(node, stacked):
 
 @plans(ScalarFromTensor)
 def _scalar_from_tensor(node, stacked):
-    # Numbers for indices: a vector of them.
+    # Indices that are C scalars become a vector.
     return lambda inputs, n_steps: inputs[0]
 
 
@@ -172,7 +175,7 @@ def _shape(node, stacked):
 
 
 def fitted(v, type_):
-    """A stack of variables of a type with the pattern of broadcasting that these have."""
+    """Return a stack of variables of a type, with the broadcast pattern of that type."""
     if isinstance(type_, scalar.Scalar):
         return v
     return patternbroadcast(v, (v.broadcastable[0], *type_.broadcastable))

@@ -1,4 +1,4 @@
-"""What a loop need not be given, and what it need not compute."""
+"""A rule that removes inputs and computations that a loop does not need."""
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from theano_ng.scan.opt.common import made, same_places
 
 @local_optimizer([Scan])
 def remove_constants_and_unused_inputs_scan(node):
-    """Leave out inputs that no step reads, and results and states that nobody reads; constants become part of the step.
+    """Remove inputs that no step reads, and results and states that no other node reads; constants become part of the
+    step.
 
-    A state stays if something that stays depends on it. A sequence whose rows are equal constants is a constant as well.
+    A state stays if another remaining output depends on it. A sequence whose rows are equal constants is treated as a
+    constant.
 
     scan(lambda row, h: [h * 2, row], A, [v, None])[0][0]  ->  scan(lambda h: h * 2, None, v, n_steps=A.shape[0])[0]
     """
@@ -30,12 +32,13 @@ def remove_constants_and_unused_inputs_scan(node):
 
 
 def _unread(args):
-    """Leave out results and states that nobody reads; whether there are any."""
+    """Remove results and states that no node reads; return whether there are any."""
     groups = ("mit_mot", "mit_sot", "sit_sot", "nit_sot", "shared")
     read = {group: [bool(v.clients) for v in getattr(args, "outer_out_" + group)] for group in groups}
     if all(map(all, read.values())):
         return False
-    # The step is followed from what is read; a state that it comes to is needed, and so is what makes the state.
+    # Follow the step from the outputs that are read. A state that is reached is needed, and so are the variables that
+    # compute it.
     state_of = {v: ("shared", i) for i, v in enumerate(args.inner_in_shared)}
     for group, i, _, inner, _, _ in args.states():
         state_of.update(dict.fromkeys(inner, (group, i)))
@@ -67,7 +70,7 @@ def _unread(args):
 
 
 def _constants(args):
-    """Put constants into the step; whether there are any. The inputs that they were are not read any more."""
+    """Put constants into the step; return whether there are any. The loop no longer reads the inputs that they were."""
     found = {}
     for inner, outer in zip(args.inner_in_non_seqs, args.outer_in_non_seqs):
         if isinstance(outer, Constant):
@@ -82,7 +85,7 @@ def _constants(args):
 
 
 def leave_out_unused_inputs(args):
-    """Leave out sequences and non-sequences that no step reads; whether there are any."""
+    """Remove sequences and non-sequences that no step reads; return whether there are any."""
     todo, reached = list(args.inner_outputs), set()
     while todo:
         v = todo.pop()

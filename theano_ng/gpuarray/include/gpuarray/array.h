@@ -1,4 +1,4 @@
-/* Arrays on devices: memory, lengths, strides, type of the elements. */
+/* Device arrays: memory, lengths, strides, element type. */
 #ifndef GPUARRAY_ARRAY_H
 #define GPUARRAY_ARRAY_H
 
@@ -20,7 +20,7 @@ typedef struct _GpuArray {
     gpudata *data;
     size_t *dimensions; /* elements */
     ssize_t *strides;   /* bytes */
-    size_t offset;      /* bytes, of the first element in `data` */
+    size_t offset;      /* bytes from the beginning of `data` to the first element */
     unsigned int nd;
     int flags;
     int typecode;
@@ -41,32 +41,33 @@ typedef struct _GpuArray {
 #define GpuArray_ISALIGNED(a) GpuArray_CHKFLAGS(a, GA_ALIGNED)
 #define GpuArray_ISBEHAVED(a) GpuArray_CHKFLAGS(a, GA_BEHAVED)
 
-/* All fill *a, which is taken as uninitialised, and hold a reference to its memory; GpuArray_clear gives it back. */
+/* The functions that fill *a (or *r, *v) treat it as uninitialized. Afterwards it holds a reference to its memory,
+ * which GpuArray_clear releases. */
 int GpuArray_empty(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
 int GpuArray_zeros(GpuArray *a, gpucontext *, int typecode, unsigned nd, const size_t *dims, ga_order);
-/* A view of memory. */
+/* Make a view of existing memory. */
 int GpuArray_fromdata(GpuArray *a, gpudata *, size_t offset, int typecode, unsigned nd, const size_t *dims, const ssize_t *strides, int writeable);
 int GpuArray_view(GpuArray *v, const GpuArray *a);
 int GpuArray_copy(GpuArray *r, const GpuArray *a, ga_order);
-/* start:stop:step along each axis; a step of 0 takes the element at start and drops the axis. */
+/* Apply start:stop:step to each axis. A step of 0 selects the element at start and drops the axis. */
 int GpuArray_index(GpuArray *r, const GpuArray *a, const ssize_t *starts, const ssize_t *stops, const ssize_t *steps);
-/* A view where there is one; otherwise, unless nocopy (GA_COPY_ERROR), a copy. */
+/* Return a view if the strides allow it, else a copy. With nocopy, fail with GA_COPY_ERROR instead of copying. */
 int GpuArray_reshape(GpuArray *r, const GpuArray *a, unsigned nd, const size_t *dims, ga_order, int nocopy);
-/* Axes in another order; NULL: reversed. */
+/* Permute the axes; NULL reverses them. */
 int GpuArray_transpose(GpuArray *r, const GpuArray *a, const unsigned *axes);
 void GpuArray_clear(GpuArray *a);
-int GpuArray_share(const GpuArray *a, const GpuArray *b); /* whether they are views of the same memory */
+int GpuArray_share(const GpuArray *a, const GpuArray *b); /* true if both are views of the same memory */
 gpucontext *GpuArray_context(const GpuArray *a);          /* borrowed */
 void GpuArray_fix_flags(GpuArray *a);
-/* a[...] = v: v is broadcast and converted. Overlapping arrays are copied first. */
+/* a[...] = v: broadcast and convert v. If the arrays overlap, v is copied first. */
 int GpuArray_setarray(GpuArray *a, const GpuArray *v);
-/* The same without broadcasting. */
+/* Like GpuArray_setarray, but without broadcasting. */
 int GpuArray_move(GpuArray *to, const GpuArray *from);
-/* Contiguous arrays, `size` bytes, which must be theirs. */
+/* Copy between the host and a contiguous array. `size` (bytes) must be the size of the whole array. */
 int GpuArray_write(GpuArray *to, const void *from, size_t size);
 int GpuArray_read(void *to, size_t size, const GpuArray *from);
-int GpuArray_memset(GpuArray *a, int byte); /* contiguous ones only */
-/* Into an array of another context with the same type and lengths; both contiguous. */
+int GpuArray_memset(GpuArray *a, int byte); /* contiguous arrays only */
+/* Copy into an array of another context. Both arrays are contiguous and have the same type and lengths. */
 int GpuArray_transfer(GpuArray *to, const GpuArray *from);
 int GpuArray_sync(GpuArray *a);
 const char *GpuArray_error(const GpuArray *a, int code);

@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-/* What there is to know of contexts, memory and kernels: gpucontext_property(ctx, GA_CTX_PROP_..., &value). The type of the value is in the comment. */
+/* Properties of contexts, memory and kernels: gpucontext_property(ctx, GA_CTX_PROP_..., &value). Each comment gives
+ * the type of the value. */
 enum ga_ctx_property {
     GA_CTX_PROP_DEVNAME = 1,    /* char[256] */
     GA_CTX_PROP_LMEMSIZE = 2,   /* size_t */
@@ -27,37 +28,42 @@ enum ga_ctx_property {
     GA_KERNEL_PROP_TYPES = 1027,    /* const int * */
 };
 
-/* A context on the device that a string such as "cuda0" or "opencl0:0" names; one reference. NULL on failure, with a code in *code and a sentence in
- * `text`, which has `size` bytes. preallocate: see config.gpuarray.preallocate. */
+/* Open a context on the device that a string such as "cuda0" or "opencl0:0" names; return one reference. On failure,
+ * return NULL, with an error code in *code and a message in `text`, which has room for `size` bytes. preallocate:
+ * see config.gpuarray.preallocate. */
 gpucontext *gpucontext_open(const char *name, int flags, double preallocate, int *code, char *text, size_t size);
 void gpucontext_retain(gpucontext *);
-/* The context goes with the last of its references; memory and kernels hold one each. */
+/* Drop a reference; the last one closes the context. Each memory and each kernel of a context holds a reference to
+ * it. */
 void gpucontext_release(gpucontext *);
-/* The sentence that goes with a code. With NULL for the context, one that needs none. */
+/* Return the message for an error code. If the context is NULL, the message is a general one for the code. */
 const char *gpucontext_error(gpucontext *, int code);
 int gpucontext_property(gpucontext *, int property, void *value);
-/* Waits for all that was asked for. */
+/* Wait for all work of the context. */
 int gpucontext_sync(gpucontext *);
 
 /* Flags of gpudata_alloc. */
-#define GA_BUFFER_INIT 0x4 /* copy `data` */
+#define GA_BUFFER_INIT 0x4 /* copy the content from `data` */
 
-/* Memory with undefined content (or that of `data`); one reference. NULL on failure. No bytes are memory too. */
+/* Allocate memory with undefined content (or the content of `data`); return one reference, or NULL on failure. A
+ * size of 0 is valid. */
 gpudata *gpudata_alloc(gpucontext *, size_t size, void *data, int flags, int *code);
-/* Memory of somebody else, of `size` bytes at an address of the device (CUDA's pointer, or a cl_mem). free_owner(owner) is called when nobody needs it. */
+/* Wrap `size` bytes of foreign memory at a device address (a CUDA device pointer, or a cl_mem). free_owner(owner) is
+ * called when the last reference is dropped. */
 gpudata *gpudata_wrap(gpucontext *, uint64_t address, size_t size, void *owner, void (*free_owner)(void *), int *code);
 uint64_t gpudata_address(gpudata *);
 void gpudata_retain(gpudata *);
 void gpudata_release(gpudata *);
-gpucontext *gpudata_context(gpudata *); /* borrowed */
+gpucontext *gpudata_context(gpudata *); /* borrowed reference */
 size_t gpudata_size(gpudata *);
-/* Offsets and sizes in bytes. All but read, and move between two devices, return before it is done. */
+/* Offsets and sizes are in bytes. gpudata_read waits for its copy, and gpudata_move between two devices may wait;
+ * the others return before the work is done. */
 int gpudata_move(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size);
 int gpudata_write(gpudata *to, size_t offset, const void *from, size_t size);
 int gpudata_read(void *to, gpudata *from, size_t offset, size_t size);
-int gpudata_memset(gpudata *, size_t offset, int byte); /* to its end */
+int gpudata_memset(gpudata *, size_t offset, int byte); /* from `offset` to the end */
 int gpudata_sync(gpudata *);
-/* Between contexts, of whatever kind. */
+/* Copy between any two contexts, also of different back ends. */
 int gpudata_transfer(gpudata *to, size_t to_offset, gpudata *from, size_t from_offset, size_t size);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-/* Types of elements, flags of kernels and contexts: what C code that uses devices shares with Python (`pygpu.gpuarray`). */
+/* Element types, and flags of kernels and contexts. C code that uses devices shares them with Python
+ * (`pygpu.gpuarray`). */
 #ifndef GPUARRAY_TYPES_H
 #define GPUARRAY_TYPES_H
 
@@ -6,9 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Numbers as in NumPy, of which int64 is GA_LONG and never GA_LONGLONG. */
+/* The codes are NumPy's type numbers. int64 is GA_LONG, never GA_LONGLONG. */
 enum GPUARRAY_TYPES {
-    GA_BUFFER = -1, /* an argument of a kernel: memory */
+    GA_BUFFER = -1, /* a kernel argument that is memory */
     GA_BOOL = 0,
     GA_BYTE = 1,
     GA_UBYTE = 2,
@@ -25,17 +26,17 @@ enum GPUARRAY_TYPES {
     GA_CFLOAT = 14,
     GA_CDOUBLE = 15,
     GA_HALF = 23,
-    GA_SIZE = 24,  /* arguments of kernels: ga_size, 64 bits */
-    GA_SSIZE = 25, /* ga_ssize */
+    GA_SIZE = 24,  /* kernel arguments of type ga_size, 64 bits */
+    GA_SSIZE = 25, /* kernel arguments of type ga_ssize, 64 bits */
 };
 
-/* Flags of kernels: what the device has to be capable of. */
+/* Flags of kernels: capabilities that the device must have, and the language of the source. */
 enum ga_usefl {
-    GA_USE_SMALL = 0x02,   /* elements of less than 4 bytes */
+    GA_USE_SMALL = 0x02,   /* elements smaller than 4 bytes */
     GA_USE_DOUBLE = 0x04,
     GA_USE_COMPLEX = 0x08,
     GA_USE_HALF = 0x10,
-    GA_USE_CUDA = 0x2000,  /* the text is CUDA's, no dialect of ours */
+    GA_USE_CUDA = 0x2000,  /* the source is plain CUDA, not the cluda.h dialect */
     GA_USE_OPENCL = 0x4000,
 };
 
@@ -45,10 +46,10 @@ typedef enum ga_order { GA_ANY_ORDER = -1, GA_C_ORDER = 0, GA_F_ORDER = 1 } ga_o
 #define GA_CTX_SINGLE_STREAM 0x1
 #define GA_CTX_SCHED_MULTI 0x2
 #define GA_CTX_SCHED_SINGLE 0x4
-#define GA_CTX_CHECKED 0x8 /* every launch is waited for, so that the one that fails is known */
+#define GA_CTX_CHECKED 0x8 /* wait for every launch, to find out which one fails */
 
-typedef struct _gpucontext gpucontext; /* a device, its stream and its pool of memory */
-typedef struct _gpudata gpudata;       /* memory of a context, counted references */
+typedef struct _gpucontext gpucontext; /* a device, its stream and its memory pool */
+typedef struct _gpudata gpudata;       /* memory of a context, with a reference count */
 typedef struct _gpukernel gpukernel;   /* a function of a built program */
 
 static inline size_t gpuarray_get_elsize(int typecode)
