@@ -1,9 +1,8 @@
 /* Bessel functions of the orders 0 and 1, in double precision. C11 and C++.
  *
- * Without branches, so that the compiler runs several elements at once. The polynomials are interpolations at the Chebyshev nodes of their
- * intervals, computed with 40 digits from the definitions; t is the argument brought to [-1, 1] unless said otherwise.
- * A&S: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions.
- */
+ * The code has no branches, so that the compiler can vectorize it. The polynomials are interpolations at the Chebyshev
+ * nodes of their intervals, computed with 40 digits from the definitions. Unless stated otherwise, t is the argument
+ * mapped to [-1, 1]. A&S: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions. */
 #ifndef TNG_SCALAR_BESSEL_H
 #define TNG_SCALAR_BESSEL_H
 
@@ -11,7 +10,7 @@
 #define TNG_PI 3.14159265358979323846
 #define TNG_NAN __builtin_nan("")
 #define TNG_INF __builtin_inf()
-/* The next coefficient of a polynomial in t. */
+/* Add the next coefficient of a polynomial in t. */
 #define TNG_HORNER(coefficient) p = TNG_MUL_ADD(p, t, coefficient);
 #endif
 
@@ -40,7 +39,8 @@ TNG_INLINE npy_float64 tng_j0_p(npy_float64 t)
     return p;
 }
 
-/* x Q, the same way; Chebyshev fit of degree 21, relative error 3.0e-17. */
+/* x Q, with Q of A&S 9.2.5 for order 0 and x >= 5, t = 50 / x^2 - 1; Chebyshev fit of degree 21, relative error
+ * 3.0e-17. */
 TNG_INLINE npy_float64 tng_j0_q(npy_float64 t)
 {
     npy_float64 p = 3.750660241439195e-12;
@@ -79,7 +79,8 @@ TNG_INLINE npy_float64 tng_j1_p(npy_float64 t)
     return p;
 }
 
-/* x Q, the same way; Chebyshev fit of degree 20, relative error 3.0e-17. */
+/* x Q, with Q of A&S 9.2.5 for order 1 and x >= 5, t = 50 / x^2 - 1; Chebyshev fit of degree 20, relative error
+ * 3.0e-17. */
 TNG_INLINE npy_float64 tng_j1_q(npy_float64 t)
 {
     npy_float64 p = 5.499288063650921e-12;
@@ -93,8 +94,9 @@ TNG_INLINE npy_float64 tng_j1_q(npy_float64 t)
     return p;
 }
 
-/* J0 and J1: a polynomial with their first zeros, in two parts each, split off; for |x| >= 5 the form A&S 9.2.5 with the cosine and sine of
- * x - pi/4 written by those of x, which the library reduces exactly. NaN at infinity, as SciPy. */
+/* J0 and J1; NaN at infinity, as in SciPy. For |x| < 5: a polynomial times one factor for each of the first two zeros.
+ * Each zero is stored as a sum of two parts. For |x| >= 5: the form A&S 9.2.5. The cosine and sine of x - pi/4 are
+ * expressed by those of x, which the library reduces exactly. */
 TNG_INLINE npy_float64 tng_j0(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), z = x * x, c = cos(a), s = sin(a), t = 50 / z - 1;
@@ -167,7 +169,8 @@ TNG_INLINE npy_float64 tng_i1_large(npy_float64 t)
     return p;
 }
 
-/* I0 and I1; the exponential in two factors, since it overflows before the result does. NaN at infinity, as SciPy. */
+/* I0 and I1; NaN at infinity, as in SciPy. The exponential is split into two factors, because it overflows before the
+ * result does. */
 TNG_INLINE npy_float64 tng_i0(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), half = exp(0.5 * a);

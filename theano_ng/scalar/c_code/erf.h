@@ -1,9 +1,8 @@
-/* Scaled complement and inverses of the error function, in double precision. C11 and C++.
+/* The scaled complementary error function and the inverse error functions, in double precision. C11 and C++.
  *
- * Without branches, so that the compiler runs several elements at once. The polynomials are interpolations at the Chebyshev nodes of their
- * intervals, computed with 40 digits from the definitions; t is the argument brought to [-1, 1] unless said otherwise.
- * A&S: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions.
- */
+ * The code has no branches, so that the compiler can vectorize it. The polynomials are interpolations at the Chebyshev
+ * nodes of their intervals, computed with 40 digits from the definitions. Unless stated otherwise, t is the argument
+ * mapped to [-1, 1]. A&S: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions. */
 #ifndef TNG_SCALAR_ERF_H
 #define TNG_SCALAR_ERF_H
 
@@ -11,7 +10,7 @@
 #define TNG_PI 3.14159265358979323846
 #define TNG_NAN __builtin_nan("")
 #define TNG_INF __builtin_inf()
-/* The next coefficient of a polynomial in t. */
+/* Add the next coefficient of a polynomial in t. */
 #define TNG_HORNER(coefficient) p = TNG_MUL_ADD(p, t, coefficient);
 #endif
 
@@ -30,13 +29,14 @@ TNG_INLINE npy_float64 tng_erfcx_fit(npy_float64 t)
     return p;
 }
 
-/* exp(x^2) erfc(x); for x < 0 it is 2 exp(x^2) - erfcx(-x), with the rounding error of x^2 made good. */
+/* Return erfcx(x) = exp(x^2) erfc(x). For x < 0 it is 2 exp(x^2) - erfcx(-x), where the rounding error of x^2 is
+ * corrected. */
 TNG_INLINE npy_float64 tng_erfcx(npy_float64 x)
 {
-    /* The exponential of an ordinary number where it is not needed: an overflow would leave the vector unit. */
+    /* For x >= 0 the exponential is not used: compute exp(0), because an overflow would leave the vector unit. */
     const npy_float64 a = __builtin_fabs(x), base = 0.5 * (x - a), square = base * base, rest = __builtin_fma(base, base, -square);
     const npy_float64 e = exp(square);
-    /* The fit is a unit in the last place below 1 where it has to be 1. */
+    /* Near 0 the value must be 1, but the fit is one unit in the last place below 1. */
     const npy_float64 tail = a < 0x1p-54 ? 1 : tng_erfcx_fit(1 - 7.5 / (a + 3.75)) / (1 + 2 * a);
     const npy_float64 left = x < -26.63 ? TNG_INF : 2 * (e + e * rest) - tail;
     return x < 0 ? left : tail;
@@ -89,7 +89,8 @@ TNG_INLINE npy_float64 tng_erfinv_high(npy_float64 t)
     return p;
 }
 
-/* erfinv(x) / x from w = -log(1 - x^2), the variable of M. Giles, Approximating the erfinv function (GPU Computing Gems, 2011). */
+/* Return erfinv(x) / x, given w = -log(1 - x^2), the variable of M. Giles, Approximating the erfinv function (GPU
+ * Computing Gems, 2011). */
 TNG_INLINE npy_float64 tng_erfinv_ratio(npy_float64 w)
 {
     const npy_float64 s = sqrt(w), low = tng_erfinv_low(0.4 * w - 1), middle = tng_erfinv_middle((s - 3.1) * (1 / 0.9));

@@ -1,9 +1,8 @@
-/* Gamma function, its logarithm and the derivatives of that, in double precision. C11 and C++.
+/* The gamma function, its logarithm, and the derivatives of the logarithm, in double precision. C11 and C++.
  *
- * Without branches, so that the compiler runs several elements at once. The polynomials are interpolations at the Chebyshev nodes of their
- * intervals, computed with 40 digits from the definitions; t is the argument brought to [-1, 1] unless said otherwise.
- * A&S: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions.
- */
+ * The code has no branches, so that the compiler can vectorize it. The polynomials are interpolations at the Chebyshev
+ * nodes of their intervals, computed with 40 digits from the definitions. Unless stated otherwise, t is the argument
+ * mapped to [-1, 1]. A&S: M. Abramowitz and I. Stegun, Handbook of Mathematical Functions. */
 #ifndef TNG_SCALAR_GAMMA_H
 #define TNG_SCALAR_GAMMA_H
 
@@ -11,7 +10,7 @@
 #define TNG_PI 3.14159265358979323846
 #define TNG_NAN __builtin_nan("")
 #define TNG_INF __builtin_inf()
-/* The next coefficient of a polynomial in t. */
+/* Add the next coefficient of a polynomial in t. */
 #define TNG_HORNER(coefficient) p = TNG_MUL_ADD(p, t, coefficient);
 #endif
 
@@ -51,7 +50,7 @@ TNG_INLINE npy_float64 tng_stirling_fit(npy_float64 t)
     return p;
 }
 
-/* Brings v in (-1/2, 12) to 2 + t with |t| <= 1/2, without rounding: Gamma(v) = Gamma(2 + t) * up / down. */
+/* Reduce v in (-1/2, 12) to 2 + t with |t| <= 1/2, without rounding: Gamma(v) = Gamma(2 + t) * up / down. */
 #define TNG_GAMMA_REDUCE(v)                                                                     \
     npy_float64 t = (v) < 0.5 ? (v) : (v) < 1.5 ? (v) - 1 : (v) - 2, up = 1;                    \
     const npy_float64 down = (v) < 0.5 ? (v) * (1 + (v)) : (v) < 1.5 ? (v) : 1;                 \
@@ -59,14 +58,14 @@ TNG_INLINE npy_float64 tng_stirling_fit(npy_float64 t)
     TNG_GAMMA_STEP TNG_GAMMA_STEP TNG_GAMMA_STEP TNG_GAMMA_STEP TNG_GAMMA_STEP
 #define TNG_GAMMA_STEP up *= t > 0.5 ? t + 1 : 1; t -= t > 0.5 ? 1 : 0;
 
-/* sin(pi x), with the argument reduced before it is multiplied by pi. */
+/* Return sin(pi x); the argument is reduced before it is multiplied by pi. */
 TNG_INLINE npy_float64 tng_sin_pi(npy_float64 x)
 {
     const npy_float64 n = __builtin_rint(x), s = sin(TNG_PI * (x - n)), half = 0.5 * n;
     return half == __builtin_floor(half) ? s : -s;
 }
 
-/* The exponential of a small number. */
+/* Return exp(t) for a small t. */
 TNG_INLINE npy_float64 tng_exp_fit(npy_float64 t)
 {
     npy_float64 p = 1.0 / 720;
@@ -74,13 +73,14 @@ TNG_INLINE npy_float64 tng_exp_fit(npy_float64 t)
     return p;
 }
 
-/* Gamma; NaN at the negative integers. Recurrence below 12, Stirling's formula above; for x <= -1/2 reflected, A&S 6.1.17. */
+/* Return Gamma(x); NaN at the negative integers. Use the recurrence below 12 and Stirling's formula above; for x <=
+ * -1/2 use the reflection formula A&S 6.1.17. */
 TNG_INLINE npy_float64 tng_gamma(npy_float64 x)
 {
     const npy_float64 v = x > -0.5 ? x : -x, w = v > 200 ? 200 : v, s = tng_sin_pi(x);
     TNG_GAMMA_REDUCE(v)
     const npy_float64 lower = tng_gamma_fit(t) * up / down;
-    /* w^(w - 1/2) in two equal factors: it overflows before the result does. */
+    /* Compute w^(w - 1/2) as two equal factors: it overflows before the result does. */
     const npy_float64 root = pow(w, TNG_MUL_ADD(0.5, w, -0.25)), rest = tng_stirling_fit(1 / (w * w)) / w;
     const npy_float64 correction = tng_exp_fit(rest);
     const npy_float64 corrected = 2.50662827463100050242 * exp(-w) * correction;
@@ -89,7 +89,7 @@ TNG_INLINE npy_float64 tng_gamma(npy_float64 x)
     return x > -0.5 ? value : reflected;
 }
 
-/* log |Gamma| for x > -1/2. */
+/* Return log |Gamma(v)| for v > -1/2. */
 TNG_INLINE npy_float64 tng_lgamma_right(npy_float64 v)
 {
     TNG_GAMMA_REDUCE(v)
@@ -99,7 +99,8 @@ TNG_INLINE npy_float64 tng_lgamma_right(npy_float64 v)
     return v < 12 ? lower : upper;
 }
 
-/* log |Gamma|; below -1/2 reflected, A&S 6.1.17. That of -inf is -inf, as SciPy's. */
+/* Return log |Gamma(x)|; for x <= -1/2 use the reflection formula A&S 6.1.17. The value at -inf is -inf, as in
+ * SciPy. */
 TNG_INLINE npy_float64 tng_lgamma(npy_float64 x)
 {
     const npy_float64 value = tng_lgamma_right(x > -0.5 ? x : -x);
@@ -107,18 +108,19 @@ TNG_INLINE npy_float64 tng_lgamma(npy_float64 x)
     return __builtin_fabs(x) == TNG_INF ? x : x > -0.5 ? value : reflected;
 }
 
-/* pi / tan(pi x), with the argument reduced before it is multiplied by pi. */
+/* Return pi / tan(pi x); the argument is reduced before it is multiplied by pi. */
 TNG_INLINE npy_float64 tng_pi_cot(npy_float64 x)
 {
     const npy_float64 r = x - __builtin_rint(x);
     return TNG_PI / tan(TNG_PI * r);
 }
 
-/* Digamma. Poles: -inf at +0, +inf at -0, NaN at negative integers. */
+/* Return the digamma function of x. Values at the poles: -inf at +0, +inf at -0, NaN at negative integers. */
 #define TNG_PSI_STEP up = v < 10 ? TNG_MUL_ADD(up, v, down) : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
 TNG_INLINE npy_float64 tng_psi(npy_float64 x)
 {
-    /* Negative numbers are reflected, A&S 6.3.7; the recurrence A&S 6.3.5 brings all to 10 and more: up / down is the sum of its terms. */
+    /* Negative arguments use the reflection formula A&S 6.3.7. The recurrence A&S 6.3.5 raises all arguments to at
+     * least 10; up / down is the sum of its terms. */
     const npy_float64 reflected = x == __builtin_floor(x) ? TNG_NAN : tng_pi_cot(x);
     npy_float64 v = x < 0 ? 1 - x : x, up = 0, down = 1, t, p = 1.0 / 12;
     TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP
@@ -127,7 +129,7 @@ TNG_INLINE npy_float64 tng_psi(npy_float64 x)
     return log(v) - 0.5 / v + t * p - up / down - (x < 0 ? reflected : 0);
 }
 
-/* Trigamma; +inf at zero and the negative integers. */
+/* Return the trigamma function of x; +inf at zero and the negative integers. */
 TNG_INLINE npy_float64 tng_tri_gamma(npy_float64 x)
 {
     npy_float64 sum = 0, sign = 1, offset = 0, z;

@@ -1,5 +1,5 @@
-/* Conversions between IEEE 754 binary16, kept as its bits, and float. C11 and C++.
- * Kernels have the same functions from their prologue; this is for modules of the classic linker. */
+/* Conversions between float and IEEE 754 binary16, which is passed as its bits. C11 and C++. The kernel prologue
+ * defines the same functions for kernels; this file is for modules of the classic linker. */
 #if !defined(TNG_SCALAR_HALF_H) && !defined(THEANO_NG_KERNEL_PROLOGUE_H)
 #define TNG_SCALAR_HALF_H
 
@@ -43,7 +43,7 @@ static inline npy_uint16 tng_float_to_half(npy_float32 value)
     return (npy_uint16)(sign | (u.bits - 0x3f000000u));
 }
 
-/* One rounding only: the float on the way remembers in its last bit what was cut off (round to odd). */
+/* Round only once: the intermediate float records in its last bit that digits were cut off (round to odd). */
 static inline npy_uint16 tng_double_to_half(npy_float64 value)
 {
     union { npy_uint32 bits; npy_float32 value; } u;

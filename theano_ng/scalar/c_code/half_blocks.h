@@ -1,11 +1,13 @@
-/* Blocks of float16 brought to float and back, by the processor's conversions where it has them. GNU C11 and C++; follows the kernel
- * prologue. The compiler (gcc 12) has no vectorized conversions of its own. */
+/* Conversions of blocks of float16 to float and back, with the conversion instructions of the processor where they
+ * exist. GNU C11 and C++; include it after the kernel prologue. The compiler (gcc 12) does not vectorize such
+ * conversions itself. */
 #ifndef TNG_SCALAR_HALF_BLOCKS_H
 #define TNG_SCALAR_HALF_BLOCKS_H
 
 #define TNG_HALF_BLOCK 256
 
-/* Functions of their own: inlined for each operand they would take most of the time of compiling a kernel. */
+/* The functions are not inlined: inlined for each operand, they would take most of the time that a kernel takes to
+ * compile. */
 #define TNG_HALF_FUNCTION static __attribute__((noinline, unused))
 
 #if defined(__F16C__) && !defined(__clang__)
@@ -30,7 +32,7 @@ TNG_HALF_FUNCTION void tng_widen(npy_int64 n, const npy_uint16 *from, npy_float3
         floats = TNG_TO_FLOATS(halves);
         __builtin_memcpy(to, &floats, sizeof floats);
     }
-    if (n == 0) return;                                           /* two calls of the library, for whole blocks too */
+    if (n == 0) return;                                        /* Whole blocks end here, without two calls to memcpy. */
     __builtin_memcpy(&halves, from, (npy_uintp)n * sizeof *from);
     floats = TNG_TO_FLOATS(halves);
     __builtin_memcpy(to, &floats, (npy_uintp)n * sizeof *to);
@@ -64,7 +66,7 @@ TNG_HALF_FUNCTION void tng_narrow(npy_int64 n, const npy_float32 *from, npy_uint
 }
 #endif
 
-/* The nearest float16, as a float. */
+/* Round to the nearest float16, returned as a float. */
 static inline npy_float32 tng_round_to_half(npy_float32 value)
 {
     const npy_uint32 bits = tng_float_as_bits(value), magnitude = bits & 0x7fffffffu;

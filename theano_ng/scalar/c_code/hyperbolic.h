@@ -1,8 +1,8 @@
-/* Hyperbolic functions by way of expm1 and log1p, which is quicker than those of glibc's libmvec. C11 and C++. */
+/* Hyperbolic functions computed with expm1 and log1p, which is faster than those of glibc's libmvec. C11 and C++. */
 #ifndef TNG_SCALAR_HYPERBOLIC_H
 #define TNG_SCALAR_HYPERBOLIC_H
 
-/* -expm1(-2a) / (2 + expm1(-2a)); from 22 on it is 1 to the last digit. */
+/* Return tanh(x) as -expm1(-2a) / (2 + expm1(-2a)) with a = |x|. From a = 22 on, tanh is 1 to the last digit. */
 TNG_INLINE npy_float64 tng_tanh_float64(npy_float64 x)
 {
     const npy_float64 a = __builtin_fabs(x), e = expm1(-2 * (a > 22 ? 22 : a));
@@ -17,7 +17,8 @@ TNG_INLINE npy_float32 tng_power_of_two(npy_int32 n)
     return value;
 }
 
-/* expm1(2a) = 2^n expm1(t) + (2^n - 1) with 2a = n log 2 + t, |t| <= log(2) / 2; interpolated at Chebyshev nodes, relative error 1e-7. */
+/* Return tanh(x) from expm1(2a) = 2^n expm1(t) + (2^n - 1), with 2a = n log 2 + t and |t| <= log(2) / 2. The polynomial
+ * for expm1(t) is interpolated at Chebyshev nodes; its relative error is 1e-7. */
 TNG_INLINE npy_float32 tng_tanh_float32(npy_float32 x)
 {
     const npy_float32 a = __builtin_fabsf(x), c = a > 10 ? 10 : a, n = __builtin_rintf(c * 2.885390081777926814f);
@@ -28,8 +29,9 @@ TNG_INLINE npy_float32 tng_tanh_float32(npy_float32 x)
     return x != x ? x : __builtin_copysignf(e / (e + 2), x);
 }
 
-/* log(x + sqrt(x^2 - 1)) for t = x - 1, and log 2x where squares overflow or add nothing. The second of two
- * equal tests is one of bits, since gcc would join them and call the library on either side. */
+/* Return acosh(x) as log(x + sqrt(x^2 - 1)), computed from t = x - 1, or as log 2x where squares overflow or the 1 is
+ * lost in rounding. The condition x > 1e9 is tested twice. The second test compares bits, because gcc would merge two
+ * equal tests into one branch and call the library function in each arm. */
 TNG_INLINE npy_float32 tng_acosh_float32(npy_float32 x)
 {
     const npy_float32 t = x - 1, root = __builtin_sqrtf(t * (t + 2)), value = log1pf(x > 1e9f ? x : t + root);

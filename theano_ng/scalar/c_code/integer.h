@@ -1,12 +1,13 @@
-/* Integer and float division, modulus and powers with the semantics of NumPy. No operand makes them trap. C11 and C++. */
+/* Integer and float division, modulus and powers with the semantics of NumPy. They trap for no operand. C11 and C++. */
 #ifndef TNG_SCALAR_INTEGER_H
 #define TNG_SCALAR_INTEGER_H
 
-/* Floor division rounds towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN. The modulus has the sign of the divisor.
+/* Floor division rounds towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN. The modulus has the sign of the
+ * divisor.
  *
- * There are no integer divisions in vector units. Integers of fewer bits than a float's significand less two are multiplied by 1/y as
- * floats, which the compiler computes once when y is one number: half a unit away from x no quotient is so near to an integer that the
- * rounding errors could matter. */
+ * Vector units have no integer division. Integers that have fewer bits than a float's significand minus two are
+ * multiplied by 1/y as floats; the compiler computes 1/y once if y is a scalar. Half a unit with the sign of y is added
+ * to x first. Then no quotient is so near to an integer that the rounding errors could matter. */
 #define TNG_NARROW_DIVISION(T, U, I, F, FLOOR, NAME)                           \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \
@@ -19,14 +20,15 @@
         return (T)(y == 0 ? 0 : (U)x - (U)tng_floordiv_##NAME(x, y) * (U)y);   \
     }
 
-/* 64 bits: the quotient of floats, then that of what is left, then a last unit. */
+/* 64 bits: compute the quotient in floating point, then the quotient of the remainder, then correct the result by one
+ * unit. */
 static inline npy_int64 tng_floordiv_int64(npy_int64 x, npy_int64 y)
 {
     const npy_int64 divisor = y == 0 ? 1 : y;
     const npy_float64 inverse = 1 / (npy_float64)divisor;
     npy_int64 q = (npy_int64)((npy_float64)x * inverse), r, more;
     r = (npy_int64)((npy_uint64)x - (npy_uint64)q * (npy_uint64)divisor);
-    /* To the nearest, so that |r| is at most about |divisor| / 2. */
+    /* Round to the nearest integer, so that |r| is at most about |divisor| / 2. */
     more = (npy_int64)((npy_float64)r * inverse + ((r ^ divisor) < 0 ? -0.5 : 0.5));
     r = (npy_int64)((npy_uint64)r - (npy_uint64)more * (npy_uint64)divisor);
     q = (npy_int64)((npy_uint64)q + (npy_uint64)more - ((r != 0) & ((r ^ divisor) < 0)));
@@ -38,7 +40,8 @@ static inline npy_int64 tng_mod_int64(npy_int64 x, npy_int64 y)
     return y == 0 ? 0 : (npy_int64)((npy_uint64)x - (npy_uint64)tng_floordiv_int64(x, y) * (npy_uint64)y);
 }
 
-/* The remainder is kept as a signed number, so divisors of 2^62 and more have their quotient, 0 to 3, counted. */
+/* The remainder is a signed integer. Divisors of 2^62 and more are therefore handled by counting their quotient, which
+ * is 0 to 3. */
 static inline npy_uint64 tng_floordiv_uint64(npy_uint64 x, npy_uint64 y)
 {
     const npy_uint64 divisor = y == 0 ? 1 : y;
@@ -62,8 +65,9 @@ TNG_NARROW_DIVISION(npy_uint8, npy_uint32, npy_int32, npy_float32, __builtin_flo
 TNG_NARROW_DIVISION(npy_uint16, npy_uint32, npy_int32, npy_float32, __builtin_floorf, uint16)
 TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_floor, uint32)
 
-/* Floor division of many integers by one: quotients are high halves of products with a scaled inverse, after T. Granlund and P. Montgomery,
- * "Division by invariant integers using multiplication" (1994), figure 4.1. For a divisor of 0 the shifts leave nothing. */
+/* Floor division of many integers by the same divisor. Quotients are high halves of products with a scaled inverse,
+ * after T. Granlund and P. Montgomery, "Division by invariant integers using multiplication" (1994), figure 4.1. For a
+ * divisor of 0 the shifts yield 0. */
 #define TNG_UNSIGNED_DIVISOR(U, WIDE, BITS, NAME)                                                           \
     typedef struct { U magic; int first, second; } tng_divisor_##NAME;                                      \
     static inline tng_divisor_##NAME tng_divisor_of_##NAME(U y)                                             \
@@ -85,7 +89,8 @@ TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_fl
 TNG_UNSIGNED_DIVISOR(npy_uint16, npy_uint32, 16, uint16)
 TNG_UNSIGNED_DIVISOR(npy_uint32, npy_uint64, 32, uint32)
 
-/* The quotient by |y| of x, or of -x for y < 0: n // d is ~(~n // d) for negative n, and -MIN counts as positive. */
+/* Divide x by |y|, or -x if y < 0. For negative n, n // d is ~(~n // d). The value -MIN wraps to MIN, but is treated as
+ * positive. */
 typedef struct { tng_divisor_uint16 by; npy_int16 flip; } tng_divisor_int16;
 
 static inline tng_divisor_int16 tng_divisor_of_int16(npy_int16 y)
@@ -104,7 +109,8 @@ static inline npy_int16 tng_floordiv_by_int16(npy_int16 x, tng_divisor_int16 by)
     return (npy_int16)(by.by.magic == 0 ? 0 : q ^ mask);
 }
 
-/* Of eight bits: numerators of up to 128 or 255 are so small that one product is exact, but the inverse of 1 does not fit. */
+/* 8 bits: numerators are at most 128 or 255, so small that one product is exact. The inverse of 1 does not fit and has
+ * its own mask. */
 typedef struct { npy_uint16 magic, unit; npy_int16 flip; } tng_divisor_int8;
 typedef tng_divisor_int8 tng_divisor_uint8;
 
@@ -140,7 +146,7 @@ static inline npy_uint8 tng_floordiv_by_uint8(npy_uint8 x, tng_divisor_uint8 by)
 }
 
 #define TNG_SIGNED_POWER(T, U, NAME)                                           \
-    /* A negative power of an integer is truncated: only of 1 and -1 it is not 0. */ \
+    /* Negative powers of integers are truncated: they are 0 except for the bases 1 and -1. */ \
     static inline T tng_pow_##NAME(T x, T y)                                   \
     {                                                                          \
         U base = (U)x, result = 1;                                             \
@@ -174,10 +180,11 @@ TNG_UNSIGNED_POWER(npy_uint16, uint16)
 TNG_UNSIGNED_POWER(npy_uint32, uint32)
 TNG_UNSIGNED_POWER(npy_uint64, uint64)
 
-/* The modulus of floats has the sign of the divisor, zeros included; x // y is the floor of the exact quotient.
+/* The modulus of floats has the sign of the divisor, also if it is zero. x // y is the floor of the exact quotient.
  *
- * While the quotient is small its floor is right or, rounded up to an integer, one too large, and x - floor * y is what fmod and the
- * correction of its sign would give. Other quotients, infinities and NaNs are left to fmod. */
+ * The floor of a small quotient is exact, or one too large if the quotient was rounded up to an integer. Then x -
+ * floor * y is the result that fmod and the correction of its sign would give. Large quotients, infinities and NaNs
+ * use fmod. */
 #define TNG_FLOAT_DIVISION(T, NAME, FMOD, FLOOR, COPYSIGN, FABS, FMA, LIMIT)   \
     static inline T tng_mod_##NAME(T x, T y)                                   \
     {                                                                          \

@@ -1,14 +1,14 @@
-/* Powers of floats, with the special cases of C99's pow. C11 and C++; follows the kernel prologue.
+/* Powers of floats, with the special cases of C99's pow. C11 and C++; include it after the kernel prologue.
  *
- * With AVX-512 a vectorized loop calls the functions below, which it finds by the names that the vector ABI gives to the variants of
- * tng_pow_float64 and tng_pow_float32; elsewhere pow and powf take their place.
+ * With AVX-512, a vectorized loop calls the functions below. It finds them by the names that the vector ABI gives to
+ * the variants of tng_pow_float64 and tng_pow_float32. On other processors pow and powf are used instead.
  *
- * |x|^y = 2^(y log2 |x|). |x| = 2^e m with 3/4 <= m < 3/2, and m to the nearest sixteenth chooses c near 1/m from a table. c has so few
- * bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept in two parts, as is its product with y. Powers
- * of 2 of sixteenths come from a table too. The polynomials, for (log(1 + f) - f + f^2 / 2) / f^3 and (2^r - 1) / r with |r| <= 1/32, are
- * interpolations at the Chebyshev nodes of their intervals, computed with 70 digits from the definitions. Errors are below 0.8 units in the
- * last place of float32; of float64 they are below 0.6 for common exponents, and 1.6 next to overflow and underflow.
- */
+ * |x|^y = 2^(y log2 |x|). |x| = 2^e m with 3/4 <= m < 3/2. The sixteenth nearest to m selects c, which is near 1/m,
+ * from a table. c has so few bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept
+ * in two parts, and so is its product with y. The values 2^(i/16) come from a table too. There are polynomials for
+ * (log(1 + f) - f + f^2 / 2) / f^3 and for (2^r - 1) / r with |r| <= 1/32. They are interpolations at the Chebyshev
+ * nodes of their intervals, computed with 70 digits from the definitions. Errors are below 0.8 units in the last place
+ * for float32. For float64 they are below 0.6 for common exponents, and 1.6 next to overflow and underflow. */
 #ifndef TNG_SCALAR_POWER_H
 #define TNG_SCALAR_POWER_H
 
@@ -39,7 +39,8 @@ typedef npy_int32 tng_int16 __attribute__((vector_size(64)));
 #define TNG_ALL_float32 0xffff
 #define TNG_LOOKUP_float32(table, index) __builtin_shuffle(*(const tng_float16 *)(table), index)
 
-/* c in sixteenths and finer; -log2 c to so many bits that e can be added exactly, and the rest; 2^(i/16), and its rest. */
+/* Rows of the tables: c, in sixteenths and finer; -log2 c, with so few bits that e can be added exactly; the rest of
+ * -log2 c; 2^(i/16); the rest of 2^(i/16). */
 #define TNG_POWER_INVERSES                                                                                                          \
     1.3125, 1.25, 1.125, 1.0625, 1.0, 0.9375, 0.890625, 0.84375, 0.796875, 0.765625, 0.71875, 0.6875, 0.671875, 1.0, 1.0, 1.0
 static const npy_float64 tng_power_tables_float64[5][16] __attribute__((aligned(64), unused)) = {
@@ -94,14 +95,15 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
 #define TNG_POWER_EXP_float32                                                                                                       \
     TNG_FMA_float32(r, TNG_LINE_float32(0.2402336931682583f, r, 0.05550510488153907f), (tng_float16){} + 0.6931471805599453f)
 
-/* Lanes with x < 0, and those whose exponent is out of range, infinite or NaN, which includes x = 0. */
+/* tng_power_lanes handles the lanes with x < 0, and the lanes whose exponent is out of range, infinite or NaN (x = 0
+ * included). */
 #define TNG_POWER_FUNCTION(NAME, T, V, I, SHIFT, SIGN, LIBRARY, ROUND, LOG2E, LOG2E_LOW, LIMIT)                                     \
     static __attribute__((noinline, unused)) V tng_power_lanes_##NAME(V x, V y, V power, npy_uint32 regular)                        \
     {                                                                                                                               \
         const V half = y * (T)0.5;                                                                                                  \
         const I integral = TNG_RINT_##NAME(y) == y, odd = integral & (TNG_RINT_##NAME(half) != half);                               \
         npy_uint32 k;                                                                                                               \
-        /* All ones are a NaN. */                                                                                                   \
+        /* If all bits of a lane are 1, it is a NaN. */                                                                             \
         power = (V)(((I)power ^ (odd & (I)x & SIGN)) | ((x < 0) & ~integral));                                                      \
         for (k = 0; k < 64 / sizeof(T); ++k)                                                                                        \
             if (!(regular >> k & 1)) power[k] = LIBRARY(x[k], y[k]);                                                                \
@@ -122,7 +124,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         const V sum_low = ((whole - sum) + g) + (TNG_FMA_##NAME(h, log2e, -g) + rest);                                              \
         const V exponent = y * sum, exponent_low = TNG_FMA_##NAME(y, sum_low, TNG_FMA_##NAME(y, sum, -exponent));                   \
         const npy_uint32 regular = TNG_LESS_##NAME((V)((I)exponent & ~SIGN), (V){} + LIMIT);                                        \
-        /* sum_low is as large as f^3: it counts in what is rounded. */                                                             \
+        /* sum_low is as large as f^3, so add it before rounding. */                                                                \
         const V shifted = (exponent + exponent_low) + ROUND, n = shifted - ROUND, r = (exponent - n) + exponent_low;                \
         const V t = TNG_LOOKUP_##NAME(tables[3], (I)shifted);                                                                       \
         const V power = t + TNG_FMA_##NAME(t, r * TNG_POWER_EXP_##NAME, TNG_LOOKUP_##NAME(tables[4], (I)shifted));                  \
@@ -131,7 +133,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         return tng_power_lanes_##NAME(x, y, scaled, regular);                                                                       \
     }
 
-/* What a loop of N elements calls. */
+/* Define the function that a loop vectorized to N elements calls. */
 #define TNG_POWER_VARIANT(NAME, T, V, LETTER, N)                                                                                    \
     typedef T tng_power_##NAME##_##N##_t __attribute__((vector_size(N * sizeof(T))));                                               \
     static __attribute__((noinline, used)) tng_power_##NAME##_##N##_t tng_power_##NAME##_##N(tng_power_##NAME##_##N##_t x,          \
@@ -147,10 +149,12 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
         return x;                                                                                                                   \
     }
 
-/* One number is a lane of a vector, so that its power does not depend on where in an array it is. */
+/* Define the scalar function. It computes a lane of a vector, so that a power does not depend on the position of the
+ * element in an array. */
 #define TNG_POWER_SCALAR(NAME, T, V)                                                                                                \
     static __attribute__((noinline, used)) T tng_power_one_##NAME(T x, T y) __asm__("tng_pow_" #NAME);                              \
-    static T tng_power_one_##NAME(T x, T y) { return tng_power_##NAME(x - (V){}, y - (V){})[0]; } /* -0.0 + 0 were 0 */             \
+    /* x - (V){} keeps -0.0, whereas -0.0 + 0 would be 0. */                                                                        \
+    static T tng_power_one_##NAME(T x, T y) { return tng_power_##NAME(x - (V){}, y - (V){})[0]; }                                   \
     TNG_POWER_EXTERN T tng_pow_##NAME(T, T) TNG_NOTHROW __attribute__((const, simd("notinbranch")));
 #ifdef __cplusplus
 #define TNG_POWER_EXTERN extern "C"

@@ -1,12 +1,12 @@
 /* Incomplete gamma functions, in double precision; needs gamma.h. C11 and C++.
  *
- * Written from the formulas of M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (A&S), and of the NIST Digital Library of
- * Mathematical Functions (DLMF); equation numbers beside the code. No input makes a loop run without bound.
- */
+ * Written from the formulas of M. Abramowitz and I. Stegun, Handbook of Mathematical Functions (A&S), and of the NIST
+ * Digital Library of Mathematical Functions (DLMF). The comments give the equation numbers. Every loop has a bound that
+ * no input can exceed. */
 #ifndef TNG_SCALAR_SPECIAL_H
 #define TNG_SCALAR_SPECIAL_H
 
-/* Gamma(a + 1) for 0 <= a < 10, one number at a time: by recurrence. */
+/* Return Gamma(a + 1) for a scalar 0 <= a < 10, by recurrence. */
 TNG_INLINE npy_float64 tng_gamma1p(npy_float64 a)
 {
     npy_float64 t = a < 0.5 ? a : a - 1, up = a < 0.5 ? 1 / (1 + a) : 1;
@@ -17,7 +17,7 @@ TNG_INLINE npy_float64 tng_gamma1p(npy_float64 a)
     return tng_gamma_fit(t) * up;
 }
 
-/* x^a e^-x / Gamma(a + 1), without overflow of its factors. */
+/* Return x^a e^-x / Gamma(a + 1), without overflow of the factors. */
 TNG_INLINE npy_float64 tng_gamma_prefix(npy_float64 a, npy_float64 x)
 {
     npy_float64 u, z, stirling;
@@ -26,11 +26,13 @@ TNG_INLINE npy_float64 tng_gamma_prefix(npy_float64 a, npy_float64 x)
     z = 1 / (a * a);
     stirling = (1.0 / 12 - z * (1.0 / 360 - z * (1.0 / 1260 - z * (1.0 / 1680 - z / 1188)))) / a;
     u = (x - a) / a;
-    /* For x near a the exponent is a small difference; elsewhere log1p(u) - u is exact enough as it stands. */
+    /* For x near a, log(x / a) - u is a small difference, so compute the logarithm as log1p(u). Elsewhere log(x / a) is
+     * exact enough. */
     return exp(a * (__builtin_fabs(u) < 0.5 ? log1p(u) - u : log(x / a) - u) - stirling) / sqrt(2 * TNG_PI * a);
 }
 
-/* The same functions for a > 1e8: Temme's expansion DLMF 8.12.3 with one term, where x/a is so near 1 that they are not 0 or 1. */
+/* Return the regularized incomplete gamma function P(a, x), or Q(a, x) if `upper`, for a > 1e8. If x/a is not near 1,
+ * the value is 0 or 1. Otherwise use Temme's expansion DLMF 8.12.3 with one term. */
 TNG_INLINE npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 x, int upper)
 {
     const npy_float64 u = (x - a) / a;
@@ -44,7 +46,7 @@ TNG_INLINE npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 x, 
     return upper ? 0.5 * erfc(y) + rest : 0.5 * erfc(-y) - rest;
 }
 
-/* log Gamma(1 + a) without loss of digits for small a, A&S 6.1.33. */
+/* Return log Gamma(1 + a) without loss of digits for small a, A&S 6.1.33. */
 TNG_INLINE npy_float64 tng_lgamma1p(npy_float64 a)
 {
     if (__builtin_fabs(a) > 1e-3) return tng_lgamma_right(1 + a);
@@ -52,7 +54,8 @@ TNG_INLINE npy_float64 tng_lgamma1p(npy_float64 a)
          - a * 0.20738555102867398527))));
 }
 
-/* Q(a, x) where it is small though x is below 1.1, so that 1 - P has few digits: DLMF 8.7.3. */
+/* Return Q(a, x) by DLMF 8.7.3. This is for small values of Q with x below 1.1, where 1 - P would have few correct
+ * digits. */
 TNG_INLINE npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
 {
     const npy_float64 power = a * log(x);
@@ -67,7 +70,7 @@ TNG_INLINE npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
     return -expm1(power - tng_lgamma1p(a)) - exp(power - tng_lgamma_right(a)) * sum;
 }
 
-/* Regularized incomplete gamma functions; upper = 0 gives P(a, x), upper = 1 gives Q(a, x) = 1 - P. */
+/* Return a regularized incomplete gamma function: P(a, x) if `upper` is 0, Q(a, x) = 1 - P if `upper` is 1. */
 TNG_INLINE npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int upper)
 {
     npy_float64 prefix, p;
@@ -86,7 +89,7 @@ TNG_INLINE npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int up
         }
         p = prefix * sum;
         return upper ? 1 - p : (p > 1 ? 1 : p);
-    } else {                                                      /* A&S 6.5.31, evaluated from the front */
+    } else {                                           /* The continued fraction A&S 6.5.31, evaluated from the front */
         npy_float64 b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
         for (n = 1; n < 2000000; n++) {
             const npy_float64 an = n * (a - n);
@@ -108,7 +111,7 @@ TNG_INLINE npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int up
 
 TNG_INLINE npy_float64 tng_gammainc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0); }
 TNG_INLINE npy_float64 tng_gammaincc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 1); }
-/* Gamma(a) for a >= 0. */
+/* Return Gamma(a) for a >= 0. */
 TNG_INLINE npy_float64 tng_gamma_right(npy_float64 a) { return a > 0 && a < 10 ? tng_gamma1p(a) / a : tng_gamma(a); }
 
 TNG_INLINE npy_float64 tng_gammal(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0) * tng_gamma_right(a); }
@@ -118,7 +121,7 @@ TNG_INLINE npy_float64 tng_gammau(npy_float64 a, npy_float64 x)
     return tng_incomplete_gamma(a, x, 1) * tng_gamma_right(a);
 }
 
-/* Probability that a chi-squared variable of k degrees of freedom exceeds x, A&S 26.4.19. */
+/* Return the probability that a chi-squared variable of k degrees of freedom exceeds x, A&S 26.4.19. */
 TNG_INLINE npy_float64 tng_chi2sf(npy_float64 x, npy_float64 k)
 {
     if (!(k > 0) || x != x) return TNG_NAN;

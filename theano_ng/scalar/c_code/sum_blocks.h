@@ -1,5 +1,6 @@
-/* Sums of what a kernel computes: a block of values at a time, in the cache, onto 4 vectors of accumulators. Between TNG_SUM_BEGIN and
- * TNG_SUM_END stands the loop that computes `tng_n` of the `tng_total` values into the array VALUES. */
+/* Sum the values that a kernel computes, one block at a time. A block stays in the cache and is added to 4 vectors of
+ * accumulators. The loop between TNG_SUM_BEGIN and TNG_SUM_END must write the next `tng_n` of the `tng_total` values to
+ * the array VALUES. */
 #define TNG_SUM_BLOCK 1024
 #define TNG_SUM_BEGIN(T, VALUES)                                                                       \
     typedef T tng_lanes __attribute__((vector_size(64), may_alias));                                   \

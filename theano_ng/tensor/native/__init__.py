@@ -1,1 +1,1 @@
-"""Native code of Ops, one extension module a family; loaded when first needed."""
+"""Native code of Ops: one extension module for each family of Ops, loaded when it is first needed."""

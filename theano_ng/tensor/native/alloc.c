@@ -1,10 +1,10 @@
 /* A recycling allocator for the data of large arrays.
  *
- * A fresh block of some MiB costs more in page faults than many a loop that fills it, and glibc returns such blocks to the system
- * when they are freed. Arrays of at least NATIVE_BIG bytes that native code creates therefore get their data from a NumPy
- * data-memory handler (NEP 49) that keeps freed blocks for the next array of about the same size: at most KEEP_BLOCKS blocks and
- * KEEP_BYTES bytes, the oldest dropped first; `trim()` drops them all. The arrays own their data as usual.
- */
+ * Page faults of a new block of several MiB often cost more than the loop that fills it. glibc returns such blocks to
+ * the system when they are freed. Arrays of at least NATIVE_BIG bytes that native code creates therefore get their data
+ * from a NumPy data-memory handler (NEP 49). It keeps freed blocks for the next array of nearly the same size: at most
+ * KEEP_BLOCKS blocks and KEEP_BYTES bytes, the oldest dropped first. `trim()` drops them all. The arrays own their data
+ * as usual. */
 #include "native.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -14,15 +14,16 @@
 
 #define KEEP_BYTES ((size_t)256 << 20)
 #define KEEP_BLOCKS 64
-/* In front of the data: keeps it aligned to a cache line, and half a page away from where glibc and so NumPy put large arrays (16 bytes
- * behind a page): a loop that stores a little in front of where it loads, modulo the page, is slowed down by up to a third. */
+/* Bytes in front of the data. They align the data to a cache line. They also put it half a page away from the addresses
+ * that glibc, and so NumPy, gives to large arrays (16 bytes after a page boundary). A loop that stores slightly below
+ * the address that it loads, modulo the page size, is up to a third slower. */
 #define HEADER 2112
 /* numpy.lib.tracemalloc_domain */
 #define TRACE_DOMAIN 389047
 #define HUGE_PAGE ((size_t)2 << 20)
 
 typedef struct {
-    size_t capacity;                  /* bytes of data that fit behind the header */
+    size_t capacity;                  /* bytes of data that fit after the header */
 } Block;
 
 static struct {
@@ -44,7 +45,8 @@ static void unlock_kept(void)
     atomic_flag_clear_explicit(&kept.lock, memory_order_release);
 }
 
-/* Sizes are rounded up to an eighth of their power of two, so that arrays of nearly the same size share blocks. */
+/* Round a size up to a multiple of an eighth of its power of two, so that arrays of nearly the same size share
+ * blocks. */
 static size_t size_class(size_t size)
 {
     size_t step = 4096;
@@ -67,7 +69,7 @@ static Block *new_block(size_t capacity)
     return memory;
 }
 
-/* The byte that new memory is filled with while `fill` is in force; -1: it stays as it is. */
+/* The byte that new memory is filled with while `fill` is in force; -1: memory is not filled. */
 static atomic_int fill_byte = -1;
 
 static void *filled(void *data, size_t size)
@@ -78,7 +80,7 @@ static void *filled(void *data, size_t size)
     return data;
 }
 
-/* Gives all kept blocks back to the system. */
+/* Return all kept blocks to the system. */
 static void drop_kept(void)
 {
     Block *dropped[KEEP_BLOCKS];
@@ -178,7 +180,8 @@ static PyDataMem_Handler handler = {
 };
 static PyObject *handler_capsule;
 
-/* What arrays get their memory from while `fill` is in force: the system's allocator, and bytes that nobody expects. */
+/* The handler of NumPy's arrays while `fill` is in force: the system's allocator, with new memory filled with a byte
+ * that no code expects. */
 
 static void *fill_malloc(void *context, size_t size)
 {
@@ -220,10 +223,10 @@ static size_t bytes_of(int nd, const npy_intp *dims, int type_num)
     return count <= 0 || item == 0 || (size_t)count > SIZE_MAX / 2 / item ? 0 : (size_t)count * item;
 }
 
-/* Return a new array with data from the recycling handler; the contract of native_new.
+/* Return a new array with data from the recycling handler. The contract is that of native_new.
  *
- * The array itself gets the handler. PyDataMem_SetHandler would set a context variable, which crashes when memory has run out (CPython
- * 3.11, PyContextVar_Set). If there is no memory, NumPy raises its usual error. */
+ * The array itself gets the handler. PyDataMem_SetHandler would set a context variable, which crashes when memory has
+ * run out (CPython 3.11, PyContextVar_Set). If there is no memory, NumPy raises its usual error. */
 static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
 {
     size_t size = bytes_of(nd, dims, type_num);
@@ -259,7 +262,7 @@ static PyObject *empty(PyObject *self, PyObject *args)
         array = new_big(shape.len, shape.ptr, dtype->type_num, 0);
         Py_DECREF(dtype);
     }
-    else /* It takes the reference, and refuses what has too many elements. */
+    else /* It steals the reference, and raises the error for too many elements. */
         array = PyArray_Empty(shape.len, shape.ptr, dtype, 0);
     PyDimMem_FREE(shape.ptr);
     return array;

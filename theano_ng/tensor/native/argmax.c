@@ -1,20 +1,21 @@
-/* Places of the largest or smallest elements over any set of axes, and these elements. */
+/* Positions and values of the largest or smallest elements along any set of axes. */
 #include "reduce_folds.h"
 
 #define MAX_ND 32
-#define BLOCK 16384  /* bytes that are looked at again to find the place of their extreme */
-#define COLUMNS 512  /* groups side by side */
-#define LANES_OF(T) (sizeof(T) > 4 ? 32 : (int)(128 / sizeof(T))) /* as many extremes of a row side by side as compilers keep in registers */
+#define BLOCK 16384  /* bytes of a block, which is searched again for the position of its extreme */
+#define COLUMNS 512  /* adjacent groups that are searched together */
+/* number of parallel extremes of a row, as many as compilers keep in registers */
+#define LANES_OF(T) (sizeof(T) > 4 ? 32 : (int)(128 / sizeof(T)))
 
-/* Bit k for each k. */
+/* Tables of the bits 1 << k, for k from 0 to 31. */
 #define FOUR(k) 1u << (k), 2u << (k), 4u << (k), 8u << (k)
 #define EACH_BIT {FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)}
 static const uint32_t bits_32[32] = EACH_BIT;
 static const uint64_t bits_64[32] = EACH_BIT;
 
-/* A stretch: its extreme by blocks; then the first place in the block that has it. NaN is more extreme than any number, and the first one
- * counts; nothing is more extreme than LAST. Elements that are not contiguous travel through a buffer. P: an integer of the size of T, M one
- * with at least 32 bits, whose table is bits_##W. */
+/* Search a run of elements: find the extreme block by block, then its first position in the block. NaN is more extreme
+ * than any number, and the first NaN counts; nothing is more extreme than LAST. Elements that are not contiguous are
+ * copied to a buffer. P: an integer of the size of T. M: an integer of at least 32 bits, whose table is bits_##W. */
 #define STRETCH(name, T, S, P, M, W, FOLD, BARE, BETTER, GATHER, LAST)                                               \
     static inline __attribute__((always_inline)) int64_t name##_first(const T *p, int64_t n, T best)                 \
     {                                                                                                                \
@@ -24,7 +25,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
                 ++i;                                                                                                 \
             return i;                                                                                                \
         }                                                                                                            \
-        /* The last 32 overlap with those before, which are not equal. */                                            \
+        /* The last 32 elements overlap earlier elements, which are known to differ. */                              \
         for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                                 \
             M found = 0;                                                                                             \
             for (int k = 0; k < 32; ++k)                                                                             \
@@ -37,7 +38,7 @@ static const uint64_t bits_64[32] = EACH_BIT;
     {                                                                                                                \
         return name##_first(p, n, best);                                                                             \
     }                                                                                                                \
-    /* Both of a contiguous stretch of at least LANES elements that the cache holds. */                              \
+    /* Find the extreme and its position in a contiguous run of at least LANES elements that fits the cache. */      \
     VECTORISED static int64_t name##_row(const T *p, int64_t n)                                                          \
     {                                                                                                                \
         enum { LANES = LANES_OF(T) };                                                                                \
@@ -108,8 +109,8 @@ static const uint64_t bits_64[32] = EACH_BIT;
     }
 #define GATHER_HALVES(to, n, from, stride) halves_as_floats(n, from, stride, to)
 
-/* Groups side by side: element (i, r) of group i at x + i * x_stride + r * row_stride. Places are counted in P, an integer of the size of T,
- * which serves for LIMIT rows. */
+/* Search adjacent groups: element r of group i is at x + i * x_stride + r * row_stride. Positions are counted in P, an
+ * integer of the size of T that can count LIMIT rows. */
 #define SIDE_BY_SIDE(name, T, SAME_SIZE, P, LIMIT, BETTER, GATHER)                                                         \
     VECTORISED static void name##_step(int64_t n, const T *restrict p, T *restrict best, P *restrict place, P row)       \
     {                                                                                                                \
@@ -197,12 +198,13 @@ static Find find_find(int type, int smallest)
     }
 }
 
-/* Places, and (values not NULL) the elements there, of the groups of `rows`: its last dimension is reduced, the others are kept. */
+/* Find the position of the extreme of each group of `rows`, and its value if `values` is not NULL. The last dimension
+ * of `rows` is reduced, the others are kept. */
 static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int64_t *index, char *values)
 {
     int kept = PyArray_NDIM(rows) - 1, along = -1;
     int64_t stride = PyArray_STRIDE(rows, kept), item = PyArray_ITEMSIZE(rows), position[MAX_ND + 1] = {0}, count = 1;
-    /* Groups whose elements lie between each other's are walked together: along the last kept dimension, where the indices are contiguous. */
+    /* Interleaved groups are searched together: along the last kept dimension, where the indices are contiguous. */
     if (kept > 0) {
         int64_t width = PyArray_DIM(rows, kept - 1), step = llabs(PyArray_STRIDE(rows, kept - 1));
         if (width > 1 && (length < 16 || (width >= 16 && step < llabs(stride))))
@@ -240,8 +242,8 @@ static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int6
     }
 }
 
-/* `axes` (bits) are walked in C order; `smallest`: whether the smallest is wanted. `best` and `place` are the outputs' cells; `best` may
- * be NULL. */
+/* Search along `axes` (bits) in C order, for the smallest elements if `smallest`. `best` and `place` are the output
+ * storages; `best` may be NULL. */
 static int search(PyObject *input, PyObject **best, PyObject **place, int64_t axes, int smallest)
 {
     PyArrayObject *x = (PyArrayObject *)input, *moved = NULL, *rows = NULL, *index, *values = NULL;
@@ -252,7 +254,7 @@ static int search(PyObject *input, PyObject **best, PyObject **place, int64_t ax
         PyErr_Format(PyExc_TypeError, "argmax: the input must be an ndarray of at most %d dimensions", MAX_ND);
         return -1;
     }
-    /* A copy only of what is misaligned or byte-swapped. */
+    /* Copy the array only if it is misaligned or byte-swapped. */
     x = (PyArrayObject *)PyArray_FromArray(x, PyArray_DescrFromType(PyArray_TYPE(x)), NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
     if (x == NULL)
         return -1;
@@ -294,7 +296,7 @@ static int search(PyObject *input, PyObject **best, PyObject **place, int64_t ax
     moved = (PyArrayObject *)PyArray_Transpose(x, &permutation);
     if (moved == NULL)
         goto done;
-    /* The kept dimensions, and the reduced ones joined (a copy only where they cannot be walked with one stride). */
+    /* The kept dimensions, then the reduced ones merged (copied only if they cannot be walked with one stride). */
     kept_dims[kept] = (npy_intp)length;
     PyArray_Dims shape = {kept_dims, kept + 1};
     rows = (PyArrayObject *)PyArray_Newshape(moved, &shape, NPY_CORDER);

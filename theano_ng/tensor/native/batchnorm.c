@@ -1,12 +1,13 @@
-/* Batch normalization by the statistics of the batch, and its gradient: float32 and float64, and float16 by way of float32.
+/* Batch normalization with the statistics of the batch, and its gradient: float32 and float64, and float16 computed in
+ * float32.
  *
- * What belongs to one mean is read three times (two times with its derivative), one mean after the other: all but the first time it comes
- * from the cache, so that memory is passed over once. */
+ * The elements of one mean are read three times (two times for the gradient), one mean after the other. Only the first
+ * read comes from memory, the others come from the cache. */
 #include "native.h"
 #include "clones.h"
 #include <math.h>
 
-/* What is inlined into functions of several versions is compiled for each of them. */
+/* Inlined functions are compiled for each version of the functions that use them. */
 #define INLINE static inline __attribute__((always_inline))
 
 #define LANES 32
@@ -14,21 +15,22 @@
 #define COLUMNS 1024
 #define CACHE ((npy_intp)1 << 19)
 
-/* Dimensions, the last one fastest; strides in elements. */
+/* A list of dimensions; the last one varies fastest. Strides are in elements. */
 typedef struct {
     int nd;
     npy_intp n[NPY_MAXDIMS], stride[NPY_MAXDIMS];
 } Dimensions;
 
-/* A C-contiguous array with dimensions that are averaged over and dimensions that are kept. Neighbours of one kind are one dimension; the
- * last one stands apart. */
+/* The dimensions of a C-contiguous array: those that are averaged over, and those that are kept. Adjacent dimensions of
+ * one kind are merged. The last dimension is stored separately, as `inner`. */
 typedef struct {
     Dimensions kept, averaged;
     int inner_is_averaged;
-    npy_intp inner, count;      /* length of the last dimension; elements for each mean */
+    /* inner: length of the last dimension; count: number of elements of each mean */
+    npy_intp inner, count;
 } Layout;
 
-/* A loop over all places of some dimensions, none of which has length 0: `at` is the offset. */
+/* A loop over all positions in some dimensions, none of which has length 0; `at` is the offset. */
 #define FOR_EACH(dimensions, index, at) for (at = first_place(&(dimensions), index); at >= 0; at = next_place(&(dimensions), index, at))
 
 INLINE npy_intp first_place(const Dimensions *d, npy_intp *index)
@@ -50,7 +52,7 @@ INLINE npy_intp next_place(const Dimensions *d, npy_intp *index, npy_intp at)
     return -1;
 }
 
-/* `averaged`: a flag for each dimension. Dimensions of length 1 are left out. */
+/* Fill in *l. `averaged`: a flag for each dimension. Dimensions of length 1 are left out. */
 static void lay_out(int nd, const npy_intp *dims, const char *averaged, Layout *l)
 {
     npy_intp stride = 1, n[NPY_MAXDIMS], strides[NPY_MAXDIMS];
@@ -80,14 +82,14 @@ static void lay_out(int nd, const npy_intp *dims, const char *averaged, Layout *
     }
 }
 
-/* So many neighbouring columns that all their elements fit into the cache. */
+/* Return a number of adjacent columns, so that all their elements fit into the cache. */
 static npy_intp columns_at_once(const Layout *l, size_t bytes)
 {
     npy_intp columns = CACHE / ((npy_intp)bytes * (l->count > 0 ? l->count : 1)) / 64 * 64;
     return columns < 64 ? 64 : columns > COLUMNS ? COLUMNS : columns;
 }
 
-/* Whether a number is finite in double, and not in REAL. */
+/* Test whether a number is finite in double, but not in REAL. */
 #define OVERFLOWS(value) (isfinite(value) && !isfinite((REAL)(value)))
 
 #define REAL npy_float32
@@ -101,13 +103,13 @@ static npy_intp columns_at_once(const Layout *l, size_t bytes)
 #undef REAL
 #undef NAME
 
-/* The type that is computed in. */
+/* Return the type of the arithmetic. */
 static int working_type(int type)
 {
     return type == NPY_HALF ? NPY_FLOAT32 : type;
 }
 
-/* Checks the axes, sets a flag for each dimension of x. */
+/* Check the axes, and set a flag for each dimension of x. Return 0, or -1 with an exception set. */
 static int read_axes(PyArrayObject *x, const char *who, int64_t n_axes, const int64_t *axes, char *averaged)
 {
     memset(averaged, 0, NPY_MAXDIMS);
@@ -122,7 +124,7 @@ static int read_axes(PyArrayObject *x, const char *who, int64_t n_axes, const in
     return 0;
 }
 
-/* A statistic has the shape of x, with length 1 along the axes. */
+/* Check that a statistic has the shape of x, with length 1 along the axes. Return 0, or -1 with an exception set. */
 static int check_statistic(PyArrayObject *x, PyObject *value, const char *who, const char *name, const char *averaged)
 {
     PyArrayObject *a = (PyArrayObject *)value;
@@ -141,7 +143,8 @@ static int check_statistic(PyArrayObject *x, PyObject *value, const char *who, c
     return -1;
 }
 
-/* The place for output j: itself, or a new array in the type that is computed in, which `deliver` converts. Returns a new reference. */
+/* Return a new reference to the array that output j is computed in: the output itself, or a new array in the type of
+ * the arithmetic, which `deliver` converts. */
 static PyArrayObject *workplace(PyObject **out, int nd, const npy_intp *dims, int type)
 {
     PyArrayObject *z = native_alloc(out, nd, dims, type);
@@ -158,7 +161,7 @@ static int deliver(PyObject *out, PyArrayObject *work)
     return (PyObject *)work == out ? 0 : PyArray_CopyInto((PyArrayObject *)out, work);
 }
 
-/* The arrays that are computed with. */
+/* The arrays of the computation. */
 #define MOST 5
 typedef struct {
     PyArrayObject *in[MOST], *out[MOST];
@@ -172,7 +175,8 @@ static void drop(Arrays *a)
     }
 }
 
-/* The first n inputs, C-contiguous and of the type that is computed in. */
+/* Store the first n inputs as C-contiguous arrays in the type of the arithmetic. Return 0, or -1 with an exception
+ * set. */
 static int bring(Arrays *a, int n, PyObject **in, int type)
 {
     for (int i = 0; i < n; ++i) {
@@ -213,7 +217,7 @@ static int tng_train(int nin, int nout, PyObject **in, PyObject **out, const str
                                                                     PyArray_DATA(a.in[2]), PyArray_DATA(a.out[0]), PyArray_DATA(a.out[1]),
                                                                     PyArray_DATA(a.out[2]), PyArray_DATA(a.out[3]));
     else {
-        /* The mean of nothing is no number. */
+        /* The mean of no elements is NaN. */
         PyObject *nan = PyFloat_FromDouble(NAN);
         for (int j = 1; j < 4; ++j)
             if (nan == NULL || PyArray_FillWithScalar(a.out[j], nan) < 0) {

@@ -1,8 +1,10 @@
-/* Loops of batch normalization for one floating-point type; batchnorm.c includes this once per type with REAL and NAME(f) defined.
+/* Loops of batch normalization for one floating-point type; batchnorm.c includes this file once for each type, with
+ * REAL and NAME(f) defined.
  *
- * Sums are kept in double, in LANES accumulators, so that the compiler vectorises them and their error is that of a sum of short rows. */
+ * Sums are in double, with LANES accumulators, so that the compiler vectorizes them. Their error is that of a sum of
+ * short rows. */
 
-/* sums[k] += x[k], x[k + LANES] ... of a run; sums[LANES] gets what is left over. */
+/* sums[k] += x[k], x[k + LANES] ... of a run; the rest is added to sums[LANES]. */
 INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     double total[LANES];
@@ -19,7 +21,7 @@ INLINE void NAME(add_run)(npy_intp n, const REAL *restrict x, double *restrict s
         sums[LANES] += (double)x[i];
 }
 
-/* Squared distances from the mean. */
+/* Add the squared distances from the mean. */
 INLINE void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, double *restrict sums)
 {
     double total[LANES];
@@ -40,7 +42,7 @@ INLINE void NAME(add_squares)(npy_intp n, const REAL *restrict x, double mean, d
         sums[LANES] += ((double)x[i] - mean) * ((double)x[i] - mean);
 }
 
-/* dy, and dy times the distance from the mean. */
+/* Add dy, and dy times the distance from the mean. */
 INLINE void NAME(add_products)(npy_intp n, const REAL *restrict x, const REAL *restrict dy, double mean, double *restrict sums,
                                           double *restrict products)
 {
@@ -83,7 +85,7 @@ INLINE void NAME(differentiate_run)(npy_intp n, const REAL *restrict x, const RE
         dx[i] = factor * ((dy[i] - average) - (x[i] - mean) * slope);
 }
 
-/* The same where REAL does not hold a factor that double holds. */
+/* normalize_run and differentiate_run for factors that are finite in double, but not in REAL. */
 static void NAME(normalize_wide)(npy_intp n, const REAL *x, double mean, double factor, double shift, REAL *out)
 {
     for (npy_intp i = 0; i < n; ++i)
@@ -97,7 +99,7 @@ static void NAME(differentiate_wide)(npy_intp n, const REAL *x, const REAL *dy, 
         dx[i] = (REAL)(factor * (((double)dy[i] - average) - ((double)x[i] - mean) * slope));
 }
 
-/* The same for a row of elements that have statistics of their own. */
+/* The loops above for a row of elements with separate statistics. */
 INLINE void NAME(add_row)(npy_intp n, const REAL *restrict x, double *restrict sums)
 {
     for (npy_intp i = 0; i < n; ++i)
@@ -145,8 +147,8 @@ INLINE double NAME(total)(const double *sums)
     return total;
 }
 
-/* Element k of the statistics, from the sum of squared distances; sets the factor and shift that normalize. The part of the mean that REAL
- * does not hold goes into the shift. */
+/* Compute element k of the statistics from the sum of squared distances, and the factor and shift of the normalization.
+ * The rounding error of the mean in REAL is added to the shift. */
 static inline void NAME(finish)(double mean, double squares, double count, double epsilon, npy_intp k, const REAL *scale, const REAL *bias,
                                 REAL *mean_out, REAL *invstd_out, REAL *var_out, double *factor, double *shift)
 {

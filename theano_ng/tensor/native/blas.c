@@ -1,7 +1,7 @@
-/* Products of matrices and vectors through a table of BLAS function pointers.
+/* Products of matrices and vectors, through a table of BLAS function pointers.
  *
- * The table is filled on the first call by theano_ng.tensor.blas.table, which takes SciPy's BLAS or the library that blas.ldflags names.
- */
+ * theano_ng.tensor.blas.table fills the table on the first call, from SciPy's BLAS or from the library given in
+ * blas.ldflags. */
 #include "blas_views.h"
 
 enum { FN_GEMM, FN_GEMV, FN_GER, N_FUNCTIONS };
@@ -12,7 +12,7 @@ typedef void (*ger_fn)(int *, int *, void *, void *, int *, void *, int *, void 
 
 static void *table[N_FUNCTIONS][N_TYPES];
 static int table_is_filled = 0;
-static long blas_threads = 1;   /* that the library may use */
+static long blas_threads = 1;   /* number of threads that the library may use */
 
 static int fill(void)
 {
@@ -65,7 +65,8 @@ static int check_rank(PyObject *array, int nd, const char *name)
     return 0;
 }
 
-/* A vector as BLAS sees it: BLAS walks a negative increment from the far end, as NumPy's data pointer does not. */
+/* A vector in the form that BLAS reads. For a negative increment, BLAS takes the address of the last element, but
+ * NumPy's data pointer is the address of the first. */
 typedef struct {
     void *data;
     int inc;
@@ -111,7 +112,7 @@ static void *one(int type)
     return type == TYPE_D || type == TYPE_Z ? (void *)ONE_Z : (void *)ONE_C;
 }
 
-/* z <- beta z + alpha x y, matrices that BLAS can read; z is written where it lies. */
+/* z <- beta z + alpha x y for matrices that BLAS can read; z is written in place. */
 static void blas_gemm(int type, void *alpha, const BlasMatrix *x, const BlasMatrix *y, void *beta, const BlasMatrix *z,
                       npy_intp rows, npy_intp inner, npy_intp cols)
 {
@@ -119,7 +120,7 @@ static void blas_gemm(int type, void *alpha, const BlasMatrix *x, const BlasMatr
     int m = (int)rows, k = (int)inner, n = (int)cols;
     int ld_x = x->ld, ld_y = y->ld, ld_z = z->ld;
     char no = 'N', yes = 'T';
-    if (!z->transposed)     /* the transposes: z' = y' x' */
+    if (!z->transposed)     /* compute the transposes: z' = y' x' */
         gemm(y->transposed ? &yes : &no, x->transposed ? &yes : &no, &n, &m, &k, alpha, y->data, &ld_y, x->data, &ld_x, beta,
              z->data, &ld_z);
     else
@@ -147,7 +148,7 @@ static int is_zero_factor(int type, const void *factor)
     return d[0] == 0 && (type == TYPE_D || d[1] == 0);
 }
 
-/* Products with few columns have loops of their own where the machine has wide registers and fused multiply-add. */
+/* Products with few columns use separate loops if the processor has wide registers and fused multiply-add. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_SKINNY (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
 #define WIDEST __attribute__((target("avx2,fma")))
@@ -164,7 +165,8 @@ static int is_zero_factor(int type, const void *factor)
 #undef REAL
 #undef NAME
 
-/* 1 when the product was one of those, 0 when BLAS has to do it, -1 with an exception. */
+/* Multiply with these loops and return 1 if the product suits them. Return 0 if BLAS must multiply, or -1 with an
+ * exception set. */
 static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArrayObject *y, const void *beta, PyArrayObject *z)
 {
     if (type > TYPE_D || !HAS_SKINNY || !PyArray_ISBEHAVED_RO(x) || !PyArray_ISBEHAVED_RO(y) || !PyArray_ISBEHAVED(z))
@@ -172,8 +174,8 @@ static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArra
     return (type == TYPE_S ? multiply_skinny_f32 : multiply_skinny_f64)(alpha, x, y, beta, z);
 }
 
-/* Likewise y <- beta y + alpha A x; 1 when it was done. A large matrix is left to a BLAS that has several threads for it, and a factor of
- * zero, which must not look at A and x. */
+/* Compute y <- beta y + alpha A x with these loops and return 1, or return 0 if BLAS must do it. BLAS does large
+ * matrices if it has several threads. BLAS also does products with alpha = 0, which must not read A and x. */
 static int multiply_vector(int type, npy_intp m, npy_intp n, const void *alpha, const BlasMatrix *a, const BlasVector *x, const void *beta,
                            const BlasVector *y)
 {
@@ -186,12 +188,12 @@ static int multiply_vector(int type, npy_intp m, npy_intp n, const void *alpha, 
 #define multiply_skinny(type, alpha, x, y, beta, z) 0
 #endif
 
-/* The product of two matrices with a factor, into `z` (which BLAS can write, or a C-contiguous temporary is copied back). */
+/* z <- beta z + alpha x y. If BLAS cannot write z, it writes a C-contiguous temporary that is copied back. */
 static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject *y, void *beta, PyArrayObject *z)
 {
     BlasMatrix mx, my, mz;
     mz.owned = NULL;
-    /* A product with the factor zero is one over nothing: the elements of x and y are not looked at, be they NaN. */
+    /* If alpha is zero, the inner dimension passed to BLAS is zero: x and y are not read, even if they contain NaN. */
     int zero = is_zero_factor(type, alpha);
     int done = zero ? 0 : multiply_skinny(type, alpha, x, y, beta, z);
     if (done != 0)
@@ -213,7 +215,7 @@ static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject 
     return status;
 }
 
-/* out = x y.  in: x (m, k), y (k, n), same dtype. */
+/* out = x y. Inputs: x (m, k), y (k, n), same dtype. */
 static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
@@ -226,7 +228,7 @@ static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, const int
     return z == NULL ? -1 : multiply_into(type, one(type), x, y, (void *)ZERO, z);
 }
 
-/* out = scalar x y.  in: x, y, scalar (0-d), same dtype. */
+/* out = scalar x y. Inputs: x, y, scalar (0-d), same dtype. */
 static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
@@ -239,8 +241,9 @@ static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, con
     return z == NULL ? -1 : multiply_into(type, PyArray_DATA((PyArrayObject *)in[2]), x, y, (void *)ZERO, z);
 }
 
-/* Puts the array that an accumulating operation works on into *out: the input itself in place, else a copy of it, or, when its
- * values are not needed, an array of its shape. Returns it borrowed. */
+/* Put the array that an accumulating operation updates into *out: in place, the input itself; otherwise a copy of the
+ * input. If the values are not needed, the array only has the input's shape. Return a borrowed reference, or NULL with
+ * an exception set. */
 static PyArrayObject *accumulator(PyObject *input, PyObject **out, int inplace, int needs_values)
 {
     PyArrayObject *z = (PyArrayObject *)input;
@@ -263,7 +266,7 @@ static int is_zero(PyArrayObject *scalar)
     return memcmp(PyArray_DATA(scalar), zeros, PyArray_ITEMSIZE(scalar)) == 0;
 }
 
-/* out = b z + a x y.  in: z (m, n), a (0-d), x (m, k), y (k, n), b (0-d). */
+/* out = b z + a x y. Inputs: z (m, n), a (0-d), x (m, k), y (k, n), b (0-d). */
 NATIVE_FUNCTION(gemm, in_place)
 static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, const struct gemm_words *words)
 {
@@ -302,8 +305,9 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
     int m = (int)PyArray_DIM(a, 0), n = (int)PyArray_DIM(a, 1), status = 0;
     char no = 'N', yes = 'T';
     if (m > 0) {
-        if (n == 0) {       /* BLAS leaves y alone then; a product over nothing is zero */
-            int none = 0, unit = 1, ld = vy.inc > 0 ? vy.inc : -vy.inc;     /* y as a matrix with one row, scaled by beta */
+        if (n == 0) {       /* BLAS would not change y, but an empty product is zero */
+            /* y as a matrix with one row, scaled by beta */
+            int none = 0, unit = 1, ld = vy.inc > 0 ? vy.inc : -vy.inc;
             char *start = (char *)vy.data;
             ((gemm_fn)table[FN_GEMM][type])(&no, &no, &unit, &m, &none, alpha, start, &unit, start, &unit, beta, start, &ld);
         }
@@ -322,7 +326,7 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
     return status;
 }
 
-/* out = b y + a A x.  in: y (m), a (0-d), A (m, n), x (n), b (0-d). */
+/* out = b y + a A x. Inputs: y (m), a (0-d), A (m, n), x (n), b (0-d). */
 NATIVE_FUNCTION(gemv, in_place)
 static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_words *words)
 {
@@ -349,7 +353,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     return gemv_into(type, PyArray_DATA((PyArrayObject *)in[1]), a, x, PyArray_DATA(b), target);
 }
 
-/* out = A + alpha x y'.  in: A (m, n), alpha (0-d), x (m), y (n). */
+/* out = A + alpha x y'. Inputs: A (m, n), alpha (0-d), x (m), y (n). */
 NATIVE_FUNCTION(ger, in_place)
 static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, const struct ger_words *words)
 {
@@ -390,7 +394,7 @@ static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, const struc
     return status;
 }
 
-/* A view of a vector as a matrix with one row. */
+/* Return a view of a vector as a matrix with one row. */
 static PyArrayObject *as_row(PyArrayObject *v)
 {
     npy_intp dims[2] = {1, PyArray_DIM(v, 0)}, strides[2] = {PyArray_ITEMSIZE(v), PyArray_STRIDE(v, 0)};
@@ -436,7 +440,7 @@ static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64
         matrix = ny == 2 ? as_transposed(y) : as_row(y);
     if (matrix == NULL)
         return -1;
-    if (nx == 1 && ny == 1) {       /* gemv writes a vector: the 0-d result seen as one */
+    if (nx == 1 && ny == 1) {       /* gemv writes a vector: wrap the 0-d result as a vector */
         npy_intp length = 1;
         target = (PyArrayObject *)PyArray_SimpleNewFromData(1, &length, PyArray_TYPE(z), PyArray_DATA(z));
         if (target == NULL) {
@@ -451,7 +455,7 @@ static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64
     return status;
 }
 
-/* The first matrix of a stack, as a view. */
+/* Return a view of the first matrix of a stack. */
 static PyArrayObject *first_matrix(PyArrayObject *stack)
 {
     Py_INCREF(PyArray_DESCR(stack));
@@ -459,7 +463,7 @@ static PyArrayObject *first_matrix(PyArrayObject *stack)
                                                  PyArray_DATA(stack), PyArray_FLAGS(stack) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
 }
 
-/* A stack of matrices as BLAS sees it: how its first one lies, and the step to the next, in bytes. */
+/* A stack of matrices in the form that BLAS reads: its first matrix, and the bytes from one matrix to the next. */
 typedef struct {
     BlasMatrix first;
     npy_intp step;
@@ -487,8 +491,8 @@ static int as_blas_stack(PyArrayObject *stack, BlasStack *s)
     return 0;
 }
 
-/* Products of small matrices, for which a call of BLAS costs more than the product: z[b] = x[b] y[b], z contiguous, the rows of y with unit
- * stride. Strides in elements. */
+/* Compute products of small matrices, for which a call of BLAS costs more than the product: z[b] = x[b] y[b]. z is
+ * contiguous; the rows of y have unit stride. Strides are in elements. */
 #define SMALL_PRODUCTS(name, real)                                                                                                    \
     static inline __attribute__((always_inline)) void name##_of(npy_intp batch, npy_intp m, npy_intp k, const npy_intp n, const real *x,   \
                                                                 npy_intp x_step, npy_intp x_row, npy_intp x_col, const real *y,           \
@@ -521,7 +525,8 @@ static int as_blas_stack(PyArrayObject *stack, BlasStack *s)
 SMALL_PRODUCTS(small_products_f32, npy_float32)
 SMALL_PRODUCTS(small_products_f64, npy_float64)
 
-/* A stack of rows (b, k) as one of matrices (b, 1, k), a stack of columns as (b, k, 1); a stack of matrices is itself. A new reference. */
+/* Return a stack of rows (b, k) as a stack of matrices (b, 1, k), or a stack of columns as (b, k, 1); return a stack of
+ * matrices itself. The result is a new reference. */
 static PyArrayObject *as_matrices(PyArrayObject *a, int rows)
 {
     if (PyArray_NDIM(a) == 3) {
@@ -559,7 +564,7 @@ static int multiply_stacks(int type, PyArrayObject *x, PyArrayObject *y, PyArray
         Py_XDECREF(sx.owned);
         return -1;
     }
-    /* z is contiguous: no copy, and nothing that fails but for want of memory. */
+    /* z is contiguous, so it is not copied. This can fail only if there is no memory. */
     int status = as_blas_stack(z, &sz);
     npy_intp inner = PyArray_DIM(x, 2), size = PyArray_ITEMSIZE(x);
     if (status < 0)
@@ -591,7 +596,7 @@ static int mismatch(const char *what, PyArrayObject *x, PyArrayObject *y)
     return -1;
 }
 
-/* out[i] = x[i] y[i].  in: x (b, m, k) or (b, k), y (b, k, n) or (b, k), same dtype. */
+/* out[i] = x[i] y[i]. Inputs: x (b, m, k) or (b, k), y (b, k, n) or (b, k), same dtype. */
 static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];

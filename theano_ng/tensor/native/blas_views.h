@@ -1,8 +1,7 @@
-/* Tables of BLAS and LAPACK functions, and matrices as these libraries see them; for blas.c and lapack.c.
+/* Tables of BLAS and LAPACK functions, and views of arrays as BLAS matrices; for blas.c and lapack.c.
  *
- * BLAS is column-major. A row-major matrix is, without copying, its transpose in column-major order; `fits_blas` says which of the two a
- * NumPy array can be, `as_blas` copies it when its strides suit neither.
- */
+ * BLAS is column-major. A row-major matrix is, without a copy, its transpose in column-major order. `fits_blas` finds
+ * out which of the two a NumPy array can be; `as_blas` copies the array if its strides allow neither. */
 #ifndef THEANO_NG_BLAS_VIEWS_H
 #define THEANO_NG_BLAS_VIEWS_H
 
@@ -11,7 +10,8 @@
 
 enum { TYPE_S, TYPE_D, TYPE_C, TYPE_Z, N_TYPES };
 
-/* Fills `table` with the `count` addresses that the Python function `addresses` of a module has under these names. */
+/* Fill `table` with the `count` addresses of the functions `names`, which the Python function `addresses` of a module
+ * returns. */
 static inline int fill_table(const char *module_name, int count, const char *const *names, void **table)
 {
     PyObject *module = PyImport_ImportModule(module_name);
@@ -35,7 +35,7 @@ static inline int fill_table(const char *module_name, int count, const char *con
     return 0;
 }
 
-/* The table's column for a NumPy type; -1 with an exception for a type that BLAS does not have. */
+/* Return the table's column for a NumPy type, or -1 with an exception set for a type that BLAS does not support. */
 static inline int blas_type(PyArrayObject *a)
 {
     switch (PyArray_TYPE(a)) {
@@ -49,15 +49,16 @@ static inline int blas_type(PyArrayObject *a)
     }
 }
 
-/* A matrix as BLAS sees it. */
+/* A matrix in the form that BLAS reads. */
 typedef struct {
     void *data;
     int ld;             /* leading dimension, in elements */
     int transposed;     /* 0: column-major BLAS reads the transpose of the array; 1: it reads the array itself */
-    PyArrayObject *owned;   /* the copy that had to be made, or NULL */
+    PyArrayObject *owned;   /* the copy of the array, if one was necessary, or NULL */
 } BlasMatrix;
 
-/* Whether the array needs no copy: unit stride along one axis, a positive whole number of elements along the other. */
+/* Return 1 and fill *m if BLAS can read the array without a copy: unit stride along one axis, and along the other axis
+ * a positive stride that is a whole number of elements. */
 static inline int fits_blas(PyArrayObject *a, BlasMatrix *m)
 {
     if (!PyArray_ISBEHAVED_RO(a))
@@ -65,7 +66,7 @@ static inline int fits_blas(PyArrayObject *a, BlasMatrix *m)
     npy_intp size = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, 0), cols = PyArray_DIM(a, 1);
     npy_intp s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1);
     m->data = PyArray_DATA(a);
-    if (rows == 0 || cols == 0) {       /* NumPy's strides mean nothing then, BLAS still checks its leading dimension */
+    if (rows == 0 || cols == 0) {   /* NumPy's strides mean nothing then, but BLAS still checks the leading dimension */
         m->ld = cols > 1 ? (int)cols : 1;
         m->transposed = 0;
         return 1;

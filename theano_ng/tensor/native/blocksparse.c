@@ -1,10 +1,11 @@
-/* Products of chosen blocks: vectors by blocks of a matrix, and outer products added to blocks. float32 and float64. */
+/* Products of selected blocks: vectors times blocks of a matrix, and outer products added to blocks. float32 and
+ * float64. */
 #include "native.h"
 #include "clones.h"
 
 #define LANES 16
 
-/* Strides in elements. */
+/* Strides are in elements. */
 #define DEFINE_BLOCKS(T)                                                                                                          \
     VECTORISED static void add_multiple_##T(npy_intp n, T factor, const T *restrict x, T *restrict y)                             \
     {                                                                                                                             \
@@ -58,7 +59,8 @@ typedef npy_float64 f64;
 DEFINE_BLOCKS(f32)
 DEFINE_BLOCKS(f64)
 
-/* The output: the first input itself, or a copy of it. Borrowed from *out. */
+/* Provide the output: the first input itself, or a copy of it. Return a borrowed reference to *out, or NULL with an
+ * exception set. */
 static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
 {
     if (in_place) {
@@ -72,7 +74,8 @@ static PyArrayObject *target(PyObject *first, PyObject **out, int in_place)
     return z == NULL || PyArray_CopyInto(z, a) < 0 ? NULL : z;
 }
 
-/* A contiguous matrix of indices below n (new reference); negative ones count from the end, and are made positive. */
+/* Return a new reference to a contiguous matrix of indices below n; negative indices count from the end and are made
+ * positive. */
 static PyArrayObject *read_indices(PyObject *value, const char *who, const char *name, npy_intp batch, npy_intp window, npy_intp n)
 {
     PyArrayObject *given = (PyArrayObject *)value;
@@ -106,19 +109,19 @@ static int check_length(const char *who, const char *name, int axis, npy_intp go
     return -1;
 }
 
-/* The vector (b, i) of an array with three dimensions that is contiguous along the last one. */
+/* Return the vector (b, i) of an array with three dimensions that is contiguous along the last one. */
 static inline char *vector(PyArrayObject *a, npy_intp b, npy_intp i)
 {
     return PyArray_BYTES(a) + b * PyArray_STRIDE(a, 0) + i * PyArray_STRIDE(a, 1);
 }
 
-/* The block (i, j) of an array of blocks. */
+/* Return the block (i, j) of an array of blocks. */
 static inline char *block(PyArrayObject *a, npy_intp i, npy_intp j)
 {
     return PyArray_BYTES(a) + i * PyArray_STRIDE(a, 0) + j * PyArray_STRIDE(a, 1);
 }
 
-/* Inputs: o, W, h, input and output indices. Words: in_place. */
+/* Inputs: o, W, h, input indices, output indices. */
 NATIVE_FUNCTION(gemv, in_place)
 static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_words *words)
 {
@@ -139,7 +142,7 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *z = x == NULL ? NULL : target(in[0], out, (int)words->in_place);
     if (z == NULL)
         goto done;
-    /* What is written has to be contiguous along the last dimension. */
+    /* The array that is written must be contiguous along the last dimension. */
     int straight = n <= 1 || PyArray_STRIDE(z, 2) == item;
     work = straight ? (PyArrayObject *)Py_NewRef((PyObject *)z) : (PyArrayObject *)PyArray_NewCopy(z, NPY_CORDER);
     if (work == NULL)
@@ -161,7 +164,7 @@ done:
     return failed;
 }
 
-/* Inputs: o, x, y, indices of x and y, alpha. Words: in_place. */
+/* Inputs: o, x, y, indices of x, indices of y, alpha. */
 NATIVE_FUNCTION(outer, in_place)
 static int tng_outer(int nin, int nout, PyObject **in, PyObject **out, const struct outer_words *words)
 {

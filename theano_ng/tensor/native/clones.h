@@ -1,6 +1,9 @@
-/* VECTORISED functions are compiled for several instruction sets; the processor decides, when the module is loaded, which of them runs. What is
- * inlined into them is compiled for each. VECTORISED_V3 is for loops that vectors of 512 bits make no faster, STRIDED_CLONES for copies and sums
- * of strided items; ONLY_V3 functions are not there for older processors: they may be called where `has_v3()`. */
+/* Attributes that compile a function for several instruction sets. The version is selected when the module is loaded.
+ * Functions inlined into the function are compiled for each set too.
+ *   VECTORISED: with vectors of up to 512 bits
+ *   VECTORISED_V3: for loops that 512-bit vectors do not make faster
+ *   STRIDED_CLONES: for copies and sums of strided items
+ *   ONLY_V3: only for newer processors; call such a function only if `has_v3()` */
 #ifndef THEANO_NG_CLONES_H
 #define THEANO_NG_CLONES_H
 

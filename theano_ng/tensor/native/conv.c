@@ -1,5 +1,6 @@
-/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums are in conv_engine.h,
- * conv_weights.h and conv_unshared.h, what runs in registers in conv_kernels.h. Two dimensions are three of which the first has length one. */
+/* Correlation of images with kernels in two and three dimensions, and its gradients: shapes, errors, layouts. The sums
+ * are in conv_engine.h, conv_weights.h and conv_unshared.h, the innermost loops in conv_kernels.h. Two-dimensional
+ * problems have a third, first dimension of length one. */
 #include "native.h"
 #include "threads.h"
 #include <stdio.h>
@@ -16,8 +17,11 @@ static inline int thread_number(void)
 #endif
 }
 
-/* kind: which of the three. pads: HALF or FULL twice, or numbers, for each axis. isa: the widest registers that may be used (0: any).
- * flip: the kernels are reversed along all axes, which makes a convolution. */
+/* The packed parameters.
+ *   kind: FORWARD, WEIGHTS or INPUTS
+ *   pads: for each axis, HALF twice, FULL twice, or two lengths
+ *   isa: the widest instruction set that may be used (0: any)
+ *   flip: the kernels are reversed along all axes, which makes a convolution */
 NATIVE_FUNCTION(correlate, kind, n_dims, pads[6], stride[3], dilation[3], groups, unshared, threaded, isa, flip)
 
 /* ---- Memory of a call ---- */
@@ -32,7 +36,8 @@ struct small {
     struct small *next;
 };
 
-/* Room for count elements of some bytes, aligned to a register; NULL with MemoryError. It lives as long as the arena. */
+/* Return memory for count elements of `item` bytes, aligned to a register, or NULL with MemoryError. The memory lives
+ * as long as the arena. */
 static void *take(struct arena *arena, int64_t count, int64_t item)
 {
     int64_t size;
@@ -76,28 +81,32 @@ static void release(struct arena *arena)
 /* ---- Shapes ---- */
 
 struct geometry {
-    int64_t batch, groups, filters, channels;       /* of a group */
+    int64_t batch, groups, filters, channels;       /* filters and channels are those of a group */
     int64_t image[3], kernel[3], top[3];
-    int64_t pad[3], stride[3], dilation[3];         /* pad: before the first pixel */
+    int64_t pad[3], stride[3], dilation[3];         /* pad: padding before the first pixel */
     int flip;
 };
 
-/* An image that was copied so that every tap is an offset (conv_engine.h). Along each axis, pixel start + phase[slot] + stride * p lies at p. */
+/* A copy of an image in which every tap is an offset (conv_engine.h). Along each axis, pixel start + phase[slot] +
+ * stride * p is stored at position p of its slot. */
 struct frame {
     int64_t start[3], stride[3], length[3], pitch[3], phases[3];
     int64_t *phase[3];
     int64_t channel;          /* elements from a channel to the next */
-    int64_t slack;            /* elements behind the last channel that may be read */
-    int borrowed;             /* it is the image itself */
+    int64_t slack;            /* elements after the last channel that may be read */
+    int borrowed;             /* the frame is the image itself */
 };
 
-/* Part of a tile of outputs that lies in one line: first column and length, where its pixels begin in the frame, and where it belongs. */
+/* The part of a tile of outputs that belongs to one line.
+ *   column, n: first column in the tile, and length
+ *   from: offset of its first pixel in the frame
+ *   to: offset of its first output */
 struct piece {
     int64_t column, n, from, to;
 };
 
-/* Outputs that are computed together: `wide` registers. Its columns lie side by side in the frame from `begin` on, or are packed; `exact`:
- * nothing behind them may be read. */
+/* Outputs that are computed together, in `wide` registers. The columns of a tile are contiguous in the frame from
+ * `begin` on, or are packed. `exact`: memory after the columns must not be read. */
 struct tile {
     int64_t begin, count, wide, n_pieces;
     int pack, exact;
@@ -135,7 +144,8 @@ static struct shape shape_of(PyObject *value)
 #define TEXT_ROOM 200
 #define TEXT(shape, between) print_shape(shape, between, (char[TEXT_ROOM]){0}, TEXT_ROOM)
 
-/* The extent of a kernel and the padding on both sides; -1 with MemoryError where they cannot be counted. */
+/* Compute the extent of a kernel and the padding on both sides. Return 0, or -1 with MemoryError if they are too
+ * large. */
 static int pads_of(const struct correlate_words *words, int axis, int64_t kernel, int64_t *extent, int64_t *before, int64_t *after)
 {
     *before = words->pads[2 * axis];
@@ -153,13 +163,14 @@ static int pads_of(const struct correlate_words *words, int axis, int64_t kernel
     return 0;
 }
 
-/* Division towards minus infinity. */
+/* Return a / b, rounded towards minus infinity. */
 static inline int64_t floor_div(int64_t a, int64_t b)
 {
     return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
 }
 
-/* Checks what is known, infers the rest, and fills the geometry in and the shape of the result. Returns 0, or -1 with an exception. */
+/* Check the given shapes, infer the others, and fill in the geometry and the shape of the result. Return 0, or -1 with
+ * an exception set. */
 static int measure(int nin, PyObject **in, const struct correlate_words *words, struct geometry *g, struct shape *result)
 {
     int n = (int)words->n_dims, kind = (int)words->kind, unshared = words->unshared != 0;
@@ -289,14 +300,18 @@ static int measure(int nin, PyObject **in, const struct correlate_words *words, 
 
 /* ---- Taps ---- */
 
-/* The taps of one axis that meet in one grid of outputs. */
+/* The taps of one axis that contribute to one grid of outputs. */
 struct axis_taps {
-    int64_t first, outputs;   /* in the result; the stride of a gradient apart */
-    int64_t n, *tap, *source; /* which ones, and the pixel that the first output finds there, from the start of the frame */
+    /* first: index of the first output of the grid in the result; outputs: their number. In a gradient, outputs are
+     * `stride` apart. */
+    int64_t first, outputs;
+    /* n: number of taps; tap: their numbers; source: the pixel that each tap gives the first output, from the start of
+     * the frame */
+    int64_t n, *tap, *source;
 };
 
-/* For each axis, its grids: one for the forward pass, one for each phase of the stride that has a tap for the gradient. Sets the frame's
- * start, stride and pitch. Returns how many, or -1 with MemoryError. */
+/* Find the grids of an axis: one for the forward pass; for the gradient, one for each phase of the stride that has a
+ * tap. Set the frame's start, stride, length, phases and pitch. Return the number of grids, or -1 with MemoryError. */
 static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct frame *frame, struct axis_taps **grids, struct arena *arena)
 {
     int64_t k = g->kernel[axis], s = g->stride[axis], d = g->dilation[axis], n_grids = 0, least = 0;
@@ -319,7 +334,7 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
     }
     else {
         for (int64_t t = 0; t < k; ++t) {
-            /* Image pixel first + s q meets this tap with output q + source. */
+            /* This tap connects image pixel first + s q with output q + source. */
             int64_t first = (t * d - g->pad[axis]) % s;
             first += first < 0 ? s : 0;
             if (first >= g->image[axis])
@@ -349,7 +364,7 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
         frame->stride[axis] = s = 1;
         frame->length[axis] = g->top[axis];
     }
-    /* Phases of the frame that taps meet, in the order in which they do. */
+    /* The phases of the frame that taps use, in the order of first use. */
     frame->phase[axis] = phase;
     frame->phases[axis] = frame->pitch[axis] = 0;
     for (int64_t i = 0; i < n_grids; ++i)
@@ -366,7 +381,8 @@ static int64_t taps_of_axis(const struct geometry *g, int axis, int kind, struct
     return n_grids;
 }
 
-/* The frame's sizes, when start, stride, pitch and phases are there. -1 with MemoryError. */
+/* Compute the frame's sizes from start, stride, pitch and phases. Return 0, or -1 with MemoryError if they are too
+ * large. */
 static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
 {
     int64_t size = 1;
@@ -385,14 +401,14 @@ static int finish_frame(struct frame *frame, int64_t item, int64_t slack)
     frame->channel = size;
     if (!frame->borrowed) {
         frame->channel = (size + 15) / 16 * 16;
-        /* Channels a page apart would share the sets of the first cache. */
+        /* Channels that are whole pages apart would share the sets of the first-level cache. */
         if (frame->channel * item % 4096 < 128 && frame->channel * item >= 4096)
             frame->channel += 32;
     }
     return 0;
 }
 
-/* Where a tap lies in the frame of a channel. */
+/* Return the offset of a tap in the frame of a channel. */
 static int64_t place(const struct frame *frame, const int64_t *source)
 {
     int64_t slots = 0, pixel = 0;
@@ -406,7 +422,8 @@ static int64_t place(const struct frame *frame, const int64_t *source)
     return slots * frame->pitch[0] * frame->pitch[1] * frame->pitch[2] + pixel;
 }
 
-/* Offsets in the frame for channels and taps (off), and in the kernel for taps (weight): those of a reversed kernel count from its end. */
+/* Compute the offsets in the frame for channels and taps (off), and in the kernel for taps (weight). For a reversed
+ * kernel, the latter count from its end. */
 static void tabulate(const struct geometry *g, const struct frame *frame, const struct axis_taps *a, const struct axis_taps *b,
                      const struct axis_taps *c, int64_t channels, npy_intp *off, int64_t *weight)
 {

@@ -1,71 +1,79 @@
-/* Correlation for one floating-point type; conv.c includes this once per type, with REAL, TYPED(f) and KERNELS (of the type, by instruction
- * set) defined.
+/* Correlation for one floating-point type; conv_type.h includes this file once for each type, with REAL and TYPED(f)
+ * defined.
  *
- * The forward pass and the gradient with respect to the images are the same: sums over channels and taps of weights times an image that was
- * moved. An image is copied into a frame, with its padding, and so that pixels a stride apart are neighbours (struct frame). There every
- * tap is an offset, and the outputs of a line lie side by side. The micro-kernel multiplies packed weights with lines of the frame
- * (`shifted`), or with a block of it that was packed for the tile, which costs a little for each tile, and saves the columns between the lines.
- * Where filters fill registers, they lie along these (`across`): every pixel is read where it is, none is computed in vain, and sums are transposed
- * at the end.
+ * The forward pass and the gradient with respect to the images are the same computation: sums over channels and taps of
+ * a weight times a moved image. An image is copied into a frame, with its padding, so that pixels a stride apart are
+ * adjacent (struct frame). In the frame every tap is an offset, and the outputs of a line are contiguous. The
+ * micro-kernel multiplies packed weights with lines of the frame (`shifted`). Or it multiplies them with a block of the
+ * frame that was packed for the tile. Packing has a small cost for each tile, but saves the columns between the lines.
+ * If there are enough filters to fill registers, the filters are placed along registers (`across`). Then every pixel is
+ * read in place, no result is useless, and the sums are transposed at the end.
  *
- * Where most of what taps meet is padding, as in the gradient of a small image, each pixel is multiplied with the weights of all filters and taps
- * instead, as if these were filters of one tap, and the products are added where they belong (`scattered`).
- */
+ * If most pixels under the taps are padding, as in the gradient of a small image, the products are scattered
+ * (`scattered`). Each pixel is multiplied with the weights of all filters and taps, which are treated as filters of one
+ * tap. The products are added to their outputs. */
 
-/* A block of packed weights, and how many tiles go through it before the next one: both stay in the second cache. */
+/* Size of a block of packed weights, and number of tiles that are multiplied with it before the next block. Both stay
+ * in the second-level cache. */
 #define FILTERS_AT_ONCE 256
 #define SUMMED_AT_ONCE 192
 #define TILES_AT_ONCE 6
-/* The same where filters lie along registers: sums of a register or three of filters, of so many tiles. */
+/* Number of tiles if filters are placed along registers; their sums have one to three registers of filters. */
 #define TILES_ACROSS 10
-/* Bytes of frames of images that go together. */
+/* Maximal number of bytes of the frames of images that are computed together. */
 #define BATCH_BYTES (1 << 21)
-/* What copying a register for a tile costs, in products of registers. */
+/* Cost of copying a register for a tile, in products of registers. */
 #define PACKING 4.0
-/* What transposing a register of sums costs, in the same. */
+/* Cost of transposing a register of sums, in products of registers. */
 #define TRANSPOSING 16.0
-/* What adding a register of products to outputs costs, in the same. */
+/* Cost of adding a register of products to outputs, in products of registers. */
 #define ADDING 12.0
 
-/* One grid of outputs: all of them, or those of one phase of the stride of a gradient. */
+/* One grid of outputs: all outputs, or for a gradient those of one phase of the stride. */
 struct TYPED(pass) {
-    int64_t grid[3];          /* outputs along each axis */
-    int64_t to;               /* the first of them, in the image of a filter */
-    int64_t taps, summed;     /* of the kernel; channels times taps */
-    npy_intp *off;            /* [summed] where the first output finds its pixel */
-    const int64_t *weight;    /* [taps] where the tap lies in the kernel */
-    REAL *packed;             /* [group][filters of a panel][summed]; NULL: each block of weights is packed where it is used */
+    int64_t grid[3];          /* number of outputs along each axis */
+    int64_t to;               /* offset of the first output in the image of a filter */
+    int64_t taps, summed;     /* number of taps of the kernel; channels times taps */
+    npy_intp *off;            /* [summed] offset of the first output's pixel */
+    const int64_t *weight;    /* [taps] offset of the tap in the kernel */
+    /* [group][filters of a panel][summed] packed weights; NULL: each block of weights is packed when it is used */
+    REAL *packed;
     int shifted, across;
-    int64_t linear;           /* pixels of the frame from the first output to the last */
-    const struct TYPED(pass) *pair;     /* the outputs beside those of this one, which are computed with it */
-    int64_t chunks;           /* of filters that are computed one after the other */
-    struct tiling whole, rest;      /* of as many images as go together, and of those that remain */
+    int64_t linear;           /* number of pixels of the frame from the first output to the last */
+    const struct TYPED(pass) *pair;     /* the pass of the adjacent outputs, computed together with this pass */
+    int64_t chunks;           /* number of chunks of filters, which are computed one after the other */
+    struct tiling whole, rest;      /* for the `images` images of a unit; for the remaining images */
 };
 
 struct TYPED(job) {
     const struct TYPED(kernels) *kernels;
     struct frame frame;
-    int64_t units, groups, filters, channels;       /* images, groups; of a group */
-    int64_t images;                                 /* that are computed together: tiles go on from one to the next */
+    int64_t units, groups, filters, channels;       /* number of images and groups; filters and channels of a group */
+    int64_t images;               /* number of images that are computed together: tiles continue from one to the next */
     const REAL *from;
     REAL *to;
-    int64_t from_channel, to_filter, step[3];       /* elements of an image of `from` and of `to`; between outputs */
+    /* elements of a channel of `from`, and of a filter of `to`; step: elements between outputs along each axis */
+    int64_t from_channel, to_filter, step[3];
     const REAL *weights;
-    int64_t all_weights, by_group, by_filter, by_channel, taps;     /* elements of all; from one to the next; of the kernel */
-    const npy_intp *consecutive;                    /* where lines of a packed block begin */
-    REAL *frames, *work;                            /* of the first thread */
+    /* all_weights: number of weights; by_...: elements from one group, filter or channel to the next; taps: of the
+     * kernel */
+    int64_t all_weights, by_group, by_filter, by_channel, taps;
+    const npy_intp *consecutive;                    /* offsets of the lines of a packed block */
+    REAL *frames, *work;                            /* memory of the first thread */
     npy_intp *at;                                   /* [threads][pixels of a block of tiles] */
-    int64_t frame_size, work_size;                  /* of a thread */
-    int64_t to_group;                               /* elements of `to` of a group */
-    /* Scattered: filters are filters times taps; pixel p meets output scale p + shift + dilation t with tap t, if it is one of `length`. */
+    int64_t frame_size, work_size;                  /* elements of this memory for each thread */
+    int64_t to_group;                               /* elements of `to` in each group */
+    /* If scattered: `filters` is filters times taps. With tap t, pixel p contributes to output scale * p + shift +
+     * dilation * t, if that is from 0 to length - 1. */
     int scattered;
     int64_t scale[3], shift[3], dilation[3], kernel[3], length[3];
-    const int64_t *weight;                          /* [taps] where the tap lies in the kernel */
+    const int64_t *weight;                          /* [taps] offset of the tap in the kernel */
     int64_t n_passes;
     struct TYPED(pass) *passes;
 };
 
-/* Pixels 0 ... q - 1 of a line of the frame: those from *first to *end - 1 are in the image, which has `length` pixels. */
+/* Find the pixels *first ... *end - 1 of a line of the frame (pixels 0 ... q - 1) that are in the image, which has
+ * `length` pixels. */
 static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q, int64_t *first, int64_t *end)
 {
     *first = start >= 0 ? 0 : (-start + step - 1) / step;
@@ -74,12 +82,12 @@ static void TYPED(inside)(int64_t start, int64_t step, int64_t length, int64_t q
     *end = *end > q ? q : *end < *first ? *first : *end;
 }
 
-/* Copies an image into its frame. */
+/* Copy an image into its frame. */
 static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct frame *frame, const REAL *from, REAL *to)
 {
     const int64_t *len = frame->length, *q = frame->pitch, *step = frame->stride, *start = frame->start;
     int64_t slice = q[1] * q[2], size = q[0] * slice;
-    /* Both phases of a stride of two at once. */
+    /* Fill both phases of a stride of two at once. */
     int64_t two = step[2] == 2 && frame->phases[2] == 2 && frame->phase[2][1] == frame->phase[2][0] + 1, together = two ? 2 : 1;
     for (int64_t s0 = 0; s0 < frame->phases[0]; ++s0)
         for (int64_t s1 = 0; s1 < frame->phases[1]; ++s1)
@@ -111,7 +119,7 @@ static void TYPED(fill_frame)(const struct TYPED(kernels) *kernels, const struct
             }
 }
 
-/* Weights of so many filters of a group, in the order in which `tile` reads them. */
+/* Pack the weights of `count` filters of a group, from filter f on, in the order in which `tile` reads them. */
 static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, int64_t f, int64_t count)
 {
     REAL *to = pass->packed + (group * job->filters + f) * pass->summed;
@@ -126,7 +134,7 @@ static void TYPED(pack_weights)(const struct TYPED(job) *job, const struct TYPED
         }
 }
 
-/* Filters that lie along so many registers. */
+/* A chunk of filters that are placed along `wide` registers. */
 struct TYPED(across) {
     int64_t first, wide;
 };
@@ -136,15 +144,16 @@ static int64_t TYPED(registers)(const struct TYPED(job) *job)
     return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes;
 }
 
-/* Registers of filters in chunks of three at most, of about equal size. */
+/* Return a chunk of filters. The registers of filters are divided into chunks of nearly equal size, at most three
+ * registers each. */
 static struct TYPED(across) TYPED(chunk_across)(const struct TYPED(job) *job, int64_t number)
 {
     int64_t registers = TYPED(registers)(job), chunks = (registers + 2) / 3, first = number * registers / chunks;
     return (struct TYPED(across)){first * job->kernels->lanes, (number + 1) * registers / chunks - first};
 }
 
-/* Weights of a chunk of filters in the order in which `across` reads them, for n channels and taps from k0 on. `room` is for a kernel of one
- * register of filters. */
+/* Pack the weights of a chunk of filters in the order in which `across` reads them, for n channels and taps from k0 on.
+ * `room` has room for the kernels of one register of filters. */
 static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t group, struct TYPED(across) chunk, int64_t k0,
                                int64_t n, REAL *to, REAL *room)
 {
@@ -161,7 +170,7 @@ static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(
         for (int64_t k = k0; k < k0 + n;) {
             int64_t c = k / pass->taps, t = k % pass->taps, end = k0 + n < (c + 1) * pass->taps ? k0 + n - c * pass->taps : pass->taps;
             int64_t from = start + c * job->by_channel;
-            if (job->by_filter == 1) {      /* filters lie side by side already */
+            if (job->by_filter == 1) {      /* filters are contiguous already */
                 memcpy(to + (k - k0) * width, job->weights + from, rows * sizeof(REAL));
                 memset(to + (k - k0) * width + rows, 0, (lanes - rows) * sizeof(REAL));
                 ++k;
@@ -174,7 +183,8 @@ static void TYPED(pack_across)(const struct TYPED(job) *job, const struct TYPED(
     }
 }
 
-/* Filters that tiles go through at once: where products are scattered, those of a kernel's taps together. */
+/* Return the number of filters that tiles are multiplied with at once. If products are scattered, the taps of a kernel
+ * stay together. */
 static int64_t TYPED(filters_at_once)(const struct TYPED(job) *job)
 {
     if (!job->scattered)
@@ -189,7 +199,7 @@ static int64_t TYPED(count_chunks)(const struct TYPED(job) *job, const struct TY
     return pass->across ? (TYPED(registers)(job) + 2) / 3 : (job->filters + at_once - 1) / at_once;
 }
 
-/* All weights of a pass. */
+/* Pack all weights of a pass. */
 static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int threads)
 {
     int64_t rows = job->kernels->rows, lanes = job->kernels->lanes, at_once = TYPED(filters_at_once)(job);
@@ -210,8 +220,8 @@ static void TYPED(pack_all)(const struct TYPED(job) *job, const struct TYPED(pas
     }
 }
 
-/* Appends the pieces of the outputs begin ... end - 1, which are counted through all images at once (shifted: those of one, and the columns
- * between their lines). */
+/* Append the pieces of the outputs begin ... end - 1. Outputs are numbered through all images; if shifted, through one
+ * image, with the columns between its lines. */
 static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t begin, int64_t end, struct tiling *tiling)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
@@ -235,7 +245,8 @@ static void TYPED(add_pieces)(const struct TYPED(job) *job, const struct TYPED(p
     }
 }
 
-/* Cuts the outputs of some images into tiles, and these into blocks of about equal size. -1 with MemoryError. */
+/* Divide the outputs of some images into tiles, and the tiles into blocks of nearly equal size. Return 0, or -1 with
+ * MemoryError. */
 static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, int64_t images, struct tiling *tiling, struct arena *arena)
 {
     int64_t lanes = job->kernels->lanes, columns = 3 * lanes, lines = pass->grid[0] * pass->grid[1] * images;
@@ -250,7 +261,7 @@ static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *p
         *tile = (struct tile){.begin = begin, .count = count, .wide = (count + lanes - 1) / lanes, .pieces = tiling->pieces + first};
         TYPED(add_pieces)(job, pass, begin, begin + count, tiling);
         tile->n_pieces = tiling->n_pieces - first;
-        /* Nothing behind the last pixel of a borrowed image may be read. */
+        /* Memory after the last pixel of a borrowed image must not be read. */
         if (job->frame.borrowed)
             tile->exact = pass->shifted ? begin + tile->wide * lanes > pass->linear : begin + count > all - 2 * lanes;
         tile->pack = !pass->shifted || tile->exact;
@@ -260,7 +271,7 @@ static int TYPED(plan)(const struct TYPED(job) *job, const struct TYPED(pass) *p
     return 0;
 }
 
-/* A block of channels and taps of a tile, side by side. */
+/* Pack the pixels of a tile for n channels and taps into a contiguous block. */
 static void TYPED(pack_tile)(const struct TYPED(job) *job, const struct TYPED(pass) *pass, const struct tile *tile, int64_t n, const npy_intp *off,
                              const REAL *from, REAL *block)
 {
@@ -276,7 +287,7 @@ static void TYPED(pack_tile)(const struct TYPED(job) *job, const struct TYPED(pa
         }
 }
 
-/* Some images, and a group of their channels. */
+/* Some images, and one group of their channels. */
 struct TYPED(unit) {
     int64_t group, images;
     const REAL *from;
@@ -295,14 +306,15 @@ static const struct tiling *TYPED(tiling_of)(const struct TYPED(job) *job, const
     return unit->images == job->images ? &job->passes[pass].whole : &job->passes[pass].rest;
 }
 
-/* Copies a channel, counted through the images of the unit, into its frame. */
+/* Copy channel c into its frame; channels are numbered through the images of the unit. */
 static void TYPED(fill_channel)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t c, REAL *frames)
 {
     int64_t channel = c / job->channels * job->groups * job->channels + c % job->channels;
     TYPED(fill_frame)(job->kernels, &job->frame, unit->from + channel * job->from_channel, frames + c * job->frame.channel);
 }
 
-/* Adds the products of a tile and some filters and taps, which begin with a filter, to the outputs of these. */
+/* Scatter: add each product (pixel of the tile x filter tap) to the output it belongs to. `sums` starts at a filter
+ * boundary. */
 static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile *tile, int64_t filters, const REAL *sums, REAL *to)
 {
     const int64_t *length = job->length, *q = job->frame.pitch, *kernel = job->kernel;
@@ -325,7 +337,7 @@ static void TYPED(scatter_tile)(const struct TYPED(job) *job, const struct tile 
     }
 }
 
-/* The sums of some tiles for the filters f0 ... f1 - 1 of a group. */
+/* Compute the sums of some tiles for the filters f0 ... f1 - 1 of a group. */
 static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, const struct TYPED(pass) *pass, const struct tile *tiles,
                              int64_t n_tiles, int64_t f0, int64_t f1, const REAL *frames, REAL *sums, REAL *block)
 {
@@ -350,7 +362,7 @@ static void TYPED(sum_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     } while (k < pass->summed);
 }
 
-/* A block of tiles, of the filters f0 ... f1 - 1 of a group, FILTERS_AT_ONCE at most. */
+/* Compute a block of tiles for the filters f0 ... f1 - 1 of a group, at most FILTERS_AT_ONCE filters. */
 static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t f0, int64_t f1,
                              const REAL *frames, REAL *work)
 {
@@ -378,7 +390,7 @@ static void TYPED(run_tiles)(const struct TYPED(job) *job, const struct TYPED(un
     }
 }
 
-/* A block of tiles, of a chunk of filters that lie along registers. */
+/* Compute a block of tiles for a chunk of filters that are placed along registers. */
 static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number, int64_t part, int64_t chunk_number,
                               const REAL *frames, REAL *work, npy_intp *at)
 {
@@ -418,7 +430,8 @@ static void TYPED(run_across)(const struct TYPED(job) *job, const struct TYPED(u
         }
 }
 
-/* Tasks of a pass for a unit, which do not meet in an output: blocks of tiles, and chunks of filters. */
+/* Return the number of tasks of a pass for a unit: blocks of tiles times chunks of filters. Two tasks have no output in
+ * common. */
 static int64_t TYPED(tasks_of)(const struct TYPED(job) *job, const struct TYPED(unit) *unit, int64_t number)
 {
     const struct TYPED(pass) *pass = &job->passes[number];
@@ -441,7 +454,8 @@ static void TYPED(run_task)(const struct TYPED(job) *job, const struct TYPED(uni
         TYPED(run_tiles)(job, unit, number, part, f0, f1, frames, work);
 }
 
-/* Two phases of a stride of two whose tiles are the same are computed together where there is room: what they write lies side by side. */
+/* Let two phases of a stride of two be computed together if their tiles are equal and there is room. Their outputs are
+ * adjacent. */
 static void TYPED(pair)(const struct TYPED(job) *job, struct TYPED(pass) *a, struct TYPED(pass) *b)
 {
     int64_t apart = a->to - b->to;
@@ -452,7 +466,7 @@ static void TYPED(pair)(const struct TYPED(job) *job, struct TYPED(pass) *a, str
     }
 }
 
-/* Elements of scratch memory that a thread needs beside its frame. */
+/* Return the number of scratch elements that a thread needs in addition to its frame. */
 static int64_t TYPED(work_for)(const struct TYPED(job) *job)
 {
     int64_t columns = 3 * job->kernels->lanes, tiles = 0, across = 0;
@@ -464,7 +478,7 @@ static int64_t TYPED(work_for)(const struct TYPED(job) *job)
     return tiles > across ? tiles : across;
 }
 
-/* All outputs. */
+/* Compute all outputs. */
 static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
 {
     const struct frame *frame = &job->frame;
@@ -483,7 +497,7 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
         }
         return;
     }
-    /* Fewer images than threads: they share each. */
+    /* If there are fewer units than threads, all threads share each unit. */
     for (int64_t unit = 0; unit < units; ++unit) {
         struct TYPED(unit) u = TYPED(unit_of)(job, unit);
 #pragma omp parallel num_threads(threads)
@@ -502,8 +516,8 @@ static void TYPED(run_job)(const struct TYPED(job) *job, int threads)
     }
 }
 
-/* How tiles are computed, by what that takes in products of registers for a channel and tap: what is computed in vain between lines is compared
- * with what copying and transposing cost. Returns it, for all channels and taps. */
+/* Choose how tiles are computed, and return the cost for all channels and taps. Costs are in products of registers for
+ * one channel and tap. The useless results between lines are compared with the costs of copying and transposing. */
 static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pass)
 {
     const int64_t *q = job->frame.pitch, *grid = pass->grid;
@@ -511,10 +525,10 @@ static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pa
     pass->linear = real == 0 ? 0 : ((grid[0] - 1) * q[1] + grid[1] - 1) * q[2] + grid[2];
     double pieces = real / lanes + (double)(grid[0] * grid[1]);
     double shifted = (pass->linear / lanes + 0.5) * job->filters, packed = real / lanes * job->filters + PACKING * pieces;
-    /* One register of filters has too few sums to add to while others are being added. */
+    /* With one register of filters, there are too few sums: additions wait for earlier additions. */
     double alone = registers > 1 ? 1.02 : job->kernels->rows < 8 ? 2 : 1.2;
     double across = real * registers * (alone + TRANSPOSING / (pass->summed > 0 ? pass->summed : 1));
-    /* Lines of pixels are read where they lie, mostly beside the borders of registers: filters are not. */
+    /* Lines of pixels are read in place, usually not aligned to registers. Filters are aligned. */
     double best = 1.05 * (shifted <= packed ? shifted : packed);
     pass->shifted = shifted <= packed;
     pass->across = across < best && !job->scattered;
@@ -522,7 +536,8 @@ static double TYPED(choose)(const struct TYPED(job) *job, struct TYPED(pass) *pa
     return (pass->across ? across : best) * pass->summed;
 }
 
-/* How many images go together: small ones do where no tile is shifted, so that weights are read for more than a few pixels. */
+/* Choose the number of images that are computed together. Small images are combined if no tile is shifted, so that
+ * weights are read for more than a few pixels. */
 static void TYPED(choose_images)(struct TYPED(job) *job, int threads)
 {
     int64_t least = NPY_MAX_INTP, size = job->channels * job->frame.channel, fair = (job->units + threads - 1) / threads;
@@ -532,7 +547,7 @@ static void TYPED(choose_images)(struct TYPED(job) *job, int threads)
         if (job->passes[p].shifted || outputs == 0)
             return;
         least = outputs < least ? outputs : least;
-        /* Threads have chunks of filters to share then. */
+        /* Then the threads can share the chunks of filters. */
         if (job->passes[p].across && TYPED(registers)(job) >= 6 * threads)
             fair = job->units;
     }

@@ -1,8 +1,8 @@
-/* The innermost loops of correlation, for one floating-point type and one instruction set; conv.c includes this for each pair, with REAL, WIDTH
- * (bytes of a register), ROWS (accumulators down) and NAME(f) defined, and the instruction set chosen by a pragma.
+/* The innermost loops of correlation, for one floating-point type and one instruction set. conv_type.h includes this
+ * file for each pair, with REAL, MASK, WIDTH (bytes of a register), ROWS (rows of accumulators) and NAME(f) defined; a
+ * pragma selects the instruction set.
  *
- * Each keeps a tile of ROWS x COLUMNS sums in registers. Sizes and offsets are in elements.
- */
+ * Each loop keeps a tile of ROWS x COLUMNS sums in registers. Sizes and offsets are in elements. */
 typedef REAL NAME(vec) __attribute__((vector_size(WIDTH), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(half) __attribute__((vector_size(WIDTH / 2), aligned(sizeof(REAL)), may_alias));
 typedef REAL NAME(least) __attribute__((vector_size(16), aligned(sizeof(REAL)), may_alias));
@@ -48,8 +48,8 @@ INLINE void NAME(tile)(const int rows, const int wide, npy_intp n, const REAL *a
         }
 }
 
-/* sums[i][j] (+)= sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j: pixels are read where they lie, and
- * broadcast. Rows of sums are 3 registers apart. */
+/* sums[i][j] (+)= sum over k of b[at[i] + off[k]] w[k][j], for `rows` pixels i and `wide` registers of filters j.
+ * Pixels are read in place and broadcast. Rows of sums are 3 registers apart. */
 INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL *b, const npy_intp *at, const npy_intp *off, const REAL *w,
                          REAL *sums, int fresh)
 {
@@ -88,8 +88,9 @@ INLINE void NAME(across)(const int rows, const int wide, npy_intp n, const REAL 
         }
 }
 
-/* sums[i][j] += sum over the lines and columns of a block of x[off[i] + line * pitch + column] y[line][column][j]: x is read where it
- * lies, and broadcast. Rows of sums are `wide` registers apart, columns of y `step` elements. */
+/* sums[i][j] += sum over the lines and columns of a block of x[off[i] + line * pitch + column] y[line][column][j].
+ * Elements of x are read in place and broadcast. Rows of sums are `wide` registers apart, columns of y `step`
+ * elements. */
 INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch,
                         const npy_intp *off, const REAL *y, npy_intp step, REAL *sums)
 {
@@ -128,8 +129,9 @@ INLINE void NAME(outer)(const int rows, const int wide, npy_intp lines, npy_intp
             *(VEC *)(sums + (wide * i + j) * LANES) = total[i][j];
 }
 
-/* sums[i][lane] += x[off[i] + line * pitch + column] y[line * y_pitch + column], columns a register at a time: one sum for each lane, to be added up at
- * the end. Both may be read up to a register behind the end of a line. */
+/* sums[i][lane] += x[off[i] + line * pitch + column] y[line * y_pitch + column], one register of columns at a time.
+ * Each lane has a separate sum; the caller adds up the lanes. Both operands may be read up to a register after the end
+ * of a line. */
 INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const REAL *x, npy_intp pitch, const npy_intp *off, const REAL *y,
                         npy_intp y_pitch, REAL *sums)
 {
@@ -149,7 +151,7 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
                 total[i] += *(const VEC *)(x + off[i] + column) * v;
         }
         if (whole < columns) {
-            /* What lies behind the line may be anything, NaN for instance. */
+            /* Memory after the end of the line may contain anything, for instance NaN. */
             VEC v = (VEC)(*(const NAME(mask) *)(y + whole) & inside);
 #pragma GCC unroll 9
             for (int i = 0; i < rows; ++i)
@@ -163,8 +165,8 @@ INLINE void NAME(along)(const int rows, npy_intp lines, npy_intp columns, const 
         *(VEC *)(sums + i * LANES) = total[i];
 }
 
-/* Copies the pieces of n lines side by side, into lines of 3 registers. Up to a register behind a piece may be read, and behind all lines
- * written. */
+/* Copy the pieces of n lines to lines of 3 registers, where they are adjacent. Up to a register after a piece may be
+ * read. Up to a register after all lines may be written. */
 static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const struct piece *pieces, int n_pieces, REAL *to)
 {
     for (int p = 0; p < n_pieces; ++p) {
@@ -172,7 +174,7 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
         REAL *line = to + pieces[p].column;
         npy_intp whole = pieces[p].n / LANES * LANES;
         if (whole < pieces[p].n && pieces[p].column + whole + LANES <= 3 * LANES)
-            whole += LANES;     /* the next pieces lie there */
+            whole += LANES;     /* the next pieces overwrite the excess */
         for (npy_intp i = 0; i < whole; i += LANES)
             for (npy_intp k = 0; k < n; ++k)
                 *(VEC *)(line + k * 3 * LANES + i) = *(const VEC *)(source + off[k] + i);
@@ -188,8 +190,8 @@ static void NAME(pack)(npy_intp n, const npy_intp *off, const REAL *from, const 
     }
 }
 
-/* Transposes a square of registers: a round moves the highest bit of an element's place (row, then column) to the other end, so that after as
- * many rounds as a row has bits, rows are columns. */
+/* Transpose a square of registers. An element's position has the bits of its row, then those of its column. Each round
+ * moves the highest bit to the other end. After one round for each bit of the row number, rows are columns. */
 INLINE void NAME(transpose_square)(VEC *v)
 {
     NAME(mask) low, high;
@@ -211,8 +213,9 @@ INLINE void NAME(transpose_square)(VEC *v)
     }
 }
 
-/* out[column][row] of in[row][column], for a register of rows at most, which are `pitch` apart; behind the last row, a line of out is filled up
- * with zeros. Lines of out are `step` apart. Elements behind a row may be read, but not in[limit] and those behind it. */
+/* out[column][row] = in[row][column], for at most a register of rows, which are `pitch` elements apart. Lines of out
+ * are `step` elements apart; after the last row they are filled up with zeros. Elements after a row may be read, but
+ * not in[limit] or later elements. */
 static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy_intp pitch, npy_intp limit, REAL *out, npy_intp step)
 {
     for (npy_intp begin = 0; begin < columns; begin += LANES) {
@@ -246,7 +249,7 @@ static void NAME(transpose)(npy_intp rows, npy_intp columns, const REAL *in, npy
     }
 }
 
-/* Copies n elements. */
+/* Copy n elements. */
 INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
 {
     npy_intp i = 0;
@@ -266,7 +269,7 @@ INLINE void NAME(copy)(REAL *to, const REAL *from, npy_intp n)
     }
 }
 
-/* Puts the sums of a tile where they belong, for so many filters. */
+/* Copy the sums of a tile to their outputs, for `filters` filters. */
 static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece *pieces, int n_pieces, REAL *to, npy_intp to_filter, npy_intp step)
 {
     for (npy_intp f = 0; f < filters; ++f, sums += 3 * LANES, to += to_filter)
@@ -281,7 +284,7 @@ static void NAME(unpack)(npy_intp filters, const REAL *sums, const struct piece 
         }
 }
 
-/* Adds some lines of n elements to others, whose elements are a step apart. */
+/* Add `lines` lines of n elements to lines whose elements are `step` apart. */
 static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pitch, REAL *to, npy_intp to_pitch, npy_intp step)
 {
     for (; lines > 0; --lines, from += pitch, to += to_pitch) {
@@ -301,7 +304,7 @@ static void NAME(add)(npy_intp lines, npy_intp n, const REAL *from, npy_intp pit
     }
 }
 
-/* Copies every second of 2 n - 1 elements, for n > LANES / 2, and returns n. */
+/* Copy every second of 2 n - 1 elements, for n > LANES / 2, and return n. */
 INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
 {
     NAME(mask) even;
@@ -316,22 +319,22 @@ INLINE npy_intp NAME(every_second)(REAL *to, const REAL *from, npy_intp n)
     if (i < last)
         *(NAME(half) *)(to + i) =
             __builtin_shuffle(*(const NAME(half) *)(from + 2 * i), *(const NAME(half) *)(from + 2 * i + LANES / 2), even_half);
-    /* The last ones from an element earlier on: nothing behind the line is read. */
+    /* Read the last elements from one element earlier, so that nothing after the line is read. */
     const REAL *end = from + 2 * last - 1;
     *(NAME(half) *)(to + last) = __builtin_shuffle(*(const NAME(half) *)end, *(const NAME(half) *)(end + LANES / 2), even_half + 1);
     return n;
 }
 
-/* Few zeros. */
+/* Write a few zeros. */
 INLINE void NAME(clear)(REAL *to, npy_intp n)
 {
     for (; n > 0; --n) {
         *to++ = 0;
-        __asm__ volatile("" : : : "memory");    /* a call of memset for each end of a line costs more */
+        __asm__ volatile("" : : : "memory");    /* a call of memset for each end of a line would cost more */
     }
 }
 
-/* The converse of split: n elements of each, in turns. */
+/* The inverse of split: interleave n elements of each array. */
 INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
 {
     NAME(mask) low, high;
@@ -347,7 +350,7 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* the last ones, some of them a second time */
+            i = i + LANES > n ? n - LANES : i;      /* the last elements, some of them a second time */
             VEC a = *(const VEC *)(even + i), b = *(const VEC *)(odd + i);
             *(VEC *)(to + 2 * i) = __builtin_shuffle(a, b, low);
             *(VEC *)(to + 2 * i + LANES) = __builtin_shuffle(a, b, high);
@@ -366,7 +369,7 @@ INLINE void NAME(merge)(REAL *to, const REAL *even, const REAL *odd, npy_intp n)
         }
 }
 
-/* As unpack, for sums of neighbouring outputs. */
+/* The form of unpack for two tiles whose outputs alternate. */
 static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd, const struct piece *pieces, int n_pieces, REAL *to,
                              npy_intp to_filter)
 {
@@ -375,7 +378,8 @@ static void NAME(unpack_two)(npy_intp filters, const REAL *even, const REAL *odd
             NAME(merge)(to + pieces[p].to, even + pieces[p].column, odd + pieces[p].column, pieces[p].n);
 }
 
-/* Some lines of a frame, of `width` elements: zeros, from `first` to `end` every step-th element of a line of the image, zeros. */
+/* Fill lines of a frame of `width` elements each. The elements first ... end - 1 are every step-th element of a line of
+ * the image, the others are zero. */
 static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp end, REAL *to, const REAL *from, npy_intp pitch, npy_intp step)
 {
     npy_intp n = end - first;
@@ -395,7 +399,7 @@ static void NAME(fill)(npy_intp lines, npy_intp width, npy_intp first, npy_intp 
     }
 }
 
-/* Elements with even and with odd numbers of 2 n. */
+/* Split 2 n elements into those with even and those with odd indices. */
 INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
 {
     NAME(mask) numbers;
@@ -407,7 +411,7 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
     npy_intp i = 0;
     if (n >= LANES)
         for (; i < n; i += LANES) {
-            i = i + LANES > n ? n - LANES : i;      /* the last ones, some of them a second time */
+            i = i + LANES > n ? n - LANES : i;      /* the last elements, some of them a second time */
             VEC a = *(const VEC *)(from + 2 * i), b = *(const VEC *)(from + 2 * i + LANES);
             *(VEC *)(even + i) = __builtin_shuffle(a, b, numbers);
             *(VEC *)(odd + i) = __builtin_shuffle(a, b, numbers + 1);
@@ -426,8 +430,9 @@ INLINE void NAME(split)(REAL *even, REAL *odd, const REAL *from, npy_intp n)
         }
 }
 
-/* Some lines of two frames, `apart` elements from one to the other: of every second element of a line of the image from element x on, and of those
- * between them; zeros where the line, of `length` elements, has none. */
+/* Fill lines of two frames, which are `apart` elements apart. The first frame gets every second element of a line of
+ * the image, from element x on; the second frame gets the elements between these. Elements outside the line, which has
+ * `length` elements, are zero. */
 static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_intp x, npy_intp length, REAL *to, const REAL *from, npy_intp pitch)
 {
     npy_intp first = x >= 0 ? 0 : (1 - x) / 2, end = length <= x ? 0 : (length - x) / 2;
@@ -443,7 +448,7 @@ static void NAME(fill_two)(npy_intp lines, npy_intp width, npy_intp apart, npy_i
     }
 }
 
-/* The sum of products of two lines. */
+/* Return the dot product of two lines. */
 static REAL NAME(dot)(npy_intp n, const REAL *a, const REAL *b)
 {
     VEC even = {0}, odd = {0};

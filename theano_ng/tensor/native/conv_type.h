@@ -1,8 +1,10 @@
-/* Correlation for one floating-point type: its kernels for each instruction set, and the call. conv.c includes this once per type, with REAL, MASK
- * and TYPED(f) defined. */
+/* Correlation for one floating-point type: its kernels for each instruction set, and the call. conv.c includes this
+ * file once for each type, with REAL, MASK and TYPED(f) defined. */
 struct TYPED(kernels) {
-    int lanes, rows;                                /* elements of a register; filters of a full tile */
-    int widest, outer_rows[4];                      /* registers of filters of `outer`; its rows, for each number of these */
+    /* lanes: elements of a register; rows: filters of a full tile */
+    int lanes, rows;
+    /* widest: largest number of registers of filters in `outer`; outer_rows: its rows, for each number of registers */
+    int widest, outer_rows[4];
     void (*tile[3][8])(npy_intp, const REAL *, const REAL *, const npy_intp *, REAL *, int);
     void (*across[3][8])(npy_intp, const REAL *, const npy_intp *, const npy_intp *, const REAL *, REAL *, int);
     void (*outer[4][8])(npy_intp, npy_intp, const REAL *, npy_intp, const npy_intp *, const REAL *, npy_intp, REAL *);
@@ -63,7 +65,8 @@ static const struct TYPED(kernels) *TYPED(kernels_for)(int64_t wanted)
 #include "conv_weights.h"
 #include "conv_unshared.h"
 
-/* Makes a job one that scatters products, if that is faster than what costs so much. `off` and `weight` are the room of its passes. */
+/* Turn a job into one that scatters products, if that is faster than `cost`. `off` and `weight` are memory for its
+ * passes. */
 static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geometry *g, int inputs, double cost, npy_intp *off, int64_t *weight)
 {
     const int64_t *source = inputs ? g->top : g->image, *target = inputs ? g->image : g->top;
@@ -97,7 +100,8 @@ static void TYPED(consider_scattering)(struct TYPED(job) *job, const struct geom
     job->passes[0].weight = first_tap;
 }
 
-/* Forward, or the gradient with respect to the images: `from` is the image there, the gradient of the output here. */
+/* Compute the forward pass (`from` is the image) or the gradient with respect to the images (`from` is the gradient of
+ * the output). */
 static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(kernels) *kernels, int kind, int threads, const REAL *from,
                                    const REAL *weights, REAL *to, struct arena *arena)
 {
@@ -167,7 +171,7 @@ static int TYPED(correlate_images)(const struct geometry *g, const struct TYPED(
             || (job.units % job.images != 0 && TYPED(plan)(&job, pass, job.units % job.images, &pass->rest, arena) < 0))
             return -1;
         if (pass->across && job.units <= job.images && pass->whole.blocks <= 1)
-            continue;           /* each weight is needed once */
+            continue;           /* each weight is used only once */
         int64_t filters = pass->across ? TYPED(registers)(&job) * kernels->lanes : job.filters;
         pass->packed = take(arena, g->groups * filters, pass->summed * (int64_t)sizeof *pass->packed);
         if (pass->packed == NULL)
@@ -214,7 +218,7 @@ static int TYPED(correlate_weights)(const struct geometry *g, const struct TYPED
         return -1;
     tabulate(g, &job.frame, grids[0], grids[1], grids[2], job.channels, job.off, weight);
     memset(job.sums, 0, sums * sizeof *job.sums);
-    /* Tasks: a group, or as many channels and taps of one as threads share it. */
+    /* A task is a group, or a share of the channels and taps of a group if several threads work on it. */
     int64_t shares = few || g->groups >= threads ? 1 : threads, rows = kernels->rows * 3;
     int64_t share = (all + shares - 1) / shares;
     share = (share + rows - 1) / rows * rows;

@@ -1,7 +1,8 @@
-/* Correlation with kernels of their own for each position of the output, for one floating-point type: each weight meets each image once,
- * so that reading the weights is what takes time. Included by conv_engine.h's includer, once per type. */
+/* Correlation with a separate kernel for each position of the output, for one floating-point type. Each weight is used
+ * once for each image, so most of the time is spent on reading the weights. conv_type.h includes this file once for
+ * each type. */
 
-/* The pixels of one image under the kernel at a position, of all channels of a group; zero where they are padding. */
+/* Copy the pixels of one image under the kernel at a position, for all channels of a group; padding is zero. */
 static void TYPED(gather)(const struct geometry *g, const REAL *image, const int64_t *at, REAL *line)
 {
     int64_t size = g->image[0] * g->image[1] * g->image[2];
@@ -16,7 +17,7 @@ static void TYPED(gather)(const struct geometry *g, const REAL *image, const int
             }
 }
 
-/* Adds such a line to an image. */
+/* Add a line of pixels, in the form that `gather` makes, to an image. */
 static void TYPED(scatter)(const struct geometry *g, const REAL *line, const int64_t *at, REAL *image)
 {
     int64_t size = g->image[0] * g->image[1] * g->image[2];
@@ -32,7 +33,7 @@ static void TYPED(scatter)(const struct geometry *g, const REAL *line, const int
             }
 }
 
-/* Lines of pixels that are gathered before the weights of a position are read. */
+/* Number of lines of pixels that are gathered before the weights of a position are read. */
 #define IMAGES_AT_ONCE 8
 
 static void TYPED(unshared_position)(const struct geometry *g, const struct TYPED(kernels) *kernels, int kind, int64_t p, const REAL *bottom,
@@ -83,7 +84,7 @@ static int TYPED(run_unshared)(const struct geometry *given, const struct TYPED(
                                REAL *top, struct arena *arena)
 {
     struct geometry geometry = *given, *g = &geometry;
-    /* A reversed kernel meets, from its first tap on, the pixels from the last to the first. */
+    /* The first tap of a reversed kernel belongs to the last pixel, the last tap to the first pixel. */
     for (int i = 0; given->flip && i < 3; ++i) {
         geometry.pad[i] -= (given->kernel[i] - 1) * given->dilation[i];
         geometry.dilation[i] = -given->dilation[i];

@@ -1,7 +1,8 @@
-/* The gradient of correlation with respect to the weights, for one floating-point type: a tile is channels and taps by filters, summed over pixels of
- * the frame (conv_engine.h). Included once per type. */
+/* The gradient of correlation with respect to the weights, for one floating-point type. A tile is channels and taps by
+ * filters, summed over pixels of the frame (conv_engine.h). conv_type.h includes this file once for each type. */
 
-/* Pixels that are gone through before the next taps: as many blocks of lines as have room. */
+/* Pixels of a block of lines; room for the pixels of all blocks that are handled before the next taps; largest number
+ * of these blocks. */
 #define PIXELS_AT_ONCE 128
 #define PIXELS_ROOM 384
 #define BLOCKS_AT_ONCE 32
@@ -10,7 +11,7 @@ struct TYPED(sums) {
     const struct TYPED(kernels) *kernels;
     struct frame frame;
     int64_t units, groups, filters, channels, taps, grid[3];
-    int64_t images;           /* whose frames are there at once */
+    int64_t images;           /* number of images whose frames are in memory at once */
     const REAL *image, *top;
     int64_t from_channel;
     npy_intp *off;            /* [channels of a group times taps] */
@@ -22,9 +23,10 @@ static int64_t TYPED(padded_filters)(const struct TYPED(sums) *job)
     return (job->filters + job->kernels->lanes - 1) / job->kernels->lanes * job->kernels->lanes;
 }
 
-/* Filters in chunks of up to `widest` registers, of about equal size. */
+/* A chunk of filters. The registers of filters are divided into chunks of nearly equal size, up to `widest` registers
+ * each. */
 struct TYPED(chunk) {
-    int64_t number, first, wide;      /* registers */
+    int64_t number, first, wide;      /* number of the chunk; its first register, and its number of registers */
 };
 
 static int TYPED(next_chunk)(const struct TYPED(sums) *job, struct TYPED(chunk) *chunk)
@@ -38,13 +40,15 @@ static int TYPED(next_chunk)(const struct TYPED(sums) *job, struct TYPED(chunk) 
 }
 #define FIRST_CHUNK {-1, 0, 0}
 
-/* Pixels of some lines of an image: where the first output finds its first pixel in the frame, and the first of its gradients in `y`. */
+/* The outputs of some lines of an image. x: the first pixel of the first output in the frame; pixels_before: index of
+ * its gradient in `y`. */
 struct TYPED(lines) {
     const REAL *x;
     int64_t lines, columns, pixels_before;
 };
 
-/* Adds what so many blocks of lines give for the channels and taps [k0, k1). `y` has the gradients of each chunk of filters. */
+/* Add the contributions of `n_blocks` blocks of lines to the channels and taps [k0, k1). `y` has the gradients of each
+ * chunk of filters. */
 static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, const struct TYPED(lines) *blocks, int n_blocks,
                               const REAL *y)
 {
@@ -64,7 +68,7 @@ static void TYPED(add_blocks)(const struct TYPED(sums) *job, int64_t group, int6
     }
 }
 
-/* Adds what the images and gradients of a group give for the channels and taps [k0, k1). */
+/* Add the contributions of the images and gradients of a group to the channels and taps [k0, k1). */
 static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64_t k0, int64_t k1, REAL *frame_memory, REAL *y)
 {
     const struct frame *frame = &job->frame;
@@ -78,7 +82,7 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
     for (int64_t n = 0; n < job->units; ++n) {
         const REAL *image = job->image + (n * job->groups + group) * job->channels * job->from_channel, *from = image;
         const REAL *top = job->top + (n * job->groups + group) * job->filters * pixels;
-        if (n % job->images == 0) {     /* the frames are about to be overwritten */
+        if (n % job->images == 0) {     /* the frames will be overwritten */
             TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
             n_blocks = in_y = 0;
         }
@@ -91,7 +95,8 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
         for (int64_t g0 = 0; g0 < grid[0]; ++g0)
             for (int64_t g1 = 0; g1 < grid[1]; g1 += lines_at_once)
                 for (int64_t g2 = 0; g2 < grid[2]; g2 += columns_at_once) {
-                    /* Where columns are cut, there is one line: the gradients of a block always lie side by side. */
+                    /* If the columns are divided, a block has a single line. The gradients of a block are therefore
+                     * always contiguous. */
                     int64_t lines = grid[1] - g1 < lines_at_once ? grid[1] - g1 : lines_at_once;
                     int64_t columns = grid[2] - g2 < columns_at_once ? grid[2] - g2 : columns_at_once, count = lines * columns;
                     if (n_blocks == BLOCKS_AT_ONCE || in_y + count > PIXELS_ROOM) {
@@ -115,7 +120,7 @@ static void TYPED(add_outer)(const struct TYPED(sums) *job, int64_t group, int64
     TYPED(add_blocks)(job, group, k0, k1, blocks, n_blocks, y);
 }
 
-/* Where the sum of a filter and a channel and tap is. */
+/* Copy the sum of each filter, channel and tap to its weight. */
 static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, const int64_t *weight, REAL *to, int64_t by_filter, int64_t by_channel)
 {
     int64_t lanes = job->kernels->lanes, all = job->channels * job->taps;
@@ -130,7 +135,8 @@ static void TYPED(gather_outer)(const struct TYPED(sums) *job, int64_t group, co
     }
 }
 
-/* The same where a group has few filters: sums along the pixels. `sums` has a register for each filter, channel and tap. */
+/* The form of add_outer for a group with few filters: sum along the pixels. `sums` has a register for each filter,
+ * channel and tap. */
 static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL *frame_memory, REAL *lines)
 {
     const struct frame *frame = &job->frame;
@@ -144,7 +150,8 @@ static void TYPED(add_along)(const struct TYPED(sums) *job, int64_t group, REAL 
         for (int64_t f = 0; f < job->filters; ++f) {
             int64_t image_of = (n * job->groups + group) * job->filters + f;
             const REAL *gradients = job->top + image_of * pixels;
-            if ((image_of + 1) * pixels + kernels->lanes > job->units * job->groups * job->filters * pixels)     /* nothing behind them may be read */
+            /* memory after them must not be read */
+            if ((image_of + 1) * pixels + kernels->lanes > job->units * job->groups * job->filters * pixels)
                 gradients = memcpy(lines, gradients, pixels * sizeof(REAL));
             for (int64_t g0 = 0; g0 < job->grid[0]; ++g0)
                 for (int64_t k = 0; k < all; k += 9) {

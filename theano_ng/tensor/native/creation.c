@@ -1,17 +1,17 @@
-/* Native code of the Ops that make arrays of numbers: eye, tri, ranges, vectors of scalars, diagonals.
+/* Native code of the Ops that create arrays: eye, tri, ranges, vectors of scalars, diagonals.
  *
- * Each function is described where it is defined: its inputs, outputs and parameter words. */
+ * The comment at each function describes its inputs, outputs and packed parameters. */
 #include <math.h>
 #include "strided.h"
 
-/* Calls DO(type number, C type) for every integer type. */
+/* Call DO(type number, C type) for every integer type. */
 #define FOR_INTEGERS(DO)                                                                                          \
     DO(NPY_INT8, npy_int8) DO(NPY_INT16, npy_int16) DO(NPY_INT32, npy_int32) DO(NPY_INT64, npy_int64)             \
     DO(NPY_UINT8, npy_uint8) DO(NPY_UINT16, npy_uint16) DO(NPY_UINT32, npy_uint32) DO(NPY_UINT64, npy_uint64)
 
 /* ---------------------------------------------------------------- eye, tri: (rows, columns, k) */
 
-/* The bytes of the number 1; returns their count, 0 with an exception for another type. */
+/* Store the bytes of the number 1. Return their count, or 0 with an exception set for an unsupported type. */
 static int one_of(int type_num, char *bytes)
 {
 #define STORE(number, ctype)                                                                                      \
@@ -50,7 +50,8 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* A matrix of zeros with ones in the columns [first, last) of every row: `tri` from 0 to row + k, `eye` at row + k. */
+/* Create a matrix of zeros and ones. In each row, `tri` (lower) has ones in the columns 0 to row + k, and `eye` in the
+ * column row + k. */
 static int banded(PyObject **in, PyObject **out, int type_num, int lower)
 {
     int64_t rows, columns, k;
@@ -101,7 +102,7 @@ static int refuse_zero_step(void)
     return -1;
 }
 
-/* Sets an exception for lengths beyond all arrays, in either direction. */
+/* Return -1 with an exception set if a length, of either sign, is too large for any array. */
 static int refuse_count(double count)
 {
     if (fabs(count) <= 0x1p62)
@@ -110,7 +111,7 @@ static int refuse_count(double count)
     return -1;
 }
 
-/* A 0-d integer of any dtype, wide enough for all of them. Returns 0, or -1 with an exception set. */
+/* Read a 0-d integer of any dtype into an integer wide enough for all. Return 0, or -1 with an exception set. */
 static int read_wide(PyObject *value, __int128 *result)
 {
     int64_t word;
@@ -124,7 +125,7 @@ static int read_wide(PyObject *value, __int128 *result)
     return 0;
 }
 
-/* Elements are written in blocks of this many: a table of multiples of the step, and the first element of the block. */
+/* The number of elements in a block. A block is its first element plus a table of multiples of the step. */
 #define LANES 32
 
 NATIVE_FUNCTION(arange_int, type_number)
@@ -170,7 +171,7 @@ static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, cons
 #undef FILL
 }
 
-/* A 0-d real number of any dtype. Returns 0, or -1 with an exception set. */
+/* Read a 0-d real number of any dtype. Return 0, or -1 with an exception set. */
 static int read_double(PyObject *value, double *result)
 {
     PyArrayObject *x = (PyArrayObject *)value;
@@ -192,7 +193,8 @@ static int read_double(PyObject *value, double *result)
     return 0;
 }
 
-/* As NumPy: the length is that of doubles; the step is the difference of the first two elements, in the dtype of the result. */
+/* Like NumPy, compute the length with doubles. The step is the difference of the first two elements, in the dtype of
+ * the result. */
 NATIVE_FUNCTION(arange_float, type_number)
 static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, const struct arange_float_words *words)
 {
@@ -222,7 +224,7 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
     PyArrayObject *vector = native_alloc(out, 1, &length, type_num);
     if (vector == NULL)
         return -1;
-    /* Counters of 32 bits become floating numbers in vectors; each block has its own offset. */
+    /* Counters of 32 bits can be converted to floating point in vectors; each block has its own offset. */
     const npy_intp block = 1 << 20;
     if (type_num == NPY_FLOAT64) {
         double *data = (double *)PyArray_DATA(vector), delta = (start + step) - start;
@@ -255,7 +257,7 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, co
     return 0;
 }
 
-/* ---------------------------------------------------------------- a vector of the inputs, 0-d arrays */
+/* ---------------------------------------------------------------- make_vector: a vector of the inputs, 0-d arrays */
 
 NATIVE_FUNCTION(make_vector, type_number)
 static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, const struct make_vector_words *words)
@@ -288,7 +290,8 @@ static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, con
 
 /* ---------------------------------------------------------------- diagonals, of the planes of axis1 and axis2 */
 
-/* Input: an array of 2 or more dimensions. Output: the diagonals of its planes in a last dimension, after the others. */
+/* Input: an array of at least 2 dimensions. Output: the other dimensions, then a last dimension with the diagonals of
+ * the planes. */
 NATIVE_FUNCTION(extract_diag, offset, axis1, axis2, view)
 static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_words *words)
 {
@@ -323,7 +326,8 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, co
     return 0;
 }
 
-/* Input: an array of 1 or more dimensions. Output: zeros, with the input's last dimension on a diagonal of the planes. */
+/* Input: an array of at least 1 dimension. Output: zeros, with the last dimension of the input on a diagonal of each
+ * plane. */
 NATIVE_FUNCTION(alloc_diag, offset, axis1, axis2)
 static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_words *words)
 {

@@ -9,9 +9,9 @@
 typedef struct {
     npy_intp steps, symbols, n_labels;
     const npy_int64 *labels;
-    const char *activations;    /* of step 0; contiguous along the symbols */
+    const char *activations;    /* activations of step 0; contiguous along the symbols */
     npy_intp step_stride;       /* in bytes */
-    char *gradient;             /* the same place in the output, with the same stride; NULL: not wanted */
+    char *gradient;             /* gradient of step 0 in the output, with the same stride; NULL: not requested */
 } Example;
 
 static inline double log_sum(double a, double b)
@@ -25,14 +25,15 @@ static inline npy_intp symbol_of(const Example *e, npy_intp state)
     return state % 2 ? (npy_intp)e->labels[state / 2] : 0;
 }
 
-/* Whether a path may come to a state from the one before last: not past a blank that separates equal labels. */
+/* Return 1 if a path may reach a state from the state two before it. A path may not skip a blank that separates equal
+ * labels. */
 static inline int skips(const Example *e, npy_intp state)
 {
     return state % 2 && state >= 3 && e->labels[state / 2] != e->labels[state / 2 - 1];
 }
 
 #define DEFINE_READ(T)                                                                                   \
-    /* log softmax of one step */                                                                        \
+    /* Compute log softmax of one step. */                                                               \
     static void log_softmax_##T(npy_intp n, const char *from, double *out)                               \
     {                                                                                                    \
         const T *x = (const T *)from;                                                                    \
@@ -45,7 +46,7 @@ static inline int skips(const Example *e, npy_intp state)
         for (npy_intp k = 0; k < n; ++k)                                                                 \
             out[k] = ((double)x[k] - most) - sum;                                                        \
     }                                                                                                    \
-    /* softmax less what the paths spend on each symbol */                                               \
+    /* Store softmax minus the probability that the paths give to each symbol. */                        \
     static void put_gradient_##T(npy_intp n, const double *log_softmax, const double *spent, char *to)   \
     {                                                                                                    \
         for (npy_intp k = 0; k < n; ++k)                                                                 \
@@ -60,7 +61,8 @@ typedef npy_float64 f64;
 DEFINE_READ(f32)
 DEFINE_READ(f64)
 
-/* The cost of one example; its gradient goes where the example says. -1 with no exception: no memory. */
+/* Compute the cost of one example, and store its gradient at e->gradient. Return 0, or -1 without an exception if there
+ * is no memory. */
 static int solve(const Example *e, int type, double *cost)
 {
     npy_intp n = e->symbols, states = 2 * e->n_labels + 1, steps = e->steps;
@@ -96,11 +98,11 @@ static int solve(const Example *e, int type, double *cost)
     }
     *cost = total == 0 ? 0 : -total;
     if (e->gradient != NULL && total == -INFINITY)
-        /* No path has these labels: a change of the activations does not help. */
+        /* No path has these labels: changes of the activations have no effect. */
         for (npy_intp t = 0; t < steps; ++t)
             (type == NPY_FLOAT32 ? put_zeros_f32 : put_zeros_f64)(n, e->gradient + t * e->step_stride);
     else if (e->gradient != NULL)
-        /* `now` is the logarithm of all ways to go on from a state after step t. */
+        /* `now` is the logarithm of the probability of all continuations from a state after step t. */
         for (npy_intp t = steps - 1; t >= 0; --t) {
             for (npy_intp s = 0; s < states; ++s) {
                 if (t == steps - 1) {
@@ -127,7 +129,8 @@ static int solve(const Example *e, int type, double *cost)
     return 0;
 }
 
-/* Labels of all examples one after the other, without the padding (new memory); counts[i] of example i. NULL with an exception set. */
+/* Return the labels of all examples, without the padding, in new memory; row i begins with counts[i] labels of example
+ * i. Return NULL with an exception set on failure. */
 static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols, npy_intp *counts)
 {
     npy_intp width = PyArray_DIM(a, 1);
@@ -156,8 +159,8 @@ static npy_int64 *read_labels(PyArrayObject *a, npy_intp batch, npy_intp symbols
     return labels;
 }
 
-/* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch), gradients.
- * Words: openmp. */
+/* Inputs: activations (time, batch, symbol), labels (batch, length), input lengths (batch). Outputs: costs (batch),
+ * gradients. */
 NATIVE_FUNCTION(ctc, openmp)
 static int tng_ctc(int nin, int nout, PyObject **in, PyObject **out, const struct ctc_words *words)
 {

@@ -1,7 +1,7 @@
 /* Cumulative sums and products, and linear recurrences, along an axis. */
 #include "native.h"
 
-#define COLUMNS 512 /* running totals side by side */
+#define COLUMNS 512 /* adjacent running totals */
 
 #define ADD(a, b) ((a) + (b))
 #define MUL(a, b) ((a) * (b))
@@ -9,8 +9,9 @@
 typedef float _Complex c64;
 typedef double _Complex c128;
 
-/* A total depends on the one before. So rows are walked four at a time; where there are fewer, (GROUPS) four elements are combined before they
- * meet the total. Products of floats must not be grouped: 0 times what overflows is NaN. */
+/* A total depends on the total before it. Four rows are therefore processed at a time. In single rows (if GROUPS), four
+ * elements are combined first, and then with the total. Products of floats must not be grouped: 0 times an overflowed
+ * product is NaN. */
 #define DEFINE(name, T, OP, ONE, GROUPS)                                                                             \
     static inline void name##_four(int64_t n, int64_t apart, const T *x, T *z, T *total)                             \
     {                                                                                                                \
@@ -37,7 +38,7 @@ typedef double _Complex c128;
         for (; k < n; ++k)                                                                                           \
             z[k] = total = OP(total, x[k]);                                                                          \
     }                                                                                                                \
-    /* Along the middle of (outer, n, inner), C-contiguous; z may be x. */                                           \
+    /* Scan along the middle dimension of (outer, n, inner), C-contiguous; z may be x. */                            \
     static void name(int64_t outer, int64_t n, int64_t inner, const void *x_, void *z_)                              \
     {                                                                                                                \
         const T *x = x_;                                                                                             \
@@ -77,7 +78,7 @@ SUM_AND_PRODUCT(c128, c128, 0)
 
 typedef void (*scan_fn)(int64_t outer, int64_t n, int64_t inner, const void *x, void *z);
 
-/* Integers that wrap around are the same with and without sign. */
+/* Return the scan function. Signed and unsigned integers share code, because wrapping makes their bits equal. */
 static scan_fn find_scan(int type, int64_t item, int product)
 {
 #define CHOOSE(suffix) return product ? product_##suffix : sum_##suffix
@@ -98,7 +99,7 @@ static scan_fn find_scan(int type, int64_t item, int product)
     }
 }
 
-/* The result, in Fortran order. */
+/* Provide the result in Fortran order. */
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
@@ -110,8 +111,8 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
     return (PyArrayObject *)*out;
 }
 
-/* The result is C-contiguous, but along an axis of an array that is only F-contiguous it has the layout of that.
- * Words: axis (-1: of the flattened array), whether products are wanted, type number of the output. */
+/* The result is C-contiguous. Only along an axis of an array that is just F-contiguous, the result is F-contiguous too.
+ * Parameters: axis (-1: of the flattened array), whether to compute products, type number of the output. */
 NATIVE_FUNCTION(cumulative, axis, product, type_number)
 static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_words *words)
 {
@@ -146,7 +147,7 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
     }
     const void *from = PyArray_DATA(x);
     if (!(PyArray_IS_C_CONTIGUOUS(x) || fortran) || !PyArray_ISBEHAVED_RO(x) || !PyArray_EquivTypenums(PyArray_TYPE(x), type)) {
-        /* In place on a copy. */
+        /* Copy to the result, and scan in place. */
         if ((axis < 0 ? PyArray_CopyAnyInto(z, x) : PyArray_CopyInto(z, x)) < 0)
             return -1;
         from = PyArray_DATA(z);
@@ -174,7 +175,7 @@ DEFINE_RECURRENCE(f64, double)
 DEFINE_RECURRENCE(c64, c64)
 DEFINE_RECURRENCE(c128, c128)
 
-/* Inputs a and b, of one shape and dtype. Words: axis. */
+/* Inputs: a and b, with equal shapes and dtypes. Parameter: axis. */
 NATIVE_FUNCTION(recurrence, axis)
 static int tng_recurrence(int nin, int nout, PyObject **in, PyObject **out, const struct recurrence_words *words)
 {

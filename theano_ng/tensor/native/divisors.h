@@ -1,10 +1,11 @@
-/* Zeros among integer divisors.
+/* Detection of zeros among integer divisors.
  *
- * A kernel that divides integers notes that it has met one, at the pointer behind those of its operands, and goes on: loops without
- * branches are vectorized. So divisors are looked at before inputs are overwritten: by the kernel itself, of nodes that may overwrite what others
- * see, where the place holds a 1 when it is called; it computes nothing then if there is a zero, and notes nothing. Where a kernel is called more
- * than once, `check_divisors` looks before the first call.
- */
+ * A kernel that divides integers does not stop at a zero, because only loops without branches are vectorized. It sets
+ * an int to 1 instead; the pointer to this int follows the pointers of the operands. An output that may overwrite an
+ * array visible to other code requires that divisors are checked before anything is written. If the int is 1 when such
+ * a kernel is called, the kernel checks the divisors itself. If one is zero, it leaves the int at 1 and computes
+ * nothing; otherwise it sets the int to 0. If a kernel is called more than once, `check_divisors` checks the divisors
+ * before the first call. */
 #ifndef THEANO_NG_DIVISORS_H
 #define THEANO_NG_DIVISORS_H
 
@@ -12,18 +13,18 @@
 #include "strided.h"
 #include <stdio.h>
 
-/* As tensor/elemwise/divisors.py has them. */
+/* Keep equal to OPERATIONS in tensor/elemwise/divisors.py. */
 enum { NO_DIVISOR, DIVISION, MODULO };
 
-/* scalar/ops_arith.py has the same text. */
+/* Keep equal to the text in scalar/ops_arith.py. */
 #define ZERO_ADVICE                                                                                          \
     "Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide floats. " \
     "A switch around the division does not help, it computes both of its branches."
 
 #define VECTOR 32 /* bytes */
 
-/* Nobody waits for the answer of a call that fails: there are no branches. Contiguous elements are compared by vectors, four at a time; the last
- * vector overlaps with the one before it. */
+/* Return 1 if there is a zero. The loops have no early exit: the time of a call that fails does not matter. Contiguous
+ * elements are compared by vectors, four at a time; the last vector overlaps the vector before it. */
 #define ZERO_IN(T)                                                                                     \
     typedef T Vector_##T __attribute__((vector_size(VECTOR), aligned(1), may_alias));                  \
     STRIDED_CLONES static int zero_in_##T(const char *data, int64_t n, int64_t step)                   \
@@ -52,7 +53,7 @@ ZERO_IN(uint16_t)
 ZERO_IN(uint32_t)
 ZERO_IN(uint64_t)
 
-/* Whether one of n integers of this size, so many bytes apart, is zero. */
+/* Return 1 if one of n integers is zero. `item`: the size of an integer in bytes; `step`: their distance in bytes. */
 static int zero_in_run(int64_t item, const char *data, int64_t n, int64_t step)
 {
     switch (item) {
@@ -63,7 +64,7 @@ static int zero_in_run(int64_t item, const char *data, int64_t n, int64_t step)
     }
 }
 
-/* Whether an array of aligned integers, which has elements, has a zero. */
+/* Return 1 if a non-empty array of aligned integers has a zero. */
 static int has_zero(PyArrayObject *a)
 {
     int64_t item = PyArray_ITEMSIZE(a);
@@ -74,7 +75,7 @@ static int has_zero(PyArrayObject *a)
             n *= PyArray_DIM(a, d);
         return zero_in_run(item, PyArray_BYTES(a), n, item);
     }
-    /* Dimensions from the largest stride to the smallest; those that repeat elements do not count. */
+    /* Sort the dimensions from the largest stride to the smallest; dimensions that repeat elements are dropped. */
     npy_intp dims[nd], index[STRIDED_MAXDIMS] = {0};
     for (int d = 0; d < nd; ++d)
         dims[d] = PyArray_STRIDE(a, d) == 0 ? 1 : PyArray_DIM(a, d);
@@ -98,7 +99,8 @@ static int has_zero(PyArrayObject *a)
     return 0;
 }
 
-/* The first zero of an array that has one, in C order: "element [0, 3] of ", nothing for a number. */
+/* Write the position of the first zero in C order as text: "element [0, 3] of ", or an empty text for a 0-d array. The
+ * array must have a zero. */
 static void zero_place(PyArrayObject *a, char *text)
 {
     int nd = PyArray_NDIM(a);
@@ -117,7 +119,8 @@ static void zero_place(PyArrayObject *a, char *text)
         text += sprintf(text, "%s%lld%s", d == 0 ? "element [" : ", ", (long long)index[d], d == nd - 1 ? "] of " : "");
 }
 
-/* Returns 0 when no divisor among the inputs, arrays of aligned integers that have elements, is zero; otherwise -1 with the exception set. */
+/* Return 0 if no divisor among the inputs is zero; otherwise -1 with the exception set. The divisors are non-empty
+ * arrays of aligned integers. */
 static int check_divisors(int nin, PyObject **in, const struct operand_words *operands)
 {
     for (int i = 0; i < nin; ++i)
@@ -131,7 +134,8 @@ static int check_divisors(int nin, PyObject **in, const struct operand_words *op
     return 0;
 }
 
-/* Sets the exception when a kernel has met a zero; `computed` is what it does with a divisor that is no input. Returns -1. */
+/* Set the exception after a kernel has found a zero. `computed`: the kernel's operation with a divisor that is not an
+ * input. Return -1. */
 static int zero_met(int nin, PyObject **in, const struct operand_words *operands, int64_t computed)
 {
     if (check_divisors(nin, in, operands) == 0)

@@ -1,17 +1,17 @@
 /* Elementwise operations: the driver around generated inner loops, and DimShuffle.
  *
- * tng_elemwise checks shapes, provides outputs, orders and collapses the dimensions, and calls the kernel
+ * tng_elemwise checks shapes, provides outputs, sorts and merges the dimensions, and calls the kernel
  *
  *     void kernel(int64_t n, char **ptr, const int64_t *stride)
  *
- * over pieces of n elements. Operands are the inputs, then the outputs; behind their pointers is one more, where kernels that divide integers
- * note that a divisor was zero, and read whether they have to look first (divisors.h). In front of the strides is the address of the program that
- * the interpreter runs (blocks/blocks.h). A kernel only knows item-size strides, and stride 0 for the
- * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
- * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
+ * over pieces of n elements. Operands are the inputs, then the outputs. One more pointer follows their pointers:
+ * kernels that divide integers store there that a divisor was zero, and read from there whether to check the divisors
+ * first (divisors.h). stride[-1] is the address of the program that the interpreter runs (blocks/blocks.h). A kernel
+ * supports only strides equal to the item size, and stride 0 for the operands of class HOISTED (always) and of class
+ * ALTERNATE (all of them together). Operands with other strides are copied through a small buffer, piece by piece, so
+ * that they still use the vectorized loop.
  *
- * Its words are in elemwise_words.h; its scratch memory is a Plan.
- */
+ * The packed parameters are described in elemwise_words.h. The scratch memory holds a Plan. */
 #include "elemwise_words.h"
 #include "divisors.h"
 #include "strided.h"
@@ -20,28 +20,29 @@
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 #define MAX_ND 32
-#define ROW_MIN 48                     /* shorter rows are run together through buffers */
-#define HOIST_MIN 16                   /* unless each has numbers of its own that would have to be repeated there */
-#define SHORT_RUN 16                   /* elements; a call of memcpy costs more than copying fewer */
+#define ROW_MIN 48                     /* several shorter rows go through the buffers together */
+#define HOIST_MIN 16                 /* instead of ROW_MIN, if buffers would have to repeat single values of each row */
+#define SHORT_RUN 16                   /* elements; for fewer, a call of memcpy costs more than a loop */
 #define PIECE_MIN 64
 #define PIECE_MAX 1024                 /* elements in a buffer */
 #define GROUP 16                       /* rows that are transposed together */
-#define GROUP_BYTES 2048               /* of one row in the buffers of such a group */
+#define GROUP_BYTES 2048               /* bytes of one row in the buffers of a group */
 
-/* How to loop over one set of shapes and strides; lives in the scratch memory and serves until they change. PART(name, words): */
+/* The loops for one set of shapes and strides. A plan lives in the scratch memory and is used until these change.
+ * PART(name, length in words): */
 #define PLAN_PARTS(PART)                                                                                               \
     PART(head, H_COUNT)            /* H_* below */                                                                     \
     PART(dims, nd)                 /* shape of the result */                                                           \
-    PART(in_dims, nin * nd)        /* [nin][nd] what the plan was made for */                                          \
-    PART(in_strides, nin * nd)     /* [nin][nd] */                                                                     \
-    PART(out_strides, nout * nd)   /* [nout][nd] */                                                                    \
+    PART(in_dims, nin * nd)        /* [nin][nd] shapes of the inputs that the plan was made for */                     \
+    PART(in_strides, nin * nd)     /* [nin][nd] strides of the inputs that the plan was made for */                    \
+    PART(out_strides, nout * nd)   /* [nout][nd] strides of the outputs */                                             \
     PART(low, nin + nout)          /* bytes from an operand's data pointer to its first byte */                        \
-    PART(high, nin + nout)         /* and behind its last */                                                           \
-    PART(base, nin + nout)         /* bytes from the data pointer to the first element of the loop (negative strides) */ \
+    PART(high, nin + nout)         /* and to the end of its last byte */                                               \
+    PART(base, nin + nout)         /* bytes from the data pointer to the loop's first element (negative strides) */    \
     PART(item, nin + nout)         /* item size */                                                                     \
-    PART(buffered, nin + nout)     /* goes through a buffer */                                                         \
-    PART(program, 1)               /* what a kernel that interprets reads; in front of kstride */                      \
-    PART(kstride, nin + nout)      /* stride the kernel is told */                                                     \
+    PART(buffered, nin + nout)     /* whether the operand goes through a buffer */                                     \
+    PART(program, 1)               /* the address that an interpreter reads as stride[-1], just before kstride */      \
+    PART(kstride, nin + nout)      /* stride passed to the kernel */                                                   \
     PART(lens, nd)                 /* loop lengths, innermost first */                                                 \
     PART(strides, (nin + nout) * nd) /* [nop][nd] loop strides, innermost first */
 
@@ -75,7 +76,8 @@ static int64_t elemwise_scratch(int nin, int nout, const int64_t *given)
 
 /* -- shapes ------------------------------------------------------------------------------------------------------- */
 
-/* Outputs are C-contiguous unless the strides of all inputs grow from the first dimension to the last; rows and columns fit either order. */
+/* Return 1 if new outputs should be F-contiguous: the strides of all inputs grow from the first dimension to the last.
+ * Otherwise outputs are C-contiguous. Inputs that are rows or columns fit either order. */
 static int wants_fortran(int nd, int nin, PyObject **in, const struct operand_words *operands)
 {
     int seen = 0;
@@ -125,7 +127,7 @@ static void drop_loop(Plan *p, int nd, int nop, int loops, int k)
     }
 }
 
-/* What the plan is made for, and the bytes that each operand takes up. */
+/* Record the shapes and strides that the plan is made for, and the byte range of each operand. */
 static void note_operands(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out)
 {
     size_t bytes = (size_t)nd * sizeof(int64_t);
@@ -143,8 +145,8 @@ static void note_operands(Plan *p, int nd, int nin, int nout, PyObject **in, PyO
         memcpy(p->out_strides + j * nd, PyArray_STRIDES((PyArrayObject *)out[j]), bytes);
 }
 
-/* The dimensions to loop over, from the smallest stride of the first output to the largest; those of length 1 need no loop. Returns how
- * many there are. */
+/* Sort the dimensions to loop over by the stride of the first output, smallest first. Dimensions of length 1 need no
+ * loop. Return the number of loops. */
 static int order_loops(const int64_t *dims, int nd, PyArrayObject *first, int *order)
 {
     const npy_intp *lead = PyArray_STRIDES(first);
@@ -163,7 +165,8 @@ static int order_loops(const int64_t *dims, int nd, PyArrayObject *first, int *o
     return loops;
 }
 
-/* Lengths and strides of the loops; each goes in the direction in which most operands go. */
+/* Set the lengths and strides of the loops. Each loop runs in the direction in which most operands have positive
+ * strides. */
 static void set_loops(Plan *p, int nd, int nin, int nop, PyObject **in, PyObject **out, int loops, const int *order)
 {
     for (int k = 0; k < loops; ++k) {
@@ -184,7 +187,8 @@ static void set_loops(Plan *p, int nd, int nin, int nop, PyObject **in, PyObject
     }
 }
 
-/* Makes one loop of two where every operand steps on as the inner one does. Returns how many are left. */
+/* Merge two adjacent loops if, for every operand, the outer stride continues the inner loop. Return the number of loops
+ * that remain. */
 static int join_loops(Plan *p, int nd, int nop, int loops)
 {
     int64_t *strides = p->strides;
@@ -197,7 +201,7 @@ static int join_loops(Plan *p, int nd, int nop, int loops)
             continue;
         }
         p->lens[k] *= p->lens[k + 1];
-        /* The joined loop keeps the inner stride. */
+        /* The merged loop keeps the inner stride. */
         for (int o = 0; o < nop; ++o)
             strides[o * nd + k + 1] = strides[o * nd + k];
         int64_t length = p->lens[k];
@@ -208,26 +212,27 @@ static int join_loops(Plan *p, int nd, int nop, int loops)
     return loops;
 }
 
-/* The stride that the kernel wants of an operand along one row; `alternate`: of the kernel's variant for operands of that kind. */
+/* Return the stride that the kernel expects of an operand along one row. `alternate`: for the kernel's variant in which
+ * ALTERNATE operands are single values. */
 static int64_t wanted_stride(const Plan *p, const struct operand_words *operands, int o, int alternate)
 {
     return operands[o].kind == HOISTED || (alternate && operands[o].kind == ALTERNATE) ? 0 : p->item[o];
 }
 
-/* Which variant of the kernel can read most operands where they are, along one row. */
+/* Return 1 if the kernel's alternate variant can read more operands in place along one row than the plain variant. */
 static int choose_variant(const Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate)
 {
     int misfits[2] = {0, 0};
     for (int alternate = 0; alternate <= has_alternate; ++alternate)
         for (int o = 0; o < nop; ++o) {
             int64_t want = wanted_stride(p, operands, o, alternate), here = p->strides[o * nd];
-            /* Where it wants one value and the operand steps on, the variant cannot be used. */
+            /* A variant that expects a single value cannot be used if the operand's stride is not 0. */
             misfits[alternate] += want != 0 && here != want ? 1 : want == 0 && here != 0 ? 1000000 : 0;
         }
     return has_alternate && misfits[1] < misfits[0];
 }
 
-/* Whether that variant reads all operands where they are. */
+/* Return 1 if that variant reads all operands in place. */
 static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_words *operands, int alternate)
 {
     for (int o = 0; o < nop; ++o)
@@ -236,10 +241,10 @@ static int reads_in_place(const Plan *p, int nd, int nop, const struct operand_w
     return 1;
 }
 
-/* How the operands reach the kernel: where they are, or through buffers. */
+/* Decide for each operand whether the kernel reads it in place or through a buffer. */
 static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate, int loops)
 {
-    /* ROW_MIN < PIECE_MIN: rows that run together fit a piece. */
+    /* ROW_MIN < PIECE_MIN, so rows that are run together fit into a piece. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN;
     if (loops > 1 && has_alternate && p->lens[0] >= HOIST_MIN && reads_in_place(p, nd, nop, operands, 1))
         rows = 1;
@@ -249,7 +254,7 @@ static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words 
         const int64_t *strides = p->strides + o * nd;
         p->kstride[o] = wanted_stride(p, operands, o, alternate);
         p->buffered[o] = p->kstride[o] != 0 && strides[0] != p->item[o];
-        /* Rows that run together must also follow each other in memory. */
+        /* Rows that are run together must also be adjacent in memory. */
         if (!rows && p->kstride[o] != 0)
             for (int k = 1; k < loops; ++k)
                 p->buffered[o] |= strides[k] != strides[k - 1] * p->lens[k - 1];
@@ -266,7 +271,7 @@ static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words 
     p->head[H_PIECE] = piece;
 }
 
-/* Everything after H_VALID; `out` holds the final output arrays. */
+/* Fill in the plan, except H_VALID; `out` holds the final output arrays. */
 static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, int has_alternate)
 {
     int nop = nin + nout, order[MAX_ND];
@@ -291,7 +296,7 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
 typedef struct {
     const Plan *plan;
     kernel_fn kernel;
-    char **data; /* [nop] first element of the loop, then a place where the kernel notes a zero among its divisors */
+    char **data; /* [nop] first element of the loop, then the pointer to the int for zero divisors */
     int nd, nin, nop;
 } Run;
 
@@ -308,7 +313,7 @@ typedef struct {
                 to[k] = value;                                                                    \
         }                                                                                         \
         else {                                                                                    \
-            /* Otherwise the steps of the addresses cost more than the copies. */                 \
+            /* Without unrolling, the address steps cost more than the copies. */                 \
             _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k)                               \
                 to[k] = *(const T *)(from + k * step);                                            \
         }                                                                                         \
@@ -325,7 +330,8 @@ typedef struct {
 #define RUN_CLONES
 #endif
 
-/* Runs whose step the compiler knows are moved by vectors: items in reversed order, and every second one. */
+/* Copies of items in reversed order, and of every second item. The step is a constant for the compiler, so these runs
+ * use vectors. */
 #define RUNS(T)                                                                                   \
     RUN_CLONES static void gather_reversed_##T(T *to, const T *last, int64_t n)                   \
     {                                                                                             \
@@ -399,7 +405,7 @@ static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, i
         }                                                                                        \
     break;
 
-/* Whole rows of n elements each, too short for a call a row. */
+/* Copy whole rows of n elements each; the rows are too short for one call per row. */
 static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t row_step, int64_t n, int64_t step, int64_t item)
 {
     switch (item) {
@@ -411,7 +417,8 @@ static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t
     }
 }
 
-/* n elements of operand o from loop position `index` on, into (or, for an output, out of) a contiguous buffer. */
+/* Copy n elements of operand o, starting at loop position `start`, into a contiguous buffer, or for an output from the
+ * buffer. */
 static void move_elements(const Run *run, int o, const int64_t *start, char *buffer, int64_t n)
 {
     const Plan *p = run->plan;
@@ -462,7 +469,7 @@ static void move_elements(const Run *run, int o, const int64_t *start, char *buf
     }
 }
 
-/* Positions begin..end of the loops taken as one sequence. */
+/* Run the positions begin..end of all loops taken as one sequence. */
 static void run_sequence(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -484,7 +491,7 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
             buffer[o] = free_room;
             free_room += piece * p->item[o];
         }
-        /* The same row again and again (a bias): with whole rows in a piece, its buffer is filled once. */
+        /* A row that repeats (a bias): if a piece is a whole number of rows, the buffer is filled only once. */
         periodic[o] = p->buffered[o] && o < run->nin && loops > 1;
         for (int k = 1; k < loops; ++k)
             periodic[o] &= p->strides[o * run->nd + k] == 0;
@@ -509,7 +516,8 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     }
 }
 
-/* A group of rows, in pieces that fit the buffers; operands `across` the rows are transposed into theirs. */
+/* Run a group of rows, in pieces that fit the buffers. Operands that are contiguous `across` the rows are transposed
+ * into their buffers. */
 static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows, int64_t piece)
 {
     const Plan *p = run->plan;
@@ -538,8 +546,8 @@ static void run_buffered(const Run *run, char *const *row, char *const *buffer, 
     }
 }
 
-/* Rows begin..end where no operand needs a buffer. Kernels leave their pointers as they are, so each is moved on where it stands: copied as a
- * block for every row, they would have to be waited for. */
+/* Run the rows begin..end if no operand needs a buffer. Kernels do not change the array of pointers, so each pointer is
+ * advanced in place. If the array were copied as a block for every row, the kernel would have to wait for the copy. */
 static void run_plain_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -578,11 +586,10 @@ static void run_plain_rows(const Run *run, int64_t begin, int64_t end)
     }
 }
 
-/* Rows begin..end: the kernel runs along the innermost loop.
+/* Run the rows begin..end: the kernel runs along the innermost loop.
  *
- * Inputs that are dense across the rows (one operand of C order, the other of Fortran order) are brought to their buffers for a group of
- * rows at once: row by row, each of their items would take a cache line.
- */
+ * Inputs may be contiguous across the rows (one operand in C order, the other in Fortran order). They are transposed
+ * into their buffers for a group of rows at once. Row by row, each of their items would load a cache line. */
 static void run_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
@@ -605,7 +612,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
     }
     for (int o = 0; o < nop; ++o)
         bytes += p->buffered[o] ? p->item[o] * (across[o] ? GROUP : 1) : 0;
-    /* The buffers are on the stack: with very many operands rows are taken one by one. */
+    /* The buffers are on the stack. With very many operands, rows are therefore handled one by one. */
     if (bytes * PIECE_MIN / 2 > 512 * 1024) {
         memset(across, 0, sizeof across);
         group = 1;
@@ -658,7 +665,7 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 #ifdef _OPENMP
     int count = openmp_minsize > 0 && size >= openmp_minsize ? native_threads() : 1;
     if (count > 1) {
-        /* Shares are whole pieces, so that no two threads write into one cache line of a contiguous output. */
+        /* Each thread gets whole pieces, so that no two threads write to one cache line of a contiguous output. */
         int64_t grain = rows ? 1 : PIECE_MAX, grains = (units + grain - 1) / grain;
 #pragma omp parallel num_threads(count)
         {
@@ -681,7 +688,7 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 
 NATIVE_READER(elemwise)
 
-/* Runs again with native, aligned copies of the inputs that `copy` marks. */
+/* Run again with native-endian, aligned copies of the inputs that are marked in `copy`. */
 static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words, const char *copy)
 {
     PyObject *given[nin];
@@ -716,7 +723,7 @@ static int bad_input(int i, PyObject *value, int nd, int type)
     return -1;
 }
 
-/* Whether two lists of lengths or strides are the same: they are too short for a call of memcmp. */
+/* Return 1 if two lists of lengths or strides are equal; they are too short for a call of memcmp. */
 static inline int same_lengths(int nd, const npy_intp *a, const int64_t *b)
 {
     for (int d = 0; d < nd; ++d)
@@ -725,13 +732,13 @@ static inline int same_lengths(int nd, const npy_intp *a, const int64_t *b)
     return 1;
 }
 
-/* True if operand a's bytes may meet b's in any other way than element on element. */
+/* Return 1 if the byte ranges of operands a and b may overlap. */
 static int meet(const PyArrayObject *a, const PyArrayObject *b)
 {
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
     if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
-        return 0; /* two blocks of memory */
+        return 0; /* separate blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a), PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
     extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b), PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
@@ -747,7 +754,8 @@ static int same_elements(const PyArrayObject *a, const PyArrayObject *b)
            && PyArray_CompareLists(PyArray_STRIDES((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)b), nd);
 }
 
-/* The previous value of output j serves again: right type, shape and layout, and no input lives in its memory. */
+/* Return 1 if the previous value of an output can be reused: it has the right type, shape and layout, and shares no
+ * memory with an input. */
 static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int fortran, int nin, PyObject **in)
 {
     PyArrayObject *a = (PyArrayObject *)old;
@@ -761,9 +769,10 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
     return 1;
 }
 
-/* Whether the result of a division by what may be zero is better written beside the array that it could overwrite. The divisors would have
- * to be looked at before: one more pass over memory. It costs little where they are one number or stay in the cache. Memory of its own, which
- * is kept for the next call (alloc.c), costs nothing, but for arrays that do not fit the last cache. */
+/* Return 1 if the result of a division is better written to a separate array than over the input that it could
+ * overwrite. Overwriting requires a check of the divisors before, which is one more pass over memory. The pass is cheap
+ * if there is a single divisor, or if the divisors stay in the cache. A separate array is kept for the next call
+ * (alloc.c) and costs nothing, unless it does not fit the last-level cache. */
 static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_words *operands)
 {
     npy_intp bytes = PyArray_ITEMSIZE(target);
@@ -775,7 +784,8 @@ static int cheaper_beside(PyArrayObject *target, int nin, const struct operand_w
     return many && bytes >= (1 << 20) && bytes <= (8 << 20);
 }
 
-/* Provides the output arrays. Returns 1 when inputs must be copied first (marked in `copy`), -1 on error. */
+/* Provide the output arrays. Return 1 if inputs must be copied first (marked in `copy`), -1 with an exception set, else
+ * 0. */
 static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, const int64_t *dims,
                            int fortran, int looks_first, char *copy)
 {
@@ -796,7 +806,8 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
             continue;
         }
         if (fits_again(out[j], nd, dims, type, fortran, nin, in)) {
-            /* Two outputs of one node never share a cell's value, but a caller may have put one array into both. */
+            /* The outputs of a node never share an array, but a caller may have put one array into the output storage
+             * of both. */
             int shared = 0;
             for (int k = 0; k < j; ++k)
                 shared |= meet((PyArrayObject *)out[k], (PyArrayObject *)out[j]);
@@ -811,7 +822,7 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
     return copies;
 }
 
-/* Whether something of the inputs is overwritten. */
+/* Return 1 if an output overwrites an input. */
 static int overwrites_input(int nin, int nout, PyObject **in, PyObject **out)
 {
     for (int j = 0; j < nout; ++j)
@@ -835,7 +846,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         if (!PyArray_Check(in[i]) || PyArray_NDIM(a) != nd
             || (PyArray_TYPE(a) != (int)operands[i].type_number && !PyArray_EquivTypenums(PyArray_TYPE(a), (int)operands[i].type_number)))
             return bad_input(i, in[i], nd, (int)operands[i].type_number);
-        /* long and long long may be one type under two numbers; the outputs' checks want one number. */
+        /* long and long long may be one type with two numbers; the checks of the outputs require a single number. */
         unfit |= copy[i] = !PyArray_ISBEHAVED_RO(a) || PyArray_TYPE(a) != (int)operands[i].type_number;
         for (int d = 0; d < nd && known; ++d)
             known = PyArray_DIM(a, d) == p.in_dims[i * nd + d] && PyArray_STRIDE(a, d) == p.in_strides[i * nd + d];
@@ -881,7 +892,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
     Run run = {&p, kernel, data, nd, nin, nop};
     if (words->looks_first && overwrites_input(nin, nout, in, out)) {
-        /* What the kernel is called for once it looks at itself. */
+        /* A kernel that is called only once checks the divisors itself. */
         zeros = !p.head[H_ROWS] && !p.head[H_BUFFERED] && words->openmp_minsize == 0;
         if (!zeros && check_divisors(nin, in, operands) < 0)
             return -1;
@@ -894,7 +905,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
 
 /* -- DimShuffle --------------------------------------------------------------------------------------------------- */
 
-/* Whether the result is a copy, the rank of the input, and the input dimension of each dimension of the result (-1: new). */
+/* copies: whether the result is a copy; ndim_in: number of dimensions of the input; order: the input dimension of each
+ * dimension of the result (-1: new). */
 NATIVE_FUNCTION(dimshuffle, copies, ndim_in, n_order, order[])
 static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_words *words)
 {
@@ -925,7 +937,7 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
                          (long long)PyArray_DIM(x, d));
             return -1;
         }
-    /* New dimensions get the stride that a contiguous array would have there: BLAS and other C code look at it. */
+    /* New dimensions get the stride of a contiguous array, because BLAS and other C code read it. */
     for (int d = nd - 1; d >= 0; --d)
         if (order[d] < 0)
             strides[d] = d + 1 < nd ? strides[d + 1] * dims[d + 1] : PyArray_ITEMSIZE(x);

@@ -1,17 +1,29 @@
-/* The parameter words of tng_elemwise (elemwise.c), and the shape of what it computes. */
+/* The packed parameters of tng_elemwise (elemwise.c), and the shape of its result. */
 #ifndef THEANO_NG_ELEMWISE_WORDS_H
 #define THEANO_NG_ELEMWISE_WORDS_H
 
 #include "native.h"
 
-/* An input or output: the dimensions that are broadcastable (bits), NumPy's number of its type, how the kernel reads it, which input an
- * output overwrites (-1: none), and whether the kernel divides by it, which is an error where it is zero (divisors.h). */
+/* An input or output.
+ *   broadcastable: bit d is set if dimension d is broadcastable
+ *   type_number: NumPy's type number
+ *   kind: how the kernel reads the operand
+ *   overwrites: for an output, the input that it overwrites (-1: none)
+ *   divides: whether the kernel divides by the operand; a zero is then an error (divisors.h) */
 NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites, divides);
 enum { PLAIN, HOISTED, ALTERNATE };
 
-/* The kernel's address, and that of the program that it runs if it is the interpreter (blocks/blocks.h); the rank; the size from which threads share the work (0: never); whether the kernel uses Python's API and may set an
- * exception; whether an input is of kind ALTERNATE; what the kernel does with a divisor that it computes (divisors.h); whether divisors among
- * the inputs are looked at before an input is overwritten; the inputs, then the outputs. */
+/* The packed parameters of tng_elemwise.
+ *   kernel: address of the kernel
+ *   program: address of the program, if the kernel is the interpreter (blocks/blocks.h)
+ *   scratch: address of scratch memory
+ *   ndim: number of dimensions
+ *   openmp_minsize: number of elements from which threads share the work (0: never)
+ *   may_fail: the kernel uses Python's API and may set an exception
+ *   has_alternate: an input is of kind ALTERNATE
+ *   computed_divisor: the kernel's operation with a divisor that it computes (divisors.h)
+ *   looks_first: divisors among the inputs are checked before an input is overwritten
+ *   operands: the inputs, then the outputs */
 NATIVE_TABLE(elemwise, operand, operands, kernel, program, scratch, ndim, openmp_minsize, may_fail, has_alternate, computed_divisor, looks_first);
 
 static inline int is_broadcast(const struct operand_words *operand, int d)
@@ -19,7 +31,7 @@ static inline int is_broadcast(const struct operand_words *operand, int d)
     return operand->broadcastable >> d & 1;
 }
 
-/* The common shape of the inputs. Returns 0, or -1 with an exception set. */
+/* Compute the common shape of the inputs. Return 0, or -1 with an exception set. */
 static int result_dims(int nd, int nin, PyObject **in, const struct operand_words *operands, int64_t *dims)
 {
     for (int d = 0; d < nd; ++d) {

@@ -1,11 +1,11 @@
-/* Native code of the small tensor Ops: searching, dot.
+/* Native code of two small Ops: searchsorted and dot.
  *
- * Each function is described where it is defined: its inputs, outputs and parameter words. The contract of native functions is in
- * gof/native.h. */
+ * The comment at each function describes its inputs, outputs and packed parameters. The contract of native functions is
+ * in gof/native.h. */
 #include "native.h"
 
 
-/* The arrays of NumPy have other type numbers for C types of equal size (long and long long). */
+/* Return one type number for all C types of equal size: NumPy has different numbers for long and long long. */
 static int canonical_type(int type_num)
 {
     switch (type_num) {
@@ -17,7 +17,7 @@ static int canonical_type(int type_num)
     }
 }
 
-/* A new reference to `value` as an aligned native-endian array of type `type_num`; it may be strided. */
+/* Return a new reference to `value` as an aligned native-endian array of type `type_num`; it may be strided. */
 static PyArrayObject *as_array(PyObject *value, int type_num)
 {
     if (PyArray_Check(value) && PyArray_ISBEHAVED_RO((PyArrayObject *)value)
@@ -37,7 +37,7 @@ static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, co
                                            nin > 2 ? in[2] : NULL);
     if (found == NULL)
         return -1;
-    /* A 0-d result comes as a NumPy scalar. */
+    /* PyArray_SearchSorted returns a 0-d result as a NumPy scalar. */
     PyObject *array = PyArray_FROM_OTF(found, NPY_INT64, NPY_ARRAY_CARRAY);
     Py_DECREF(found);
     if (array == NULL)

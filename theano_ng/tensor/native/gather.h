@@ -1,16 +1,16 @@
-/* The positions that integer arrays, masks, slices and None take of an array, as byte offsets.
+/* Byte offsets of the positions that integer arrays, masks, slices and None select in an array.
  *
- * The index arrays, broadcast together to `bdim`, give one offset for each of their `nb` positions; the dimensions that no array indexes
- * (and new ones) are `rest`. The result of indexing has the shape rest[:pos] + bdim + rest[pos:]. Offsets are handed out in chunks that
- * stay in the first-level cache: no array of all of them is made, and indices are read once, in their own dtype.
- */
+ * The index arrays are broadcast together to the shape `bdim`; each of its `nb` positions gives one offset. `rest` has
+ * the dimensions that no array indexes, and new ones. The result of indexing has the shape rest[:pos] + bdim +
+ * rest[pos:]. Offsets are computed in chunks that stay in the first-level cache: no array holds all of them. Indices
+ * are read once, in their own dtype. */
 #ifndef THEANO_NG_GATHER_H
 #define THEANO_NG_GATHER_H
 
 #include "index_entries.h"
 #include "strided.h"
 
-/* Most offsets in a chunk. */
+/* The maximal number of offsets in a chunk. */
 #define GATHER_CHUNK 1024
 
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     char *data;
 } BasicView;
 
-/* Appends the dimension that a slice leaves of (size, stride) and moves the data pointer. */
+/* Append the dimension that a slice of an axis (size, stride) results in, and move the data pointer. */
 static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, npy_intp start, npy_intp stop, npy_intp step)
 {
     npy_intp length = PySlice_AdjustIndices(size, &start, &stop, step);
@@ -32,19 +32,21 @@ static inline void push_slice(BasicView *view, npy_intp size, npy_intp stride, n
 /* ---------------------------------------------------------------- one index array */
 
 struct IndexArray;
-/* Makes offsets of n indices, `step` bytes apart; adds them to what is there unless `first`. Without `offset`, only checks them. */
+/* Compute the offsets of n indices that are `step` bytes apart. Store them if `first`, else add them to `offset`. If
+ * `offset` is NULL, only check the indices. */
 typedef int (*add_indices_fn)(const struct IndexArray *a, const char *data, npy_intp step, npy_intp n, npy_intp *offset, int first);
 
 typedef struct IndexArray {
-    PyArrayObject *array; /* owned: integers; or, of a mask, the offsets of its true elements */
+    PyArrayObject *array; /* owned: integers; for a mask, the offsets of its true elements */
     add_indices_fn add;
     int axis;
-    npy_intp size, stride; /* of the axis */
+    npy_intp size, stride; /* of the indexed axis */
     const char *here;
-    npy_intp step[NPY_MAXDIMS]; /* of the joint dimensions */
+    npy_intp step[NPY_MAXDIMS]; /* along the dimensions of the walk */
 } IndexArray;
 
-/* j becomes the position of index `raw`: a negative one counts from the end, what is out of bounds stays so as an unsigned number. */
+/* Turn the index j into a position: negative indices count from the end. An index out of bounds stays so when it is
+ * compared as unsigned. */
 #define SIGNED_POSITION (j += (j >> 63) & size)
 #define UNSIGNED_POSITION ((void)0)
 
@@ -129,7 +131,8 @@ static int strided_ranges_meet_or_null(PyArrayObject *a, PyArrayObject *target)
     return target != NULL && strided_ranges_meet(a, target);
 }
 
-/* Reads integers for an axis. `target`: the array that will be written to, or NULL; indices in its memory are copied. */
+/* Read an array of integers that indexes an axis. `target`: the array that will be written, or NULL. Indices that share
+ * its memory are copied. */
 static int read_integers(IndexArray *a, PyObject *value, PyArrayObject *x, int axis, PyArrayObject *target)
 {
     PyArrayObject *given = (PyArrayObject *)value;
@@ -152,7 +155,7 @@ static int read_integers(IndexArray *a, PyObject *value, PyArrayObject *x, int a
     return a->add == NULL ? -1 : 0;
 }
 
-/* ---------------------------------------------------------------- all of them */
+/* ---------------------------------------------------------------- all indices */
 
 typedef struct {
     BasicView rest;
@@ -160,8 +163,9 @@ typedef struct {
     npy_intp bdim[NPY_MAXDIMS], nb;
     int n_arrays;
     IndexArray array[NPY_MAXDIMS];
-    npy_intp base; /* offset of the integers without dimensions */
-    /* The walk: over bdim with what runs on merged; over a mask that is the only array, its own dimensions. */
+    npy_intp base; /* offset of all 0-d integers together */
+    /* The walk over bdim, where adjacent dimensions are merged. If a mask is the only index array, the walk is over the
+     * mask's dimensions. */
     int nd;
     npy_intp dim[NPY_MAXDIMS], at[NPY_MAXDIMS], left;
     PyArrayObject *mask; /* owned */
@@ -191,7 +195,8 @@ static void gather_start(Gather *g)
     }
 }
 
-/* The offsets of the true ones among n elements of a mask, whose places begin at `here`. Returns their count. */
+/* Write the offsets of the true elements among n elements of a mask; the first element has the offset `here`. Return
+ * the number of offsets. */
 static npy_intp read_mask_run(const char *mask, npy_intp mask_step, npy_intp n, npy_intp here, npy_intp step, npy_intp *offset)
 {
     npy_intp count = 0, i = 0;
@@ -213,12 +218,14 @@ static npy_intp read_mask_run(const char *mask, npy_intp mask_step, npy_intp n, 
     return count;
 }
 
-/* The next offsets of the walk. Returns how many; -1 with an exception set when an index is out of bounds. */
+/* Write the next offsets of the walk, here over a mask. Return their number, or -1 with an exception set if an index is
+ * out of bounds. */
 static npy_intp next_of_mask(Gather *g, npy_intp *offset)
 {
     int last = g->nd - 1;
     npy_intp count = 0;
-    /* No more elements at a time than places are left, so that the last places would cost many short runs. */
+    /* The loop ends when at most 64 positions of the chunk are free. A run is limited to the free positions, so filling
+     * the last ones would take many short runs. */
     while (g->left > 0 && count < GATHER_CHUNK - 64) {
         npy_intp run = last < 0 ? 1 : g->dim[last] - g->at[last], room = GATHER_CHUNK - count;
         if (run > room)
@@ -279,7 +286,7 @@ static npy_intp next_offsets(Gather *g, npy_intp *offset)
     return count;
 }
 
-/* Checks all indices, before anything is written. */
+/* Check all indices, before anything is written. */
 static int gather_check(Gather *g)
 {
     for (int i = 0; g->nb > 0 && i < g->n_arrays; ++i) {
@@ -301,7 +308,7 @@ static int gather_check(Gather *g)
     return 0;
 }
 
-/* Refuses a mask of another shape than that of the axes it is for. */
+/* Return 0 if the shape of a mask is that of the axes that it indexes, else -1 with an exception set. */
 static int check_mask(PyArrayObject *mask, PyArrayObject *x, int axis)
 {
     for (int k = 0; k < PyArray_NDIM(mask); ++k)
@@ -315,7 +322,7 @@ static int check_mask(PyArrayObject *mask, PyArrayObject *x, int axis)
     return 0;
 }
 
-/* The walk over a mask that selects from the axes from `axis` on. */
+/* Prepare the walk over a mask that selects elements along the axes from `axis` on. */
 static int walk_mask(Gather *g, PyArrayObject *mask, PyArrayObject *x, int axis)
 {
     g->nd = 0;
@@ -342,7 +349,7 @@ static int walk_mask(Gather *g, PyArrayObject *mask, PyArrayObject *x, int axis)
     return 0;
 }
 
-/* A mask beside other arrays: a vector of the offsets of its true elements. */
+/* Read a mask that is combined with other index arrays: store the offsets of its true elements as a vector. */
 static int read_mask(IndexArray *a, PyArrayObject *mask, PyArrayObject *x, int axis)
 {
     Gather walk;
@@ -366,7 +373,7 @@ static int read_mask(IndexArray *a, PyArrayObject *mask, PyArrayObject *x, int a
     return a->array == NULL ? -1 : 0;
 }
 
-/* Broadcasts the index arrays together. */
+/* Broadcast the index arrays together. */
 static int join_arrays(Gather *g)
 {
     g->bnd = 0;
@@ -399,7 +406,7 @@ static int join_arrays(Gather *g)
             PyErr_SetString(PyExc_ValueError, "the index arrays broadcast together to more positions than there can be");
             return -1;
         }
-    /* Without positions, only integers are checked. */
+    /* If there are no positions, only the 0-d integers are checked. */
     g->base = 0;
     g->nd = 0;
     for (int i = 0; i < g->n_arrays; ++i) {
@@ -439,7 +446,8 @@ static int is_mask(PyObject *value)
     return PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == NPY_BOOL;
 }
 
-/* Reads indices (integer arrays, masks, slices, None) of x; `target` as for read_integers. Whatever it returns, gather_close follows. */
+/* Read the indices of x: integer arrays, masks, slices, None. `target`: see read_integers. The caller must call
+ * gather_close, also after an error. */
 static int read_gather(Gather *g, PyArrayObject *x, int n, PyObject **in, PyArrayObject *target)
 {
     int axis = 0, nd = PyArray_NDIM(x), last = -1, together = 1, used = 0, arrays = 0;
@@ -514,7 +522,7 @@ too_many:
     return -1;
 }
 
-/* Shape of the result. */
+/* Store the shape of the result; return its number of dimensions. */
 static int gather_shape(const Gather *g, npy_intp *dim)
 {
     int nd = 0;
@@ -527,7 +535,7 @@ static int gather_shape(const Gather *g, npy_intp *dim)
     return nd;
 }
 
-/* Splits strides of the result's dimensions into those of `rest` and those of the index arrays. */
+/* Split the strides of the result's dimensions into those of `rest` and those of the index arrays. */
 static void gather_strides(const Gather *g, const npy_intp *stride, npy_intp *rest, npy_intp *index)
 {
     for (int k = 0; k < g->pos; ++k)

@@ -1,8 +1,9 @@
-/* Products of a matrix and a vector, for one floating-point type; blas.c includes this once per type with REAL and NAME(f) defined.
+/* Products of a matrix and a vector, for one floating-point type; blas.c includes this file once for each type, with
+ * REAL and NAME(f) defined.
  *
- * Such a product reads each element of the matrix once, so that memory is the limit; these loops reach it where BLAS libraries, which are
- * built for many machines, do not always: 3200 x 3200 in float64 takes 3.5 ms instead of 4.3 ms with SciPy's. Sizes and strides are in elements.
- */
+ * Such a product reads each element of the matrix once, so the speed of memory is the limit. These loops reach the
+ * limit. BLAS libraries, which are built for many processors, do not always reach it: 3200 x 3200 in float64 takes 3.5
+ * ms instead of 4.3 ms with SciPy's BLAS. Sizes and strides are in elements. */
 typedef REAL NAME(wide) __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(wide)
 #define LANES ((npy_intp)(64 / sizeof(REAL)))
@@ -41,7 +42,7 @@ static inline __attribute__((always_inline)) void NAME(dot_rows)(npy_intp n, con
     }
 }
 
-/* y <- beta y + alpha a x, where the rows of a (m, n) have unit stride, and x too; y is not read when beta is 0. */
+/* y <- beta y + alpha a x. The rows of a (m, n) and x have unit stride; y is not read if beta is 0. */
 static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp m, npy_intp n, REAL alpha, const REAL *a, npy_intp row,
                                                                       const REAL *x, REAL beta, REAL *y, npy_intp y_step)
 {
@@ -60,7 +61,7 @@ static inline __attribute__((always_inline)) void NAME(rows_by_vector)(npy_intp 
     }
 }
 
-/* y <- y + x a for `count` rows of a, which have unit stride, as y has. */
+/* y <- y + x a for `count` rows of a. The rows of a and y have unit stride. */
 static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, const REAL *a, npy_intp row, const REAL *x, const int count,
                                                                  REAL *y)
 {
@@ -76,11 +77,11 @@ static inline __attribute__((always_inline)) void NAME(add_rows)(npy_intp n, con
             y[k] += x[i] * a[i * row + k];
 }
 
-/* y <- beta y + alpha x a, where the rows of a (m, n) have unit stride, and y too. */
+/* y <- beta y + alpha x a. The rows of a (m, n) and y have unit stride. */
 static inline __attribute__((always_inline)) void NAME(vector_by_rows)(npy_intp m, npy_intp n, REAL alpha, const REAL *a, npy_intp row,
                                                                       const REAL *x, npy_intp x_step, REAL beta, REAL *y)
 {
-    const npy_intp block = 16384 / sizeof(REAL);    /* so much of y stays in the first cache */
+    const npy_intp block = 16384 / sizeof(REAL);    /* this part of y stays in the first-level cache */
     for (npy_intp from = 0; from < n; from += block) {
         npy_intp width = n - from < block ? n - from : block;
         for (npy_intp k = from; k < from + width; ++k)
@@ -114,7 +115,8 @@ FOR_MACHINE(avx2, "avx2,fma")
 FOR_MACHINE(avx512, "avx512f,fma")
 #undef FOR_MACHINE
 
-/* y <- beta y + alpha A x for a matrix as BLAS sees it. Returns 0 where the layout is not one of these loops'. */
+/* y <- beta y + alpha A x for a matrix in the form that BLAS reads. Return 1, or 0 if these loops do not support the
+ * layout. */
 static int NAME(multiply_vector)(npy_intp m, npy_intp n, const void *alpha_, const BlasMatrix *a, const BlasVector *x, const void *beta_,
                                  const BlasVector *y)
 {

@@ -1,8 +1,8 @@
-/* GNU's OpenMP library, looked for when threads are first wanted: a module that is linked with it would not load at all where it is not
- * installed. Loops are sequential there, and before native_threads() has been called.
+/* GNU's OpenMP library, loaded when threads are first needed: a module linked with the library would not load at all on
+ * systems without it. Without the library, and before native_threads() has been called, loops are sequential.
  *
- * These are the functions that gcc calls for parallel loops, and those of omp.h that we use. A pragma that needs others makes the linker
- * take them of the library, which theano_ng/tests/test_built.py finds. */
+ * This file defines the functions that gcc calls for parallel loops, and the functions of omp.h that we use. If a
+ * pragma needs another function, the linker takes it from the library; theano_ng/tests/test_built.py detects that. */
 #ifndef THEANO_NG_GOMP_H
 #define THEANO_NG_GOMP_H
 
@@ -22,7 +22,7 @@ static struct {
     int (*max_threads)(void), (*num_threads)(void), (*thread_num)(void);
 } gomp;
 
-/* Whether there is a library. Needs the GIL the first time. */
+/* Return true if the library is installed. The first call needs the GIL. */
 static inline bool gomp_find(void)
 {
     if (gomp.asked)
@@ -62,7 +62,7 @@ GOMP_OURS void GOMP_barrier(void)
         gomp.barrier();
 }
 
-/* Without the library: all of the loop at once. */
+/* Without the library, the caller runs the whole loop at once. */
 GOMP_OURS bool GOMP_loop_nonmonotonic_dynamic_start(long start, long end, long step, long chunk, long *from, long *to)
 {
     if (gomp.parallel != NULL)

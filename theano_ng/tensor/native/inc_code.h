@@ -1,8 +1,9 @@
-/* Adds rows of numbers of one dtype: dst[i] += src[i], with strides in bytes; what increments of indexed arrays are made of.
+/* Functions that add rows of one dtype: dst[i] += src[i], with strides in bytes. Increments of indexed arrays are built
+ * from them.
  *
- * `inc_row_for(kind, itemsize)` finds the function for a dtype ('b', 'i', 'u', 'f', 'c' as in NumPy), NULL when there is none.
- * Self-contained C11 (GNU dialect), also C++; the text is what theano_ng.tensor.inc_code.inc_code() returns.
- */
+ * `inc_row_for(kind, itemsize)` returns the function for a dtype ('b', 'i', 'u', 'f', 'c' as in NumPy), or NULL if
+ * there is none. Self-contained C11 (GNU dialect), also C++. theano_ng.tensor.inc_code.inc_code() returns this file as
+ * text. */
 #ifndef THEANO_NG_INC_CODE_H
 #define THEANO_NG_INC_CODE_H
 
@@ -12,12 +13,13 @@
 
 typedef void (*inc_row_fn)(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss);
 
-/* An attribute for the loops: clones for several instruction sets, where their text is compiled for any machine of a kind. */
+/* An attribute of the loops: clones for several instruction sets, for modules that must run on any machine of an
+ * architecture. */
 #ifndef INC_ROW_CLONES
 #define INC_ROW_CLONES
 #endif
 
-/* The types have alignment 1: views of misaligned memory are legal operands. */
+/* The types have alignment 1, because views of misaligned memory are legal operands. */
 #define INC_ROW_FOR(NAME, TYPE)                                                                                   \
     INC_ROW_CLONES static void NAME(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss)          \
     {                                                                                                             \
@@ -41,7 +43,8 @@ typedef void (*inc_row_fn)(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src
                 *(item *)(dst + i * ds) += *(const item *)(src + i * ss);                                         \
     }
 
-/* Signed integers are summed as unsigned ones: the same bits, and overflow wraps around by definition. */
+/* Signed integers are added as unsigned integers: the bits of the result are equal, and unsigned overflow wraps by
+ * definition. */
 INC_ROW_FOR(inc_row_u1, uint8_t)
 INC_ROW_FOR(inc_row_u2, uint16_t)
 INC_ROW_FOR(inc_row_u4, uint32_t)
@@ -73,7 +76,7 @@ static inline float inc_half_to_float(uint16_t half)
     return result;
 }
 
-/* Rounds to nearest, ties to even. */
+/* Round to nearest, ties to even. */
 static inline uint16_t inc_float_to_half(float value)
 {
     uint32_t bits;

@@ -1,11 +1,11 @@
-/* What basic indexing is given: integers and slices, whose numbers are known or are inputs. */
+/* The entries of basic indexing: integers and slices, whose values are constants or inputs of the node. */
 #ifndef TNG_INDEX_ENTRIES_H
 #define TNG_INDEX_ENTRIES_H
 
 #include "native.h"
 
-/* An entry of the Op's idx_list: an integer, which is the `start`, or a slice. `..._is` says what a field is: nothing, the number itself, or
- * the place of an input. */
+/* An entry of the Op's idx_list: an integer, stored in `start`, or a slice. `..._is` is the kind of a field: missing,
+ * the value itself, or the number of an input. */
 NATIVE_WORDS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
 enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
 
@@ -18,7 +18,7 @@ static inline int read_field(int64_t is, int64_t field, PyObject **in, Py_ssize_
         if (native_as_int64(in[field], &number) == 0)
             *value = (Py_ssize_t)number;
         else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
-            /* An unsigned number, beyond the end of any dimension. */
+            /* An unsigned integer too large for int64 is beyond the end of any dimension. */
             PyErr_Clear();
             *value = PY_SSIZE_T_MAX;
         }
@@ -36,7 +36,7 @@ static inline int out_of_bounds(Py_ssize_t index, int axis, Py_ssize_t size)
     return -1;
 }
 
-/* The place that an integer names in an axis. Returns 0, or -1 with an exception set. */
+/* Store the position that an integer entry selects in an axis in *place. Return 0, or -1 with an exception set. */
 static inline int read_index(const struct entry_words *entry, PyObject **in, int axis, Py_ssize_t size, Py_ssize_t *place)
 {
     Py_ssize_t index;
@@ -48,7 +48,8 @@ static inline int read_index(const struct entry_words *entry, PyObject **in, int
     return 0;
 }
 
-/* The numbers of a slice, as PySlice_AdjustIndices takes them. Returns 0, or -1 with an exception set. */
+/* Read start, stop and step of a slice in the form that PySlice_AdjustIndices expects. Return 0, or -1 with an
+ * exception set. */
 static inline int read_slice(const struct entry_words *entry, PyObject **in, Py_ssize_t *start, Py_ssize_t *stop, Py_ssize_t *step)
 {
     if (read_field(entry->step_is, entry->step, in, 1, step) < 0)

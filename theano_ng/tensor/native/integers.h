@@ -1,10 +1,10 @@
-/* Axes, lengths and shapes that nodes are given. */
+/* Readers of axes, lengths and shapes among the inputs of nodes. */
 #ifndef TNG_INTEGERS_H
 #define TNG_INTEGERS_H
 
 #include "native.h"
 
-/* Reads a vector (or 0-d array) of integers of any integer dtype. Returns its length, or -1 with an exception set. */
+/* Read a vector (or 0-d array) of integers of any integer dtype. Return its length, or -1 with an exception set. */
 static inline int read_integers(PyObject *vector, npy_intp *value, int capacity, const char *who)
 {
     PyArrayObject *v = (PyArrayObject *)vector;
@@ -35,7 +35,7 @@ static inline int read_integers(PyObject *vector, npy_intp *value, int capacity,
     return (int)n;
 }
 
-/* Brings an axis into [0, nd). Returns 0, or -1 with an exception set. */
+/* Read an axis and bring it into [0, nd). Return 0, or -1 with an exception set. */
 static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *who)
 {
     if (native_as_int64(value, axis) < 0)
@@ -49,7 +49,7 @@ static inline int read_axis(PyObject *value, int nd, int64_t *axis, const char *
     return 0;
 }
 
-/* Reads one size per input, at most `most`. Returns 0, or -1 with an exception set. */
+/* Read one dimension length from each of n inputs; n is at most `most`. Return 0, or -1 with an exception set. */
 static inline int read_sizes(int n, PyObject **in, npy_intp *dims, int most, const char *who)
 {
     if (n > most) {
@@ -69,7 +69,8 @@ static inline int read_sizes(int n, PyObject **in, npy_intp *dims, int most, con
     return 0;
 }
 
-/* The sizes of n parts of an axis, of which they have to be all. PyMem_Free gives them back; NULL with an exception set. */
+/* Read the lengths of the n parts of an axis; they must add up to `length`. Return an array that the caller frees with
+ * PyMem_Free, or NULL with an exception set. */
 static inline npy_intp *read_split(PyObject *vector, int n, npy_intp length)
 {
     npy_intp *sizes = PyMem_Malloc((size_t)(n + 1) * sizeof *sizes), total = 0;

@@ -1,8 +1,7 @@
-/* Order-preserving keys: unsigned integers that compare as NumPy sorts the elements they are made from.
+/* Order-preserving keys: unsigned integers that compare in the order in which NumPy sorts the elements.
  *
- * Equal keys mean elements that sorting takes for equal: -0 and 0, and NaNs whatever their bits (the largest of all). Elements are read as
- * bits of their size; complex numbers have no key.
- */
+ * Elements that are equal in sorting have equal keys: -0 and 0, and all NaNs, whatever their bits (NaN is the largest).
+ * Elements are read as unsigned integers of their size. Complex numbers have no single key. */
 #ifndef THEANO_NG_KEYS_H
 #define THEANO_NG_KEYS_H
 
@@ -14,10 +13,11 @@
 #define KEYS_CLONES
 #endif
 
-/* Not every module needs all of these headers. */
+/* For functions that not every module uses. */
 #define MAYBE_UNUSED __attribute__((unused))
 
-/* Calls DO(name, bits type, NumPy type number) for every dtype with keys; key_<name> makes the key, of the type of the bits. */
+/* Call DO(name, type of the bits, NumPy type number) for every dtype with keys. key_<name> returns the key, which has
+ * the type of the bits. */
 #define FOR_KEYED_INTEGERS(DO)                                                                                    \
     DO(u8, uint8_t, NPY_UINT8) DO(i8, uint8_t, NPY_INT8) DO(u16, uint16_t, NPY_UINT16) DO(i16, uint16_t, NPY_INT16) \
     DO(u32, uint32_t, NPY_UINT32) DO(i32, uint32_t, NPY_INT32) DO(u64, uint64_t, NPY_UINT64) DO(i64, uint64_t, NPY_INT64)
@@ -38,7 +38,7 @@ DEFINE_INTEGER_KEYS(16)
 DEFINE_INTEGER_KEYS(32)
 DEFINE_INTEGER_KEYS(64)
 
-/* Negative numbers in reverse, below the others. `infinity`: bits of the positive infinity. */
+/* Negative numbers come first, in reverse order of their bits. `infinity`: the bits of positive infinity. */
 #define DEFINE_FLOAT_KEY(bits, infinity)                                                                          \
     static inline uint##bits##_t key_f##bits(uint##bits##_t b)                                                    \
     {                                                                                                             \
@@ -52,7 +52,7 @@ DEFINE_FLOAT_KEY(16, 0x7c00u)
 DEFINE_FLOAT_KEY(32, 0x7f800000u)
 DEFINE_FLOAT_KEY(64, 0x7ff0000000000000u)
 
-/* keys[i] = key of x[i] ^ flip; a flip of all ones reverses the order. */
+/* keys[i] = (key of x[i]) ^ flip. A flip of all ones reverses the order. */
 #define DEFINE_LOAD(name, bits_t, number)                                                                         \
     KEYS_CLONES static void load_##name(const void *x_, npy_intp n, uint64_t flip, uint64_t *restrict keys)       \
     {                                                                                                             \
@@ -64,7 +64,8 @@ FOR_KEYED(DEFINE_LOAD)
 
 typedef void (*load_fn)(const void *x, npy_intp n, uint64_t flip, uint64_t *keys);
 
-/* The type number by which a dtype is known here: bool is uint8, and C types of equal size are one. */
+/* Return the type number that this file uses for a dtype: bool counts as uint8, and C types of equal size have one
+ * number. */
 static inline int keys_type(int type_num)
 {
     switch (type_num) {
@@ -77,7 +78,7 @@ static inline int keys_type(int type_num)
     }
 }
 
-/* The loader of a dtype's keys; NULL when it has none. */
+/* Return the loader of a dtype's keys, or NULL if it has none. */
 static inline load_fn keys_loader(int type_num)
 {
 #define LOADER(name, bits_t, number) case number: return load_##name;
@@ -88,8 +89,8 @@ static inline load_fn keys_loader(int type_num)
 #undef LOADER
 }
 
-/* Three keys for each complex number, to be compared one after the other: which of its parts are NaN, and the parts. `item`: bytes of a
- * number. */
+/* Write three keys for each complex number, to be compared in this order: the parts that are NaN, the real part, the
+ * imaginary part. `item`: the size of a number in bytes. */
 static MAYBE_UNUSED void load_pairs(const char *x, npy_intp n, npy_intp item, uint64_t flip, uint64_t *keys)
 {
     const uint64_t nan = item == 8 ? UINT32_MAX : UINT64_MAX;
@@ -122,7 +123,7 @@ KEYS_CLONES static MAYBE_UNUSED void keys_range(const uint64_t *keys, npy_intp n
     *high = most;
 }
 
-/* Whether a key of a stretch is below a limit. */
+/* Return 1 if one of n keys is below a limit. */
 KEYS_CLONES static MAYBE_UNUSED int keys_any_below(const uint64_t *keys, npy_intp n, uint64_t limit)
 {
     uint64_t any = 0;
@@ -131,7 +132,7 @@ KEYS_CLONES static MAYBE_UNUSED int keys_any_below(const uint64_t *keys, npy_int
     return any != 0;
 }
 
-/* Digits of at most 64 significant bits. */
+/* Return the number of significant bits, 0 to 64. */
 static inline int bit_length(uint64_t x)
 {
     return x == 0 ? 0 : 64 - __builtin_clzll(x);

@@ -1,9 +1,10 @@
-/* Factorizations and linear systems through a table of LAPACK and BLAS function pointers: cholesky, solve, det, inverse, eigvalsh.
+/* Factorizations and linear systems through a table of LAPACK and BLAS function pointers: cholesky, solve, det,
+ * inverse, eigvalsh.
  *
- * LAPACK is column-major: where a C-contiguous matrix A lies it reads A^T. Nothing is transposed for that. The lower triangle of A is the
- * upper one of what LAPACK reads, a system with A is one with the transpose of what it reads, and the right-hand sides B, C-contiguous
- * themselves, are solved from the right: A X = B is X^T A^T = B^T. `upper`, `U` and `L` are as LAPACK sees them.
- */
+ * LAPACK is column-major: it reads a C-contiguous matrix A as A^T. No matrix is transposed for that. The lower triangle
+ * of A is the upper triangle of the matrix that LAPACK reads. A system with A is a system with the transpose of that
+ * matrix. The right-hand sides B, which are C-contiguous too, are solved from the right: A X = B is X^T A^T = B^T.
+ * `upper`, `U` and `L` refer to the matrix that LAPACK reads. */
 #include "blas_views.h"
 #include <math.h>
 
@@ -37,7 +38,7 @@ static int ready(void)
     return table_is_filled - 1;
 }
 
-/* Raises numpy.linalg.LinAlgError (which SciPy's is); returns -1. */
+/* Set numpy.linalg.LinAlgError, which is also SciPy's, as the exception; return -1. */
 static int linalg_error(const char *format, ...)
 {
     PyObject *module = PyImport_ImportModule("numpy.linalg");
@@ -53,7 +54,7 @@ static int linalg_error(const char *format, ...)
     return -1;
 }
 
-/* The column of the table for a square matrix; -1 with an exception for another array. */
+/* Return the column of the table for a square matrix, or -1 with an exception set for any other array. */
 static int check_square(PyObject *object, const char *who)
 {
     if (!PyArray_Check(object) || PyArray_NDIM((PyArrayObject *)object) != 2) {
@@ -67,11 +68,11 @@ static int check_square(PyObject *object, const char *who)
     if (PyArray_DIM(a, 0) != PyArray_DIM(a, 1))
         return linalg_error("%s needs a square matrix, but its shape is (%zd, %zd)", who, (Py_ssize_t)PyArray_DIM(a, 0),
                             (Py_ssize_t)PyArray_DIM(a, 1));
-    /* NumPy has no matrix of so many bytes that LAPACK could not index its rows. */
+    /* A square matrix that NumPy can hold never has more rows than LAPACK can index. */
     return ready() < 0 ? -1 : type;
 }
 
-/* Working memory: on the stack when little is needed. Large blocks come from NumPy, that is, recycled. */
+/* Work space: on the stack if it is small, otherwise in recycled memory of a NumPy array. */
 #define SMALL 4096
 
 typedef struct {
@@ -84,7 +85,7 @@ static char *take_memory(Memory *memory, npy_intp rows, npy_intp cols, npy_intp 
     memory->large = NULL;
     if (rows == 0 || cols == 0 || cols <= SMALL / size / rows)
         return memory->small;
-    /* A complex128 element is the largest there is, and the best aligned. */
+    /* complex128 is the largest element type, and has the largest alignment. */
     npy_intp dims[2] = {rows, cols};
     int type = size == 4 ? NPY_FLOAT : size == 8 ? NPY_DOUBLE : NPY_CDOUBLE;
     memory->large = native_new(2, dims, type, 0);
@@ -96,11 +97,11 @@ static void give_memory(Memory *memory)
     Py_CLEAR(memory->large);
 }
 
-/* Moves one element; the sizes are those of the four types. */
+/* Copy one element; `size` is the size of an element of one of the four types. */
 #define MOVE(dst, src, size) \
     (size == 4 ? (void)memcpy(dst, src, 4) : size == 8 ? (void)memcpy(dst, src, 8) : (void)memcpy(dst, src, 16))
 
-/* In tiles, as one side is read along columns and the other along rows. */
+/* Copy in tiles, because one side is walked along columns and the other along rows. */
 static inline __attribute__((always_inline)) void copy_tiled(char *dst, const char *src, npy_intp rows, npy_intp cols, npy_intp s0, npy_intp s1,
                                                              const npy_intp size)
 {
@@ -114,7 +115,7 @@ static inline __attribute__((always_inline)) void copy_tiled(char *dst, const ch
         }
 }
 
-/* Copies rows x cols elements with any strides into a C-contiguous block. */
+/* Copy rows x cols elements with any strides to a C-contiguous block. */
 static void copy_dense(char *dst, const char *src, npy_intp rows, npy_intp cols, npy_intp s0, npy_intp s1, npy_intp size)
 {
     if (s1 == size || cols == 1) {
@@ -140,7 +141,8 @@ static void copy_matrix(char *dst, PyArrayObject *a)
     copy_dense(dst, PyArray_BYTES(a), PyArray_DIM(a, 0), PyArray_DIM(a, 1), PyArray_STRIDE(a, 0), PyArray_STRIDE(a, 1), PyArray_ITEMSIZE(a));
 }
 
-/* Copies a square matrix as it lies, by rows or by columns. Returns whether LAPACK then reads the matrix itself, not its transpose. */
+/* Copy a square matrix in the order of its memory, by rows or by columns. Return 1 if LAPACK then reads the matrix
+ * itself, 0 if it reads the transpose. */
 static int copy_as_it_lies(char *dst, PyArrayObject *a)
 {
     npy_intp n = PyArray_DIM(a, 0), s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1), size = PyArray_ITEMSIZE(a);
@@ -149,9 +151,10 @@ static int copy_as_it_lies(char *dst, PyArrayObject *a)
     return columns;
 }
 
-/* Triangles of square blocks are named as LAPACK sees them: the upper one is the elements from each row's start to the diagonal. */
+/* Triangles of square blocks have LAPACK's names: the upper triangle has the elements from the start of each row to the
+ * diagonal. */
 
-/* Zeros in the triangle opposite to the one that holds the factor, in a block with leading dimension ld. */
+/* Write zeros to the triangle opposite the factor, in a block with leading dimension ld. */
 static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper, npy_intp size)
 {
     for (npy_intp i = 0; i < n; ++i) {
@@ -162,7 +165,8 @@ static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper,
     }
 }
 
-/* Copies a matrix with rows `line` bytes apart; only one triangle when its rows are contiguous, which is what is read afterwards. */
+/* Copy a matrix whose rows are `line` bytes apart. If its rows are contiguous, copy only the triangle that is read
+ * later. */
 static void copy_triangle(char *dst, const char *src, npy_intp n, npy_intp line, npy_intp step, npy_intp size, int upper)
 {
     if (step != size) {
@@ -186,8 +190,8 @@ static void fill_nan(char *data, npy_intp count, int type)
             ((npy_float64 *)data)[i] = NAN;
 }
 
-/* The Cholesky factor of a Hermitian positive definite matrix, of which one triangle is read; zeros in the other triangle.
- * in: a (n, n). */
+/* Compute the Cholesky factor of a Hermitian positive definite matrix. Only one triangle of the matrix is read; the
+ * other triangle of the factor is zero. Input: a (n, n). */
 NATIVE_FUNCTION(cholesky, lower, in_place, nan_for_error)
 static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const struct cholesky_words *words)
 {
@@ -218,7 +222,7 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const 
     if (n == 0)
         return 0;
     ((potrf_fn)table[FN_POTRF][type])(upper ? "U" : "L", &n, data, &ld, &info);
-    /* Not every LAPACK minds NaN, which all come to the diagonal. */
+    /* Not every LAPACK detects NaN. Each NaN reaches the diagonal, so check the diagonal. */
     for (int i = 0; i < n && info == 0; ++i) {
         const char *element = data + (npy_intp)i * (ld + 1) * size;
         if (size == 4 || type == TYPE_C ? isnan(*(const npy_float32 *)element) : isnan(*(const npy_float64 *)element))
@@ -235,7 +239,8 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const 
     return 0;
 }
 
-/* LU factors of a block, in place. Returns 0, or for an exactly singular matrix the number of its first zero pivot, counted from one. */
+/* Compute the LU factors of a block, in place. Return 0, or for an exactly singular matrix the number of its first zero
+ * pivot, counted from one. */
 static int factor(int type, int n, char *data, int ld, int *pivots)
 {
     int info = 0;
@@ -255,11 +260,12 @@ static void swap_rows(char *x, npy_intp i, npy_intp j, npy_intp bytes)
     }
 }
 
-/* Solves with a triangle of what LAPACK sees, or with its transpose; x, C-contiguous (n, k), is B and becomes X. */
+/* Solve with a triangle of the matrix that LAPACK reads, or with its transpose. x, C-contiguous (n, k), is B and
+ * becomes X. */
 static void substitute(int type, int upper, int transpose, int unit, int n, int k, char *a, int ld, char *x)
 {
-    /* Up to FEW right-hand sides are solved one by one, and up to SOME with a column-major copy of them where that is faster than from the right:
-     * LAPACK's code for the right takes many of them at once. */
+    /* Up to FEW right-hand sides are solved one by one. Up to SOME are solved through a column-major copy, if that is
+     * faster than from the right: LAPACK's code for the right handles many of them at once. */
     enum { FEW = 4, SOME = 32, LONG = 64 };
     static const npy_float32 one_f[2] = {1, 0};
     static const npy_float64 one_d[2] = {1, 0};
@@ -279,12 +285,13 @@ static void substitute(int type, int upper, int transpose, int unit, int n, int 
         give_memory(&memory);
     }
     else {
-        PyErr_Clear();      /* when there was no memory for the copy */
+        PyErr_Clear();      /* if there was no memory for the copy */
         ((trsm_fn)table[FN_TRSM][type])("R", uplo, transpose ? "N" : "T", diagonal, &k, &n, one, a, &ld, x, &k);
     }
 }
 
-/* Solves with a full matrix: `lu` (overwritten) is A when `columns`, else A^T, as LAPACK sees it; x, C-contiguous (n, k), is B and becomes X. */
+/* Solve with a full matrix. `lu` (overwritten), in the form that LAPACK reads, is A if `columns`, else A^T. x,
+ * C-contiguous (n, k), is B and becomes X. */
 static int solve_full(int type, int n, int k, char *lu, int ld, int columns, char *x, npy_intp size)
 {
     Memory pivot_memory;
@@ -399,7 +406,8 @@ static int solve_symmetric(int type, PyArrayObject *a, int k, int overwrite, cha
 
 enum { GENERAL, SYMMETRIC, LOWER_TRIANGULAR, UPPER_TRIANGULAR };
 
-/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: a may be overwritten; `overwrite_b`: X overwrites b. */
+/* Compute X with A X = B. Inputs: a (n, n), b (n) or (n, k), same dtype. `overwrite_a`: a may be overwritten;
+ * `overwrite_b`: X overwrites b. */
 NATIVE_FUNCTION(solve, structure, overwrite_a, overwrite_b)
 static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_words *words)
 {
@@ -446,7 +454,7 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const str
     }
 }
 
-/* A product of many factors that over- or underflows only when its value does: mantissa and exponent apart. */
+/* A product of many factors, with separate mantissa and exponent. It overflows or underflows only if its value does. */
 typedef struct {
     double re, im;
     int64_t exponent;
@@ -474,7 +482,7 @@ static void multiply(Product *p, double re, double im)
     p->exponent += exponent + factor_exponent;
 }
 
-/* The determinant.  in: a (n, n).  out: 0-d of the same dtype. */
+/* Compute the determinant. Input: a (n, n). Output: a 0-d array of the same dtype. */
 static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = check_square(in[0], "det");
@@ -497,7 +505,8 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
             return -1;
         }
         copy_as_it_lies(lu, a);     /* the transpose has the same determinant */
-        /* A zero pivot is on the diagonal too, but with what follows it infinite or NaN the product would not be zero. */
+        /* If a pivot is zero, the determinant is zero. The product of the diagonal would be NaN if a later pivot is
+         * infinite or NaN. */
         if (factor(type, n, lu, n, pivots) > 0)
             p.re = 0;
         else
@@ -527,7 +536,7 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64
     return 0;
 }
 
-/* The inverse.  in: a (n, n). */
+/* Compute the inverse. Input: a (n, n). */
 static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = check_square(in[0], "inverse");
@@ -541,7 +550,7 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
         return -1;
     if (n == 0)
         return 0;
-    /* The inverse of the transpose is the transpose of the inverse: both are read as they lie. */
+    /* The inverse of the transpose is the transpose of the inverse, so neither matrix needs a transposition. */
     char *data = PyArray_BYTES(inverse);
     copy_matrix(data, a);
     enum { BLOCK = 64 };    /* LAPACK's block size for getri, or near it */
@@ -562,8 +571,8 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const i
     return status;
 }
 
-/* The eigenvalues of a Hermitian matrix, or of a pair of them, ascending.  in: a (n, n), and maybe b (n, n), positive definite.
- * out: vector, real. */
+/* Compute the eigenvalues of a Hermitian matrix, or of a pair of them, in ascending order. Inputs: a (n, n), and
+ * optionally b (n, n), positive definite. Output: a real vector. */
 NATIVE_FUNCTION(eigvalsh, lower)
 static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const struct eigvalsh_words *words)
 {
@@ -584,10 +593,10 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const 
         return -1;
     if (n == 0)
         return 0;
-    /* The eigenvalues of the transposes, which LAPACK reads, are the same. */
+    /* The transposes, which LAPACK reads, have the same eigenvalues. */
     int upper = words->lower != 0, kind = 1, info = 0;
     char *uplo = upper ? "U" : "L", *values = PyArray_DATA(w);
-    /* Room for all that the drivers ask for without vectors, with blocks of 64 rows. */
+    /* The work space that the drivers need without eigenvectors, for blocks of 64 rows. */
     enum { BLOCK = 66 };
     int work_size = n < INT_MAX / BLOCK ? n * BLOCK : INT_MAX, real_work_size = n, int_work_size = 1, int_work = 0;
     Memory memories[4];

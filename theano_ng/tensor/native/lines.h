@@ -1,19 +1,18 @@
-/* Walks over the lines of arrays along one axis, so that code that needs contiguous lines runs on any layout.
+/* Walks over the lines of arrays along one axis, so that code that needs contiguous lines works for any layout.
  *
- * A line is a contiguous run of elements for the callee: lines that are so already are handed over where they are, others are moved
- * through small buffers, several neighbours at a time, since neighbours share cache lines. The arrays have equal shapes, except along the
- * axis; data is aligned and native-endian.
- */
+ * The callee sees every line as a contiguous run of elements. Contiguous lines are passed without a copy. Other lines
+ * are copied through small buffers, several neighbors at a time, because neighbors share cache lines. The arrays have
+ * equal shapes, except along the axis. The data is aligned and native-endian. */
 #ifndef THEANO_NG_LINES_H
 #define THEANO_NG_LINES_H
 
 #include "native.h"
 
 #define LINES_OUTPUTS 2
-#define LINES_BUFFER ((npy_intp)256 << 10)   /* bytes of a buffer, when that holds LINES_GROUP lines */
+#define LINES_BUFFER ((npy_intp)256 << 10)   /* bytes of a buffer, if LINES_GROUP lines fit */
 #define LINES_GROUP 16
 
-/* `rows` lines of the input and of each output; pitches are in bytes. Returns 0, or -1 with an exception. */
+/* Process `rows` lines of the input and of each output; pitches are in bytes. Return 0, or -1 with an exception set. */
 typedef int (*lines_fn)(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out, const npy_intp *out_pitch);
 
 static inline npy_intp lines_abs(npy_intp x)
@@ -21,8 +20,8 @@ static inline npy_intp lines_abs(npy_intp x)
     return x < 0 ? -x : x;
 }
 
-/* dst[r][i] = src[r][i] for any strides (in bytes): in tiles of eight times a cache line or so, unless both sides have the elements of a
- * line closer together than lines. */
+/* dst[r][i] = src[r][i] for any strides (in bytes). Tiles of 8 elements of every line are copied, unless on both sides
+ * the elements of a line are closer together than the lines. */
 #define LINES_MOVE_AS(T)                                                                                          \
     for (npy_intp i0 = 0; i0 < n; i0 += tile) {                                                                   \
         npy_intp end = tile < n - i0 ? i0 + tile : n;                                                             \
@@ -48,7 +47,8 @@ static inline void lines_move(npy_intp item, npy_intp rows, npy_intp n, char *ds
     }
 }
 
-/* Bytes from one buffered line to the next: not a multiple of the distance at which cache lines displace each other. */
+/* Return the distance of two buffered lines in bytes. It is no multiple of a distance at which cache lines displace
+ * each other. */
 static inline npy_intp lines_pitch(npy_intp bytes)
 {
     bytes = (bytes + 15) & ~(npy_intp)15;
@@ -58,19 +58,27 @@ static inline npy_intp lines_pitch(npy_intp bytes)
 typedef struct {
     PyArrayObject *array;
     char *data, *buffer;
-    npy_intp item, length, step, pitch;      /* along the axis; from a buffered line to the next */
-    npy_intp row;                            /* stride of the dimension whose lines go together */
-    int direct;                              /* lines are contiguous where they are */
+    /* item: bytes of an element; length, step: elements and stride (bytes) along the axis; pitch: bytes from one
+     * buffered line to the next */
+    npy_intp item, length, step, pitch;
+    npy_intp row;                            /* stride (bytes) of the dimension `group` of Lines */
+    int direct;                              /* lines are contiguous and need no buffer */
 } LinesOperand;
 
-/* The walk. Lines of one dimension (`group`) go together, `block` at a time. */
+/* The walk. The lines along the dimension `group` are handled together.
+ *   count: number of operands
+ *   group: the dimension, -1 if there is none
+ *   outers, outer: number and list of the other dimensions
+ *   lines: number of all lines
+ *   together: length of the dimension `group`
+ *   block: number of lines in one call */
 typedef struct {
     LinesOperand op[1 + LINES_OUTPUTS];      /* the input, then the outputs */
     int count, group, outers, outer[NPY_MAXDIMS];
     npy_intp lines, together, block;
 } Lines;
 
-/* Everything but the buffers. */
+/* Fill in everything except the buffers. */
 static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs)
 {
     npy_intp widest = 0;
@@ -89,7 +97,7 @@ static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout
         widest = o->pitch > widest ? o->pitch : widest;
         led = led == NULL && !o->direct ? o : led;
     }
-    /* The dimension whose lines go together: the one with the smallest stride in the first operand that has to be moved. */
+    /* The dimension `group` has the smallest stride in the first operand that needs a buffer. */
     PyArrayObject *leader = led == NULL ? x : led->array;
     l->group = -1;
     l->outers = 0;
@@ -116,7 +124,7 @@ static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout
     }
 }
 
-/* Buffers for what has to be moved. Returns 0, or -1 with an exception set. */
+/* Allocate the buffers. Return 0, or -1 with an exception set. */
 static inline int lines_buffers(Lines *l)
 {
     for (int j = 0; j < l->count; ++j) {
@@ -133,7 +141,7 @@ static inline int lines_buffers(Lines *l)
     return 0;
 }
 
-/* Calls fn for `rows` lines, from the line `first` of those that go together. */
+/* Call fn for `rows` lines of the dimension `group`, beginning with line `first`. */
 static inline int lines_call(const Lines *l, npy_intp first, npy_intp rows, lines_fn fn, void *context)
 {
     const LinesOperand *op = l->op;
@@ -155,7 +163,7 @@ static inline int lines_call(const Lines *l, npy_intp first, npy_intp rows, line
     return 0;
 }
 
-/* Goes on to the next group. Returns 0 behind the last one. */
+/* Advance to the next group of lines. Return 0 after the last group. */
 static inline int lines_next(Lines *l, npy_intp *at)
 {
     for (int k = l->outers - 1; k >= 0; --k) {
@@ -172,8 +180,8 @@ static inline int lines_next(Lines *l, npy_intp *at)
     return 0;
 }
 
-/* Calls fn for all lines of x and of the outputs along an axis. Nothing is called when there are no lines. Returns 0, or -1 with an
- * exception set. */
+/* Call fn for all lines of x and of the outputs along an axis. If there are no lines, fn is not called. Return 0, or -1
+ * with an exception set. */
 static __attribute__((unused)) int lines_run(PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs, lines_fn fn, void *context)
 {
     Lines l;

@@ -1,13 +1,15 @@
-/* Native code of the typed lists' Ops: values are Python lists whose elements are arrays, lists, or anything else.
+/* Native code of the typed lists' Ops. Values are Python lists, whose elements are arrays, lists, or other objects.
  *
- * A result is a list of its own, with copies of the elements, unless the Op works in place (in_place) or is a view (getitem). */
+ * A result is a new list with copies of the elements, unless the Op works in place (in_place) or returns a view
+ * (getitem). */
 #include "native.h"
 
 /* ------------------------------------------------------------------ copies */
 
 static PyObject *copy_value(PyObject *value);
 
-/* A new list with copies of the elements and room for one more at position `hole` (-1: no room). The slot holds NULL. */
+/* Return a new list with copies of the elements. If `hole` is not -1, the new list has one more slot at that position,
+ * which contains NULL. */
 static PyObject *copy_list(PyObject *list, Py_ssize_t hole)
 {
     Py_ssize_t n = PyList_GET_SIZE(list);
@@ -16,7 +18,7 @@ static PyObject *copy_list(PyObject *list, Py_ssize_t hole)
     if (made == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
-        /* Copying what is no array may run Python code. */
+        /* Copying an object that is not an array may run Python code. */
         PyObject *element = i < PyList_GET_SIZE(list) ? Py_NewRef(PyList_GET_ITEM(list, i)) : NULL;
         PyObject *copy = element == NULL ? NULL : copy_value(element);
         Py_XDECREF(element);
@@ -31,7 +33,7 @@ static PyObject *copy_list(PyObject *list, Py_ssize_t hole)
     return made;
 }
 
-/* A C-contiguous copy, never of a subclass. */
+/* Return a C-contiguous copy, never of a subclass. */
 static PyObject *copy_array(PyArrayObject *value)
 {
     PyArrayObject *made;
@@ -82,7 +84,7 @@ static PyObject *copy_value(PyObject *value)
                 return 0;                                                           \
         return 1;                                                                   \
     }
-/* A complex number is NaN when one of its parts is. */
+/* A complex number is NaN if one of its parts is. */
 #define EQUAL_COMPLEX(name, ctype)                                                  \
     static int name(const void *left, const void *right, npy_intp n)                \
     {                                                                               \
@@ -112,7 +114,7 @@ static int equal_float16(const void *left, const void *right, npy_intp n)
     return 1;
 }
 
-/* Whether arrays of one type agree: 1, 0, or -1 with an exception. */
+/* Return 1 if two arrays of one type are equal, 0 if not, -1 with an exception set. */
 static int equal_arrays(PyArrayObject *left, PyArrayObject *right)
 {
     int type_num = PyArray_TYPE(left), result;
@@ -146,7 +148,7 @@ static int equal_arrays(PyArrayObject *left, PyArrayObject *right)
     return result;
 }
 
-/* The same for arrays and (nested) lists of arrays. */
+/* Return 1 if two arrays, or two (nested) lists of arrays, are equal, 0 if not, -1 with an exception set. */
 static int equal_values(PyObject *left, PyObject *right)
 {
     if (PyArray_Check(left) && PyArray_Check(right))
@@ -167,7 +169,8 @@ static int equal_values(PyObject *left, PyObject *right)
     return result;
 }
 
-/* Position of the first element from `start` on that equals a value; -1 when there is none, -2 with an exception. */
+/* Return the position of the first element from `start` on that equals a value; -1 if there is none, -2 with an
+ * exception set. */
 static Py_ssize_t find(PyObject *list, PyObject *value, Py_ssize_t start)
 {
     for (Py_ssize_t i = start; i < PyList_GET_SIZE(list); i++) {
@@ -188,7 +191,7 @@ static int check_list(PyObject *value, const char *what)
     return -1;
 }
 
-/* A position that may be beyond what C counts to: then it is the last or first number that there is. */
+/* Read a position. If it does not fit into int64, use the largest or smallest int64. */
 static int read_position(PyObject *value, int64_t *position)
 {
     if (native_as_int64(value, position) == 0)
@@ -213,7 +216,7 @@ static int put_int64(PyObject **out, int64_t value)
     return 0;
 }
 
-/* Replaces *out by a new reference (stolen); NULL says that there was an error. */
+/* Replace *out by a new reference (stolen). Return 0, or -1 if the reference is NULL. */
 static int put(PyObject **out, PyObject *value)
 {
     if (value == NULL)
@@ -233,7 +236,7 @@ static int tng_length(int nin, int nout, PyObject **in, PyObject **out, const in
     return check_list(in[0], "length") < 0 ? -1 : put_int64(&out[0], PyList_GET_SIZE(in[0]));
 }
 
-/* getitem: (list, integer or slice); the element itself, or a list of the elements themselves */
+/* getitem: (list, integer or slice); returns the element itself, or a list of the elements themselves */
 static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
@@ -253,7 +256,7 @@ static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const i
     return put(&out[0], Py_NewRef(PyList_GET_ITEM(in[0], at)));
 }
 
-/* Puts a copy of `value` before position `at` (0 to the length) of `list`, or of a copy of it. */
+/* Insert a copy of `value` before position `at` (0 to the length) of `list`, or of a copy of it. */
 static int insert_at(PyObject *list, int64_t at, PyObject *value, PyObject **out, int inplace)
 {
     PyObject *copy = copy_value(value), *made;
@@ -281,7 +284,7 @@ static int tng_append(int nin, int nout, PyObject **in, PyObject **out, const st
     return check_list(in[0], "append") < 0 ? -1 : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], words->in_place != 0);
 }
 
-/* insert: (list, position, element); positions beyond the ends are the ends, as list.insert has it */
+/* insert: (list, position, element); positions beyond the ends count as the ends, as in list.insert */
 NATIVE_FUNCTION(insert, in_place)
 static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, const struct insert_words *words)
 {
@@ -317,7 +320,7 @@ static int not_found(const char *what, PyObject *list)
     return -1;
 }
 
-/* remove: (list, element); takes away the first one that is equal */
+/* remove: (list, element); removes the first equal element */
 NATIVE_FUNCTION(remove, in_place)
 static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, const struct remove_words *words)
 {
@@ -346,7 +349,7 @@ static int tng_reverse(int nin, int nout, PyObject **in, PyObject **out, const s
     return put(&out[0], made);
 }
 
-/* index: (list, element); position of the first one that is equal */
+/* index: (list, element); returns the position of the first equal element */
 static int tng_index(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;

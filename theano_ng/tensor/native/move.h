@@ -1,8 +1,8 @@
-/* Copies and sums of items and rows between two lists of positions: what gathers and scatters are made of.
+/* Copies and sums of items and rows between two lists of positions; gathers and scatters are built from them.
  *
- * A position of the destination is dst + to[b], or dst + b * dst_step without `to`; of the source, src + from[b] or src + b * src_step.
- * Positions are handled in order: of one that occurs several times, the last copy stays, and sums add up.
- */
+ * A position of the destination is dst + to[b], or dst + b * dst_step if `to` is NULL. A position of the source is src
+ * + from[b], or src + b * src_step. Positions are handled in order: if one occurs several times, the last copy remains,
+ * and sums accumulate. */
 #ifndef THEANO_NG_MOVE_H
 #define THEANO_NG_MOVE_H
 
@@ -15,7 +15,7 @@ typedef void (*move_fn)(npy_intp n, npy_intp length, char *dst, const npy_intp *
     npy_intp n, npy_intp length, char *dst, const npy_intp *to, npy_intp dst_step, const char *src, const npy_intp *from, \
         npy_intp src_step
 
-/* Runs EFFECT for each position, with `d` and `s`. */
+/* Run EFFECT for each position, with the addresses `d` and `s`. */
 #define MOVE_LOOP(EFFECT)                                                                                         \
     do {                                                                                                          \
         if (to == NULL && from != NULL)                                                                           \
@@ -51,24 +51,25 @@ DEFINE_COPY_ITEMS(copy_items_2, 2)
 DEFINE_COPY_ITEMS(copy_items_4, 4)
 DEFINE_COPY_ITEMS(copy_items_8, 8)
 DEFINE_COPY_ITEMS(copy_items_16, 16)
-/* Short rows of a length that compilers know. */
+/* Short rows, whose length is a constant for the compiler. */
 DEFINE_COPY_ITEMS(copy_items_32, 32)
 DEFINE_COPY_ITEMS(copy_items_64, 64)
 
-/* A row of 2 * SIZE > bytes >= SIZE: two blocks that may overlap. */
+/* Copy a row of SIZE to 2 * SIZE - 1 bytes as two blocks that may overlap. */
 #define COPY_TWO(SIZE) MOVE_LOOP(memcpy(d, s, SIZE); memcpy(d + (length - SIZE), s + (length - SIZE), SIZE);)
 
-/* From how many bytes on the library's copy is faster than a loop. */
+/* From this number of bytes on, memcpy is faster than a loop. */
 #define COPY_CALL 16384
 
-/* Rows of `length` bytes. Short ones are copied by blocks, without a call. */
+/* Copy rows of `length` bytes. Short rows are copied in blocks, without a function call. */
 static void copy_rows(MOVE_ARGUMENTS)
 {
     if (length >= COPY_CALL)
         MOVE_LOOP(memcpy(d, s, (size_t)length););
     else if (length >= 32) {
         const npy_intp whole = length & ~(npy_intp)31;
-        /* The rows of one side lie anywhere: their first lines are asked for some rows ahead, and the hardware sees to the rest. */
+        /* The rows of one side have arbitrary addresses: prefetch their first cache lines a few rows ahead; the
+         * hardware prefetches the rest. */
         const npy_intp *there = from != NULL ? from : to;
         const char *far = from != NULL ? src : dst;
         MOVE_LOOP(if (b + 8 < n) __builtin_prefetch(far + there[b + 8]); for (npy_intp k = 0; k < whole; k += 32) memcpy(d + k, s + k, 32);
@@ -117,7 +118,8 @@ static move_fn copy_of(npy_intp bytes)
             item *restrict x = (item *)d; const item *restrict y = (const item *)s;                               \
             for (npy_intp k = 0; k < length; ++k) x[k] += y[k];);                                                 \
     }
-/* Signed integers are summed as unsigned ones: the same bits, and overflow wraps around by definition. */
+/* Signed integers are added as unsigned integers: the bits of the result are equal, and unsigned overflow wraps by
+ * definition. */
 DEFINE_ADD(add_items_u1, add_rows_u1, uint8_t)
 DEFINE_ADD(add_items_u2, add_rows_u2, uint16_t)
 DEFINE_ADD(add_items_u4, add_rows_u4, uint32_t)
@@ -125,7 +127,8 @@ DEFINE_ADD(add_items_u8, add_rows_u8, uint64_t)
 DEFINE_ADD(add_items_f4, add_rows_f4, float)
 DEFINE_ADD(add_items_f8, add_rows_f8, double)
 
-/* The functions that add items and rows of a dtype; NULL for those that are added one by one. A complex item is a row of `parts` reals. */
+/* Find the functions that add items and rows of a dtype; they are NULL if each position is added separately. A complex
+ * item is a row of `parts` reals. */
 static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp *parts)
 {
     static const move_fn of_integers[][2] = {
@@ -149,13 +152,13 @@ static void adders_of(PyArrayObject *z, move_fn *items, move_fn *rows, npy_intp 
     }
 }
 
-/* ---------------------------------------------------------------- the dimensions around the positions */
+/* ---------------------------------------------------------------- the dimensions that are not indexed by arrays */
 
 typedef struct {
     npy_intp itemsize, length;
-    move_fn move;     /* for items or rows at all positions; NULL: position by position, by `rest` */
-    inc_row_fn add;   /* NULL: copies */
-    npy_intp at_once; /* positions to go through for each place in `outer` */
+    move_fn move;     /* moves items or rows at all positions; NULL: each position is moved by `rest` */
+    inc_row_fn add;   /* NULL: copy */
+    npy_intp at_once; /* number of positions that are moved for each position of `outer` */
     StridedPlan rest, outer;
 } Mover;
 
@@ -164,8 +167,8 @@ static inline npy_intp absolute(npy_intp value)
     return value < 0 ? -value : value;
 }
 
-/* Plans moves for the dimensions `g->rest`, with strides dst and src; index_dst and index_src: the smallest strides between positions.
- * `add`: the function for rows of sums, NULL for copies. Returns the number of elements at each position. */
+/* Plan moves for the dimensions `g->rest`, with strides dst and src. index_dst, index_src: the smallest strides between
+ * positions. `add`: the function that adds rows, NULL for copies. Return the number of elements at each position. */
 static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_fn add, const npy_intp *dst, const npy_intp *src,
                            npy_intp index_dst, npy_intp index_src)
 {
@@ -187,7 +190,8 @@ static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_
     strided_plan(&inner, g->rest.nd - g->pos, g->rest.dim + g->pos, dst + g->pos, src + g->pos);
     int last = inner.nd - 1;
     if (last >= 0 && (inner.dst[last] != m->itemsize || inner.src[last] != m->itemsize)) {
-        /* Items that lie far apart at one position, and close together from one position to the next: all positions for each of them. */
+        /* At one position the items are far apart, but from one position to the next they are close: move each item at
+         * all positions. */
         npy_intp step = index_dst < index_src ? index_dst : index_src;
         if (step < absolute(inner.dst[last]) || step < absolute(inner.src[last])) {
             m->outer = m->rest;
@@ -205,7 +209,7 @@ static npy_intp mover_plan(Mover *m, const Gather *g, PyArrayObject *z, inc_row_
     return total;
 }
 
-/* Moves at n positions. */
+/* Move the elements at n positions. */
 static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to, npy_intp dst_step, const char *src, const npy_intp *from,
                       npy_intp src_step)
 {
@@ -235,7 +239,7 @@ static void mover_run(const Mover *m, npy_intp n, char *dst, const npy_intp *to,
 
 /* ---------------------------------------------------------------- the most frequent cases, without lists of positions */
 
-/* dst[b] = src[index[b]]; `stride`: bytes between items of src. Stops and returns 1 at a bad index. */
+/* dst[b] = src[index[b]]; `stride`: bytes between items of src. Stop and return 1 at an index that is out of bounds. */
 typedef int (*pick_fn)(npy_intp n, const char *index, npy_int64 size, char *dst, const char *src, npy_intp stride);
 
 #define PICK_LOOP(INDEX, EFFECT)                                                                                  \
@@ -270,7 +274,8 @@ DEFINE_PICK(16)
 DEFINE_PICK(32)
 DEFINE_PICK(64)
 
-/* Whether a run of at least some items is picked by one vector of indices, while the other arrays stand still; and which one it is. */
+/* Return 1 if one index vector selects runs of at least 16 items, while the other index arrays are constant along a
+ * run. *which is its number. */
 static int picks(const Gather *g, const Mover *m, int *which)
 {
     int last = g->nd - 1;
@@ -304,7 +309,7 @@ static pick_fn pick_of(const Gather *g, const Mover *m, int *which)
     return m->move != copy_items_64 ? NULL : wide ? pick_64_by_int64 : pick_64_by_int32;
 }
 
-/* dst[index[b]] += src[b], for items of real dtypes: as a pick. */
+/* dst[index[b]] += src[b] for items of real dtypes; stop as a pick does. */
 #define DEFINE_PICK_SUM(NAME, T)                                                                                  \
     static int NAME##_by_int32(npy_intp n, const char *index, npy_int64 size, char *dst, npy_intp stride, const char *src, \
                                npy_intp src_step)                                                                 \
@@ -337,7 +342,8 @@ static pick_sum_fn pick_sum_of(const Gather *g, const Mover *m)
     return m->move == add_items_f4 ? pick_sum_f4_by_int32 : pick_sum_f8_by_int32;
 }
 
-/* All runs of a pick, into contiguous items of some bytes. Returns 0, or -1 with an exception set. */
+/* Do all runs of a pick; the items in dst are contiguous and have `bytes` bytes. Return 0, or -1 with an exception
+ * set. */
 static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *dst)
 {
     int last = g->nd - 1;
@@ -351,7 +357,7 @@ static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *ds
                     return -1;
                 still += own;
             }
-        /* The function that sums offsets says what is wrong. */
+        /* The function that computes offsets sets the exception. */
         if (pick(n, a->here, a->size, dst, g->rest.data + still, a->stride) && a->add(a, a->here, a->step[last], n, NULL, 1) < 0)
             return -1;
         for (int k = last - 1; k >= 0; --k) {
@@ -366,7 +372,7 @@ static int pick_all(Gather *g, pick_fn pick, int which, npy_intp bytes, char *ds
     return 0;
 }
 
-/* The place of the first true element of a mask from place i on; there is one. */
+/* Return the index of the first true element of a mask from i on; there must be one. */
 static inline npy_intp next_true(const char *mask, npy_intp i, npy_intp n)
 {
     for (npy_uint64 word; i + 8 <= n && (memcpy(&word, mask + i, 8), word == 0);)
@@ -376,8 +382,8 @@ static inline npy_intp next_true(const char *mask, npy_intp i, npy_intp n)
     return i;
 }
 
-/* Items where a mask is true, from a vector into another (compress), or one after the other into them (expand): n elements of the mask, of
- * which `count` are true. */
+/* Copy the items where a mask is true to consecutive positions (compress), or copy consecutive items to the positions
+ * where the mask is true (expand). The mask has n elements, of which `count` are true. */
 typedef void (*mask_fn)(npy_intp n, npy_intp count, const char *mask, char *all, char *chosen, npy_intp chosen_step);
 
 #define DEFINE_MASKED(COMPRESS, EXPAND, FILL, ITEM)                                                               \
@@ -386,7 +392,7 @@ typedef void (*mask_fn)(npy_intp n, npy_intp count, const char *mask, char *all,
         const npy_intp size = (npy_intp)sizeof(ITEM);                                                             \
         npy_intp i = 0, k = 0;                                                                                    \
         (void)chosen_step;                                                                                        \
-        /* An item that is not taken is written all the same, and overwritten: while there is place for it. */    \
+        /* Items that are not selected are written too, and overwritten later, as long as there is room. */       \
         for (; i + 8 <= n && k + 8 <= count; i += 8) {                                                            \
             npy_uint64 word;                                                                                      \
             memcpy(&word, mask + i, 8);                                                                           \
@@ -456,7 +462,7 @@ DEFINE_MASKED(compress_2, expand_2, fill_2, npy_uint16)
 DEFINE_MASKED(compress_4, expand_4, fill_4, npy_uint32)
 DEFINE_MASKED(compress_8, expand_8, fill_8, npy_uint64)
 
-/* The function for a mask without gaps over a vector without gaps; NULL where there is none. */
+/* Return the function for a contiguous mask over a contiguous vector, or NULL if there is none. */
 static mask_fn masked_of(const Gather *g, const Mover *m, int expand)
 {
     if (g->mask == NULL || g->nd != 1 || g->mask_step[0] != 1 || g->step[0] != m->length || m->outer.nd != 0)
@@ -470,9 +476,9 @@ static mask_fn masked_of(const Gather *g, const Mover *m, int expand)
     return m->move != copy_items_8 ? NULL : expand ? expand_8 : compress_8;
 }
 
-/* ---------------------------------------------------------------- offsets without indices */
+/* ---------------------------------------------------------------- offsets of all positions of a shape */
 
-/* A walk over the positions of a shape, last dimension fastest. */
+/* A walk over the positions of a shape; the last dimension varies fastest. */
 typedef struct {
     int nd;
     npy_intp dim[NPY_MAXDIMS], stride[NPY_MAXDIMS], at[NPY_MAXDIMS], here;

@@ -1,10 +1,15 @@
-/* Windows of images as rows of a matrix, and the sum of such rows where the windows were. */
+/* images2neibs copies windows of images to the rows of a matrix; neibs_sum adds such rows to the windows. */
 #include "native.h"
 #include <complex.h>
 
 enum { VALID, HALF, FULL, WRAP_CENTERED, IGNORE_BORDERS };
 
-/* One of the two dimensions of the images. Window k begins at first + k * step. */
+/* One of the two dimensions of the images, in elements.
+ *   size: length of the image
+ *   neib: length of a window
+ *   step: distance between windows
+ *   grid: number of windows
+ *   first: start of the first window; window k begins at first + k * step */
 typedef struct {
     npy_intp size, neib, step, grid, first;
 } Line;
@@ -29,7 +34,7 @@ static int read_pair(PyObject *value, const char *name, const char *what, const 
     return 0;
 }
 
-/* Where the windows are along image dimension `i` (0: rows, 1: columns). */
+/* Compute the positions of the windows along image dimension `i` (0: rows, 1: columns). */
 static int lay_out(Line *line, int i, int64_t mode)
 {
     npy_intp size = line->size;
@@ -83,7 +88,8 @@ static int lay_out_both(Line *rows, Line *columns, PyObject *neib_shape, PyObjec
     return 0;
 }
 
-/* The place in an image dimension that a place beyond its ends means; -1: there is none. */
+/* Return the index in an image dimension for a position that may be outside it; -1 if the position is outside and does
+ * not wrap. */
 static inline npy_intp place(const Line *line, npy_intp at, int wraps)
 {
     if (at >= 0 && at < line->size)
@@ -91,7 +97,7 @@ static inline npy_intp place(const Line *line, npy_intp at, int wraps)
     return wraps ? (at < 0 ? at + line->size : at - line->size) : -1;
 }
 
-/* Windows of one image (strides in bytes) to rows. */
+/* Copy the windows of one image (strides in bytes) to rows. */
 #define DEFINE_GATHER(T)                                                                                                          \
     static void gather_##T(const char *image, npy_intp row_stride, npy_intp stride, const Line *rows, const Line *columns, int wraps, \
                            char *out_)                                                                                            \
@@ -121,7 +127,7 @@ DEFINE_GATHER(npy_uint32)
 DEFINE_GATHER(npy_uint64)
 DEFINE_GATHER(item16)
 
-/* Inputs: images (4 dimensions), neib_shape, neib_step. Words: mode. */
+/* Inputs: images (4 dimensions), neib_shape, neib_step. */
 NATIVE_FUNCTION(images2neibs, mode)
 static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, const struct images2neibs_words *words)
 {
@@ -156,7 +162,7 @@ static int tng_images2neibs(int nin, int nout, PyObject **in, PyObject **out, co
     return 0;
 }
 
-/* Rows added to where their windows are, in one image. */
+/* Add rows to their windows in one image. */
 #define DEFINE_SCATTER(T)                                                                                                          \
     static void scatter_##T(const char *from_, const Line *rows, const Line *columns, int wraps, char *image)                     \
     {                                                                                                                             \
@@ -201,14 +207,14 @@ static scatter_fn find_scatter(int type, npy_intp item)
     case NPY_COMPLEX64: return scatter_complex64;
     case NPY_COMPLEX128: return scatter_complex128;
     default:
-        /* Integers: sums are the same whether signed or not. */
+        /* Sums of signed and unsigned integers have the same bits. */
         if (!PyTypeNum_ISINTEGER(type))
             return NULL;
         return item == 1 ? scatter_npy_uint8 : item == 2 ? scatter_npy_uint16 : item == 4 ? scatter_npy_uint32 : scatter_npy_uint64;
     }
 }
 
-/* Inputs: rows (matrix), the four lengths of the images, neib_shape, neib_step. Words: mode. */
+/* Inputs: rows (matrix), the four lengths of the images, neib_shape, neib_step. */
 NATIVE_FUNCTION(neibs_sum, mode)
 static int tng_neibs_sum(int nin, int nout, PyObject **in, PyObject **out, const struct neibs_sum_words *words)
 {

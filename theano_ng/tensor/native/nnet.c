@@ -3,12 +3,12 @@
 #include "clones.h"
 #include <math.h>
 
-/* The exponential of a number that is not above 0, as an expression that compilers vectorize: exp(x) = 2**n exp(r), |r| <= log(2) / 2, with a
- * polynomial for exp(r). Errors are below 2 ulp. NaN stays NaN, also results that are denormal are right. */
+/* Return exp(x) for x <= 0, as an expression that compilers vectorize: exp(x) = 2**n exp(r), |r| <= log(2) / 2, with a
+ * polynomial for exp(r). Errors are below 2 ulp. NaN stays NaN. Denormal results are correct too. */
 static inline __attribute__((always_inline)) float exp_f32(float x)
 {
     x = x < -104.f ? -104.f : x;
-    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f;     /* the integer is in the last bits */
+    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f;     /* the last bits are the integer */
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;                      /* log(2) in two parts */
     float p = 1.9875691500e-4f;
     p = p * r + 1.3981999507e-3f;
@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) float exp_f32(float x)
         uint32_t bits;
     } u = {shifted}, low, high;
     int32_t exponent = (int32_t)(u.bits - 0x4b400000u), half = exponent >> 1;
-    /* In two steps: 2**n alone may be no normal number. */
+    /* Multiply in two steps, because 2**n alone may not be a normal number. */
     low.bits = (uint32_t)(half + 127) << 23;
     high.bits = (uint32_t)(exponent - half + 127) << 23;
     return p * low.value * high.value;
@@ -75,7 +75,7 @@ static inline __attribute__((always_inline)) double exp_f64(double x)
 #define NAME(f) f##_f64
 #include "nnet_rows.h"
 
-/* New reference to the array itself when it is aligned, native and C-contiguous, else to a copy that is. */
+/* Return a new reference to the array itself if it is aligned, native-endian and C-contiguous, else to a copy. */
 static PyArrayObject *rows_of(PyObject *value, int nd, const char *name)
 {
     PyArrayObject *a = (PyArrayObject *)value;
@@ -131,7 +131,7 @@ static int mismatch(const char *text, npy_intp a, npy_intp b)
     return -1;
 }
 
-/* New reference to the matrix itself when its strides are whole elements, else to a copy. */
+/* Return a new reference to the matrix itself if its strides are whole elements, else to a copy. */
 static PyArrayObject *strided_rows_of(PyObject *value, const char *name)
 {
     PyArrayObject *a = (PyArrayObject *)value;
@@ -143,7 +143,7 @@ static PyArrayObject *strided_rows_of(PyObject *value, const char *name)
     return rows_of(value, 2, name);
 }
 
-/* out = softmax(x).  in: x (m, n);  or softmax(x + b).  in: x (m, n), b (n).  Or their logarithms. */
+/* out = softmax(x), input: x (m, n); or softmax(x + b), inputs: x (m, n), b (n). With `log`, their logarithms. */
 static int softmax_of(int nin, PyObject **in, PyObject **out, int log)
 {
     int type = float_type(in[0]), status = -1;
@@ -181,7 +181,7 @@ static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, con
     return softmax_of(nin, in, out, 1);
 }
 
-/* out = gradient of softmax.  in: dy (m, n), sm (m, n). */
+/* out = gradient of softmax. Inputs: dy (m, n), sm (m, n). */
 static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[0]), status = -1;
@@ -205,7 +205,7 @@ done:
     return status;
 }
 
-/* Labels that come back in the dtype in which they came. */
+/* Store labels in *out, converted to the dtype of the labels that were given. The reference `am` is stolen. */
 static int return_labels(PyArrayObject *am, int type, PyObject **out)
 {
     if (type == NPY_INT64) {
@@ -220,7 +220,7 @@ static int return_labels(PyArrayObject *am, int type, PyObject **out)
     return 0;
 }
 
-/* nll, softmax(x + b), argmax.  in: x (m, n), b (n), y (m) of integers. */
+/* Outputs: nll, softmax(x + b), argmax. Inputs: x (m, n), b (n), y (m) of integers. */
 static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[0]), status = -1;
@@ -258,7 +258,7 @@ done:
     return status;
 }
 
-/* dx = dy (sm - onehot(y)).  in: dy (m or 1, or 0-d), sm (m, n), y (m). */
+/* dx = dy (sm - onehot(y)). Inputs: dy (m or 1, or 0-d), sm (m, n), y (m). */
 static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[1]), status = -1;
@@ -289,7 +289,7 @@ done:
     return status;
 }
 
-/* -log q[y].  in: q (m, n), y (m). */
+/* out = -log q[y]. Inputs: q (m, n), y (m). */
 static int tng_onehot_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[0]), status = -1;
@@ -313,7 +313,7 @@ done:
     return status;
 }
 
-/* Gradient of the above.  in: dy (m), q (m, n), y (m). */
+/* Gradient of onehot_crossentropy. Inputs: dy (m), q (m, n), y (m). */
 static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[1]), status = -1;

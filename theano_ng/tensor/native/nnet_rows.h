@@ -1,8 +1,11 @@
-/* Row-wise softmax arithmetic for one floating-point type; nnet.c includes this once per type with REAL, EXP, LOG, LANES and NAME(f) defined.
+/* Row-wise softmax arithmetic for one floating-point type; nnet.c includes this file once for each type, with REAL,
+ * EXP, LOG, LANES and NAME(f) defined.
  *
- * The loops are written so that the compiler vectorises them: sums and extremes have LANES accumulators. EXP is for numbers up to 0. */
+ * The loops are written so that the compiler vectorizes them: sums and extremes have LANES accumulators. EXP takes
+ * arguments up to 0. */
 
-/* The largest element of x + b (b may be NULL); NaN is skipped and comes back through the exponentials. */
+/* Return the largest element of x + b (b may be NULL). NaN is skipped here; it reaches the result through the
+ * exponentials. */
 VECTORISED static REAL NAME(row_max)(npy_intp n, const REAL *restrict x, const REAL *restrict b)
 {
     REAL best[LANES], most = -INFINITY;
@@ -27,7 +30,7 @@ VECTORISED static REAL NAME(row_max)(npy_intp n, const REAL *restrict x, const R
     return most;
 }
 
-/* The sum of exp(x + b - max), which are stored in `out`, where that is not NULL; it may be x. */
+/* Return the sum of exp(x + b - max). Store the exponentials in `out` if it is not NULL; it may be x. */
 VECTORISED static REAL NAME(row_exp)(npy_intp n, const REAL *x, const REAL *b, REAL max, REAL *out)
 {
     REAL sums[LANES] = {0}, values[LANES];
@@ -77,8 +80,9 @@ VECTORISED static void NAME(row_log)(npy_intp n, const REAL *x, REAL max, REAL l
         out[i] = (x[i] - max) - log_sum;
 }
 
-/* Softmax of short rows (n <= SHORT_ROWS), LANES of them at a time, element by element. Strides in elements. `maxima` and `log_sums`, where
- * they are not NULL, get the largest element of each row (NaN apart) and the logarithm of the sum of exp(x + b - max). */
+/* Compute the softmax of short rows (n <= SHORT_ROWS), LANES rows at a time, element by element. Strides are in
+ * elements. `maxima` and `log_sums`, if not NULL, receive two values for each row: the largest element (NaN ignored),
+ * and the logarithm of the sum of exp(x + b - max). */
 VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, const REAL *b,
                                         REAL *out, int logarithm, REAL *maxima, REAL *log_sums)
 {
@@ -125,7 +129,7 @@ VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x
     }
 }
 
-/* Some rows with any strides, as contiguous ones. */
+/* Copy rows with any strides to contiguous rows. */
 static void NAME(bring_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, REAL *restrict out)
 {
     for (npy_intp j = 0; j < n; j += 16)
@@ -134,7 +138,7 @@ static void NAME(bring_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp 
                 out[r * n + i] = x[r * row_stride + i * stride];
 }
 
-/* out = softmax(x + b), or (logarithm) its logarithm, row by row; b may be NULL. Strides of x in elements. */
+/* out = softmax(x + b), or its logarithm (`logarithm`), row by row; b may be NULL. Strides of x are in elements. */
 static void NAME(softmax)(npy_intp rows, npy_intp n, const void *x_, npy_intp row_stride, npy_intp stride, const void *b_, void *out_,
                           int logarithm)
 {
@@ -173,7 +177,7 @@ static void NAME(softmax_grad)(npy_intp rows, npy_intp n, const void *dy_, const
     }
 }
 
-/* Of a row of x + b: where the first element is that is NaN or, without one, equals `max`. */
+/* Return the position of the first NaN in a row of x + b, or without NaN, of the first element that equals `max`. */
 static npy_intp NAME(place_of)(npy_intp n, const REAL *x, const REAL *b, REAL max)
 {
     npy_intp best = -1;
@@ -187,7 +191,8 @@ static npy_intp NAME(place_of)(npy_intp n, const REAL *x, const REAL *b, REAL ma
     return best;
 }
 
-/* Per row: nll = -log softmax(x + b)[y], softmax, and the position of the largest element. Returns the first row with a bad label, or -1. */
+/* Compute for each row nll = -log softmax(x + b)[y], softmax, and the position of the largest element. Return the first
+ * row with a bad label, or -1. */
 static npy_intp NAME(crossentropy)(npy_intp rows, npy_intp n, const void *x_, const void *b_, const npy_int64 *y, void *nll_,
                                    void *sm_, npy_int64 *am)
 {
@@ -225,7 +230,7 @@ static npy_intp NAME(crossentropy_dx)(npy_intp rows, npy_intp n, const void *dy_
         if (y[r] < 0 || y[r] >= n)
             return r;
         REAL d = *dy;
-        if (d == 0) {       /* also where sm is NaN or infinite: no gradient comes in, none goes out */
+        if (d == 0) {       /* also if sm is NaN or infinite: a zero gradient stays zero */
             memset(dx, 0, n * sizeof(REAL));
             continue;
         }

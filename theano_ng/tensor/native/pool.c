@@ -4,10 +4,11 @@
 #include "threads.h"
 #include "pool_windows.h"
 
-/* As the modes of PoolingMode_t. */
+/* The modes of PoolingMode_t. */
 enum { POOL_MAX, POOL_SUM, POOL_INC_PAD, POOL_EXC_PAD };
 
-/* What the loops read and write; `gradient` has the shape of the output, in sums_at_maxima that of the image. */
+/* The arrays that the loops read and write. `gradient` has the shape of the output, but in sums_at_maxima the shape of
+ * the image. */
 typedef struct {
     const void *x, *maxima, *gradient;
     void *result;
@@ -15,13 +16,13 @@ typedef struct {
 } PoolArrays;
 
 #define INLINE static inline __attribute__((always_inline))
-/* What is inlined hands vectors to nobody, so it is all the same how that would be done. */
+/* -Wpsabi warns about the way vectors are passed to functions; inlined functions pass none. */
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 typedef void (*planes_fn)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch);
 
-/* Of a line that numbers of windows are spread over: what stands before element 0, the elements or the blocks of all windows, and the windows
- * that end behind. */
+/* Return the length of a line that values of windows are spread over. It has three parts: the entries before element 0;
+ * the elements or the blocks of all windows; the windows that end after these. */
 static inline npy_intp layer_length(const Windows *w)
 {
     const Axis *a = last_axis(w);
@@ -140,11 +141,11 @@ static planes_fn pool_of(int type, npy_intp item, const Windows *w)
     return (PyTypeNum_ISSIGNED(type) ? with_sign : without)[item == 1 ? 0 : item == 2 ? 1 : item == 4 ? 2 : 3];
 }
 
-/* -- where the windows lie ---------------------------------------------------------------------------------------- */
+/* -- positions of the windows ------------------------------------------------------------------------------------- */
 
 NATIVE_WORDS(pooling, ndim, ignore_border, mode, openmp);
 
-/* Reads ws, stride or pad: values[d * 3 + which]. */
+/* Read ws, stride or pad into values[d * 3 + which]. Return 0, or -1 with an exception set. */
 static int read_vector(PyObject *vector, const char *name, int nd, int which, int64_t *values)
 {
     PyArrayObject *v = (PyArrayObject *)PyArray_FROMANY(vector, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
@@ -168,7 +169,8 @@ static int read_vector(PyObject *vector, const char *name, int nd, int which, in
     return status;
 }
 
-/* How many windows there are along an axis; -1 when no memory would hold them. See output_length in signal/pool_windows.py. */
+/* Return the number of windows along an axis, or -1 if no memory could hold them. See output_length in
+ * signal/pool_windows.py. */
 static npy_intp output_length(npy_intp n, int64_t window, int64_t stride, int64_t pad, int ignore_border)
 {
     if (n == 0)
@@ -190,7 +192,8 @@ static void free_windows(Windows *w)
     w->axes = NULL;
 }
 
-/* Reads the last three inputs. Fills all but the tables, and the lengths of the output. Returns -1 with an exception set on failure. */
+/* Read the last three inputs. Fill in *w except the tables, and the shape of the output. Return 0, or -1 with an
+ * exception set. */
 static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const struct pooling_words *words, npy_intp *out_shape)
 {
     static const char *const names[] = {"ws", "stride", "pad"};
@@ -231,7 +234,8 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
             PyErr_NoMemory();
             return -1;
         }
-        /* Windows beyond the image and its margins, and strides to windows that do not exist, would only make numbers large. */
+        /* A window larger than the image with its margins, and a stride without a second window, are reduced. Otherwise
+         * they would only make numbers large. */
         a->window = window > a->n + 2 * pad ? a->n : window;
         a->stride = a->out <= 1 ? a->window : stride;
         a->pad = pad;
@@ -249,7 +253,7 @@ static int find_windows(Windows *w, PyArrayObject *x, PyObject **vectors, const 
     return 0;
 }
 
-/* The tables, for outputs and images that are not empty. */
+/* Make the tables; output and image must not be empty. Return 0, or -1 with an exception set. */
 static int make_tables(Windows *w)
 {
     npy_intp total = 0;
@@ -305,7 +309,8 @@ static int make_tables(Windows *w)
     return 0;
 }
 
-/* Runs the loops over all planes, by several threads if wanted. A thread needs `numbers` numbers of `item` bytes of memory. */
+/* Run the loops over all planes, with several threads if `openmp`. Each thread needs scratch memory for `numbers`
+ * values of `item` bytes. Return 0, or -1 with an exception set. */
 static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *arrays, size_t numbers, size_t item, int openmp)
 {
     int threads = openmp && w->planes > 1 && w->planes * w->in_size >= 1 << 15 ? native_threads() : 1;
@@ -337,7 +342,8 @@ static int run_planes(const Windows *w, planes_fn loops, const PoolArrays *array
 
 /* -- the native functions ----------------------------------------------------------------------------------------- */
 
-/* New references to C-contiguous arrays of the same type; halves as float32, in which they are computed with. */
+/* Store new references to C-contiguous arrays of the type of the first input. Half floats become float32, the type of
+ * their arithmetic. */
 static int contiguous_inputs(int count, PyObject **in, PyArrayObject **arrays)
 {
     for (int i = 0; i < count; ++i) {
@@ -372,8 +378,12 @@ static int check_shape(PyArrayObject *a, int nd, const npy_intp *shape, const ch
 
 enum { POOL, MAX_GRAD, AVERAGE_GRAD, MAX_SUMS, MAX_ROP };
 
-/* in: x; maxima and gradient of the output (MAX_GRAD); gradient of the output (AVERAGE_GRAD); maxima and a direction like x (MAX_SUMS); a
- * direction (MAX_ROP); then ws, stride, pad. */
+/* Run one of the Ops. Inputs: x; then
+ *   MAX_GRAD: maxima and gradient of the output
+ *   AVERAGE_GRAD: gradient of the output
+ *   MAX_SUMS: maxima, and a direction with the shape of x
+ *   MAX_ROP: a direction with the shape of x
+ *   all: ws, stride, pad */
 static int pooling(int which, int nin, PyObject **in, PyObject **out, const struct pooling_words *words)
 {
     int tensors = which == POOL ? 1 : which == AVERAGE_GRAD || which == MAX_ROP ? 2 : 3, status = -1;

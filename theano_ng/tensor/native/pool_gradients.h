@@ -1,9 +1,10 @@
-/* Gradients of pooling, for one floating-point type; pool.c includes this once per type after pool_planes.h.
+/* Gradients of pooling, for one floating-point type; pool.c includes this file once for each type, after pool_planes.h.
  *
- * Numbers of windows (maxima, gradients) are spread over the elements that the windows begin at: windows of stride s become blocks of s equal
- * numbers. Shifted by l blocks, that line holds what the elements need of their windows in layer l (pool_windows.h), and all columns can be
- * computed side by side. `before` numbers stand in front of element 0, zeros where no window is. */
-/* The gradient of an element: a value, not a condition for reading it, so that nothing is in the way of vectors. */
+ * The values of windows (maxima, gradients) are spread over the elements at which the windows begin: for stride s, each
+ * value becomes a block of s equal entries. Shifted by l blocks, that line contains the values of the elements' windows
+ * in layer l (pool_windows.h), so all columns can be computed in parallel. `before` entries precede element 0. Entries
+ * without a window are zero. */
+/* Return the gradient of an element. g is passed by value, because a conditional load would prevent vectorization. */
 INLINE REAL NAME(at)(REAL x, REAL maximum, REAL g)
 {
     return x == maximum ? g : 0;
@@ -30,7 +31,7 @@ static void NAME(spread)(const Windows *w, const REAL *from, REAL *line)
         NAME(spread_by)(a->out, a->stride, from, to);
 }
 
-/* Only the first `rest` of each block; the others are zero already. */
+/* Spread values over the first `rest` entries of each block; the other entries are zero already. */
 static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL *restrict line)
 {
     const Axis *a = last_axis(w);
@@ -47,7 +48,8 @@ static void NAME(spread_rest)(const Windows *w, const REAL *restrict from, REAL 
                 to[o * stride + r] = from[o];
 }
 
-/* The gradients of the elements of a line that equal the maximum: those of layer l are `stride` before those of layer l - 1. */
+/* Compute the gradients of the elements of a line that equal a maximum. The values of layer l are `stride` entries
+ * before those of layer l - 1. */
 INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL *restrict x, const REAL *maxima, const REAL *g,
                                      const REAL *g_rest, REAL *restrict gx)
 {
@@ -80,7 +82,7 @@ INLINE void NAME(gradient_at_maxima)(const Windows *w, const int add, const REAL
         }
 }
 
-/* A line of the output, spread: three lines of layer_length numbers. */
+/* A spread line of the output: three lines of layer_length entries. */
 typedef struct {
     REAL *maxima, *g, *g_rest;
 } NAME(Spread);
@@ -101,8 +103,9 @@ INLINE void NAME(spread_all)(const Windows *w, const REAL *z, const REAL *gz, co
         NAME(spread)(w, gz, s->g);
 }
 
-/* A plane whose windows overlap, each line of it once: of the output, the lines that still count are kept spread, and the next one, so that
- * nothing is read again right after it was written in other pieces. */
+/* Compute the gradients of a plane with overlapping windows, one image line at a time. The spread output lines that are
+ * still needed are kept. The next one is spread in advance, so that no data is read just after it was written in pieces
+ * of another size. */
 INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL *z, const REAL *gz, REAL *gx, REAL *memory)
 {
     const Axis *a = &w->axes[0];
@@ -124,8 +127,8 @@ INLINE void NAME(max_grad_by_lines)(const Windows *w, const REAL *x, const REAL 
     }
 }
 
-/* The gradients of the columns of a line that are in no pair. `pairs`: the first pair of columns that lies in the image, and one after the last;
- * see pool_twos.h. */
+/* Compute the gradients of the columns of a line that belong to no pair. `pairs`: the first pair of columns inside the
+ * image, and the pair after the last; see pool_twos.h. */
 INLINE void NAME(single_columns)(const Axis *a, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *g,
                                  const REAL *z2, const REAL *g2, REAL *gx)
 {
@@ -149,7 +152,8 @@ INLINE void NAME(single_columns)(const Axis *a, const int window, const int two,
     }
 }
 
-/* A plane whose windows are two columns apart and two columns wide, and each line of it in one window. */
+/* Compute the gradients of a plane with windows of width 2 and stride 2, if each image line belongs to exactly one
+ * window. */
 INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_intp *pairs, const REAL *x, const REAL *z, const REAL *gz, REAL *gx,
                                  npy_intp *rows)
 {
@@ -177,7 +181,8 @@ INLINE void NAME(max_grad_apart)(const Windows *w, const int lanes, const npy_in
     }
 }
 
-/* The gradients of a line whose windows are two columns apart, of which one line or two lines of the output have some. */
+/* Compute the gradients of a line whose windows have stride 2. With `two`, windows of two output lines contain it, else
+ * of one. */
 INLINE void NAME(line_by_twos)(const Axis *a, const int lanes, const int window, const int two, const npy_intp *pairs, const REAL *x, const REAL *z,
                                const REAL *g, const REAL *z2, const REAL *g2, REAL *gx)
 {
@@ -201,8 +206,9 @@ INLINE void NAME(copy_line)(npy_intp n, const int lanes, const REAL *from, REAL 
             to[i] = from[i];
 }
 
-/* A plane whose windows are two columns apart, each line of it once. Of the output, the lines that still count are kept, and the next one, with a
- * zero on both sides where windows overlap: nothing is read again right after it was written in other pieces. */
+/* Compute the gradients of a plane with windows of stride 2, one image line at a time. The output lines that are still
+ * needed are kept, with a zero on each side for windows that overlap. The next line is copied in advance, so that no
+ * data is read just after it was written in pieces of another size. */
 INLINE void NAME(max_grad_overlapping)(const Windows *w, const int lanes, const int window, const npy_intp *pairs, const REAL *x, const REAL *z,
                                        const REAL *gz, REAL *gx, REAL *memory)
 {
@@ -241,7 +247,7 @@ static int NAME(is_apart)(const Windows *w)
     return w->all_rows_once && last_axis(w)->window == 2;
 }
 
-/* scratch: as for max_grad. */
+/* Compute the gradients of the planes begin..end, for windows with stride 2. scratch: as for max_grad. */
 ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                               char *scratch)
 {
@@ -270,7 +276,8 @@ ONLY_V3 static void NAME(max_grad_by_twos)(const Windows *w, const PoolArrays *a
     }
 }
 
-/* scratch: three lines of layer_length numbers, for each line that is kept. */
+/* Compute the gradients of the planes begin..end. scratch: three lines of layer_length elements for each line that is
+ * kept. */
 VECTORISED_V3 static void NAME(max_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
@@ -321,7 +328,7 @@ static planes_fn NAME(max_grad_for)(const Windows *w)
     return NAME(max_grad);
 }
 
-/* The shares of a line of the image in the sums or averages of a line of the output, whose gradients are `shares`. */
+/* Return the gradient of an image line, given the gradients `shares` of an output line of sums or averages. */
 INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, REAL *g, REAL *g_rest, REAL *restrict total)
 {
     const Axis *a = last_axis(w);
@@ -348,7 +355,8 @@ INLINE const REAL *NAME(shares_of_line)(const Windows *w, const REAL *shares, RE
     return total;
 }
 
-/* scratch: three lines of layer_length and two of out numbers. */
+/* Compute the gradients of sums or averages. scratch: three lines of layer_length elements and two of `out`
+ * elements. */
 VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                           char *scratch)
 {
@@ -389,7 +397,8 @@ VECTORISED_V3 static void NAME(average_grad)(const Windows *w, const PoolArrays 
     }
 }
 
-/* Sums of `direction` where x equals the maxima. scratch: 1 + layers lines of layer_length. */
+/* Sum the direction over the elements of x that equal the maxima. scratch: 1 + layers lines of layer_length
+ * elements. */
 VECTORISED_V3 static void NAME(sums_at_maxima)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows,
                                             char *scratch)
 {

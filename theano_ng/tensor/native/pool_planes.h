@@ -1,11 +1,12 @@
-/* Pooling of whole planes, for one type; pool.c includes this once per type with REAL, ACC (in which sums are formed) and NAME(f) defined.
+/* Pooling of whole planes, for one type. pool.c includes this file once for each type, with REAL, ACC (the type of
+ * sums) and NAME(f) defined.
  *
- * The lines that a line of the output is made of are reduced to one, all columns side by side; then the windows of that line. NaN is the
- * greatest of all numbers. */
+ * The image lines of an output line are first reduced to a single line, all columns in parallel. Then the windows of
+ * that line are reduced. NaN is greater than all numbers. */
 #define GREATER(m, v) ((v) > (m) || (v) != (v) ? (v) : (m))
 
 
-/* Maximum of `count` lines; a single line is not copied. */
+/* Return the maximum of `count` lines; a single line is not copied. */
 INLINE const REAL *NAME(greatest_lines)(npy_intp n, const REAL *x, const npy_intp *rows, npy_intp count, REAL *restrict line)
 {
     const REAL *a = x + rows[0];
@@ -75,7 +76,7 @@ INLINE void NAME(sum_of)(npy_intp count, const int window, const int stride, con
     }
 }
 
-/* Windows that follow each other: all of them side by side, element by element. */
+/* Windows with stride 1: combine element k of all windows, for each k. */
 INLINE void NAME(greatest_of_dense)(npy_intp count, npy_intp window, const REAL *restrict line, REAL *restrict z)
 {
     memcpy(z, line, (size_t)count * sizeof(REAL));
@@ -92,7 +93,8 @@ INLINE void NAME(sum_of_dense)(npy_intp count, npy_intp window, const ACC *restr
             z[o] += line[o + k];
 }
 
-/* The usual sizes, for compilers to unroll. Of floating-point numbers windows two apart are in pool_twos.h. */
+/* The usual sizes, as constants that compilers unroll. Windows with stride 2 of floating-point types are in
+ * pool_twos.h. */
 #ifdef WORD
 #define USUAL_SIZES(f, count, window, stride, line, z) \
     if (stride == 1)                                   \
@@ -158,7 +160,8 @@ INLINE void NAME(sum_in_windows)(const Axis *a, const ACC *restrict line, ACC *r
 }
 
 #ifdef WORD
-/* How many lanes the vectors have that `count` windows or pairs of columns are computed by; 0 where they are too few, or not two columns apart. */
+/* Return the number of lanes of the vectors that compute `count` windows or pairs of columns. Return 0 if these are too
+ * few, or if the stride is not 2. */
 INLINE int NAME(lanes)(const Axis *a, npy_intp count)
 {
     if (a->stride != 2 || (a->window != 2 && a->window != 3) || !has_v3())
@@ -166,7 +169,7 @@ INLINE int NAME(lanes)(const Axis *a, npy_intp count)
     return count >= MOST_LANES ? MOST_LANES : count >= MOST_LANES / 2 ? MOST_LANES / 2 : 0;
 }
 
-/* The windows of a line that are cut, column by column. */
+/* Compute the windows of a line that the ends of the image cut, column by column. */
 INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, const npy_intp *rows, const REAL *x, REAL *z)
 {
     for (npy_intp o = a->whole_begin > 0 ? 0 : a->whole_end; o < a->out; ++o) {
@@ -185,7 +188,7 @@ INLINE void NAME(cut_windows)(const Axis *a, const int adds, npy_intp lines, con
     }
 }
 
-/* A line of windows that are two columns apart. `flat`: the lines they are made of follow each other. */
+/* Compute a line of windows with stride 2. `flat`: the image lines are adjacent. */
 INLINE void NAME(windows_by_twos)(const Axis *a, const int adds, const int lanes, const int window, const int flat, npy_intp lines,
                                   const npy_intp *rows, const REAL *x, REAL *z)
 {
@@ -209,14 +212,14 @@ INLINE void NAME(windows_by_twos)(const Axis *a, const int adds, const int lanes
 }
 #endif
 
-/* What the sums along the last axis are divided by. */
+/* Compute the divisors of the sums along the last axis. */
 INLINE void NAME(divisors_of)(const Axis *a, int mode, ACC *divisors)
 {
     for (npy_intp o = 0; o < a->out; ++o)
         divisors[o] = (ACC)(mode == POOL_INC_PAD ? a->room[o] : a->last[o] - a->first[o]);
 }
 
-/* A plane of sums becomes one of averages, line by line. */
+/* Turn a line of sums into the result: sums or averages. */
 INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode, const ACC *totals, const ACC *divisors, REAL *z)
 {
     npy_intp out = last_axis(w)->out;
@@ -229,7 +232,7 @@ INLINE void NAME(divide_line)(const Windows *w, const npy_intp *index, int mode,
             z[o] = (REAL)(totals[o] / (lines * divisors[o]));
 }
 
-/* scratch: a line of n and two of out numbers. */
+/* Pool the planes begin..end. scratch: a line of n elements, and two lines of `out` elements. */
 VECTORISED_V3 static void NAME(pool)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);
@@ -271,7 +274,7 @@ INLINE void NAME(pool_plane)(const Windows *w, const int adds, const int lanes, 
     }
 }
 
-/* The same for windows two columns apart. */
+/* Pool the planes begin..end, for windows with stride 2. */
 ONLY_V3 static void NAME(pool_by_twos)(const Windows *w, const PoolArrays *arrays, npy_intp begin, npy_intp end, npy_intp *rows, char *scratch)
 {
     const Axis *a = last_axis(w);

@@ -1,6 +1,8 @@
-/* Windows two columns apart, by vectors of LANES numbers: no line is spread over memory, and what is left over at the end of a line is computed
- * again together with what is before it. pool_twos.h is included for each type and number of lanes, with REAL, WORD (an integer of the same
- * size), LANES and LANED(f) defined. */
+/* Windows with stride 2 along the last axis, computed with vectors of LANES elements. Unlike in pool_gradients.h, no
+ * line is spread. The last vector of a line overlaps the vector before it, and computes a part of it again.
+ *
+ * pool.c includes this file for each type and number of lanes, with REAL, WORD (an integer of the size of REAL), LANES
+ * and LANED(f) defined. */
 #if LANES == 8
 #define EVEN {0, 2, 4, 6, 8, 10, 12, 14}
 #define ODD {1, 3, 5, 7, 9, 11, 13, 15}
@@ -29,7 +31,7 @@ INLINE LANED(vector) LANED(load)(const REAL *from)
     return *(const LANED(vector) *)from;
 }
 
-/* At least LANES numbers. */
+/* Copy n >= LANES elements. */
 INLINE void LANED(copy)(npy_intp n, const REAL *from, REAL *to)
 {
     for (npy_intp i = 0; i < n; i += LANES) {
@@ -39,7 +41,7 @@ INLINE void LANED(copy)(npy_intp n, const REAL *from, REAL *to)
     }
 }
 
-/* The sum, or the greater one, of which NaN is. */
+/* Return the sum, or the maximum, for which NaN is the greatest value. */
 INLINE LANED(vector) LANED(joined)(const int adds, LANED(vector) m, LANED(vector) v)
 {
     if (adds)
@@ -48,7 +50,7 @@ INLINE LANED(vector) LANED(joined)(const int adds, LANED(vector) m, LANED(vector
     return (LANED(vector))(((LANED(mask))v & takes) | ((LANED(mask))m & ~takes));
 }
 
-/* LANES columns of all lines: `n` apart, or where `rows` says. */
+/* Combine LANES columns of all lines. The lines are `n` elements apart, or `rows` has their offsets. */
 INLINE LANED(vector) LANED(column)(const int adds, const int lines, npy_intp n, const npy_intp *rows, const REAL *x)
 {
     LANED(vector) m = LANED(load)(rows == NULL ? x : x + rows[0]);
@@ -57,7 +59,7 @@ INLINE LANED(vector) LANED(column)(const int adds, const int lines, npy_intp n, 
     return m;
 }
 
-/* Maxima or sums of `count` windows of two or three columns, at least LANES of them, none cut. */
+/* Compute maxima or sums of `count` >= LANES windows of two or three columns, none of which is cut. */
 INLINE void LANED(windows)(npy_intp count, const int adds, const int window, const int lines, npy_intp n, const npy_intp *rows, const REAL *x,
                            REAL *z)
 {
@@ -82,13 +84,13 @@ INLINE void LANED(windows)(npy_intp count, const int adds, const int window, con
     }
 }
 
-/* g where x is the maximum z, else 0. */
+/* Return g where x equals the maximum z, else 0. */
 INLINE LANED(vector) LANED(where)(LANED(vector) x, const REAL *z, const REAL *g)
 {
     return (LANED(vector))((LANED(mask))(x == LANED(load)(z)) & (LANED(mask))LANED(load)(g));
 }
 
-/* What stands in left and right columns, side by side again. */
+/* Interleave the values of left and right columns, and store them. */
 INLINE void LANED(store)(LANED(vector) left, LANED(vector) right, REAL *to)
 {
     const LANED(mask) low = LOW, high = HIGH;
@@ -96,7 +98,8 @@ INLINE void LANED(store)(LANED(vector) left, LANED(vector) right, REAL *to)
     *(LANED(vector) *)(to + LANES) = __builtin_shuffle(left, right, high);
 }
 
-/* The gradients of `count` windows of two columns that lie side by side, at least LANES of them, in `lines` lines that are n apart. */
+/* Compute the gradients of `count` >= LANES adjacent windows of two columns, in `lines` lines that are n elements
+ * apart. */
 INLINE void LANED(gradients_apart)(npy_intp count, const int lines, npy_intp n, const REAL *x, const REAL *z, const REAL *g, REAL *gx)
 {
     const LANED(mask) even = EVEN, odd = ODD;
@@ -111,8 +114,9 @@ INLINE void LANED(gradients_apart)(npy_intp count, const int lines, npy_intp n, 
     }
 }
 
-/* The gradients of `count` pairs of columns, at least LANES of them, of one line. Pair o is the columns 0 and 1 of window o; of windows with three
- * columns the first of them is the last one of window o - 1, too. With `two`, the line belongs to windows of two lines of the output. */
+/* Compute the gradients of `count` >= LANES pairs of columns of one line. Pair o is the columns 0 and 1 of window o.
+ * For windows of three columns, the first column of the pair is also the last column of window o - 1. With `two`, the
+ * line belongs to windows of two output lines. */
 INLINE void LANED(gradients)(npy_intp count, const int window, const int two, const REAL *x, const REAL *z, const REAL *g, const REAL *z2,
                              const REAL *g2, REAL *gx)
 {

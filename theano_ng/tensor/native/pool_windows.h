@@ -1,26 +1,31 @@
-/* Where the windows of a pooling lie; the loops in pool_planes.h and pool_gradients.h read this. */
+/* Positions of the windows of a pooling, for the loops in pool_planes.h and pool_gradients.h. */
 #ifndef THEANO_NG_POOL_WINDOWS_H
 #define THEANO_NG_POOL_WINDOWS_H
 
 #include "native.h"
 
-/* An axis that is pooled. Window o covers the elements first[o] to last[o] - 1; with the margins it has room[o]. */
+/* A pooled axis. All lengths are in elements.
+ *   n, out: length of the image and of the output
+ *   window, stride, pad: length of a window, distance between windows, margin on each side
+ *   first, last: window o covers the elements first[o] to last[o] - 1
+ *   room: length of window o with the margins */
 typedef struct {
     npy_intp n, out, window, stride, pad;
     npy_intp *first, *last, *room;
-    npy_intp whole_begin, whole_end; /* windows that are not cut */
-    npy_intp step;                   /* elements from one index of this axis to the next */
+    npy_intp whole_begin, whole_end; /* range of the windows that the ends of the image do not cut */
+    npy_intp step;                   /* stride of this axis in the image, in elements */
 } Axis;
 
-/* An element of a line belongs to at most `layers` windows: in layer l to window (i + pad) / stride - l, in the last layer only where the
- * remainder of that division is less than `rest`. With many layers, or margins wider than the image, lines are walked window by window. */
+/* The windows of all pooled axes. An element i of a line belongs to at most `layers` windows. In layer l its window is
+ * (i + pad) / stride - l; in the last layer this holds only if the remainder of the division is less than `rest`. If
+ * there are many layers, or margins wider than the image (`direct`), lines are walked window by window. */
 typedef struct {
-    int nd;                  /* how many axes */
+    int nd;                  /* number of pooled axes */
     npy_intp planes, in_size, out_size, out_rows, most_rows;
     int all_rows_once;       /* each line of the image belongs to exactly one window */
     int direct;
     npy_intp layers, rest, before;
-    npy_intp kept;           /* lines of the output that are kept while an image is taken line by line; 1 when it is not */
+    npy_intp kept;           /* number of output lines that are kept while an image is processed line by line, else 1 */
     Axis *axes;
 } Windows;
 
@@ -31,7 +36,7 @@ static inline const Axis *last_axis(const Windows *w)
     return &w->axes[w->nd - 1];
 }
 
-/* Where the lines of the image begin that a line of the output is made of. Returns how many there are. */
+/* Store the offsets of the image lines that an output line is computed from. Return their number. */
 static inline npy_intp window_rows(const Windows *w, const npy_intp *index, npy_intp *rows)
 {
     npy_intp count = 1;
@@ -57,7 +62,7 @@ static inline npy_intp window_rows(const Windows *w, const npy_intp *index, npy_
     return count;
 }
 
-/* What a sum over these lines is divided by, along the axes but the last. */
+/* Return the divisor of a sum over these lines, for all pooled axes but the last. */
 static inline npy_intp outer_count(const Windows *w, const npy_intp *index, int with_padding)
 {
     npy_intp count = 1;

@@ -1,8 +1,7 @@
-/* Stable sorting by radix, and selection by histograms, on order-preserving keys (keys.h).
+/* Stable radix sort, and selection by histograms, on order-preserving keys (keys.h).
  *
- * Sorting takes as many passes as the range of the keys has digits. The number of digits is chosen so that the counters stay in the
- * first or second cache level; a pass in which all elements have one digit is skipped.
- */
+ * A sort needs one pass for each digit in the range of the keys. The number of digits is chosen so that the counters
+ * stay in the first or second cache level. A pass is skipped if all elements have the same digit. */
 #ifndef THEANO_NG_RADIX_H
 #define THEANO_NG_RADIX_H
 
@@ -10,16 +9,16 @@
 
 #define DIGIT_BITS 11
 #define DIGIT_BITS_FEW 8
-#define RADIX_FEW 6000                      /* fewer elements than this: fewer counters */
+#define RADIX_FEW 6000                      /* below this number of elements: fewer counters */
 #define RADIX_PASSES 8
-/* Room for the counters of all passes. */
+/* The number of counters of all passes. */
 #define RADIX_COUNTERS (((64 + DIGIT_BITS - 1) / DIGIT_BITS) << DIGIT_BITS)
 
 typedef struct {
     int passes, bits;
 } Digits;
 
-/* How `range` (the largest key, when the least is 0) is cut into digits for n elements. */
+/* Divide `range` (the largest key, if the smallest is 0) into digits, for n elements. */
 static inline Digits radix_digits(uint64_t range, npy_intp n)
 {
     int most = n < RADIX_FEW ? DIGIT_BITS_FEW : DIGIT_BITS, length = bit_length(range);
@@ -29,7 +28,7 @@ static inline Digits radix_digits(uint64_t range, npy_intp n)
     return d;
 }
 
-/* Turns the counts of one pass into first positions; returns 0 when all n elements have the same digit. */
+/* Turn the counts of one pass into first positions. Return 0 if all n elements have the same digit. */
 static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
 {
     npy_intp sum = 0;
@@ -43,10 +42,12 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
     return 1;
 }
 
-/* Defines for elements of type `bits_t` with `KEY(element)`: radix_<name> sorts x into z (other memory), with n elements of room in tmp.
+/* Define radix_<name> for elements of type `bits_t` with `KEY(element)`: it sorts x into z (other memory). tmp has room
+ * for n elements.
  *
- * When there are more than three digits, the upper three are sorted by first; that leaves little to do for insertion, unless the elements
- * are in few places of their range: then all digits are taken. */
+ * If there are more than three digits, elements are first sorted by the upper three. Usually little work remains for an
+ * insertion sort. If the elements are concentrated in few parts of their range, much remains, and all digits are used
+ * instead. */
 #define DEFINE_RADIX(name, bits_t, KEY)                                                                           \
     static inline __attribute__((always_inline)) void counts_##name(const bits_t *x, npy_intp n, bits_t low, int shift, \
                                                                     const int passes, int bits, npy_intp *count)  \
@@ -88,7 +89,7 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
             x = to;                                                                                               \
         }                                                                                                         \
     }                                                                                                             \
-    /* Insertion sort; gives up when that is much work. */                                                        \
+    /* Insertion sort; return 0 if it takes too many moves. */                                                    \
     static int settle_##name(bits_t *z, npy_intp n)                                                               \
     {                                                                                                             \
         npy_intp moves = 4 * n + 64;                                                                              \
@@ -117,10 +118,10 @@ static inline int radix_positions(npy_intp *count, int bits, npy_intp n)
         passes_##name(x, n, low, 0, d, z, tmp, count);                                                            \
     }
 
-/* A key of 32 bits above a position of 32 bits: sorted by the key alone. */
+/* A record is a 32-bit key above a 32-bit position; it is sorted by the key alone. */
 #define HIGH_HALF(record) ((record) & 0xffffffff00000000u)
 
-/* The records are sorted in two buffers in turns; returns the one where they are in the end. `range`: largest key. */
+/* Sort records in two alternating buffers. Return the buffer with the result. `range`: the largest key. */
 static MAYBE_UNUSED uint64_t *radix_records(uint64_t *records, uint64_t *other, npy_intp n, uint64_t range, npy_intp *count)
 {
     Digits d = radix_digits(range, n);
@@ -146,7 +147,7 @@ static MAYBE_UNUSED uint64_t *radix_records(uint64_t *records, uint64_t *other, 
     return records;
 }
 
-/* ---------------------------------------------------------------- positions in the order of their keys */
+/* ---------------------------------------------------------------- positions sorted by keys */
 
 typedef struct {
     uint64_t key;
@@ -155,7 +156,7 @@ typedef struct {
 
 #define FEW_KEYED 512
 
-/* Stable merge sort of at most FEW_KEYED records; `other` has room for as many. */
+/* Stable merge sort of at most FEW_KEYED records; `other` has room for n records. */
 static MAYBE_UNUSED void sort_few(Keyed *records, Keyed *other, npy_intp n)
 {
     enum { RUN = 16 };
@@ -193,7 +194,8 @@ static MAYBE_UNUSED void sort_few(Keyed *records, Keyed *other, npy_intp n)
 
 #define FEW_EQUAL 128
 
-/* Sorts records that are sorted by the upper part of their keys, where that is equal; gives up when it is for many in a row. */
+/* Sort groups of records with equal upper parts of the keys; the records are already sorted by these parts. Return 0 if
+ * a group is too large. */
 static MAYBE_UNUSED int settle_records(uint64_t *sorted, npy_intp n, const uint64_t *keys)
 {
     Keyed records[FEW_EQUAL], other[FEW_EQUAL];
@@ -217,7 +219,8 @@ static MAYBE_UNUSED int settle_records(uint64_t *sorted, npy_intp n, const uint6
     return 1;
 }
 
-/* order <- the positions that sort the keys, stable. `work`: room for n words; count: RADIX_COUNTERS. The keys are left as they are. */
+/* order <- the positions that sort the keys, stable. `work`: room for n words; count: RADIX_COUNTERS. The keys are not
+ * changed. */
 static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t *order, uint64_t *work, npy_intp *count)
 {
     uint64_t low, high, *sorted;
@@ -232,7 +235,7 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
     }
     keys_range(keys, n, &low, &high);
     if ((uint64_t)n > UINT32_MAX) {
-        /* Positions do not fit into half a word: byte by byte, moving positions only. */
+        /* Positions do not fit into half a word: sort by one byte at a time, and move only positions. */
         uint64_t *from = work, *to = (uint64_t *)order;
         for (npy_intp i = 0; i < n; ++i)
             from[i] = (uint64_t)i;
@@ -252,7 +255,7 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
             memcpy(order, from, (size_t)n * sizeof *order);
         return;
     }
-    /* The upper part of long keys nearly always decides: four bytes, or three for few keys. */
+    /* The upper part of long keys nearly always decides the order: four bytes, or three if there are few keys. */
     uint64_t range = high - low;
     int length = bit_length(range), most = n < RADIX_FEW ? 3 * DIGIT_BITS_FEW : 32, drop = length > most ? length - most : 0;
     for (npy_intp i = 0; i < n; ++i)
@@ -273,8 +276,9 @@ static MAYBE_UNUSED void order_of_keys(const uint64_t *keys, npy_intp n, int64_t
         order[i] = (int64_t)(sorted[i] & UINT32_MAX);
 }
 
-/* order <- the positions that sort n rows of m keys, stable; first[i] <- whether the i-th of them differs from the one before. Columns count
- * from the left; those after the first are only looked at among rows that are equal so far. `work`: room for 3 n words. */
+/* order <- the positions that sort n rows of m keys, stable. first[i] <- whether the i-th row in this order differs
+ * from the row before. The leftmost column decides first; later columns are compared only for rows that are equal so
+ * far. `work`: room for 3 n words. */
 static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_intp m, int64_t *order, npy_uint8 *first, uint64_t *work,
                                        npy_intp *count)
 {
@@ -309,7 +313,8 @@ static MAYBE_UNUSED void order_of_rows(const uint64_t *keys, npy_intp n, npy_int
 
 /* ---------------------------------------------------------------- selection */
 
-/* The k-th smallest key (k from 1) by histograms of ever smaller ranges; *below: how many are smaller. `work`: room for n words. */
+/* Return the k-th smallest key (k from 1), by histograms of ever smaller ranges. *below: the number of smaller keys.
+ * `work`: room for n words. */
 static MAYBE_UNUSED uint64_t select_key(const uint64_t *keys, npy_intp n, npy_intp k, npy_intp *below, uint64_t *work, npy_intp *count)
 {
     const npy_intp buckets = (npy_intp)1 << DIGIT_BITS;

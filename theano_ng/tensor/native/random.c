@@ -1,8 +1,9 @@
-/* Native code of random streams: MRG31k3p (theano_ng/sandbox/rng_mrg.py), and samples made of uniform numbers (sandbox/multinomial.py).
+/* Native code of random streams: MRG31k3p (theano_ng/sandbox/rng_mrg.py), and samples computed from uniform numbers
+ * (sandbox/multinomial.py).
  *
- * MRG31k3p: P. L'Ecuyer and R. Touzin, "Fast Combined Multiple Recursive Generators with Multipliers of the form a = +/- 2^d +/- 2^e",
- * Proceedings of the 2000 Winter Simulation Conference, 683-689, figure 2. The contract of native functions is in gof/native.h.
- */
+ * MRG31k3p: P. L'Ecuyer and R. Touzin, "Fast Combined Multiple Recursive Generators with Multipliers of the form a =
+ * +/- 2^d +/- 2^e", Proceedings of the 2000 Winter Simulation Conference, 683-689, figure 2. The contract of native
+ * functions is in gof/native.h. */
 #include "native.h"
 
 /* ------------------------------------------------------------------ the generator */
@@ -10,34 +11,36 @@
 #define M1 2147483647u
 #define M2 2147462579u
 
-/* y modulo m for y <= 2 m; y = 2 m gives m, which is as good as 0 in what follows, and what the published code has. */
+/* y modulo m for y <= 2 m. For y = 2 m the result is m, as in the published code; the later steps treat it like 0. */
 #define REDUCED(y, m) ((y) < (y) - (m) ? (y) : (y) - (m))
 
 enum { AS_FLOAT16, AS_FLOAT32, AS_FLOAT64 };
 
-/* The nearest float16 of a float in (0, 1), ties to even. */
+/* Return the float16 nearest to a float in (0, 1), ties to even. */
 static inline __attribute__((always_inline)) uint16_t half_of(float value)
 {
     union {
         float value;
         uint32_t bits;
     } x = {value}, shifted = {value + 0.5f};
-    /* Below 2^-14 the units are 2^-24, those of the last bit of 0.5. */
+    /* Below 2^-14 the unit of the last bit is 2^-24, as for the float 0.5. */
     uint32_t subnormal = shifted.bits - 0x3f000000u;
     uint32_t normal = (x.bits - (112u << 23) + 0xfffu + ((x.bits >> 13) & 1u)) >> 13;
     return (uint16_t)(value < 6.103515625e-05f ? subnormal : normal);
 }
 
-/* One step of `count` streams. The arrays have values of both recurrences: of the first the second latest (a2) and the oldest of three (a3), of
- * the second the latest (b1) and the oldest (b3). The new ones replace the oldest. Each number is z / 2^31 of an integer z from 1 to
- * 2^31 - 1; float32 numbers are z, rounded, times the float below 2^-31, so that none is 1. For float16 the lowest 15 bits k suffice, and
- * the number is (k + 1) * 511 / 2^24, rounded: a little less than (k + 1) / 2^15, so that none is 1.
- */
+/* Do one step of `count` streams. The arrays have values of both recurrences. First recurrence: the second latest value
+ * (a2), and the oldest of three (a3). Second recurrence: the latest value (b1), and the oldest (b3). The new values
+ * replace the oldest.
+ *
+ * Each number is z / 2^31 for an integer z from 1 to 2^31 - 1. A float32 number is z, rounded, times the float below
+ * 2^-31, so that it is never 1. For float16 the lowest 15 bits k suffice: the number is (k + 1) * 511 / 2^24, rounded.
+ * That is slightly less than (k + 1) / 2^15, so that it is never 1. */
 static inline __attribute__((always_inline)) void step(npy_intp count, const int kind, const uint32_t *restrict a2, uint32_t *restrict a3,
                                                        const uint32_t *restrict b1, uint32_t *restrict b3, void *restrict out)
 {
     for (npy_intp k = 0; k < count; ++k) {
-        /* 2^22 a2 + (2^7 + 1) a3 modulo 2^31 - 1: products by powers of two are rotations */
+        /* 2^22 a2 + (2^7 + 1) a3 modulo 2^31 - 1; products by powers of two are rotations */
         uint32_t a = ((a2[k] & 511u) << 22) + (a2[k] >> 9) + ((a3[k] & 16777215u) << 7) + (a3[k] >> 24);
         a = REDUCED(a, M1);
         a += a3[k];
@@ -63,15 +66,17 @@ static inline __attribute__((always_inline)) void step(npy_intp count, const int
     }
 }
 
-/* So many streams at a time: their states stay in the first cache, and they write whole pages. */
+/* Number of streams that are handled at a time: their states stay in the first-level cache, and they write whole
+ * pages. */
 #define CHUNK 1024
 
 typedef struct {
     uint32_t a[3][CHUNK], b[3][CHUNK];
 } Streams;
 
-/* `steps` steps of all streams of a chunk, and one more of the first `extra`. The number of stream s after t steps goes to out[t * row + s].
- * Nothing is moved: after t steps the latest values are those number -t, modulo 3, and older ones follow. */
+/* Do `steps` steps of all streams of a chunk, and one more step of the first `extra` streams. The number of stream s
+ * after t steps is stored at out[t * row + s]. States are not moved: after t steps, the latest values have index -t
+ * modulo 3, and older values follow. */
 static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp count, const int kind, npy_intp steps, npy_intp extra, char *out,
                                                        npy_intp row)
 {
@@ -81,7 +86,7 @@ static inline __attribute__((always_inline)) void walk(Streams *x, npy_intp coun
     }
 }
 
-/* For each machine and type of numbers a function of its own, whose loop the compiler vectorizes. */
+/* There is a separate function for each instruction set and type of number. The compiler vectorizes its loop. */
 typedef void (*walk_fn)(Streams *x, npy_intp count, npy_intp steps, npy_intp extra, char *out, npy_intp row);
 
 #define WALK(name, attribute, kind)                                                                                       \
@@ -101,7 +106,7 @@ WALKS(avx2, __attribute__((target("avx2"))))
 WALKS(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512"))))
 #endif
 
-/* The functions for this machine; `most` names the best that may be used: 0 baseline, 1 AVX2, 2 AVX-512. */
+/* Return the functions for this processor. `most` limits the instruction set: 0 baseline, 1 AVX2, 2 AVX-512. */
 static const walk_fn *walks_for(int64_t most)
 {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -116,7 +121,7 @@ static const walk_fn *walks_for(int64_t most)
 
 /* ------------------------------------------------------------------ mrg_uniform: (rstate, size) -> new rstate, sample */
 
-/* Reads the shape of a sample of `ndim` dimensions; returns how many elements it has, -1 with an exception. */
+/* Read the shape of a sample of `ndim` dimensions. Return its number of elements, or -1 with an exception set. */
 static npy_intp read_shape(PyObject *size, int64_t ndim, npy_intp *shape)
 {
     PyArrayObject *given = (PyArrayObject *)size;
@@ -144,7 +149,7 @@ static npy_intp read_shape(PyObject *size, int64_t ndim, npy_intp *shape)
     return total;
 }
 
-/* The states of the streams `first` and following. */
+/* Read the states of `count` streams, from stream `first` on. */
 static void take_rows(Streams *x, PyArrayObject *state, npy_intp first, npy_intp count)
 {
     npy_intp row = PyArray_STRIDE(state, 0), column = PyArray_STRIDE(state, 1);
@@ -156,7 +161,7 @@ static void take_rows(Streams *x, PyArrayObject *state, npy_intp first, npy_intp
         }
 }
 
-/* Gives back the streams from `from` to `to` of a chunk, which have made so many steps. */
+/* Write the states of the streams from ... to - 1 of a chunk after `steps` steps. */
 static void put_rows(const Streams *x, PyArrayObject *state, npy_intp first, npy_intp from, npy_intp to, npy_intp steps)
 {
     npy_intp row = PyArray_STRIDE(state, 0), column = PyArray_STRIDE(state, 1);
@@ -198,7 +203,7 @@ static int tng_mrg_uniform(int nin, int nout, PyObject **in, PyObject **out, con
     npy_intp steps = total / n, more = total % n, item = PyArray_ITEMSIZE(sample);
     char *to = PyArray_BYTES(sample);
     Streams streams;
-    /* Streams from which nothing is drawn stay as they are. */
+    /* Streams from which no number is drawn keep their states. */
     npy_intp drawn = steps > 0 ? n : more;
     for (npy_intp first = 0; first < drawn; first += CHUNK) {
         npy_intp count = drawn - first < CHUNK ? drawn - first : CHUNK;
@@ -262,7 +267,8 @@ static int tng_dot_modulo(int nin, int nout, PyObject **in, PyObject **out, cons
 
 /* ------------------------------------------------------------------ multinomial, choice: (pvals, unis, n) */
 
-/* What both read: probabilities as floats or doubles, in which they are added up, and the uniform numbers as doubles, which are exact. */
+/* The inputs of both Ops. Probabilities are floats or doubles, the type in which they are added up. The uniform numbers
+ * are doubles, which represent them exactly. */
 typedef struct {
     PyArrayObject *pvals, *unis;
     npy_intp rows, columns;
@@ -298,7 +304,7 @@ static void free_samples(Samples *x)
     Py_XDECREF(x->unis);
 }
 
-/* The first of n categories where the sum of the probabilities so far exceeds the number; -1 if it never does. */
+/* Return the first of n categories where the sum of the probabilities exceeds the number, or -1 if it never does. */
 static npy_intp category_f32(const float *p, npy_intp n, double number)
 {
     float sum = 0;
@@ -322,7 +328,7 @@ static npy_intp category(const Samples *x, const char *p, double number)
     return x->doubles ? category_f64((const double *)p, x->columns, number) : category_f32((const float *)p, x->columns, number);
 }
 
-/* Takes a category out, and scales the others so that their sum is 1. */
+/* Remove a category, and scale the others so that their sum is 1. */
 static void leave_out(const Samples *x, char *p, npy_intp taken)
 {
     if (x->doubles) {
@@ -343,7 +349,7 @@ static void leave_out(const Samples *x, char *p, npy_intp taken)
     }
 }
 
-/* Puts int64 results into an output of the wanted type. */
+/* Store int64 results in an output of type `type`. */
 static int give(PyObject **out, PyArrayObject *found, int type)
 {
     if (type == NPY_INT64) {

@@ -1,6 +1,6 @@
-/* Native code of repeat, diff, the filling of diagonals, the Bartlett window, and indices of flattened arrays.
+/* Native code of repeat, diff, fill_diagonal, the Bartlett window, and indices of flattened arrays.
  *
- * Each function is described where it is defined; the contract of native functions is in gof/native.h. */
+ * The comment at each function describes it; the contract of native functions is in gof/native.h. */
 #include "native.h"
 #include "strided.h"
 
@@ -9,15 +9,15 @@ static PyArrayObject *with_flags(PyObject *value, int flags)
     return (PyArrayObject *)PyArray_FROM_OF(value, flags | NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
 }
 
-/* A new reference to integers as a contiguous int64 array. */
+/* Return a new reference to integers as a contiguous int64 array. */
 static PyArrayObject *as_integers(PyObject *value)
 {
     return (PyArrayObject *)PyArray_FROMANY(value, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
 }
 
-/* ------------------------------------------------------------------ repeat: (x, repeats); axis -1: flat */
+/* ------------------------------------------------------------------ repeat: (x, repeats); axis -1: x is flattened */
 
-/* `times` copies of each of n items, which are short. */
+/* Write `times` (or each[i]) copies of each of n short items. */
 #define REPEAT_AS(T)                                                                                              \
     for (npy_intp i = 0; i < n; ++i) {                                                                            \
         T item = ((const T *)from)[i];                                                                            \
@@ -28,7 +28,8 @@ static PyArrayObject *as_integers(PyObject *value)
     }                                                                                                             \
     return to;
 
-/* Repeats n chunks of `size` bytes, `times` or (if not NULL) each[i] times; returns the end of what it wrote. */
+/* Repeat each of n chunks of `size` bytes `times` times, or each[i] times if `each` is not NULL. Return the end of the
+ * written memory. */
 static char *repeat_chunks(char *to, const char *from, npy_intp n, npy_intp size, const int64_t *each, npy_intp times)
 {
     switch (size) {
@@ -139,9 +140,10 @@ static diff_fn diff_for(PyArrayObject *x)
     }
 }
 
-#define DIFF_TILE 2048   /* elements that are differenced several times while they are in the cache */
+#define DIFF_TILE 2048   /* elements that are differenced repeatedly while they are in the cache */
 
-/* z[i] of `count` elements is the times-th difference of x[i], x[i + step] ...; count + times * step elements of work. */
+/* z[i] = the times-th difference of x[i], x[i + step] ..., for `count` elements. `work` has count + times * step
+ * elements. */
 static void diff_repeated(diff_fn diff, npy_intp item, npy_intp count, npy_intp step, npy_intp times, const char *x, char *z, char *work)
 {
     npy_intp left = count + (times - 1) * step;
@@ -160,7 +162,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *x = with_flags(in[0], 0), *z = NULL;
     if (x == NULL)
         return -1;
-    /* As NumPy: what is in Fortran's order stays so. */
+    /* Like NumPy, keep the order of arrays in Fortran order. */
     int nd = PyArray_NDIM(x), fortran = PyArray_IS_F_CONTIGUOUS(x) && !PyArray_IS_C_CONTIGUOUS(x);
     if (!fortran) {
         Py_SETREF(x, with_flags((PyObject *)x, NPY_ARRAY_C_CONTIGUOUS));
@@ -191,7 +193,7 @@ static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const stru
     const char *from = PyArray_BYTES(x);
     char *to = PyArray_BYTES(z);
     if (PyTypeNum_ISCOMPLEX(PyArray_TYPE(x))) {
-        /* Two real numbers each. */
+        /* A complex number is two real numbers. */
         item /= 2;
         step *= 2;
     }
@@ -294,7 +296,8 @@ static int tng_bartlett(int nin, int nout, PyObject **in, PyObject **out, const 
 
 /* ------------------------------------------------------------------ unravel_index: (indices, dims) */
 
-/* The lengths of axes, and their product; refuses negative ones. */
+/* Check the lengths of axes, which must not be negative, and compute their product. Return 0, or -1 with an exception
+ * set. */
 static int read_lengths(PyArrayObject *dims, const char *who, int expected, int64_t *total)
 {
     const int64_t *d = (const int64_t *)PyArray_DATA(dims);
@@ -349,7 +352,7 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, c
         to[k] = (int64_t *)PyArray_DATA(z);
     }
     result = 0;
-    /* Indices of 32 bits are divided faster. */
+    /* Divisions of 32-bit indices are faster. */
 #define UNRAVEL_AS(T)                                                                                             \
     for (npy_intp i = 0; i < n; ++i) {                                                                            \
         T rest = (T)index[i];                                                                                     \
@@ -370,12 +373,13 @@ finish:
     return result;
 }
 
-/* ------------------------------------------------------------------ ravel_multi_index: (coordinates ..., dims); a mode for each coordinate
- * (0: raise, 1: wrap, 2: clip) */
+/* ------------------------------------------------------------------ ravel_multi_index: (coordinates ..., dims)
+ *
+ * modes: one for each coordinate (0: raise, 1: wrap, 2: clip). */
 
-#define BLOCK 1024   /* coordinates that stay in the cache from axis to axis */
+#define BLOCK 1024   /* coordinates of a block, which stay in the cache from axis to axis */
 
-/* Whether a coordinate is out of bounds. */
+/* Return 1 if a coordinate is out of bounds. */
 CLONES static int any_outside(npy_intp n, const int64_t *x, int64_t length)
 {
     uint64_t bad = 0;
@@ -384,7 +388,7 @@ CLONES static int any_outside(npy_intp n, const int64_t *x, int64_t length)
     return bad != 0;
 }
 
-/* to[i] += weight * x[i], after x[i] was wrapped (mode 1) or clipped (mode 2). */
+/* to[i] += weight * x[i], where x[i] is wrapped first (mode 1) or clipped (mode 2). */
 CLONES static void add_coordinates(npy_intp n, const int64_t *x, int64_t length, int mode, int64_t weight, int64_t *restrict to)
 {
     if (mode == 0)
@@ -454,7 +458,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
             PyErr_Format(PyExc_ValueError, "ravel_multi_index: axis %d has length 0, which no coordinate fits", k);
             goto finish;
         }
-        /* Coordinates of another shape are spread out first. */
+        /* Coordinates with fewer elements than the result are broadcast first. */
         if (PyArray_SIZE(x[k]) != n) {
             PyArrayObject *wide = native_new(nd, shape, NPY_INT64, 0);
             if (wide == NULL || PyArray_CopyInto(wide, x[k]) < 0) {

@@ -1,29 +1,29 @@
 /* Reductions over any set of axes, of arrays and of elementwise operations.
  *
- * The dimensions become loops, from the smallest stride of the input to the largest. Accumulators lie in the same order, so that the
- * innermost loop either runs along one accumulator or along contiguous ones. The inner loops are folds: those of reduce_folds.h, or for
- * other operations a generated kernel of the form fold_fn (tensor/reductions/careduce.py). Sums of floats are pairwise over contiguous stretches.
- */
+ * The dimensions become loops, from the smallest stride of the input to the largest. Accumulators are ordered in memory
+ * like the elements, so that the innermost loop runs either along one accumulator or along contiguous accumulators. The
+ * inner loops are folds: those of reduce_folds.h, or for other operations a generated kernel of the form fold_fn
+ * (tensor/reductions/careduce.py). Sums of floats are pairwise over contiguous runs. */
 #include "native.h"
 #include "reduce_folds.h"
 #include "threads.h"
 #include <stdlib.h>
 
 #define MAX_ND 32
-#define PAIRWISE_MIN 2048  /* shorter stretches are summed directly, in 4 vectors of accumulators */
-#define TILE 2048          /* accumulators that are in use at a time when rows are combined */
-#define WIDE 2048          /* shorter rows are run together to about this many elements */
-#define PIECE 256          /* elements with a stride that are brought together, */
-#define PIECES 4           /* and of how many rows */
-#define CACHED (4 << 20)   /* bytes; more come from memory, where extremes of one row after the other are faster than of several */
-#define SHORT 16           /* stretches for which a call of the fold costs more than strides do */
+#define PAIRWISE_MIN 2048  /* shorter runs are summed directly, in 4 vectors of accumulators */
+#define TILE 2048          /* accumulators that are used at a time when rows are combined */
+#define WIDE 2048          /* shorter rows are joined to rows of nearly this many elements */
+#define PIECE 256          /* strided elements of a row that are copied to a buffer at once */
+#define PIECES 4           /* rows that are copied to the buffer at once */
+#define CACHED (4 << 20)   /* bytes; extremes of larger arrays are faster row by row than several rows at a time */
+#define SHORT 16           /* elements; for shorter runs a call of the fold costs more than strided access */
 
-/* How elements are combined. */
+/* The operation that combines elements. */
 typedef struct {
     Fold fold;
-    fold_fn combine;       /* of two accumulators; NULL for generated folds */
+    fold_fn combine;       /* combines accumulators with accumulators; NULL for generated folds */
     int op, pairwise, idempotent, has_identity;
-    int pairs;             /* complex numbers that are summed as pairs of real ones */
+    int pairs;             /* whether complex numbers are summed as pairs of real numbers */
     int64_t x_item, acc_item;
     char identity[16];
 } How;
@@ -36,7 +36,7 @@ typedef struct {
 
 /* -- loops -------------------------------------------------------------------------------------------------------- */
 
-/* `count` copies of `bytes` bytes. */
+/* Write `count` copies of `bytes` bytes. */
 static void fill(char *to, int64_t count, const char *from, int64_t bytes)
 {
     int64_t done = bytes, all = count * bytes;
@@ -47,7 +47,7 @@ static void fill(char *to, int64_t count, const char *from, int64_t bytes)
         memcpy(to + done, to, (size_t)(all - done < done ? all - done : done));
 }
 
-/* Folds a stretch into one accumulator; halves of long stretches are summed apart. */
+/* Fold a run into one accumulator; the halves of long runs are summed separately. */
 static void fold_stretch(const How *how, int64_t n, char *acc, const char *x, int64_t x_stride)
 {
     if (!how->pairwise || n <= PAIRWISE_MIN) {
@@ -72,13 +72,13 @@ VECTORISED static void gather(char *restrict to, int64_t n, const char *restrict
     }
 }
 
-/* Rows of n elements each, all onto the same n accumulators. */
+/* Fold rows of n elements each into the same n accumulators. */
 static void fold_rows(const How *how, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows, int64_t row_stride)
 {
     int contiguous = as == how->acc_item && xs == how->x_item;
     if (contiguous && n * 2 <= WIDE && row_stride == n * xs && rows > 4 * WIDE / n && how->combine != NULL
         && (how->idempotent || how->has_identity)) {
-        /* A few columns: several rows are one wide row, whose pieces are combined at the end. */
+        /* If there are few columns, treat several rows as one wide row, whose pieces are combined at the end. */
         int64_t m = WIDE / n, item = how->acc_item;
         char wide[WIDE * sizeof(int64_t) * 2] __attribute__((aligned(64)));
         if (how->idempotent)
@@ -126,8 +126,8 @@ static void swap_loops(Loops *l, int a, int b)
     t = l->xs[a], l->xs[a] = l->xs[b], l->xs[b] = t;
 }
 
-/* Dimensions to loops: those of length 1 need none, those that follow each other in memory are one. Moves the pointers to where strides
- * are positive. Returns whether there is anything to fold. */
+/* Turn dimensions into loops: dimensions of length 1 are dropped, and adjacent dimensions are merged. Move the pointers
+ * so that all strides of x are positive. Return 1 if there is anything to fold. */
 static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const int64_t *as, const char **x, const int64_t *xs)
 {
     l->count = 0;
@@ -163,7 +163,7 @@ static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const i
     return 1;
 }
 
-/* acc OP= x over the loops; those with accumulator stride 0 are reduced. */
+/* acc OP= x over the loops; a loop with accumulator stride 0 is reduced. */
 static void fold_loops(const How *how, const Loops *given, char *acc, const char *x)
 {
     Loops l = *given;
@@ -172,7 +172,7 @@ static void fold_loops(const How *how, const Loops *given, char *acc, const char
         how->fold.fold(1, acc, 0, x, 0);
         return;
     }
-    /* A call for each few elements would cost more than strides do. */
+    /* A call for every few elements would cost more than strided access. */
     if (l.count == 2 && l.as[0] == 0 && l.as[1] == how->acc_item && l.xs[0] == how->x_item && l.len[0] < SHORT && how->fold.brief != NULL) {
         how->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
         return;
@@ -180,7 +180,7 @@ static void fold_loops(const How *how, const Loops *given, char *acc, const char
     if (l.count > 1 && l.len[0] < SHORT && l.len[1] > 4 * l.len[0]
         && !(l.as[0] == how->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
         swap_loops(&l, 0, 1);
-    /* Accumulators side by side: the next loop is the innermost of those that come back to them. */
+    /* If the innermost loop runs along accumulators, the next loop must be the innermost of the reduced loops. */
     int rows = 0;
     if (l.as[0] != 0)
         for (int k = 1; k < l.count && !rows; ++k)
@@ -211,7 +211,7 @@ static void fold_loops(const How *how, const Loops *given, char *acc, const char
     }
 }
 
-/* The share of one of the loops. */
+/* Fold the part begin..end of loop k. */
 static void fold_share(const How *how, const Loops *l, int k, int64_t begin, int64_t end, char *acc, const char *x)
 {
     Loops part = *l;
@@ -221,8 +221,9 @@ static void fold_share(const How *how, const Loops *l, int k, int64_t begin, int
 }
 
 #ifdef _OPENMP
-/* Threads share the longest loop that has accumulators of its own for each step; where it is short, each thread reduces a part into
- * accumulators of its own, which are combined in order. Returns 0 if there is nothing to share. */
+/* Share the work among threads. They share the longest loop that has separate accumulators for each step. If it is
+ * short, each thread reduces its part into private accumulators, which are combined in order. Return 0 if there is
+ * nothing to share. */
 static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t acc_count, const char *x)
 {
     int threads = native_threads(), kept = -1, reduced = -1;
@@ -267,8 +268,13 @@ static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t ac
 
 /* -- one reduction ------------------------------------------------------------------------------------------------ */
 
-/* The operation OP_*; rank and reduced axes (bits); numbers of the elements', accumulators' and result's types; the bytes of the
- * identity, if there is one. Every record of this file begins with these words. */
+/* The packed parameters of a reduction; all records of this file begin with them.
+ *   operation: one of OP_*
+ *   ndim: number of dimensions
+ *   axes: the reduced axes (bits)
+ *   element_type, accumulator_type, result_type: NumPy's type numbers
+ *   has_identity: whether the operation has an identity
+ *   identity: its bytes */
 #define REDUCTION operation, ndim, axes, element_type, accumulator_type, result_type, has_identity, identity[2]
 NATIVE_WORDS(reduction, REDUCTION);
 
@@ -278,9 +284,9 @@ typedef struct {
     npy_intp out_dims[MAX_ND];
     npy_intp out_strides[MAX_ND]; /* of the accumulators, in the order of the kept dimensions */
     int64_t strides[MAX_ND];      /* of the accumulators, by dimension; 0: reduced */
-    char *acc;                    /* the accumulator of the first elements */
+    char *acc;                    /* the accumulator of the first element */
     npy_intp count;
-    PyArrayObject *own;           /* whose accumulators these are: NULL if they are the result itself */
+    PyArrayObject *own;           /* the array that holds the accumulators; NULL if the result holds them */
     int type;                     /* of the accumulators */
     int64_t axes;                 /* the reduced dimensions (bits) */
 } Reduction;
@@ -290,7 +296,7 @@ static int real_of(int type)
     return type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
 }
 
-/* What the extreme of no numbers would be. */
+/* Set the identity of an extreme: the lowest value for a maximum, the highest value for a minimum. */
 static void set_lowest(How *how, int type, int highest)
 {
 #define LOWEST(number, T, least, most)                      \
@@ -316,7 +322,8 @@ static void set_lowest(How *how, int type, int highest)
     how->has_identity = 1;
 }
 
-/* `fold`: a generated one; NULL: this file has it. */
+/* Fill in `how`. `fold`: a generated fold; NULL: take a fold of reduce_folds.h. Return 0, or -1 with an exception
+ * set. */
 static int set_how(How *how, const struct reduction_words *words, fold_fn fold)
 {
     int op = (int)words->operation, x_type = (int)words->element_type, acc_type = (int)words->accumulator_type;
@@ -345,7 +352,7 @@ static int set_how(How *how, const struct reduction_words *words, fold_fn fold)
     return -1;
 }
 
-/* Bytes of an element; -1 with an exception set when there is no such type. */
+/* Return the size of an element in bytes, or -1 with an exception set if the type does not exist. */
 static int64_t item_size(int type)
 {
     PyArray_Descr *descr = PyArray_DescrFromType(type);
@@ -356,7 +363,7 @@ static int64_t item_size(int type)
     return item;
 }
 
-/* Whether the extents of two arrays overlap. */
+/* Return 1 if the byte ranges of two arrays overlap. */
 static int share_memory(PyArrayObject *a, PyArrayObject *b)
 {
     PyArrayObject *both[2] = {a, b};
@@ -374,7 +381,8 @@ static int share_memory(PyArrayObject *a, PyArrayObject *b)
     return low[0] < high[1] && low[1] < high[0];
 }
 
-/* The result in *out, for elements of this shape; it shares no memory with the inputs. Returns NULL with an exception set on failure. */
+/* Provide the result in *out, for elements of this shape; it shares no memory with the inputs. Return NULL with an
+ * exception set on failure. */
 static PyArrayObject *provide_result(Reduction *r, const struct reduction_words *words, const int64_t *dims, PyObject **inputs, int n_inputs,
                                      PyObject **out)
 {
@@ -403,7 +411,8 @@ static PyArrayObject *provide_result(Reduction *r, const struct reduction_words 
     return result;
 }
 
-/* Strides of the accumulators, in the order of the elements that they take. Returns the place of the first elements' accumulator, in bytes. */
+/* Set the strides of the accumulators; they are ordered in memory as the elements of x. Return the offset of the first
+ * element's accumulator in bytes. */
 static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64_t *x_strides)
 {
     int by_stride[MAX_ND], n = 0;
@@ -425,8 +434,8 @@ static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64
     return offset;
 }
 
-/* Provides the result in *out and accumulators with their first values, for elements of this shape and order in memory. Returns 0, or -1
- * with an exception set. */
+/* Provide the result in *out, and accumulators with their first values, for elements of this shape and memory order.
+ * Return 0, or -1 with an exception set. */
 static int begin(Reduction *r, const struct reduction_words *words, fold_fn fold, const int64_t *dims, const int64_t *x_strides,
                  PyObject **inputs, int n_inputs, PyObject **out)
 {
@@ -466,7 +475,7 @@ static int begin(Reduction *r, const struct reduction_words *words, fold_fn fold
     return 0;
 }
 
-/* Folds a box of elements; acc is the accumulator of the first. */
+/* Fold a box of elements; acc is the accumulator of the first element. */
 static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const char *x, const int64_t *x_strides, int64_t x_item,
                        int64_t openmp)
 {
@@ -499,7 +508,7 @@ static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const
     fold_loops(&how, &l, acc, x);
 }
 
-/* The result, from the accumulators. Returns `status`, or -1 on error. */
+/* Compute the result from the accumulators. Return `status`, or -1 with an exception set. */
 static int finish(Reduction *r, PyObject *out, int status)
 {
     if (r->own == NULL)
@@ -514,8 +523,9 @@ static int finish(Reduction *r, PyObject *out, int status)
     return status;
 }
 
-/* An operation without identity: the first element of each group, then the others, along each reduced axis those behind the first, at
- * index 0 of the axes with larger strides. */
+/* Reduce with an operation that has no identity. The accumulators start with the first element of each group. Then each
+ * reduced axis, from the smallest stride to the largest, is folded from index 1 on. Axes with larger strides are at
+ * index 0 meanwhile. */
 static int fold_from_first(Reduction *r, const int64_t *dims, PyArrayObject *x, const int64_t *x_strides)
 {
     int64_t box[MAX_ND];
@@ -561,13 +571,14 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
         PyErr_Format(PyExc_TypeError, "Reduction: the input must be an ndarray with %d dimensions and type number %d", nd, type);
         return -1;
     }
-    /* A new reference; a copy only of what is misaligned or byte-swapped. */
+    /* Return a new reference; copy the array only if it is misaligned or byte-swapped. */
     *x = (PyArrayObject *)PyArray_FromArray((PyArrayObject *)value, PyArray_DescrFromType(PyArray_TYPE((PyArrayObject *)value)),
                                             NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
     return *x == NULL ? -1 : 0;
 }
 
-/* A vector of few elements, of which the general road costs more than the fold. Returns 0 where that road has to be taken, or -1. */
+/* Reduce a vector of few elements directly, because the general code costs more than the fold. Return 1 after that, 0
+ * if the general code must be used, -1 with an exception set. */
 static int reduce_few(const struct reduction_words *words, fold_fn fold, PyArrayObject *x, PyObject **out)
 {
     int64_t n = PyArray_DIM(x, 0);
@@ -593,7 +604,8 @@ static int reduce_few(const struct reduction_words *words, fold_fn fold, PyArray
     return 1;
 }
 
-/* The address of a generated fold (0: this file has it); the size from which threads share the work (0: never). */
+/* kernel: address of a generated fold (0: use a fold of reduce_folds.h); openmp_minsize: number of elements from which
+ * threads share the work (0: never). */
 NATIVE_FUNCTION(reduce, REDUCTION, kernel, openmp_minsize)
 static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_words *words)
 {
@@ -627,8 +639,8 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const st
     return status;
 }
 
-/* The same without Python objects, for loops that are one C function (scan/array_nodes.py): of C-contiguous elements, into a C-contiguous
- * result of the accumulators' type. Returns 0, or -1 where tng_reduce has to say what is wrong. */
+/* Reduce without Python objects, for loops that are one C function (scan/array_nodes.py). The elements and the result
+ * are C-contiguous; the result has the accumulators' type. Return 0, or -1 if tng_reduce must raise the exception. */
 static int fold_box(const struct reduction_words *words, const int64_t *dims, const char *x, char *out)
 {
     static const char zeros[16] = {0};

@@ -1,28 +1,32 @@
-/* Reductions of elementwise operations, without the array between them; part of reduce.c.
+/* Reductions of elementwise operations, without an array for the intermediate result; part of reduce.c.
  *
- * Where all elements are summed, the kernel folds what it computes (`folds`): it is given stretches of the inputs. Elsewhere the kernel of
- * elemwise.c computes blocks that fit the cache, and these are folded one after the other.
- */
+ * If all elements are summed, the kernel folds the values that it computes (`folds`); it is called for runs of the
+ * inputs. Otherwise the kernel of elemwise.c computes blocks that fit the cache, and each block is then folded. */
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
 #include "divisors.h"
 #include "elemwise_words.h"
 
-/* The elementwise operation's kernel, or one that sums what it computes (`folds`), and the program that it may run; scratch memory (of tng_elemwise) and whether an input is of
- * kind ALTERNATE; what the kernel does with a divisor that it computes (divisors.h); whether it notes zeros among its divisors; its inputs and
- * its result. */
+/* The packed parameters of tng_reduce_elemwise, after those of a reduction.
+ *   kernel: the elementwise operation's kernel, or one that sums the values that it computes (`folds`)
+ *   program: the program that the kernel runs if it is the interpreter
+ *   scratch: scratch memory of tng_elemwise
+ *   has_alternate: an input is of kind ALTERNATE
+ *   computed_divisor: the kernel's operation with a divisor that it computes (divisors.h)
+ *   has_divisors: the kernel reports zeros among its divisors
+ *   operands: its inputs, then its result */
 NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, program, folds, scratch, has_alternate, computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
-#define COLUMNS 1024 /* accumulators side by side, so that they stay there too */
+#define COLUMNS 1024 /* adjacent accumulators, few enough to stay in the cache too */
 
-/* How the common shape is cut into blocks. */
+/* The division of the common shape into blocks. */
 typedef struct {
     int64_t dims[MAX_ND], block[MAX_ND];
-    int order[MAX_ND]; /* dimensions, the one that blocks are counted along first */
-    int rank[MAX_ND];  /* dimensions, the one with the largest stride first: the operation gets C-like arrays */
+    int order[MAX_ND]; /* dimensions, in the order in which blocks are counted */
+    int rank[MAX_ND];  /* dimensions by stride, largest first: the operation gets arrays in C order */
     int64_t start[MAX_ND];
 } Blocks;
 
@@ -57,7 +61,7 @@ static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, 
     }
 }
 
-/* Goes on to the next block. Returns 0 behind the last one. */
+/* Advance to the next block. Return 0 after the last block. */
 static int next_block(Blocks *b, int nd)
 {
     for (int k = 0; k < nd; ++k) {
@@ -69,8 +73,8 @@ static int next_block(Blocks *b, int nd)
     return 0;
 }
 
-/* Views of the inputs' parts at `start`, their dimension k that of number rank[k] here; those of the previous block serve again when it had
- * the same lengths. */
+/* Set `views` to the parts of the inputs at `start`. Dimension k of a view is dimension rank[k] of `start`. If the
+ * lengths are the `same` as those of the previous block, its views are reused. */
 static int set_views(int nd, int nin, PyObject **in, const struct operand_words *operands, const int *rank, const int64_t *start,
                      const int64_t *lens, int same, PyObject **views)
 {
@@ -85,7 +89,7 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_words 
             data += repeated ? 0 : start[rank[k]] * strides[k];
         }
         if (same) {
-            /* Only this function knows the view. */
+            /* No other code keeps the view, so its data pointer may be changed. */
             ((PyArrayObject_fields *)views[i])->data = data;
             continue;
         }
@@ -100,7 +104,8 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_words 
     return 0;
 }
 
-/* Computes and folds one block after the other. In `inner` and in r->strides dimensions are counted by rank. Returns 0 or -1. */
+/* Compute and fold one block after the other. In `inner` and in r->strides, dimensions are counted by rank. Return 0,
+ * or -1 with an exception set. */
 static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_words *inner, int64_t item,
                          int has_divisors)
 {
@@ -124,7 +129,7 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
         if (status == 0)
             status = elemwise(nin, 1, views, &piece, (int64_t *)inner);
         if (status < 0) {
-            /* In terms of the inputs, not of their parts. */
+            /* Report the position in the inputs, not in their parts. */
             if (has_divisors && PyErr_ExceptionMatches(PyExc_ZeroDivisionError)) {
                 PyErr_Clear();
                 zero_met(nin, in, inner->operands, inner->computed_divisor);
@@ -132,7 +137,8 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
             break;
         }
         accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
-        /* What decides all or any ends the search, but not that for zeros. */
+        /* Stop early if the result of `all` or `any` is decided, unless the remaining divisors must be checked for
+         * zeros. */
         more = next_block(b, nd)
                && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR && !has_divisors);
     }
@@ -142,7 +148,8 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
     return status;
 }
 
-/* The input with most dimensions that are not broadcastable; -1 with an exception set when one has another rank than it should. */
+/* Return the input with most dimensions that are not broadcastable, or -1 with an exception set if an input has not
+ * `nd` dimensions. */
 static int leading_input(int nd, int nin, PyObject **in, const struct operand_words *operands)
 {
     int lead = 0, most = -1;
@@ -162,24 +169,26 @@ static int leading_input(int nd, int nin, PyObject **in, const struct operand_wo
     return lead;
 }
 
-/* -- stretches: the kernel folds ------------------------------------------------------------------------------------ */
+/* -- the kernel folds --------------------------------------------------------------------------------------------- */
 
-#define LEAF 4096   /* elements that one call sums; sums of longer stretches are pairwise */
-#define GATHERED 1024 /* elements of operands with a stride that are brought together */
+#define LEAF 4096   /* elements that one call sums; the sums of longer runs are pairwise */
+#define GATHERED 1024 /* elements of strided operands that are copied to a buffer at once */
 
-/* A kernel of elemwise/kernel.py whose last pointer is that of the accumulator. */
+/* A kernel of elemwise/kernel.py whose output pointer is that of the accumulator. */
 typedef void (*summing_fn)(int64_t n, char **ptr, const int64_t *stride);
 
 typedef struct {
     summing_fn kernel;
     const How *how;
     int nin;
-    const int64_t *stride; /* of each operand along the stretch, in bytes: of an element, or 0 where the kernel reads one value */
-    const int64_t *step;   /* what it really is */
+    /* stride that the kernel expects of each operand along the run, in bytes: the item size, or 0 if it reads a single
+     * value */
+    const int64_t *stride;
+    const int64_t *step;   /* the actual stride in bytes */
     const int64_t *item;
-    int gathers;           /* whether these differ */
+    int gathers;           /* whether `stride` and `step` differ */
     char *room;            /* GATHERED elements of up to 16 bytes for each operand */
-    int *zeros;            /* where the kernel notes a zero among its divisors */
+    int *zeros;            /* set to 1 by the kernel if a divisor is zero */
 } Summing;
 
 static void sum_leaf(const Summing *s, int64_t n, char **data, int64_t from, char *acc)
@@ -216,7 +225,7 @@ static void sum_stretch(const Summing *s, int64_t n, char **data, int64_t from, 
     s->how->combine(1, acc, 0, (char *)left, s->how->acc_item);
 }
 
-/* Sums all elements into one accumulator. Returns 0, or -1 with an exception set. */
+/* Sum all elements into one accumulator. Return 0, or -1 with an exception set. */
 static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, const struct reduce_elemwise_words *words)
 {
     int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], behind_program[nin + 2], *stride = behind_program + 1, item[nin + 1], index[MAX_ND + 1] = {0};
@@ -227,7 +236,7 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
         data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
         item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
     }
-    /* Dimensions, the innermost first; those that follow each other in all operands are one. */
+    /* List the dimensions, innermost first; dimensions that are adjacent in all operands are merged. */
     for (int k = r->nd - 1; k >= 0; --k) {
         int d = b->rank[k], joins = n > 0;
         if (b->dims[d] == 0)
@@ -288,7 +297,7 @@ static const NativeEntry *elemwise_entry(void)
 
 #define INNER_WORDS(n_operands) ((sizeof(struct elemwise_words) + (size_t)(n_operands) * sizeof(struct operand_words)) / sizeof(int64_t))
 
-/* What tng_elemwise reads, in INNER_WORDS words of memory. */
+/* Write the packed parameters of tng_elemwise to INNER_WORDS words of memory. */
 static struct elemwise_words *inner_words(const struct reduce_elemwise_words *words, int64_t *room)
 {
     struct elemwise_words *inner = (struct elemwise_words *)room;
@@ -324,7 +333,7 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
         return -1;
     if (words->folds)
         return finish(&r, *out, sum_all(&r, &b, nin, in, words));
-    /* From here on, dimensions of blocks and what is reduced are counted by rank. */
+    /* From here on, the dimensions of blocks and of the reduction are counted by rank. */
     struct elemwise_words *inner = inner_words(words, room);
     memcpy(strides, r.strides, sizeof strides);
     for (int k = 0; k < nd; ++k)

@@ -2,13 +2,16 @@
  *
  * A fold combines elements with accumulators. It has three forms:
  *
- *     void NAME(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)      acc[i] = acc[i] OP x[i]
- *     void NAME_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)     acc[i] = acc[i] OP x[0][i] OP x[1][i] ...
- *     void NAME_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)  acc[i] = acc[i] OP x[i][0] OP x[i][1] ...
+ *     void NAME(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)
+ *         acc[i] = acc[i] OP x[i]
+ *     void NAME_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)
+ *         acc[i] = acc[i] OP x[0][i] OP x[1][i] ...
+ *     void NAME_short(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t length)
+ *         acc[i] = acc[i] OP x[i][0] OP x[i][1] ...
  *
- * With acc_stride 0 all elements go into one accumulator. The second form is for contiguous rows: it takes several at a time, so that
- * accumulators are read and written once for all of them; the third for rows of few elements, one accumulator for each. T is the accumulator's type, S the element's.
- */
+ * With acc_stride 0 the first form folds all elements into one accumulator. The second form is for contiguous rows: it
+ * takes several rows at a time, so that accumulators are read and written only once for these. The third form is for
+ * rows of few elements, with one accumulator for each row. T is the type of accumulators, S the type of elements. */
 #ifndef THEANO_NG_REDUCE_FOLDS_H
 #define THEANO_NG_REDUCE_FOLDS_H
 
@@ -24,14 +27,15 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
 #define XOR(a, b) ((a) ^ (b))
-/* NaN wins. */
+/* The result is NaN if an argument is NaN. */
 #define MAX(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))
 #define MIN(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
-/* A NaN in the first argument is forgotten: one vector instruction. */
+/* A NaN in the second argument is ignored. Each of these is a single vector instruction. */
 #define BARE_MAX(a, b) ((b) > (a) ? (b) : (a))
 #define BARE_MIN(a, b) ((b) < (a) ? (b) : (a))
 
-/* Elements with a stride side by side; every second one, as in parts of complex numbers, without a load for each. */
+/* Copy strided elements to a contiguous buffer. For every second element (parts of complex numbers), compilers avoid a
+ * load per element. */
 #define GATHER(to, T, n, from, stride)                                                                               \
     if ((stride) == 2 * (int64_t)sizeof(T))                                                                          \
         for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \
@@ -40,7 +44,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
         for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \
             (to)[j_] = *(const T *)((from) + j_ * (stride));
 
-/* What is left of a fold after its widest case: 8 accumulators, so that elements need not wait for each other. */
+/* Fold the elements that the widest case leaves. There are 8 accumulators, so that an operation does not wait for the
+ * one before. */
 #define FOLD_LANES(OP, T, S, STRIDE)                                                                                 \
     {                                                                                                                \
         const char *p = x + i * (STRIDE);                                                                            \
@@ -73,7 +78,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                \
     *(T *)acc = total;
 
-/* Accumulators side by side. */
+/* Fold each element into a separate accumulator. */
 #define FOLD_ALONG(OP, T, S)                                                                                         \
     if (acc_stride == sizeof(T) && x_stride == sizeof(S)) {                                                          \
         T *a = (T *)acc;                                                                                             \
@@ -90,7 +95,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
             *a = OP(*a, b);                                                                                          \
         }
 
-/* M: the type in which 4 elements are combined, at least as wide as S. */
+/* Define the form for rows. M: the type in which 4 elements are combined, at least as wide as S. */
 #define FOLD_ROWS(name, OP, T, S, M)                                                                                 \
     VECTORISED static void name##_rows(int64_t n, char *acc, const char *x, int64_t row_stride, int64_t rows)            \
     {                                                                                                                \
@@ -136,7 +141,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 
 #define VECTOR_BYTES 64
 
-/* Four vectors of accumulators. */
+/* Define all forms of a fold. Sums into one accumulator use four vectors of accumulators. */
 #define FOLD(name, OP, T, S)                                                                                         \
     VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
@@ -184,7 +189,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                \
     FOLD_ROWS(name, OP, T, S, T) FOLD_SHORT(name, OP, T, S)
 
-/* Sums of narrow integers: as int32 over stretches in which that cannot overflow. */
+/* Define sums of narrow integers. Runs of STRETCH elements are summed in M, a 32-bit integer, which cannot overflow. */
 #define FOLD_NARROW(name, T, S, M, STRETCH)                                                                          \
     VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
@@ -211,7 +216,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                \
     FOLD_ROWS(name, ADD, T, S, M) FOLD_SHORT(name, ADD, T, S)
 
-/* The same for extremes, with the search for NaN apart. */
+/* Fold the elements that the widest case of an extreme leaves; NaN is searched separately. */
 #define ORDER_LANES(BARE, T, FLAG, IS_FLOAT, STRIDE)                                                                 \
     {                                                                                                                \
         const char *p = x + i * (STRIDE);                                                                            \
@@ -249,8 +254,8 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
     }                                                                                                                \
     *(T *)acc = total;
 
-/* Extremes. The compiler vectorizes the loop over lanes (vector types with a select are taken apart). NaN is looked for apart: BARE is the
- * extreme of numbers, FLAG an integer type of the size of T. */
+/* Define all forms of an extreme. The compiler vectorizes the loop over lanes (it would split a select of vector
+ * types). NaN is searched separately: BARE is the extreme of numbers, FLAG an integer type of the size of T. */
 #define FOLD_ORDER(name, OP, BARE, T, FLAG, IS_FLOAT)                                                                \
     VECTORISED static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
@@ -265,7 +270,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                     lane[l] = p[l];                                                                                  \
                     odd[l] = IS_FLOAT && p[l] != p[l];                                                               \
                 }                                                                                                    \
-                /* The last block overlaps with the one before: extremes may see an element twice. */                \
+                /* The last block overlaps the block before: an extreme may use an element twice. */                 \
                 for (i = LANES; i < n; i += LANES) {                                                                 \
                     const T *q = p + (i + LANES <= n ? i : n - LANES);                                               \
                     _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                        \
@@ -287,7 +292,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                 return;                                                                                              \
             }                                                                                                        \
             else if (IS_FLOAT && x_stride != sizeof(T) && n >= 64) {                                                 \
-                /* Brought together first, so that NaN is looked for in vectors. */                                  \
+                /* Copy the elements to a contiguous buffer, so that NaN is searched in vectors. */                  \
                 T piece[512];                                                                                        \
                 for (; i < n; i += 512) {                                                                            \
                     int64_t count = n - i < 512 ? n - i : 512;                                                       \
@@ -345,7 +350,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
         }                                                                                                            \
     }
 
-/* Complex numbers: no vector types. */
+/* Define a fold of complex numbers, which have no vector types. */
 #define FOLD_COMPLEX(name, OP, T, S)                                                                                 \
     static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)                      \
     {                                                                                                                \
@@ -390,14 +395,14 @@ ORDER(u64, uint64_t, int64_t, 0)
 ORDER(f32, float, int32_t, 1)
 ORDER(f64, double, int64_t, 1)
 
-/* Signedness does not matter to bits. */
+/* Bit operations do not depend on the sign. */
 #define BITS(suffix, T) FOLD(and_##suffix, AND, T, T) FOLD(or_##suffix, OR, T, T) FOLD(xor_##suffix, XOR, T, T)
 BITS(8, int8_t)
 BITS(16, int16_t)
 BITS(32, int32_t)
 BITS(64, int64_t)
 
-/* All and any of bools: any byte but 0 is true, and one that decides ends the search. */
+/* `all` and `any` of bools: every byte but 0 is true; the search ends when an element decides the result. */
 #define ALL(a, b) ((a) & ((b) != 0))
 #define ANY(a, b) ((a) | ((b) != 0))
 #define FOLD_LOGICAL(name, OP, DECIDED)                                                                              \
@@ -436,7 +441,7 @@ FOLD_LOGICAL(any_8, ANY, 1)
 
 /* -- half floats -------------------------------------------------------------------------------------------------- */
 
-/* Exact for every half, denormals, infinities and NaNs included. */
+/* Convert a half float to float. The result is exact, also for denormals, infinities and NaNs. */
 static inline float half_as_float(uint16_t half)
 {
     uint32_t magnitude = (uint32_t)(half & 0x7fffu) << 13, sign = (uint32_t)(half & 0x8000u) << 16, bits;
@@ -460,7 +465,8 @@ VECTORISED static void halves_as_floats(int64_t n, const char *x, int64_t x_stri
             to[i] = half_as_float(*(const uint16_t *)(x + i * x_stride));
 }
 
-/* Half floats are made single ones piece by piece; the accumulator is that of the fold over those. */
+/* Define a fold of half floats, which are converted to floats piece by piece. The accumulator has the type of the fold
+ * `single`. */
 #define FOLD_HALF(name, single)                                                                                      \
     static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)                      \
     {                                                                                                                \
@@ -482,7 +488,7 @@ FOLD_HALF(min_f16, min_f32)
 
 enum { OP_OTHER, OP_ADD, OP_MUL, OP_MAX, OP_MIN, OP_AND, OP_OR, OP_XOR };
 
-/* dtypes by kind and size, so that long and long long are one. */
+/* Return a number for the kind and size of a dtype, which is equal for long and long long. */
 static int dtype_key(int type_num)
 {
     switch (type_num) {
@@ -511,8 +517,8 @@ static int dtype_key(int type_num)
 
 typedef struct {
     fold_fn fold;
-    rows_fn rows;  /* NULL where rows are folded one by one */
-    rows_fn brief; /* of short rows, NULL likewise */
+    rows_fn rows;  /* NULL: rows are folded one by one */
+    rows_fn brief; /* for short rows; NULL: there is none */
 } Fold;
 
 #define BOTH(name) ((Fold){name, name##_rows, name##_short})
@@ -563,7 +569,7 @@ typedef struct {
     default: return NOTHING;                                     \
     }
 
-/* The shipped fold for an operation; its `fold` is NULL when there is none. */
+/* Return the shipped fold for an operation; its `fold` is NULL if there is none. */
 __attribute__((unused)) static Fold find_fold(int op, int x_type, int acc_type)
 {
     int same = dtype_key(x_type) == dtype_key(acc_type), kind = dtype_key(x_type) >> 8;

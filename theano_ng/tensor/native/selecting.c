@@ -1,12 +1,14 @@
-/* Native code of Ops that select elements: the places of those that are not zero, and elements of several arrays by number. */
+/* Native code of the Ops that select elements: nonzero (positions of nonzero elements) and choose (elements of several
+ * arrays by number). */
 #include "native.h"
 
-/* Elements handled together: what is kept of them stays in the first-level cache. */
+/* Number of elements that are handled together: their intermediate results stay in the first-level cache. */
 #define CHUNK 1024
 
 /* ---------------------------------------------------------------- nonzero: one output per dimension */
 
-/* Writes the places (from `first` on) of the nonzero ones among n <= CHUNK elements, and perhaps one more; returns their count. */
+/* Write the positions (counted from `first`) of the nonzero elements among n <= CHUNK elements. One more position may
+ * be written. Return the number of nonzero elements. */
 typedef npy_intp (*places_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place);
 
 #define DEFINE_PLACES(NAME, T, IS_NONZERO)                                                                        \
@@ -44,7 +46,7 @@ static places_fn places_of(PyArrayObject *x)
     }
 }
 
-/* Bytes without any true element are passed over 8 at a time. */
+/* Write the positions of the true elements among n bytes; groups of 8 false bytes are skipped. */
 static npy_intp places_of_bytes(const char *data, npy_intp n, npy_int64 first, npy_int64 *place)
 {
     npy_intp count = 0, i = 0;
@@ -93,7 +95,7 @@ static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, const i
         npy_intp before = filled;
         for (npy_intp i = 0; i < length && filled < count; i += CHUNK) {
             npy_intp n = length - i < CHUNK ? length - i : CHUNK;
-            /* One place more than are found may be written to: the last ones go through a buffer. */
+            /* One position more than the result has may be written, so the last positions go through a buffer. */
             npy_int64 *to = count - filled > n ? column[last] + filled : place;
             npy_intp found = bytes ? places_of_bytes(row + i, n, i, to) : places(row + i * step, step, n, i, to);
             if (to == place)
@@ -118,10 +120,11 @@ done:
 
 /* ---------------------------------------------------------------- choose
  *
- * Inputs: numbers, then the choices, or one array that lists them along its first dimension. */
+ * Inputs: the numbers, then the choices, or one array whose first dimension lists the choices. */
 enum { MODE_RAISE, MODE_WRAP, MODE_CLIP };
 
-/* Reads n <= CHUNK numbers as those of choices, 0 .. many-1. Returns the position of one out of range, or -1. */
+/* Read n <= CHUNK numbers and bring them into 0 .. many - 1 according to `mode`. Return the position of a number out of
+ * range, or -1. */
 typedef npy_intp (*numbers_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 many, int mode, npy_intp *number);
 
 #define DEFINE_NUMBERS(NAME, T, WIDE)                                                                             \
@@ -165,7 +168,7 @@ static numbers_fn numbers_of(PyArrayObject *a)
     return PyTypeNum_ISSIGNED(PyArray_TYPE(a)) ? with_sign[place] : without[place];
 }
 
-/* Takes n elements, each of the choice with its number: at[number] + i * step[number]. */
+/* Copy n elements; element i comes from the choice with number number[i], at at[number] + i * step[number]. */
 #define DEFINE_CHOOSE(NAME, SIZE)                                                                                 \
     static void NAME(npy_intp n, const npy_intp *number, char *const *at, const npy_intp *step, npy_intp skipped, char *z) \
     {                                                                                                             \
@@ -183,7 +186,8 @@ DEFINE_CHOOSE(choose_4, 4)
 DEFINE_CHOOSE(choose_8, 8)
 DEFINE_CHOOSE(choose_16, 16)
 
-/* The shape of a choice: an array without its first dimension when it is a list of choices. */
+/* Broadcast the shape of a choice into `dim`. With `skip`, the first dimension of x lists the choices and is left
+ * out. */
 static int broadcast_into(int *nd, npy_intp *dim, PyArrayObject *x, int skip)
 {
     int own = PyArray_NDIM(x) - skip;
@@ -207,7 +211,7 @@ static int broadcast_into(int *nd, npy_intp *dim, PyArrayObject *x, int skip)
     return 0;
 }
 
-/* Stride of an operand in a dimension of the result. */
+/* Return the stride of an operand in dimension k of the result. */
 static npy_intp stride_in(PyArrayObject *x, int skip, int nd, int k)
 {
     int own = k - (nd - (PyArray_NDIM(x) - skip)) + skip;
@@ -216,12 +220,13 @@ static npy_intp stride_in(PyArrayObject *x, int skip, int nd, int k)
 
 enum { DIMS = NPY_MAXDIMS + 1 };
 
-/* The numbers, then the choices. */
+/* The operands: the numbers, then the choices. */
 typedef struct {
-    int count, listed, nd;          /* listed: there is one array of choices, of which the first dimension is left out below */
+    /* listed: there is a single array of choices; its first dimension is not part of the shapes below */
+    int count, listed, nd;
     PyArrayObject **array;
-    char **at;                      /* where each operand is */
-    npy_intp *stride, *step;        /* [count][DIMS], for the dimensions of the result; of the last one */
+    char **at;                      /* current address in each operand */
+    npy_intp *stride, *step;  /* stride: [count][DIMS], for the dimensions of the result; step: of the last dimension */
     npy_intp dim[DIMS];
 } Operands;
 
@@ -235,8 +240,8 @@ static void close_operands(Operands *o)
     PyMem_Free(o->step);
 }
 
-/* Takes the inputs, the choices as arrays of this type, and finds the shape of the result. Returns 0, or -1 with an exception set; the
- * operands have to be closed anyway. */
+/* Store the inputs, with the choices as arrays of type `type`, and compute the shape of the result. Return 0, or -1
+ * with an exception set. The caller must call close_operands in both cases. */
 static int open_operands(Operands *o, int nin, PyObject **in, int type)
 {
     size_t count = (size_t)nin;
@@ -266,7 +271,7 @@ static int open_operands(Operands *o, int nin, PyObject **in, int type)
     return 0;
 }
 
-/* Dimensions that run on in all operands become one; the result is contiguous. */
+/* Merge dimensions that are adjacent in all operands; the result is contiguous. */
 static void join_dimensions(Operands *o)
 {
     int kept = 0;
@@ -293,7 +298,7 @@ static void join_dimensions(Operands *o)
         o->step[i] = kept > 0 ? o->stride[(npy_intp)i * DIMS + kept - 1] : 0;
 }
 
-/* Goes on to the next line of the last dimension. Returns 0 behind the last one. */
+/* Advance to the next line of the last dimension. Return 0 after the last line. */
 static int next_line(Operands *o, npy_intp *place)
 {
     for (int k = o->nd - 2; k >= 0; --k) {
@@ -309,7 +314,7 @@ static int next_line(Operands *o, npy_intp *place)
     return 0;
 }
 
-/* Elements i .. i + n - 1 of a line, each of the choice with its number. */
+/* Copy the elements i .. i + n - 1 of a line, each from the choice with its number. */
 static void choose_items(const Operands *o, npy_intp i, npy_intp n, const npy_intp *number, npy_intp size, char *to)
 {
 #define CHOOSE(NAME)                                                                                              \
@@ -328,7 +333,7 @@ static void choose_items(const Operands *o, npy_intp i, npy_intp n, const npy_in
 #undef CHOOSE
 }
 
-/* The whole result, which has elements. Returns 0, or -1 with an exception set. */
+/* Compute the whole result, which is not empty. Return 0, or -1 with an exception set. */
 static int choose_all(Operands *o, int mode, PyArrayObject *z)
 {
     npy_intp number[CHUNK], place[DIMS] = {0}, size = PyArray_ITEMSIZE(z);

@@ -4,7 +4,7 @@
 
 /* ---------------------------------------------------------------- identity, copies, assertions */
 
-/* ViewOp, OutputGuard: the value itself. */
+/* ViewOp, OutputGuard: return the value itself. */
 static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     Py_INCREF(in[0]);
@@ -36,7 +36,8 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const
     return 0;
 }
 
-/* CpuContiguous: the value itself, or a contiguous copy. The previous output is not written to: it may be a view of an input. */
+/* CpuContiguous: return the value itself, or a contiguous copy. The previous output is not reused, because it may be a
+ * view of an input. */
 static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -51,7 +52,7 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, cons
     return 0;
 }
 
-/* The axes have to be 1 long. */
+/* Rebroadcast: check that the axes have length 1. */
 NATIVE_FUNCTION(rebroadcast, n_axes, axes[])
 static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_words *words)
 {
@@ -88,7 +89,7 @@ static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, c
     return tng_view(nin, nout, in, out, NULL);
 }
 
-/* Whether a 0-d value is true; -1 with an exception set. */
+/* Return 1 if a 0-d value is true, 0 if not, -1 with an exception set. */
 static int is_true(PyObject *value)
 {
     PyArrayObject *x = (PyArrayObject *)value;
@@ -187,7 +188,7 @@ static int tng_scalar_from_tensor(int nin, int nout, PyObject **in, PyObject **o
 
 /* ---------------------------------------------------------------- reshape, flatten */
 
-/* "(2, 3)": a shape as Python prints it, into a buffer. */
+/* Write a shape as Python prints it, "(2, 3)", to a buffer. */
 static const char *shape_text(char *buffer, size_t size, int nd, const npy_intp *dims)
 {
     size_t used = (size_t)snprintf(buffer, size, "(");
@@ -198,8 +199,9 @@ static const char *shape_text(char *buffer, size_t size, int nd, const npy_intp 
     return buffer;
 }
 
-/* The strides of x under other dims (complete, and with x's number of elements, which is not 0); returns 0 when none give its elements in
- * that order. Dimensions are cut into the smallest groups with equal products on both sides; the old ones of a group have to run on. */
+/* Compute the strides of x with other dims. The dims are complete and have x's number of elements, which is not 0.
+ * Return 0 if no strides give the elements of x in that order. The dimensions are divided into the smallest groups with
+ * equal products on both sides; the old dimensions of a group must be adjacent in memory. */
 static int reshaped_strides(PyArrayObject *x, int nd, const npy_intp *dims, npy_intp *strides)
 {
     npy_intp length[NPY_MAXDIMS], step[NPY_MAXDIMS];
@@ -229,13 +231,14 @@ static int reshaped_strides(PyArrayObject *x, int nd, const npy_intp *dims, npy_
         from = from_end;
         to = to_end;
     }
-    /* What is left is one long. */
+    /* The remaining dimensions have length 1. */
     for (; to < nd; ++to)
         strides[to] = PyArray_ITEMSIZE(x);
     return 1;
 }
 
-/* z = x with these dims (complete, and with x's number of elements): a view when x's layout allows it. */
+/* Store x with these dims in *out. The dims are complete and have x's number of elements. The result is a view if x's
+ * layout allows it. */
 static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims)
 {
     npy_intp strides[NPY_MAXDIMS];
@@ -268,7 +271,7 @@ static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims
     return 0;
 }
 
-/* Inputs: x, vector of sizes, of which one may be -1. */
+/* Inputs: x, a vector of sizes, one of which may be -1. */
 NATIVE_FUNCTION(reshape, ndim)
 static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_words *words)
 {
@@ -311,7 +314,7 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const s
     return set_reshaped(out, x, nd, dims);
 }
 
-/* The leading dimensions stay, the others become one: the result has `ndim`. */
+/* Keep the leading dimensions and merge the others, so that the result has `ndim` dimensions. */
 NATIVE_FUNCTION(flatten, ndim)
 static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const struct flatten_words *words)
 {
@@ -328,7 +331,7 @@ static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const s
 
 /* ---------------------------------------------------------------- join, split */
 
-/* As native_alloc, but F-contiguous. */
+/* Like native_alloc, but F-contiguous. */
 static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
@@ -346,8 +349,9 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
     return (PyArrayObject *)*out;
 }
 
-/* `view`: index of the tensor to return as it is when all others are empty, or -1.
- * Inputs: axis, tensors. The result is C-contiguous, but of tensors that are all F-contiguous it is too, as NumPy's is. */
+/* `view`: index of the tensor that is returned itself if all others are empty, or -1.
+ *
+ * Inputs: axis, tensors. The result is C-contiguous, but F-contiguous if all tensors are, as in NumPy. */
 NATIVE_FUNCTION(join, view, type_number)
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_words *words)
 {
@@ -390,7 +394,8 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)words->type_number);
     if (z == NULL)
         return -1;
-    /* Blocks that lie side by side in the memory of every tensor: of the dimensions from the axis on, or back to the first. */
+    /* A block is contiguous in the memory of every tensor: the dimensions from the axis on, or for F order from the
+     * axis back to the first. */
     npy_intp itemsize = PyArray_ITEMSIZE(z), outer = 1, inner = itemsize;
     for (int k = 0; k < nd; ++k)
         if (k != axis)
@@ -418,7 +423,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const stru
     return 0;
 }
 
-/* Inputs: x, axis, vector of sizes; every output is a copy of a part of x. */
+/* Inputs: x, axis, a vector of sizes. Each output is a copy of a part of x. */
 static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -482,7 +487,7 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const str
     return 0;
 }
 
-/* The sum over the axes in a bit mask, which stay with length 1. */
+/* Return the sum of x over the axes in a bit mask; these keep length 1. */
 static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
 {
     int type = PyArray_TYPE(x), naxes = 0;
@@ -507,7 +512,7 @@ static PyObject *sum_over(PyArrayObject *x, uint64_t axes)
     return result;
 }
 
-/* Inputs: x, sizes: those of x, or 1. */
+/* Inputs: x, sizes; each size is that of x, or 1. */
 static int tng_sum_to_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
@@ -544,7 +549,8 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, con
     return native_alloc(out, nin, dims, (int)words->type_number) == NULL ? -1 : 0;
 }
 
-/* Inputs: x, vector of as many repetitions as the result has dimensions, at least x's. */
+/* Inputs: x, a vector with one number of repetitions for each dimension of the result. The result has at least x's
+ * dimensions. */
 NATIVE_FUNCTION(tile, ndim)
 static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const struct tile_words *words)
 {
@@ -578,8 +584,8 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
         return 0;
     npy_intp itemsize = PyArray_ITEMSIZE(z), *stride = PyArray_STRIDES(z);
     strided_copy(itemsize, nd, part, PyArray_BYTES(z), stride, PyArray_BYTES(x), from);
-    /* z holds x in its first corner. Dimension by dimension, from the last one, what is there is repeated: whole blocks of memory, since
-     * the dimensions behind are complete. */
+    /* The first corner of z contains x. From the last dimension to the first, the existing part is repeated: these are
+     * whole blocks of memory, because later dimensions are complete. */
     for (int k = nd - 1; k >= 0; --k) {
         if (reps[k] == 1)
             continue;
@@ -599,7 +605,8 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const stru
     return 0;
 }
 
-/* One row of n items: z[i] = x[y[i]], or z[y[i]] = x[i]. Returns n, or the place of an index that is out of bounds. */
+/* Permute one row of n items: z[i] = x[y[i]], or z[y[i]] = x[i] if `inverse`. Return n, or the position of an index
+ * that is out of bounds. */
 #define PERMUTE_AS(COPY)                                                                                          \
     for (npy_intp i = 0; i < n; ++i) {                                                                            \
         npy_intp j = *(const npy_intp *)(y + i * sy);                                                             \

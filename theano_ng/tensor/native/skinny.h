@@ -1,10 +1,10 @@
-/* Products with few columns, for one floating-point type; blas.c includes this once per type with REAL and NAME(f) defined.
+/* Matrix products with few columns, for one floating-point type. blas.c includes this file once for each type, with
+ * REAL and NAME(f) defined.
  *
- * BLAS packs its operands first, which costs more than the product when one of them has a handful of columns (the output layer of a
- * classifier) and the other one is large. These loops read the large operand where it lies: a training step with 128 x 784 times
- * 784 x 10 takes 0.10 ms instead of 0.13. The limits in `multiply_skinny` are where that was measured to pay. All sizes and strides are
- * in elements.
- */
+ * BLAS packs its operands first. That costs more than the product if one operand is large and the other has only a few
+ * columns (the output layer of a classifier). These loops read the large operand in place: a training step with 128 x
+ * 784 times 784 x 10 takes 0.10 ms instead of 0.13. The limits in `multiply_skinny` select the sizes for which
+ * measurements showed a gain. All sizes and strides are in elements. */
 typedef REAL NAME(vec) __attribute__((vector_size(32), aligned(sizeof(REAL)), may_alias));
 #define VEC NAME(vec)
 #define LANES ((npy_intp)(32 / sizeof(REAL)))
@@ -17,13 +17,13 @@ static inline __attribute__((always_inline)) REAL NAME(lanes_sum)(VEC v)
     return total;
 }
 
-/* z <- beta z + scale value; z is not read when beta is 0. */
+/* z <- beta z + value; z is not read if beta is 0. */
 static inline __attribute__((always_inline)) void NAME(accumulate)(REAL *z, REAL beta, REAL value)
 {
     *z = beta == 0 ? value : beta * *z + value;
 }
 
-/* Dot products of two rows of x with `count` rows of yt: 2 x count sums in registers. */
+/* Compute the dot products of two rows of x with `count` rows of yt: 2 x count sums in registers. */
 static inline __attribute__((always_inline)) void NAME(row_pair)(npy_intp inner, const REAL *x0, const REAL *x1, const REAL *yt,
                                                                  const int count, REAL alpha, REAL beta, REAL *z0, REAL *z1,
                                                                  npy_intp z_col)
@@ -51,7 +51,7 @@ static inline __attribute__((always_inline)) void NAME(row_pair)(npy_intp inner,
     }
 }
 
-/* z <- beta z + alpha x y, where x has unit stride along its rows, and yt is the transpose of y, contiguous. */
+/* z <- beta z + alpha x y. The rows of x have unit stride; yt is the contiguous transpose of y. */
 WIDEST static void NAME(few_columns)(npy_intp rows, npy_intp inner, npy_intp cols, REAL alpha, const REAL *x, npy_intp x_row,
                                      const REAL *yt, REAL beta, REAL *z, npy_intp z_row, npy_intp z_col)
 {
@@ -72,7 +72,8 @@ WIDEST static void NAME(few_columns)(npy_intp rows, npy_intp inner, npy_intp col
     }
 }
 
-/* zt <- zt + x' d for up to eight rows of x: zt (cols, rows of x') contiguous, x (8, rows) with unit stride along its rows. */
+/* zt <- zt + x' d for up to eight rows of x. zt (cols, rows of x') is contiguous; the rows of x (8, rows) have unit
+ * stride. */
 static inline __attribute__((always_inline)) void NAME(outer_rows)(npy_intp rows, npy_intp cols, const REAL *x, npy_intp x_row,
                                                                    const REAL *d, const int count, REAL *zt)
 {
@@ -94,8 +95,8 @@ static inline __attribute__((always_inline)) void NAME(outer_rows)(npy_intp rows
                 zt[j * rows + k] += x[i * x_row + k] * d[i * cols + j];
 }
 
-/* z <- beta z + alpha x' d, where x (inner, rows) has unit stride along its rows, d (inner, cols) is contiguous, and zt is room for
- * cols * rows elements. */
+/* z <- beta z + alpha x' d. The rows of x (inner, rows) have unit stride; d (inner, cols) is contiguous; zt has room
+ * for cols * rows elements. */
 WIDEST static void NAME(few_columns_of_transposed)(npy_intp rows, npy_intp inner, npy_intp cols, REAL alpha, const REAL *x, npy_intp x_row,
                                                    const REAL *d, REAL beta, REAL *z, npy_intp z_row, npy_intp z_col, REAL *zt)
 {
@@ -110,7 +111,7 @@ WIDEST static void NAME(few_columns_of_transposed)(npy_intp rows, npy_intp inner
             NAME(accumulate)(z + k * z_row + j * z_col, beta, alpha * zt[j * rows + k]);
 }
 
-/* A (rows, cols) array with strides in bytes as a contiguous one, or as the contiguous transpose. */
+/* Copy a (rows, cols) array with strides in bytes to a contiguous array, transposed if `transpose`. */
 static void NAME(pack)(npy_intp rows, npy_intp cols, const char *a, npy_intp row, npy_intp col, int transpose, REAL *out)
 {
     if (transpose)
@@ -123,7 +124,8 @@ static void NAME(pack)(npy_intp rows, npy_intp cols, const char *a, npy_intp row
                 *out++ = *(const REAL *)(a + r * row + c * col);
 }
 
-/* Multiplies when the shapes and layouts are of the kind that this file is for; returns 1 then, 0 otherwise, -1 with an exception. */
+/* Multiply if the shapes and layouts suit this file. Return 1 after a product, 0 if they do not suit, -1 with an
+ * exception set. */
 static int NAME(multiply_skinny)(const void *alpha_, PyArrayObject *x, PyArrayObject *y, const void *beta_, PyArrayObject *z)
 {
     const npy_intp size = sizeof(REAL);

@@ -1,12 +1,12 @@
 /* Native code of sort, argsort and topk.
  *
- * Lines are sorted by radix on order-preserving keys (keys.h, radix.h, sort_line.h): this is stable for every kind, and orders NaN as NumPy
- * does. NumPy sorts short lines. Each function is described where it is defined; the contract of native functions is in gof/native.h.
- */
+ * Lines are sorted by radix on order-preserving keys (keys.h, radix.h, sort_line.h). The sort is stable for all kinds,
+ * and orders NaN like NumPy. NumPy sorts short lines. The comment at each function describes it; the contract of native
+ * functions is in gof/native.h. */
 #include "native.h"
 #include "sort_line.h"
 
-/* The number of the axis that a 0-d array names; one of floats may hold a whole number. */
+/* Read the axis from a 0-d array; a float with an integral value is valid. Return 0, or -1 with an exception set. */
 static int read_axis(PyObject *value, PyArrayObject *x, int *axis)
 {
     int64_t given;
@@ -84,29 +84,29 @@ static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const i
     return result;
 }
 
-/* ------------------------------------------------------------------ topk: (x, k); `values`, `indices`: whether these are outputs */
+/* ------------------------------------------------------------------ topk: (x, k); outputs: values, indices, or both */
 
-#define FEW_BEST 192                 /* so many best are kept in a small pool during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
+#define FEW_BEST 192             /* largest k for a pool that is kept during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
 #define FEW_INSERTED 24
-#define STRETCH 256                  /* elements that are compared with the worst of the best at once */
+#define STRETCH 256                  /* elements that are compared at once with the worst of the best */
 
 typedef struct {
-    Ordering by;                     /* for n elements */
+    Ordering by;                     /* work space for lines of n elements */
     npy_intp k;
     uint64_t flip;
     int sorted, values, indices, index_type;
-    int64_t *chosen, *order;         /* k words each; of complex numbers, `order` has n */
-    uint64_t *best;                  /* k keys, and k words of work */
+    int64_t *chosen, *order;         /* k words each; for complex numbers, `order` has n */
+    uint64_t *best;                  /* k keys, and k words of work space */
 } Choice;
 
-/* The k first of a line that is read once: whatever is better than the k-th of those met so far is put among them. Returns 0 when the line
- * improves too often for this to be good (an increasing line, say). */
+/* Choose the k best elements of a line in one scan: each element better than the k-th best so far joins the pool.
+ * Return 0 if elements join too often for this to be fast (for example in an increasing line). */
 static int choose_few(const Choice *c, const char *x)
 {
     Keyed best[FEW_KEYED], other[FEW_KEYED];
     uint64_t keys[STRETCH];
     npy_intp n = c->by.n, k = c->k, count = 0, hits = 0;
-    /* Very few are kept in order, others sorted when so many more have come. */
+    /* A very small pool is always sorted. A larger pool is sorted when it is full. */
     const npy_intp room = k <= FEW_INSERTED ? k : 2 * k + 64;
     uint64_t limit = UINT64_MAX;
     int full = 0;
@@ -151,7 +151,7 @@ static int choose_few(const Choice *c, const char *x)
     return 1;
 }
 
-/* The same for any k. */
+/* Choose the k best elements of a line, for any k. */
 static void choose_many(const Choice *c, const char *x)
 {
     npy_intp n = c->by.n, k = c->k, found = 0, below = 0;
@@ -160,7 +160,7 @@ static void choose_many(const Choice *c, const char *x)
     if (k < n) {
         limit = select_key(keys, n, k, &below, c->by.work, c->by.count);
         npy_intp equal = k - below;
-        /* Without branches; the last word may be written again until the k-th is found. */
+        /* The loop has no branches; the last word may be overwritten until the k-th element is found. */
         for (npy_intp i = 0; found < k; ++i) {
             int tie = (keys[i] == limit) & (equal > 0);
             c->chosen[found] = i;
@@ -181,7 +181,7 @@ static void choose_many(const Choice *c, const char *x)
     memcpy(c->chosen, c->order, (size_t)k * sizeof *c->chosen);
 }
 
-/* Complex numbers are all put in order. */
+/* Choose the k best complex numbers: sort them all. */
 static void choose_pairs(Choice *c, const char *x)
 {
     order_line(&c->by, x, c->flip, c->order);

@@ -1,11 +1,11 @@
-/* Sorting lines of any dtype: by radix (radix.h) where they are long, else by NumPy. */
+/* Sorting of lines of any dtype: long lines by radix (radix.h), short lines by NumPy. */
 #ifndef THEANO_NG_SORT_LINE_H
 #define THEANO_NG_SORT_LINE_H
 
 #include "lines.h"
 #include "radix.h"
 
-/* Memory for the work on one line, recycled when it is large; NULL with an exception. */
+/* Return memory for the work on one line, recycled if it is large, or NULL with an exception set. */
 static PyArrayObject *work_space(npy_intp items, npy_intp item)
 {
     if (items > NPY_MAX_INTP / item - 1) {
@@ -25,7 +25,7 @@ static PyArrayObject *behaved(PyObject *value)
     return (PyArrayObject *)PyArray_FROM_OF(value, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
 }
 
-/* An array of the lines that NumPy is to work on, without a copy. */
+/* Wrap lines in an array without a copy, for NumPy's functions. */
 static PyArrayObject *wrapped(int type_num, npy_intp rows, npy_intp n, npy_intp pitch, char *data, int writeable)
 {
     npy_intp dims[2] = {rows, n};
@@ -36,14 +36,14 @@ static PyArrayObject *wrapped(int type_num, npy_intp rows, npy_intp n, npy_intp 
     return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, 2, dims, strides, data, writeable ? NPY_ARRAY_WRITEABLE : 0, NULL);
 }
 
-/* ------------------------------------------------------------------ positions in order */
+/* ------------------------------------------------------------------ sorted positions */
 
-/* What lines of n elements are ordered in. */
+/* Work space for the sorted positions of lines of n elements. */
 typedef struct {
     npy_intp n, item;
     load_fn load;            /* NULL: complex numbers */
     uint64_t *keys, *work;
-    npy_uint8 *first;        /* of complex numbers: see order_of_rows */
+    npy_uint8 *first;        /* for complex numbers: see order_of_rows */
     npy_intp *count;
     PyArrayObject *memory[2];
 } Ordering;
@@ -54,7 +54,7 @@ static Ordering new_ordering(PyArrayObject *x, npy_intp n)
     return s;
 }
 
-/* Makes room when it is needed for the first time; free_ordering releases it. */
+/* Allocate the work space on the first call; free_ordering releases it. Return 0, or -1 with an exception set. */
 static int make_room(Ordering *s)
 {
     npy_intp n = s->n, words = s->load != NULL ? 2 : 7;
@@ -81,7 +81,7 @@ static void free_ordering(Ordering *s)
     Py_CLEAR(s->memory[1]);
 }
 
-/* The positions that sort a line (with a flip of all ones: downwards), stable. */
+/* Store the positions that sort a line, in a stable order. A flip of all ones sorts in descending order. */
 static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order)
 {
     if (s->load != NULL) {
@@ -94,9 +94,10 @@ static void order_line(Ordering *s, const char *x, uint64_t flip, int64_t *order
     }
 }
 
-/* ------------------------------------------------------------------ elements in order */
+/* ------------------------------------------------------------------ sorted elements */
 
-/* Lines shorter than this go to NumPy, whose sorting networks are faster there; by bytes of an element. Its stable sorts are not. */
+/* NumPy sorts lines shorter than this, because its sorting networks are faster for these; the limits depend on the item
+ * size. NumPy's stable sorts have no such advantage. */
 #define SHORT_LINE(item) ((item) == 1 ? 128 : (item) == 2 ? 1000 : (item) == 4 ? 1500 : 600)
 #define SHORT_LINE_STABLE 256
 #define SHORT_LINE_COMPLEX 2000
@@ -105,13 +106,13 @@ typedef struct {
     int type_num, kind;
     npy_intp n;
     char *work;              /* as long as a line; NULL: NumPy sorts */
-    npy_intp *count;         /* RADIX_COUNTERS */
-    Ordering by;             /* of complex numbers */
+    npy_intp *count;         /* RADIX_COUNTERS elements */
+    Ordering by;             /* for complex numbers */
     int64_t *order;
     PyArrayObject *memory[2];
 } Sorting;
 
-/* Least and greatest key of a line. */
+/* Find the smallest and the largest key of a line. */
 #define DEFINE_RANGE(name, bits_t, number)                                                                        \
     KEYS_CLONES static void range_##name(const bits_t *x, npy_intp n, bits_t *low, bits_t *high)                  \
     {                                                                                                             \
@@ -129,7 +130,7 @@ FOR_KEYED(DEFINE_RANGE)
 #define DEFINE_SORT(name, bits_t, number) DEFINE_RADIX(name, bits_t, key_##name)
 FOR_KEYED(DEFINE_SORT)
 
-/* Lines of floats without NaN and -0 need less to make keys, which counts when every pass makes them again. */
+/* Lines of floats without NaN and -0 have simpler keys. This matters because every pass computes the keys again. */
 #define DEFINE_ORDINARY(name, bits_t, number)                                                                     \
     static inline bits_t ordinary_key_##name(bits_t b)                                                            \
     {                                                                                                             \
@@ -146,7 +147,8 @@ FOR_KEYED(DEFINE_SORT)
     DEFINE_RADIX(ordinary_##name, bits_t, ordinary_key_##name)
 FOR_KEYED_FLOATS(DEFINE_ORDINARY)
 
-/* Counted and written out again; true of integers only, whose equal elements are the same. Returns whether the range was small enough. */
+/* Sort integers by counting; equal integers are identical, so none has to be moved. Return 1 if the range of keys was
+ * small enough. */
 #define DEFINE_COUNTING(name, bits_t, number)                                                                     \
     static int counting_##name(const bits_t *x, npy_intp n, bits_t low, bits_t high, bits_t *z, npy_intp *count)  \
     {                                                                                                             \
@@ -165,7 +167,7 @@ FOR_KEYED_FLOATS(DEFINE_ORDINARY)
     }
 FOR_KEYED_INTEGERS(DEFINE_COUNTING)
 
-/* The sorted x in z, which is other memory. */
+/* Sort x into z, which is other memory. */
 static void sort_line(Sorting *s, const char *x_, char *z)
 {
 #define RANGE_OF(name, bits_t)                                                                                    \
@@ -202,7 +204,7 @@ static void sort_line(Sorting *s, const char *x_, char *z)
 #undef RANGE_OF
 }
 
-/* Lines side by side: a lines_fn, whose context is a Sorting. */
+/* Sort several lines: a lines_fn whose context is a Sorting. */
 static int sort_lines(void *context, npy_intp rows, const char *in, npy_intp in_pitch, char *const *out, const npy_intp *out_pitch)
 {
     Sorting *s = context;
@@ -222,8 +224,9 @@ static int sort_lines(void *context, npy_intp rows, const char *in, npy_intp in_
     return result;
 }
 
-/* How lines of n elements are to be sorted. `stable`: whether equal floats (-0 and 0, NaNs) stay in their order; it makes no difference to
- * other dtypes. free_sorting releases what this allocates, whether it succeeds or not. */
+/* Decide how lines of n elements are sorted, and allocate the work space. `stable`: whether equal floats (-0 and 0,
+ * NaNs) keep their order; for other dtypes it makes no difference. The caller must call free_sorting, also after an
+ * error. */
 static int make_sorting(Sorting *s, PyArrayObject *x, npy_intp n, int stable)
 {
     npy_intp item = PyArray_ITEMSIZE(x);

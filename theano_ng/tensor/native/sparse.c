@@ -1,9 +1,8 @@
-/* Native code of Ops on sparse matrices, given as the vectors that make them up: data, indices, indptr.
+/* Native code of Ops on sparse matrices, which are given by their vectors data, indices and indptr.
  *
- * The vectors are what a caller says they are only once they have been looked at: `read_pattern` does that, before memory is touched through
- * them. An entry may occur several times, and entries of one line are in any order. Each function is described where it is defined; the
- * contract of native functions is in gof/native.h.
- */
+ * A caller may pass inconsistent vectors: `read_pattern` checks them before they are used to access memory. An entry
+ * may occur several times, and the entries of one line are in any order. The comment at each function describes it; the
+ * contract of native functions is in gof/native.h. */
 #include "native.h"
 #include "clones.h"
 
@@ -64,7 +63,7 @@
 #undef T
 #undef NAME
 
-/* Complex numbers are multiplied without a look at NaN, as NumPy does. */
+/* Like NumPy, multiply complex numbers without special cases for NaN. */
 typedef struct {
     npy_float32 re, im;
 } pair32;
@@ -86,7 +85,7 @@ typedef struct {
 #undef T
 #undef NAME
 
-/* CALL(f, C) of the type with this number, where C(t) makes the arguments of pointers to t. */
+/* CALL(type_num, f, C) calls f for the type with this number; C(t) gives the arguments, with pointers to t. */
 #define ONE_TYPE(number, suffix, type, f, C) \
     case number: f##_##suffix C(type); break;
 #define CALL(type_num, f, C)                                 \
@@ -108,7 +107,7 @@ typedef struct {
         status = -1;                                         \
     }
 
-/* ------------------------------------------------------------------ what the vectors say */
+/* ------------------------------------------------------------------ patterns of sparse matrices */
 
 typedef struct {
     PyArrayObject *index_array, *start_array;
@@ -118,7 +117,7 @@ typedef struct {
 
 VECTORISED static npy_uint32 greatest(const npy_int32 *index, npy_intp count)
 {
-    npy_uint32 found = 0; /* negative numbers are the greatest */
+    npy_uint32 found = 0; /* as unsigned integers, negative indices are the greatest */
     for (npy_intp k = 0; k < count; ++k)
         found = (npy_uint32)index[k] > found ? (npy_uint32)index[k] : found;
     return found;
@@ -130,14 +129,15 @@ static void close_pattern(Pattern *p)
     Py_XDECREF(p->start_array);
 }
 
-/* Vectors one element after the other, with memory of their own if need be. */
+/* Return a vector as a contiguous array, copied if necessary. */
 static PyArrayObject *packed(PyObject *value)
 {
     return (PyArrayObject *)PyArray_FROM_OF(value, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
 }
 
-/* Reads int32 vectors of a matrix with `minor` places in a line; ValueError unless they belong together. `values`: the vector that has a value
- * for each entry, or NULL. Whatever it returns, close_pattern follows. */
+/* Read the int32 vectors of a matrix whose lines have `minor` positions; set ValueError if they are inconsistent.
+ * `values`: the vector with a value for each entry, or NULL. The caller must call close_pattern, also after an
+ * error. */
 static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObject *values, npy_intp minor)
 {
     p->index_array = packed(indices);
@@ -177,7 +177,8 @@ static int read_pattern(Pattern *p, PyObject *indices, PyObject *indptr, PyObjec
     return 0;
 }
 
-/* The length of the other dimension as the caller knows it, number `which` of the inputs if there are so many, has to be that of the array. */
+/* Check that input `which`, if it exists, equals `length`. The input is the length of the minor dimension that the
+ * caller assumes. Return 0, or -1 with an exception set. */
 static int same_minor(int nin, PyObject **in, int which, npy_intp length, const char *what)
 {
     int64_t given;
@@ -192,7 +193,7 @@ static int same_minor(int nin, PyObject **in, int which, npy_intp length, const 
     return 0;
 }
 
-/* A matrix whose rows have their elements side by side: the array itself, or a copy. `*row`: from one row to the next, in elements. */
+/* Return a matrix with contiguous rows: the array itself, or a copy. `*row`: elements from one row to the next. */
 static PyArrayObject *with_rows(PyObject *value, npy_intp *row)
 {
     PyArrayObject *a = (PyArrayObject *)value;
@@ -206,7 +207,7 @@ static PyArrayObject *with_rows(PyObject *value, npy_intp *row)
     return a;
 }
 
-/* z, C-contiguous and zero. */
+/* Provide a C-contiguous matrix of zeros. */
 static PyArrayObject *zeros(PyObject **out, npy_intp rows, npy_intp columns, int type_num)
 {
     npy_intp dims[2] = {rows, columns};
@@ -274,7 +275,7 @@ static int tng_csc_by_dense(int nin, int nout, PyObject **in, PyObject **out, co
 
 /* ------------------------------------------------------------------ usmm: (alpha, data, indices, indptr, rows, y, z): alpha x y + z */
 
-/* The array that accumulates: z itself, or a copy of it in *out. */
+/* Provide the accumulator: z itself, or a copy of z in *out. */
 static PyArrayObject *accumulator(PyObject *z, PyObject **out, int in_place)
 {
     PyArrayObject *from = (PyArrayObject *)z;
@@ -295,7 +296,7 @@ static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, 
         PyErr_Format(PyExc_ValueError, "alpha has to be one number, not %zd", (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[0]));
         return -1;
     }
-    /* One multiplication for each entry instead of one for each element of the product. */
+    /* Multiply each entry by alpha, instead of each element of the product. */
     PyArrayObject *data = (PyArrayObject *)PyNumber_Multiply(in[1], in[0]);
     npy_intp row, n = PyArray_DIM(y, 1);
     int64_t rows;
@@ -323,7 +324,7 @@ static int tng_usmm_csc_dense(int nin, int nout, PyObject **in, PyObject **out, 
         goto end;
     npy_intp item = PyArray_ITEMSIZE(z);
     status = 0;
-    /* Rows that are not side by side, or may be read while they are written, are computed beside. */
+    /* If the rows of z are not contiguous, or if z may overlap b, compute the product in a separate array. */
     int direct = PyArray_ISBEHAVED(z) && (n <= 1 || PyArray_STRIDE(z, 1) == item) && PyArray_STRIDE(z, 0) % item == 0;
     if (direct && words->in_place && b == (PyArrayObject *)in[5]) {
         npy_intp low_b = 0, low_z = 0;
@@ -368,7 +369,8 @@ end:
 NATIVE_FUNCTION(dot_grad, columns)
 static int tng_dot_grad(int nin, int nout, PyObject **in, PyObject **out, const struct dot_grad_words *words)
 {
-    /* By columns, lines are rows of b and places rows of g. */
+    /* With `columns`, a line belongs to a row of b, and an index to a row of g. Without it, a line belongs to a row of
+     * g, and an index to a row of b. */
     PyObject *by_line = in[words->columns ? 2 : 3], *by_place = in[words->columns ? 3 : 2];
     PyArrayObject *a = NULL, *b = NULL, *z;
     npy_intp a_row, b_row, n = PyArray_DIM((PyArrayObject *)by_line, 1);
@@ -443,9 +445,9 @@ end:
     return status;
 }
 
-/* ------------------------------------------------------------------ csm_grad: (data, indices, indptr, shape) of x, the same of g */
+/* -------------------------------------------------------- csm_grad: (data, indices, indptr, shape) of x, then of g */
 
-/* The two lengths of a matrix. */
+/* Read the shape of a matrix. Return 0, or -1 with an exception set. */
 static int read_shape(PyObject *value, npy_intp *shape)
 {
     PyArrayObject *a = (PyArrayObject *)PyArray_FROMANY(value, NPY_INT64, 1, 1, NPY_ARRAY_CARRAY_RO);
@@ -476,7 +478,7 @@ static int tng_csm_grad(int nin, int nout, PyObject **in, PyObject **out, const 
                      (Py_ssize_t)shape[1], (Py_ssize_t)g_shape[0], (Py_ssize_t)g_shape[1]);
         goto end;
     }
-    /* Rows or columns: what indptr is as long as. With as many rows as columns both are. */
+    /* The length of indptr shows whether lines are rows or columns. In a square matrix, it fits both. */
     npy_intp minor = lines == shape[0] ? shape[1] : shape[0];
     if (read_pattern(&x, in[1], in[2], in[0], minor) < 0 || read_pattern(&g, in[5], in[6], (PyObject *)values, minor) < 0)
         goto end;
@@ -508,7 +510,7 @@ end:
 
 /* ------------------------------------------------------------------ elementwise: (data, indices, indptr, b [, length of the minor dimension]) -> data */
 
-/* Room for as many elements as there are entries, those that belong to no line zero. */
+/* Provide an output with one element for each element of `data`. Elements that belong to no line are zero. */
 static PyArrayObject *like_entries(PyObject **out, const Pattern *p, PyArrayObject *data)
 {
     npy_intp count = PyArray_SIZE(data);
@@ -545,7 +547,7 @@ end:
     return status;
 }
 
-/* `multiply`: times the vector, otherwise plus. */
+/* If `multiply`, multiply the entries by the vector, otherwise add the vector. */
 NATIVE_FUNCTION(entries_and_vector, multiply)
 static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **out, const struct entries_and_vector_words *words)
 {
@@ -558,7 +560,7 @@ static int tng_entries_and_vector(int nin, int nout, PyObject **in, PyObject **o
         goto end;
     status = 0;
     if (words->multiply) {
-        /* A matrix all of whose rows are the vector. */
+        /* Use the vector as a matrix with equal rows. */
 #define ARGUMENTS(t) (p.lines, p.start, p.index, READ(data, t), PyArray_BYTES(b), 0, step, WRITE(z, t))
         CALL(PyArray_TYPE(data), entries_by_matrix, ARGUMENTS)
 #undef ARGUMENTS

@@ -1,18 +1,19 @@
-/* Products of a sparse matrix with dense rows, for one element type; sparse.c includes this once per type with T, NAME(f) and, for floating
- * point, WIDE defined; MAC(z, a, b) adds a * b to z.
+/* Products of a sparse matrix with dense rows, for one element type. sparse.c includes this file once for each type,
+ * with T, NAME(f) and, for floating point, WIDE defined. MAC(z, a, b) adds a * b to z.
  *
- * A pattern is compressed along its major dimension: entries start[i] .. start[i + 1] - 1 belong to line i, `index` is their place in the minor
- * one. Dense rows have elements side by side; rows are `*_row` elements apart.
- */
+ * A pattern is compressed along its major dimension: the entries start[i] .. start[i + 1] - 1 belong to line i. `index`
+ * has their positions in the minor dimension. The elements of a dense row are contiguous; rows are `*_row` elements
+ * apart. */
 
 #ifdef WIDE
 typedef T NAME(wide) __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 #define VEC NAME(wide)
 #define LANES ((npy_intp)(64 / sizeof(T)))
-/* So many entries ahead, rows are asked for: they lie anywhere, which the processor cannot foresee. */
+/* Number of entries that rows are prefetched ahead: rows have arbitrary addresses, which the processor cannot
+ * predict. */
 #define AHEAD 8
 
-/* Columns c .. c + COUNT * LANES - 1 of one line's product: the sums stay in registers. */
+/* Compute the columns c .. c + COUNT * LANES - 1 of one line's product; the sums stay in registers. */
 #define BLOCK(COUNT)                                                                                                                     \
     for (; c + (COUNT) * LANES <= n; c += (COUNT) * LANES) {                                                                             \
         VEC sum[COUNT];                                                                                                                  \
@@ -33,7 +34,7 @@ typedef T NAME(wide) __attribute__((vector_size(64), aligned(sizeof(T)), may_ali
     }
 #endif
 
-/* z[i] = the sum over the entries of line i of data * b[index]. */
+/* z[i] = the sum of data * b[index] over the entries of line i. */
 VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *data, const T *b,
                                        npy_intp b_row, T *z)
 {
@@ -49,13 +50,13 @@ VECTORISED static void NAME(lines_by_rows)(npy_intp lines, npy_intp n, const npy
             BLOCK(1)
         }
 #endif
-        /* The last columns, few or, of other types, all. */
+        /* The last columns: a few, or for types without WIDE all. */
         for (; c < n; c += 8) {
             const npy_intp width = n - c < 8 ? n - c : 8;
             T sum[8];
             memset(sum, 0, sizeof sum);
             if (width == 1) {
-                /* Two sums: an addition need not wait for the one before. */
+                /* Use two sums, so that an addition does not wait for the one before. */
                 npy_int32 k = from;
                 for (; k + 1 < to; k += 2) {
                     MAC(sum[0], data[k], b[index[k] * b_row + c]);
@@ -113,7 +114,8 @@ VECTORISED static void NAME(rows_by_lines)(npy_intp lines, npy_intp n, const npy
         }
 }
 
-/* z[k] = the product of row i of a with row index[k] of b, for the entries k of each line i, times scale[k] if there is one. */
+/* z[k] = the dot product of row i of a and row index[k] of b, for the entries k of each line i. It is multiplied by
+ * scale[k] if `scale` is not NULL. */
 VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_int32 *start, const npy_int32 *index, const T *scale, const T *a,
                                       npy_intp a_row, const T *b, npy_intp b_row, T *z)
 {
@@ -157,7 +159,7 @@ VECTORISED static void NAME(dots_of_rows)(npy_intp lines, npy_intp n, const npy_
         }
 }
 
-/* z[k] = data[k] * b[i, index[k]], where b's strides are in bytes. */
+/* z[k] = data[k] * b[i, index[k]]; the strides of b are in bytes. */
 static void NAME(entries_by_matrix)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const T *data, const char *b,
                                     npy_intp major, npy_intp minor, T *z)
 {
@@ -180,7 +182,7 @@ static void NAME(entries_plus_vector)(npy_intp count, const npy_int32 *index, co
     }
 }
 
-/* z[i, index[k]] += data[k], where z's strides are in bytes. */
+/* z[i, index[k]] += data[k]; the strides of z are in bytes. */
 static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const T *data, char *z, npy_intp major,
                                       npy_intp minor)
 {
@@ -189,7 +191,8 @@ static void NAME(matrix_plus_entries)(npy_intp lines, const npy_int32 *start, co
             ADD_TO(*(T *)(z + index[k] * minor), data[k]);
 }
 
-/* z[k] = what the other matrix has in place of entry k: the sum of its entries there. `line` has one zero for each minor place, and keeps them. */
+/* z[k] = the sum of the entries of the other matrix at the position of entry k. `line` has one element for each minor
+ * position; all are zero before and after the call. */
 static void NAME(entries_of_other)(npy_intp lines, const npy_int32 *start, const npy_int32 *index, const npy_int32 *other_start,
                                    const npy_int32 *other_index, const T *other, T *line, T *z)
 {

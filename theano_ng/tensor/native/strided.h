@@ -1,8 +1,8 @@
-/* Copies and sums between strided arrays of one dtype, without Python objects in between.
+/* Copies and sums between strided arrays of one dtype, without Python objects.
  *
- * Shapes are shared by both operands; strides are in bytes, may be negative or 0 (source only). Data may be misaligned but is
- * native-endian. Operands do not overlap, unless they are the same memory with the same strides.
- */
+ * Both operands have the same shape. Strides are in bytes and may be negative; those of the source may be 0. Data
+ * may be misaligned, but is native-endian. Operands do not overlap, unless they are the same memory with the same
+ * strides. */
 #ifndef THEANO_NG_STRIDED_H
 #define THEANO_NG_STRIDED_H
 
@@ -12,7 +12,8 @@
 #define INC_ROW_CLONES STRIDED_CLONES
 #include "inc_code.h"
 
-/* Twice NumPy's limit: tiling and Kronecker-like copies see every dimension two times. */
+/* Twice NumPy's limit: plans for tiling and Kronecker-like copies have two dimensions for each dimension of an
+ * array. */
 #define STRIDED_MAXDIMS 128
 
 typedef struct {
@@ -20,8 +21,8 @@ typedef struct {
     npy_intp dim[STRIDED_MAXDIMS], dst[STRIDED_MAXDIMS], src[STRIDED_MAXDIMS];
 } StridedPlan;
 
-/* Fills a plan: drops dimensions of length 1, orders the others by destination stride, merges those that run on.
- * Returns the number of elements. */
+/* Fill a plan: drop dimensions of length 1, sort the others by destination stride, and merge adjacent dimensions where
+ * possible. Return the number of elements. */
 static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *dim, const npy_intp *dst, const npy_intp *src)
 {
     int n = 0;
@@ -59,8 +60,8 @@ static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *d
     return total;
 }
 
-/* As native_alloc, and full of zeros. Very large arrays come from the system as pages of zeros that take no memory before they are written
- * to; they are too large to be recycled anyway. */
+/* Like native_alloc, but the array is filled with zeros. The system provides very large arrays as pages of zeros that
+ * take no memory until they are written; they are too large to be recycled anyway. */
 static inline PyArrayObject *strided_zeros(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     npy_intp size = 1;
@@ -76,7 +77,7 @@ static inline PyArrayObject *strided_zeros(PyObject **out, int nd, const npy_int
     return z;
 }
 
-/* n copies of one item, side by side. */
+/* Write n contiguous copies of one item. */
 static inline void strided_fill(npy_intp itemsize, npy_intp n, char *dst, const char *item)
 {
     int same = 1;
@@ -91,7 +92,7 @@ static inline void strided_fill(npy_intp itemsize, npy_intp n, char *dst, const 
             memcpy(dst + i * itemsize, item, (size_t)itemsize);
         return;
     }
-    /* Sixteen bytes at a time, whatever the dtype: compilers make vector stores of it. */
+    /* Write 16 bytes at a time, whatever the dtype: compilers turn this into vector stores. */
     npy_uint64 pattern[2];
     for (npy_intp k = 0; k < 16; k += itemsize)
         memcpy((char *)pattern + k, item, (size_t)itemsize);
@@ -101,7 +102,7 @@ static inline void strided_fill(npy_intp itemsize, npy_intp n, char *dst, const 
     memcpy(dst + whole, pattern, (size_t)(bytes - whole));
 }
 
-/* Makes `bytes` bytes at `data` out of the first `done` of them, which are repeated. Pieces stay small enough for the cache. */
+/* Fill `bytes` bytes at `data` by repeating the first `done` bytes. Pieces stay small enough for the cache. */
 static inline void strided_repeat(char *data, npy_intp done, npy_intp bytes)
 {
     npy_intp period = done;
@@ -132,7 +133,7 @@ static inline void strided_repeat(char *data, npy_intp done, npy_intp bytes)
         return;                                                                                                   \
     }
 
-/* n items of one size. */
+/* Copy n items of one size. */
 static inline void strided_copy_row(npy_intp itemsize, npy_intp n, char *dst, npy_intp ds, const char *src, npy_intp ss)
 {
     if (ds == itemsize && ss == itemsize) {
@@ -155,12 +156,14 @@ static inline void strided_copy_row(npy_intp itemsize, npy_intp n, char *dst, np
     }
 }
 
-/* Square tiles of a transposed copy: to[a][b] = from[b][a]. In vectors as wide as every processor has them. */
+/* Copy square tiles of a transposed array: to[a][b] = from[b][a]. The vectors have 16 bytes, a size that every
+ * processor supports. */
 
 typedef npy_uint64 strided_v2 __attribute__((vector_size(16)));
 typedef npy_uint32 strided_v4 __attribute__((vector_size(16)));
 
-/* The elements of two vectors of four, by their places among the eight. Written out element by element it is not made a shuffle. */
+/* Select elements of two vectors of four by their indices 0 to 7. Compilers do not turn element-wise code into a
+ * shuffle. */
 #ifdef __clang__
 #define STRIDED_SHUFFLE(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
 #else
@@ -198,7 +201,7 @@ static inline void strided_tile_4(char *to, npy_intp ds, const char *from, npy_i
         }
 }
 
-/* The bits of x under `mask << shift` and those of y under `mask` change places. */
+/* Swap the bits of x under `mask << shift` with the bits of y under `mask`. */
 #define STRIDED_SWAP(x, y, shift, mask)                                                                           \
     do {                                                                                                          \
         npy_uint64 differ_ = ((x) >> (shift) ^ (y)) & (mask);                                                     \
@@ -237,8 +240,9 @@ static inline void strided_tile_1(char *to, npy_intp ds, const char *from, npy_i
         memcpy(to + k * ds, &x[k], 8);
 }
 
-/* dst[i][j] = src[j][i] for rows i (side by side in src, ds apart in dst) and columns j (side by side in dst, ss apart in src): tile by
- * tile, in bands of columns whose pages the processor can remember. */
+/* dst[i][j] = src[j][i] for rows i (contiguous in src, ds bytes apart in dst) and columns j (contiguous in dst, ss
+ * bytes apart in src). Copy tile by tile, in bands of columns that touch few enough pages for the processor's cache of
+ * page addresses. */
 #define STRIDED_TRANSPOSE(SIZE, TILE, BAND, DO_TILE)                                                              \
     for (npy_intp band = 0; band < columns; band += BAND) {                                                       \
         npy_intp end = columns - band < BAND ? columns : band + BAND;                                             \
@@ -267,8 +271,8 @@ static inline void strided_transpose(npy_intp itemsize, npy_intp rows, npy_intp 
     }
 }
 
-/* The dimension along which the source is dense while the destination is dense along the last one, or -1: then copying row by row would
- * read a cache line for every item. */
+/* Return the dimension along which the source is contiguous, if the destination is contiguous along the last dimension,
+ * or -1. Copying row by row would read a cache line for every item then. */
 static inline int strided_transposed_dim(npy_intp itemsize, const StridedPlan *plan)
 {
     int last = plan->nd - 1;
@@ -281,7 +285,7 @@ static inline int strided_transposed_dim(npy_intp itemsize, const StridedPlan *p
     return -1;
 }
 
-/* Runs `row(n, dst, ds, src, ss)` over the innermost dimension of a plan, for every position of the outer ones. */
+/* Call ROW(n, dst, ds, src, ss) for the innermost dimension of a plan, at every position of the outer dimensions. */
 #define STRIDED_RUN(plan, dst0, src0, ROW)                                                                        \
     do {                                                                                                          \
         const StridedPlan *p_ = (plan);                                                                           \
@@ -347,7 +351,7 @@ static inline void strided_copy(npy_intp itemsize, int nd, const npy_intp *dim, 
         strided_copy_planned(itemsize, &plan, dst, src);
 }
 
-/* A new view on the memory of `base`, of the same dtype, writable when base is. */
+/* Return a new view of the memory of `base`, with the same dtype, writable if base is. */
 static inline PyObject *strided_view(PyArrayObject *base, int nd, const npy_intp *dim, const npy_intp *stride, char *data)
 {
     PyArray_Descr *descr = PyArray_DESCR(base);
@@ -364,7 +368,7 @@ static inline PyObject *strided_view(PyArrayObject *base, int nd, const npy_intp
     return view;
 }
 
-/* Whether the byte ranges of two arrays meet (conservative: the arrays need not share an element). */
+/* Return 1 if the byte ranges of two arrays overlap (conservative: the arrays may still have no common element). */
 static inline int strided_ranges_meet(PyArrayObject *a, PyArrayObject *b)
 {
     uintptr_t low[2], high[2];

@@ -47,9 +47,10 @@ static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const
     return 0;
 }
 
-/* ---------------------------------------------------------------- what increments share */
+/* ---------------------------------------------------------------- helpers of the increments */
 
-/* The array to write into: x itself, or a copy of it in *out. Returns a borrowed reference, or NULL. */
+/* Return the array to write to: x itself, or a copy of x in *out. Return a borrowed reference, or NULL with an
+ * exception set. */
 static PyArrayObject *target_of(PyObject *value, PyObject **out, int inplace)
 {
     PyArrayObject *x = (PyArrayObject *)value;
@@ -71,7 +72,7 @@ static PyArrayObject *target_of(PyObject *value, PyObject **out, int inplace)
     return z;
 }
 
-/* y in the dtype of z, and not in memory that writing into z would change. New reference. */
+/* Return y with the dtype of z, copied if writing to z would change y. Return a new reference. */
 static PyArrayObject *source_for(PyObject *value, PyArrayObject *z)
 {
     PyArrayObject *y = (PyArrayObject *)value;
@@ -85,7 +86,7 @@ static PyArrayObject *source_for(PyObject *value, PyArrayObject *z)
     return y;
 }
 
-/* Strides by which y broadcasts to a shape. Returns 0, or -1 with an exception set. */
+/* Compute the strides that broadcast y to a shape. Return 0, or -1 with an exception set. */
 static int broadcast_strides(PyArrayObject *y, int nd, const npy_intp *dim, npy_intp *stride)
 {
     int extra = PyArray_NDIM(y) - nd, bad = 0;
@@ -111,7 +112,7 @@ static int broadcast_strides(PyArrayObject *y, int nd, const npy_intp *dim, npy_
     return -1;
 }
 
-/* The function that adds rows of this dtype; NULL with an exception set when there is none. */
+/* Return the function that adds rows of this dtype, or NULL with an exception set if there is none. */
 static inc_row_fn adder_for(PyArrayObject *z)
 {
     inc_row_fn add = inc_row_for(PyArray_DESCR(z)->kind, (int)PyArray_ITEMSIZE(z));
@@ -162,7 +163,7 @@ static int gather(Gather *g, PyArrayObject *x, PyObject **out)
     for (int i = 0; i < g->n_arrays; ++i)
         if (absolute(g->array[i].stride) < nearest)
             nearest = absolute(g->array[i].stride);
-    /* z is C-contiguous: its dimensions of the index arrays are one run. */
+    /* z is C-contiguous, so the dimensions of the index arrays form one run. */
     npy_intp step = g->bnd > 0 ? index[g->bnd - 1] : 0;
     Mover mover;
     if (mover_plan(&mover, g, z, NULL, rest, g->rest.stride, NPY_MAX_INTP, nearest) == 0)
@@ -187,8 +188,8 @@ static int gather(Gather *g, PyArrayObject *x, PyObject **out)
     return 0;
 }
 
-/* z[indices] = y, or += y; duplicate positions accumulate, or the last one wins. What is changed in place is not written to before all
- * indices are checked; a copy is thrown away after an error. */
+/* z[indices] = y, or z[indices] += y. At duplicate positions the last element wins, or all are added. If z is changed
+ * in place, all indices are checked before the first write; a copy is discarded after an error. */
 static int scatter(Gather *g, PyArrayObject *z, PyObject *value, int inplace, int set)
 {
     npy_intp dim[NPY_MAXDIMS], stride[NPY_MAXDIMS], rest[NPY_MAXDIMS], index[NPY_MAXDIMS], to[GATHER_CHUNK], from[GATHER_CHUNK];
@@ -213,7 +214,7 @@ static int scatter(Gather *g, PyArrayObject *z, PyObject *value, int inplace, in
         goto done;
     }
     status = 0;
-    /* The positions of y follow each other in equal steps, most times. */
+    /* Usually the positions of y are evenly spaced. */
     int even = walk.nd <= 1;
     npy_intp step = walk.nd == 1 ? walk.stride[0] : 0;
     char *data = PyArray_BYTES(y);
@@ -273,7 +274,7 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struc
     return status;
 }
 
-/* make_slice: start, stop and step, each an integer array without dimensions or None, become a slice of Python's own integers. */
+/* make_slice: build a slice of Python integers. The inputs start, stop and step are 0-d integer arrays or None. */
 static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyObject *fields[3] = {NULL, NULL, NULL};

@@ -1,4 +1,4 @@
-/* Threads of config.openmp: how many may share a loop. */
+/* The number of threads that may share a loop (config.openmp). */
 #ifndef THEANO_NG_THREADS_H
 #define THEANO_NG_THREADS_H
 
@@ -11,7 +11,9 @@
 #endif
 #include <pthread.h>
 
-/* A process has one pool of threads, whichever module started it: they share what is known of it, in a capsule beside them. */
+/* State of the process's pool of threads. All native modules share it through a capsule in their package.
+ *   watched: the fork handler is registered
+ *   lost: this process is the child of a process whose threads were in use */
 typedef struct {
     int watched, lost;
 } NativeThreads;
@@ -25,7 +27,7 @@ static void native_threads_forked(void)
     native_threads_known->lost = 1;
 }
 
-/* Modules stay until the process ends, and with them what this points to. */
+/* Return the shared state. Modules are never unloaded, so a pointer to a module's static struct stays valid. */
 static inline NativeThreads *native_threads_find(void)
 {
     static NativeThreads own = {0, 0};
@@ -44,8 +46,9 @@ static inline NativeThreads *native_threads_find(void)
     return known == NULL ? &own : known;
 }
 
-/* OMP_NUM_THREADS or what omp_set_num_threads said, but 1 in the child of a process whose threads were in use: GNU's pool of threads does
- * not survive a fork, and the first parallel loop of the child would wait for ever. Call it before every parallel loop, with the GIL. */
+/* Return the number set by OMP_NUM_THREADS or omp_set_num_threads. In the child of a process whose threads were in use,
+ * return 1: GNU's pool of threads does not survive a fork, and the first parallel loop of the child would wait forever.
+ * Call this function before every parallel loop, with the GIL. */
 static inline int native_threads(void)
 {
     if (native_threads_known == NULL)

@@ -3,22 +3,25 @@
 #include "inc_code.h"
 #include "sort_line.h"
 
-/* ------------------------------------------------------------------ unique: x; axis -1: flat; the others: which outputs follow */
+/* ------------------------------------------------------------------ unique
+ *
+ * Input: x. Parameters: axis (-1: x is flattened); indices, inverse, counts: which outputs follow the values. */
 
 typedef struct {
-    npy_intp n, row;             /* how many slices (elements) there are, and bytes of one */
-    const char *data;            /* the slices, one after the other */
-    int64_t *order;              /* their positions in order */
-    npy_uint8 *first;            /* whether the i-th in order is unlike the one before */
+    npy_intp n, row;             /* number of slices (or elements), and bytes of one */
+    const char *data;            /* the slices, contiguous */
+    int64_t *order;              /* their positions in sorted order */
+    npy_uint8 *first;            /* whether the i-th slice in sorted order differs from the slice before */
 } Slices;
 
-/* The key of NaN; 0 (which is no number's) for dtypes without. */
+/* Return the key of NaN, or 0 (which is the key of no number) for dtypes without NaN. */
 static uint64_t nan_key(int type_num)
 {
     return type_num == NPY_FLOAT16 ? UINT16_MAX : type_num == NPY_FLOAT32 ? UINT32_MAX : type_num == NPY_FLOAT64 ? UINT64_MAX : 0;
 }
 
-/* NumPy takes NaNs for equal when elements are compared (keys of real numbers say so already), and rows with a NaN for unlike any other. */
+/* Apply NumPy's rules for NaN. Compared as elements, NaNs are equal (keys of real numbers have this already). A row
+ * with a NaN differs from every other row. */
 static void settle_nans(Slices *s, const uint64_t *keys, npy_intp m, uint64_t nan, int paired, int elements)
 {
     for (npy_intp i = 1; i < s->n; ++i) {
@@ -31,7 +34,7 @@ static void settle_nans(Slices *s, const uint64_t *keys, npy_intp m, uint64_t na
     }
 }
 
-/* Fills s->order and s->first. */
+/* Fill s->order and s->first. */
 static int order_slices(Slices *s, PyArrayObject *x, npy_intp each, int elements)
 {
     load_fn load = keys_loader(PyArray_TYPE(x));
@@ -67,7 +70,8 @@ static int order_slices(Slices *s, PyArrayObject *x, npy_intp each, int elements
     return result;
 }
 
-/* Keeps the first of equal elements of a sorted line; starts[j]: where the j-th of them stood. Returns how many there are. */
+/* Keep the first of equal elements of a sorted line. starts[j]: position of the j-th kept element. Return the number of
+ * kept elements. */
 #define DEFINE_COMPACT(name, bits_t, number)                                                                      \
     static npy_intp compact_##name(bits_t *z, npy_intp n, int64_t *starts)                                        \
     {                                                                                                             \
@@ -98,7 +102,7 @@ static int store_counts(PyObject **out, const int64_t *starts, npy_intp unique, 
     return 0;
 }
 
-/* Values and counts of real numbers: the values are sorted, no positions. */
+/* Compute values and counts of real numbers by sorting the values; positions are not computed. */
 static int unique_values(PyArrayObject *x, PyObject **out, int counts)
 {
     npy_intp n = PyArray_SIZE(x), item = PyArray_ITEMSIZE(x), unique = 0;
@@ -129,7 +133,8 @@ finish:
     return result;
 }
 
-/* out[0]: the slices that come first, in order, along an axis of the shape of x (-1: a vector of elements). */
+/* Store the first slice of each group in *out, in sorted order, along an axis of the shape of x (-1: a vector of
+ * elements). */
 static int store_slices(const Slices *s, PyArrayObject *x, int axis, npy_intp unique, PyObject **out)
 {
     npy_intp dims[NPY_MAXDIMS] = {unique}, outer = 1, inner = PyArray_ITEMSIZE(x);
@@ -163,7 +168,7 @@ static int tng_unique(int nin, int nout, PyObject **in, PyObject **out, const st
     const int indices = (int)words->indices, inverse = (int)words->inverse, counts = (int)words->counts, axis = (int)words->axis;
     PyArrayObject *given = (PyArrayObject *)in[0], *turned = NULL, *order = NULL, *first = NULL, *starts_ = NULL;
     int result = -1, at = 0;
-    /* Slices one after the other: the axis comes first. */
+    /* Move the axis to the front, so that slices are contiguous. */
     PyArrayObject *x = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_CARRAY_RO | NPY_ARRAY_NOTSWAPPED);
     if (x != NULL && axis > 0) {
         npy_intp permutation[NPY_MAXDIMS];
@@ -239,7 +244,7 @@ finish:
 #define FEW_BINS 2048
 #define MANY 16384
 
-/* to[i] = x[i] as int64; what does not fit becomes negative. */
+/* to[i] = x[i] as int64; a value that does not fit becomes negative. */
 static void read_integers(const char *x, npy_intp stride, int type_num, npy_intp n, int64_t *to)
 {
 #define READ_AS(number, type)                                                                                     \
@@ -258,7 +263,7 @@ static void read_integers(const char *x, npy_intp stride, int type_num, npy_intp
 #undef READ_AS
 }
 
-/* Runs BODY for every chunk: `length` integers in `chunk`, of the elements from `start`. */
+/* Run BODY for every chunk: `chunk` has `length` integers, the elements from `start` on. */
 #define FOR_CHUNKS(BODY)                                                                                          \
     for (npy_intp start = 0; start < n; start += CHUNK) {                                                         \
         npy_intp length = n - start < CHUNK ? n - start : CHUNK;                                                  \
@@ -281,10 +286,11 @@ KEYS_CLONES static void bounds_of(const int64_t *x, npy_intp n, int64_t *low, in
     *high = most;
 }
 
-/* Counts many elements that go into few bins while they are read once. Returns 0, -1 with an exception, or 1 when there are others. */
+/* Count many elements with few bins in one pass. Return 0, 1 if an element is not in these bins, or -1 with an
+ * exception set. */
 static int count_few(PyArrayObject *x, const int64_t *whole, npy_intp least, PyObject **out)
 {
-    /* Four sets of counters: increments of one counter have to wait for each other. */
+    /* Use four sets of counters, because increments of one counter wait for each other. */
     int64_t part[4][FEW_BINS] = {{0}}, copied[CHUNK], low = 0, high = -1;
     npy_intp n = PyArray_DIM(x, 0), stride = PyArray_STRIDE(x, 0);
     FOR_CHUNKS({

@@ -1,5 +1,6 @@
-/* The instructions, and the loop over blocks that runs them; compiled for several levels of processors (setup.py). No Python here: the rows are
- * the C that scalar ops give for kernels, behind the same prologue. */
+/* The instructions, and the loop over blocks that runs them. The file is compiled for several levels of processors
+ * (setup.py) and does not use Python. rows.h contains the C code of scalar ops, which expects the prologue of
+ * kernels. */
 #include "../../../gof/c_include/kernel_prologue.h"
 #ifdef TNG_HAS_MVEC
 #include "../../../gof/c_include/vector_math.h"
@@ -44,7 +45,7 @@
         UNUSED(c), UNUSED(d);                                   \
         LOOP2(T, T0, T1, __VA_ARGS__)                               \
     }
-/* Of the divisors' type, so that a vector of them has as many elements. */
+/* zeros_ has the type of the divisors, so that vectors of both have equally many elements. */
 #define ROW2Z(NAME, T, T0, T1, ...)                                 \
     static void NAME(ARGUMENTS)                                     \
     {                                                               \
@@ -67,7 +68,7 @@
             ((T *)out)[i] = z;                                      \
         }                                                           \
     }
-/* Several operations; BEFORE reads numbers that are the same for all elements. */
+/* Several operations in one loop; BEFORE reads the values that are constant in the loop. */
 #define CHAIN(NAME, T, BEFORE, ...)                                 \
     static void NAME(ARGUMENTS)                                     \
     {                                                               \
@@ -109,31 +110,35 @@ const Instruction block_instructions[] = {
 
 /* -- programs ----------------------------------------------------------------------------------------------------- */
 
-/* Values have numbers: operands of the node (inputs, then outputs), constants, registers. */
+/* The number of a value is its position in the list of operands of the node (inputs, then outputs), constants and
+ * registers. */
 typedef struct {
-    int64_t run;           /* an instruction_fn */
-    int64_t out, a, b, c, d; /* values; those of operands that it does not have are 0, d that of the place for notes of zeros then */
+    int64_t run;           /* address of an instruction_fn */
+    /* numbers of values; 0 for operands that the instruction lacks, but d is then the int for zero divisors */
+    int64_t out, a, b, c, d;
 } Step;
 
 typedef struct {
-    int64_t compiled;      /* a kernel that takes the program's place, 0: none (yet) */
+    int64_t compiled;      /* address of a compiled kernel that replaces the program; 0: none (yet) */
     int64_t block;         /* elements in a block */
     int64_t n_inputs, n_outputs, n_constants, n_registers;
-    int64_t register_item; /* bytes that an element of a register has room for */
-    int64_t repeated_item; /* bytes of an element of all inputs together that may be one value */
+    int64_t register_item; /* bytes reserved for an element of a register */
+    int64_t repeated_item; /* sum of the item sizes in bytes of the inputs that may be single values */
     int64_t n_steps;
-    int64_t alternate;     /* an input that is one value where its stride is 0, with all others of its kind; -1: none */
-    int64_t other;         /* the program for that */
-    int64_t steps;         /* where Steps begin, in words from the beginning; behind them: */
-    int64_t items;         /* bytes of an element, for each operand */
-    int64_t repeated;      /* the kind of each operand, 0: elements */
-    int64_t constants;     /* addresses of blocks that are full of a value */
-    int64_t divisors;      /* how many inputs are integer divisors that may have to be looked at first, and their numbers; of loops the value, a bool,
-                              that ends them, -1: none */
+    int64_t alternate;     /* an input that is a single value if its stride is 0, as all of its kind; -1: none */
+    int64_t other;         /* address of the program for that case */
+    int64_t steps;         /* offset of the Steps, in words; the members below are offsets of lists: */
+    int64_t items;         /* item size of each operand in bytes */
+    int64_t repeated;      /* kind of each operand; 0: an array of elements */
+    int64_t constants;     /* addresses of blocks that are filled with a constant */
+    /* the number of integer divisors that may have to be checked first, then their input numbers; for loops, the number
+     * of the boolean value that ends the loop, -1: none */
+    int64_t divisors;
 } Program;
 
-/* Kinds of operands: what is one value has a block that is full of it, unless all instructions read it once; with MOVES, which is for loops, there is a
- * row for each step. */
+/* Kinds of operands. A single value (REPEATED) has a block that is filled with it. If every instruction reads the
+ * value only once (READ_ONCE), there is no block. MOVES, which is only for loops, marks operands with one row for
+ * each step. */
 #define REPEATED 1
 #define MOVES 4
 #define READ_ONCE 8
@@ -157,7 +162,8 @@ static void fill(char *block, const char *value, int64_t n, int64_t item)
     }
 }
 
-/* The address of each value, and the blocks of inputs that are one value, which take the registers' room behind `room`. */
+/* Fill `values` with the address of each value. Inputs that are single values get blocks, which follow the registers in
+ * `room`. */
 static void begin(const Program *p, char **values, char **ptr, char *room, int64_t length, char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p;
@@ -213,8 +219,9 @@ static int has_zero(const char *y, int64_t n, int64_t item)
     }
 }
 
-/* Whether a divisor is zero, where the place for notes says that this is to be found out before anything is overwritten (divisors.h): the place says
- * then what was found. For other programs it holds notes of former calls. */
+/* Return 1 if *zeros requests a check of the divisors before anything is overwritten (divisors.h), and one of them is
+ * zero. Then *zeros stays 1; after a check without zeros it is 0. For programs that need no check, *zeros holds the
+ * results of earlier calls. */
 static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves, int *zeros)
 {
     const int64_t *words = (const int64_t *)p, *divisors = words + p->divisors;
@@ -226,7 +233,7 @@ static int meets_zero(const Program *p, char **ptr, int64_t n, const char *moves
     return *zeros = 0;
 }
 
-/* Room for registers and inputs that are one value, a block of `length` elements each. */
+/* Reserve room for the registers and for the inputs that are single values: a block of `length` elements each. */
 #define BEGIN                                                                                              \
     const Program *p = (const Program *)(intptr_t)stride[-1];                                              \
     const int64_t compiled = __atomic_load_n(&p->compiled, __ATOMIC_ACQUIRE);                              \
@@ -256,7 +263,7 @@ void blocks_run(int64_t total, char **ptr, const int64_t *stride)
     }
 }
 
-/* The accumulator stands in place of the output, as in kernels that sum. */
+/* The output's pointer is that of the accumulator, as in other kernels that sum. */
 #define SUM(NAME, T)                                                                                       \
     static void sum_##NAME(int64_t total, char **ptr, const int64_t *stride)                               \
     {                                                                                                      \
@@ -282,14 +289,24 @@ SUM(float64, npy_float64)
 /* -- loops -------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    char *row, *first; /* of this step; the first one of the buffer */
-    int64_t left, rows; /* to the end of the buffer, this one too; all */
+    /* An operand with one row for each step.
+     *   row: address of the row of this step
+     *   first: address of the first row of the buffer
+     *   left: number of rows to the end of the buffer, including this one
+     *   rows: number of rows of the buffer
+     *   distance: bytes from one row to the next
+     *   value: number of the operand
+     *   item: bytes of an element
+     *   block: a block to fill with the row's single value; NULL: the row itself is read or written */
+    char *row, *first;
+    int64_t left, rows;
     int64_t distance;
     int64_t value, item;
-    char *block; /* that is filled with the row, one value; NULL: the row is read or written itself */
+    char *block;
 } Row;
 
-/* One block of elements in all steps: elements do not depend on each other. */
+/* Run all steps for one block of elements; elements do not depend on each other. Return the number of steps that were
+ * run. */
 static int64_t run_loop(const Program *p, int64_t steps, int64_t n, char **values, Row *rows, int64_t n_rows)
 {
     const int64_t *words = (const int64_t *)p, until = words[p->divisors];
