@@ -10,10 +10,10 @@ from theano_ng.tensor.nnet.sigmoids import (
     ultra_fast_sigmoid,
 )
 
-# The function is what the name means, not the module.
+# The name `softmax` means the function, not the module.
 from theano_ng.tensor.nnet.softmax import softmax
 
-# The others, rules, and the modules that hold them, are imported when somebody asks for them.
+# The other names, the rules, and their modules are imported at their first use.
 __getattr__, __dir__, _lazy = lazy_names(
     __name__,
     {

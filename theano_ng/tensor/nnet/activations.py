@@ -1,4 +1,4 @@
-"""Activations that are short expressions, rows with a prepended scalar, and the two-level softmax."""
+"""Activations that are short expressions, Ops that prepend a scalar to rows, and the two-level softmax."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from theano_ng.tensor.shaping.creation import arange
 
 
 class ScalarRectifier(ScalarActivation):
-    """x where it is positive, 0 elsewhere; its derivative at 0 is 1/2."""
+    """The rectifier: x where x is positive, 0 elsewhere. Its derivative at 0 is 1/2."""
 
     on_arrays = True
 
@@ -39,20 +39,24 @@ _rectifier = Elemwise(scalar_rectifier, name="rectifier")
 
 
 def _like(value, x):
-    """A number in the dtype of `x`, so that activations keep it; unchanged for integer `x` and when it is no Python number."""
+    """Return a Python number in the dtype of `x`, so that activations keep this dtype.
+
+    Return other values, and all values for an integer `x`, unchanged.
+    """
     if isinstance(value, (int, float)) and x.dtype.startswith("float"):
         return np.asarray(value, x.dtype)
     return value
 
 
 def relu(x, alpha=0):
-    """Rectified linear unit: x where it is positive, alpha * x elsewhere.
+    """Compute the rectified linear unit: x where x is positive, alpha * x elsewhere.
 
     Parameters
     ----------
     x : tensor
     alpha : scalar or tensor
-        Slope for negative x; 0 gives the rectifier, 1 the identity. It may be shared, and has a gradient.
+        The slope for negative x: 0 gives the rectifier, 1 the identity. It may be a shared variable, and has a
+        gradient.
     """
     x = as_tensor_variable(x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
@@ -61,7 +65,10 @@ def relu(x, alpha=0):
 
 
 def elu(x, alpha=1):
-    """Exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015, arXiv:1511.07289)."""
+    """Compute the exponential linear unit: x where x is positive, alpha * (exp(x) - 1) elsewhere.
+
+    Clevert et al., 2015, arXiv:1511.07289.
+    """
     x = as_tensor_variable(x)
     # The minimum of integers would be an integer, which has no derivative.
     below = minimum(cast(x, expm1(x).dtype), np.zeros((), x.dtype))
@@ -69,7 +76,10 @@ def elu(x, alpha=1):
 
 
 def selu(x):
-    """Scaled exponential linear unit, whose constants keep mean 0 and variance 1 (Klambauer et al., 2017, arXiv:1706.02515)."""
+    """Compute the scaled exponential linear unit, whose constants keep mean 0 and variance 1.
+
+    Klambauer et al., 2017, arXiv:1706.02515.
+    """
     alpha = 1.6732632423543772848170429916717
     scale = 1.0507009873554804934193349852946
     x = as_tensor_variable(x)
@@ -77,7 +87,7 @@ def selu(x):
 
 
 class Prepend_scalar_constant_to_each_row(Op):
-    """A column of one constant in front of a matrix."""
+    """An Op that prepends a column of one constant to a matrix."""
 
     __props__ = ("value",)
 
@@ -88,7 +98,7 @@ class Prepend_scalar_constant_to_each_row(Op):
 
     @property
     def value(self):
-        """The number in front of every row."""
+        """The number that is prepended to every row."""
         return float(self.val.data)
 
     def __str__(self):
@@ -120,7 +130,7 @@ class Prepend_scalar_constant_to_each_row(Op):
 
 
 class Prepend_scalar_to_each_row(Op):
-    """A column of one value in front of a matrix. Inputs: the value (0-d), the matrix."""
+    """An Op that prepends a column of one value to a matrix. Inputs: the value (0-d), the matrix."""
 
     __props__ = ()
 
@@ -158,20 +168,20 @@ prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 
 
 def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None):
-    """Two-level softmax: first over classes of outputs, then over the outputs of a class.
+    """Compute a two-level softmax: first over classes of outputs, then over the outputs of each class.
 
     Parameters
     ----------
     x : (batch_size, features) tensor
     batch_size : int or scalar
     n_outputs, n_classes, n_outputs_per_class : int
-        ``n_classes * n_outputs_per_class >= n_outputs``; outputs are grouped in order, the surplus is dropped.
+        ``n_classes * n_outputs_per_class >= n_outputs``. Outputs are grouped in order, and surplus outputs are dropped.
     W1 : (features, n_classes) tensor
     b1 : (n_classes,) tensor
     W2 : (n_classes, features, n_outputs_per_class) tensor
     b2 : (n_classes, n_outputs_per_class) tensor
     target : (batch_size,) or (batch_size, 1) tensor of integers, optional
-        Compute only the probabilities of these outputs.
+        If given, only the probabilities of these outputs are computed.
 
     Returns
     -------
@@ -192,7 +202,7 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
         return output_probs.reshape((batch_size, -1))[:, :n_outputs]
     target = as_tensor_variable(target).flatten()
     target_class, target_in_class = int_div(target, n_outputs_per_class), mod(target, n_outputs_per_class)
-    # One block of W2 for each example; nothing is gathered.
+    # Each example uses one block of W2, which is read in place and not gathered first.
     dtype = upcast(x.dtype, W2.dtype, b2.dtype)
     block = target_class.dimshuffle(0, "x")
     activations = sparse_block_dot(

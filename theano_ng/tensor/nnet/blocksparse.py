@@ -1,4 +1,4 @@
-"""Products of chosen blocks of a matrix, for layers of which only some blocks are computed."""
+"""Products with selected blocks of a matrix, for layers of which only some blocks are computed."""
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def _check_length(op, name, axis, got, expected):
 
 
 def _check_range(op, name, indices, shape, n):
-    """Raises ValueError or IndexError for indices of another shape, or of blocks that are not there."""
+    """Raise ValueError for indices of another shape, and IndexError for indices of blocks that do not exist."""
     who = type(op).__name__
     if indices.shape != shape:
         raise ValueError("%s: %s has shape %s, expected %s" % (who, name, indices.shape, shape))
@@ -57,12 +57,12 @@ def _check_range(op, name, indices, shape, n):
 
 
 def _of_floats(inputs, grads):
-    """The gradients, but zeros for integers."""
+    """Return the gradients, with zeros for integer inputs."""
     return [i.zeros_like(dtype=config.floatX) if i.dtype in DISCRETE else g for i, g in zip(inputs, grads)]
 
 
 class _Blocks(NativeOp, Op):
-    """An Op that adds to its first input.
+    """The base class of Ops that add products to their first input.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class _Blocks(NativeOp, Op):
 
 
 class SparseBlockGemv(_Blocks):
-    """Products of pieces of vectors and blocks of a matrix.
+    """An Op that adds products of vectors and selected blocks of a matrix to its first input.
 
     In NumPy::
 
@@ -104,34 +104,36 @@ class SparseBlockGemv(_Blocks):
     Parameters
     ----------
     inplace : bool
-        Whether o is overwritten.
+        Whether `o` is overwritten.
     """
 
     function = "gemv"
 
     def make_node(self, o, W, h, inputIdx, outputIdx):
-        """The node of a product.
+        """Return a node of this Op.
 
         Parameters
         ----------
         o : (batch, oWin, oSize) tensor
-            What is added to.
+            The tensor to which the products are added.
         W : (iBlocks, oBlocks, iSize, oSize) tensor
+            The blocks of the matrix.
         h : (batch, iWin, iSize) tensor
+            The vectors.
         inputIdx : (batch, iWin) tensor of integers
-            Which blocks of rows the vectors of `h` belong to.
+            The block of rows of each vector in `h`.
         outputIdx : (batch, oWin) tensor of integers
-            Which blocks of columns are computed.
+            The blocks of columns that are computed.
 
         Returns
         -------
         Apply
-            Its output is of the type of `o`.
+            A node whose output has the type of `o`.
 
         Raises
         ------
         TypeError
-            For other ranks, and indices that are no integers.
+            For other ranks, and for indices that are not integers.
         """
         o = _check_ndim(o, 3, "output o")
         W = _check_ndim(W, 4, "weight matrix W")
@@ -179,7 +181,7 @@ class SparseBlockGemv(_Blocks):
 
 
 class SparseBlockOuter(_Blocks):
-    """Outer products added to blocks of a matrix, as in the gradient of :class:`SparseBlockGemv`.
+    """An Op that adds outer products to blocks of a matrix, as in the gradient of :class:`SparseBlockGemv`.
 
     In NumPy::
 
@@ -191,35 +193,35 @@ class SparseBlockOuter(_Blocks):
     Parameters
     ----------
     inplace : bool
-        Whether o is overwritten.
+        Whether `o` is overwritten.
     """
 
     function = "outer"
 
     def make_node(self, o, x, y, xIdx, yIdx, alpha=None):
-        """The node of a sum of products.
+        """Return a node of this Op.
 
         Parameters
         ----------
         o : (xBlocks, yBlocks, xSize, ySize) tensor
-            What is added to.
+            The blocks of the matrix to which the products are added.
         x : (batch, xWin, xSize) tensor
         y : (batch, yWin, ySize) tensor
         xIdx : (batch, xWin) tensor of integers
         yIdx : (batch, yWin) tensor of integers
-            Which blocks.
+            The indices of the blocks to which products are added.
         alpha : scalar, optional
-            1 by default.
+            The factor of the products; 1 by default.
 
         Returns
         -------
         Apply
-            Its output is of the type of `o`.
+            A node whose output has the type of `o`.
 
         Raises
         ------
         TypeError
-            For other ranks, and indices that are no integers.
+            For other ranks, and for indices that are not integers.
         """
         o = _check_ndim(o, 4, "output o")
         x, y = _check_ndim(x, 3, "vectors x"), _check_ndim(y, 3, "vectors y")
@@ -280,19 +282,20 @@ sparse_block_outer_inplace = SparseBlockOuter(True)
 
 
 def sparse_block_dot(W, h, inputIdx, b, outputIdx):
-    """Product of pieces of vectors and blocks of a matrix, and a bias; see :class:`SparseBlockGemv`.
+    """Multiply vectors by selected blocks of a matrix, and add a bias; see :class:`SparseBlockGemv`.
 
     Parameters
     ----------
     W : (iBlocks, oBlocks, iSize, oSize) tensor
+        The blocks of the matrix.
     h : (batch, iWin, iSize) tensor
-        Or (iWin, iSize), with vectors of indices: a batch of one.
+        The vectors. For a batch of one, `h` may be an (iWin, iSize) tensor, with vectors of indices.
     inputIdx : (batch, iWin) tensor of integers
-        Which blocks of rows the vectors of `h` belong to.
+        The block of rows of each vector in `h`.
     b : (oBlocks, oSize) tensor
-        Bias, which is added once to each block that is computed.
+        The bias, which is added once to each block that is computed.
     outputIdx : (batch, oWin) tensor of integers
-        Which blocks of columns are computed.
+        The blocks of columns that are computed.
 
     Returns
     -------
@@ -302,7 +305,7 @@ def sparse_block_dot(W, h, inputIdx, b, outputIdx):
     Raises
     ------
     TypeError
-        For other ranks, and indices that are no integers.
+        For other ranks, and for indices that are not integers.
     """
     h, inputIdx, b, outputIdx = (as_tensor_variable(v) for v in (h, inputIdx, b, outputIdx))
     if (h.ndim, inputIdx.ndim, outputIdx.ndim) == (2, 1, 1):

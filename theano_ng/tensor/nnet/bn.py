@@ -1,4 +1,4 @@
-"""Batch normalization: the functions that users call; their Ops are in `bn_ops`."""
+"""The functions of batch normalization that users call. Their Ops are in `bn_ops`."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from theano_ng.tensor.nnet.bn_ops import (  # noqa: F401
 )
 from theano_ng.tensor.shaping.broadcasting import addbroadcast
 
-# Rules are imported when somebody asks for them.
+# Rules are imported when their names are used.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
@@ -33,14 +33,14 @@ __getattr__, __dir__, _ = lazy_names(
 
 
 class BNComposite(Composite):
-    """(x - mean) * gamma / std + beta, one loop forward and one for each derivative, as nothing between is kept.
+    """A scalar op for ``(x - mean) * gamma / std + beta``, which keeps no intermediate results.
 
-    Inputs: x, mean, std, gamma, beta.
+    There is one loop for the value and one loop for each derivative. Inputs: x, mean, std, gamma, beta.
 
     Parameters
     ----------
     dtype : str
-        Of the inputs.
+        The dtype of the inputs.
     """
 
     def __init__(self, dtype):
@@ -64,23 +64,23 @@ def batch_normalization(inputs, gamma, beta, mean, std, mode="low_mem"):
     Parameters
     ----------
     inputs : tensor
-        Activations of a batch.
+        The activations of a batch.
     gamma, beta : tensor
         Scale and shift.
     mean, std : tensor
-        Mean and standard deviation. All four have the rank of `inputs` and broadcast against them.
+        Mean and standard deviation. `gamma`, `beta`, `mean` and `std` have the rank of `inputs`, and broadcast to it.
     mode : {'low_mem', 'high_mem'}
-        Whether the derivatives are computed from the inputs alone, or from stored intermediate results.
+        'low_mem': the derivatives are computed from the inputs alone. 'high_mem': from stored intermediate results.
 
     Returns
     -------
     TensorVariable
-        Of the shape of `inputs`.
+        A tensor of the shape of `inputs`.
 
     Raises
     ------
     ValueError
-        For another `mode`.
+        For an invalid `mode`.
     """
     if mode == "low_mem":
         inputs, mean, std, gamma, beta = (as_tensor_variable(v) for v in (inputs, mean, std, gamma, beta))
@@ -94,7 +94,7 @@ def batch_normalization(inputs, gamma, beta, mean, std, mode="low_mem"):
 
 
 def _prepare_batch_normalization_axes(axes, ndim):
-    """The axes to average over and the other ones, both sorted.
+    """Return the axes to average over, and the other axes, both sorted.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _prepare_batch_normalization_axes(axes, ndim):
     Raises
     ------
     ValueError
-        For anything else, axes that are not there, and no axis.
+        For other values, for axes that do not exist, and if there is no axis.
     """
     if isinstance(axes, str) and axes == "per-activation":
         axes = (0,)
@@ -121,17 +121,17 @@ def _prepare_batch_normalization_axes(axes, ndim):
 
 
 def _prepare_epsilon(epsilon):
-    """`epsilon` as a scalar variable; ValueError for a number that is too small."""
+    """Return `epsilon` as a scalar variable; raise ValueError for a number that is too small."""
     if not isinstance(epsilon, Variable):
         epsilon = np.asarray(epsilon, dtype=config.floatX)
-        # float32 and float16 have no 1e-5, but a number beside it.
+        # float32 and float16 cannot represent 1e-5: compare with the nearest value.
         if not epsilon >= np.asarray(1e-5, dtype=epsilon.dtype):
             raise ValueError("epsilon must be at least 1e-5, got %s" % epsilon)
     return as_tensor_variable(epsilon)
 
 
 class _Layout:
-    """How statistics lie beside `inputs`: with length 1 along the axes, or without these axes.
+    """The layout of statistics relative to `inputs`: with length 1 along the axes, or without these axes.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ class _Layout:
             )
 
     def full(self, value):
-        """A statistic with as many dimensions as the inputs."""
+        """Return a statistic with the rank of the inputs."""
         if self.given != self.ndim:
             return value.dimshuffle([self.kept.index(i) if i in self.kept else "x" for i in range(self.ndim)])
         return addbroadcast(value, *self.axes)
 
     def back(self, value):
-        """A statistic as they were given."""
+        """Return a statistic in the layout of the given gamma and beta."""
         return value if self.given == self.ndim else value.dimshuffle(self.kept)
 
 
@@ -177,15 +177,15 @@ def batch_normalization_train(
     ----------
     inputs : tensor
     gamma, beta : tensor
-        Scale and shift, with the shape of `inputs` but for the axes, which have length 1 or are left out.
+        Scale and shift. They have the shape of `inputs`, except that `axes` have length 1 or are left out.
     axes : {'per-activation', 'spatial'} or tuple of ints
-        What is averaged over: axis 0; all axes but 1; or these.
+        The axes to average over. 'per-activation': axis 0; 'spatial': all axes except 1; a tuple: these axes.
     epsilon : float
-        Added to the variance; at least 1e-5.
+        A number that is added to the variance; at least 1e-5.
     running_average_factor : float or scalar variable
-        Weight of this batch in the running averages.
+        The weight of this batch in the running averages.
     running_mean, running_var : tensor, optional
-        Running averages so far, with the dimensions of `gamma`; both or none.
+        The running averages so far, with the dimensions of `gamma`. Either both are given or none.
 
     Returns
     -------
@@ -194,13 +194,15 @@ def batch_normalization_train(
     mean, invstd : TensorVariable
         Mean, and ``1 / sqrt(var + epsilon)`` with the biased variance, with the dimensions of `gamma`.
     new_running_mean, new_running_var : TensorVariable
-        If running averages were given: ``running_mean * (1 - f) + mean * f`` and ``running_var * (1 - f) + m / (m - 1) * var * f``, where
-        f is `running_average_factor` and m the number of elements of each mean.
+        If running averages were given: ``running_mean * (1 - f) + mean * f`` and
+        ``running_var * (1 - f) + m / (m - 1) * var * f``. Here f is `running_average_factor`, and m is the number of
+        elements of each mean.
 
     Raises
     ------
     ValueError
-        For axes that are not there, dimensions that do not match, an `epsilon` that is too small, and one running average without the other.
+        For axes that do not exist, dimensions that do not match, an `epsilon` that is too small, and one running
+        average without the other.
     """
     inputs, gamma, beta = (as_tensor_variable(v) for v in (inputs, gamma, beta))
     if (running_mean is None) != (running_var is None):
@@ -234,23 +236,23 @@ def batch_normalization_test(inputs, gamma, beta, mean, var, axes="per-activatio
     ----------
     inputs : tensor
     gamma, beta : tensor
-        Scale and shift, with the shape of `inputs` but for the axes, which have length 1 or are left out.
+        Scale and shift. They have the shape of `inputs`, except that `axes` have length 1 or are left out.
     mean, var : tensor
         Usually running averages of `batch_normalization_train`, with the dimensions of `gamma`.
     axes : {'per-activation', 'spatial'} or tuple of ints
-        As there.
+        See `batch_normalization_train`.
     epsilon : float
-        At least 1e-5.
+        A number that is added to the variance; at least 1e-5.
 
     Returns
     -------
     TensorVariable
-        Of the shape of `inputs`.
+        A tensor of the shape of `inputs`.
 
     Raises
     ------
     ValueError
-        As there.
+        For axes that do not exist, dimensions that do not match, and an `epsilon` that is too small.
     """
     inputs, gamma, beta, mean, var = (as_tensor_variable(v) for v in (inputs, gamma, beta, mean, var))
     epsilon = _prepare_epsilon(epsilon)

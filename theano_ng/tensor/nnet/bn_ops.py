@@ -1,7 +1,8 @@
 """Ops of batch normalization.
 
-Those that `batch_normalization_train` and `batch_normalization_test` make are abstract: they say what is computed, and have a NumPy
-implementation; rules (`opt_bn`) choose how. S. Ioffe and C. Szegedy, Batch Normalization, 2015, arXiv:1502.03167.
+`batch_normalization_train` and `batch_normalization_test` make abstract Ops, which define the result and have a NumPy
+implementation. Rules in `opt_bn` choose a faster implementation. S. Ioffe and C. Szegedy, Batch Normalization, 2015,
+arXiv:1502.03167.
 """
 
 import numpy as np
@@ -24,7 +25,7 @@ register_loader("theano_ng.tensor.nnet.opt_bn")
 
 
 def in_dtype(v, dtype):
-    """`v`, cast where it has another dtype."""
+    """Return `v`, cast to `dtype` if it has another dtype."""
     return v if v.dtype == dtype else cast(v, dtype)
 
 
@@ -37,27 +38,28 @@ def _total(x, axes):
 
 
 def _plus(*terms):
-    """The sum of those terms that are not None; None if all are."""
+    """Return the sum of the terms that are not None; return None if all terms are None."""
     terms = [term for term in terms if term is not None]
     return sum(terms[1:], terms[0]) if terms else None
 
 
 def _connected(grads):
-    """Gradients, with None where there is none."""
+    """Return a list of gradients, with None for disconnected gradients."""
     return [None if g is None or isinstance(g.type, DisconnectedType) else g for g in grads]
 
 
 def _or_disconnected(inputs, grads):
-    """Gradients of inputs, in their dtypes."""
+    """Return the gradients of inputs in the dtypes of these inputs, with DisconnectedType for None."""
     return [DisconnectedType()() if g is None else in_dtype(g, i.dtype) for i, g in zip(inputs, grads)]
 
 
 class _OverAxes(Op):
-    """An Op that averages over axes, or would.
+    """The base class of Ops that normalize over axes.
 
     Parameters
     ----------
     axes : tuple of ints
+        The axes over which statistics are averages.
     """
 
     __props__ = ("axes",)
@@ -71,7 +73,9 @@ class _OverAxes(Op):
         return False
 
     def _arguments(self, x, epsilon, *others):
-        """Variables of one floating-point type, of which all but the first are statistics: length 1 along the axes.
+        """Convert arguments to floating-point variables.
+
+        The arguments except `x` and `epsilon` are statistics, with length 1 along the axes.
 
         Returns
         -------
@@ -104,11 +108,11 @@ class _OverAxes(Op):
         return result + [epsilon if epsilon.dtype.startswith("float") else cast(epsilon, dtype)]
 
     def _like(self, x):
-        """The type of a statistic."""
+        """Return the type of a statistic."""
         return TensorType(x.dtype, [i in self.axes or flag for i, flag in enumerate(x.broadcastable)])
 
     def _check(self, x, **statistics):
-        """Raises ValueError when a statistic has not the shape of `x` with length 1 along the axes."""
+        """Raise ValueError if a statistic does not have the shape of `x` with length 1 along the axes."""
         expected = tuple(1 if i in self.axes else n for i, n in enumerate(x.shape))
         for name, value in statistics.items():
             if value.shape != expected:
@@ -118,7 +122,7 @@ class _OverAxes(Op):
                 )
 
     def _statistics(self, x):
-        """Mean and variance of an array, in float64."""
+        """Return the mean and variance of an array, in float64, and the number of elements of each mean."""
         count = np.prod([x.shape[a] for a in set(self.axes)], dtype=np.float64)
         x = x.astype(np.float64, copy=False)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -126,7 +130,7 @@ class _OverAxes(Op):
             return mean, np.square(x - mean).sum(axis=self.axes, keepdims=True) / count, count
 
     def _gradients(self, inputs, mean, invstd, g_out, g_mean, g_invstd, g_var):
-        """Gradients of x, scale, bias and epsilon from those of the results, each of which may be None."""
+        """Return the gradients of x, scale, bias and epsilon from those of the results, each of which may be None."""
         x, scale, bias, epsilon = inputs
         dx = dscale = dbias = depsilon = None
         if g_out is not None:
@@ -142,7 +146,10 @@ class _OverAxes(Op):
         return [dx, dscale, dbias, depsilon]
 
     def _directions(self, inputs, mean, invstd, points):
-        """Directional derivatives of out, mean, invstd and variance in the direction of x, scale, bias and epsilon (None: not moved)."""
+        """Return the directional derivatives of out, mean, invstd and variance.
+
+        `points` has the directions of x, scale, bias and epsilon; None for an input that does not change.
+        """
         x, scale, _, epsilon = inputs
         dx, dscale, dbias, depsilon = points
         distance = x - mean
@@ -168,7 +175,7 @@ class _OverAxes(Op):
 
 
 def _elements(x, axes):
-    """How many elements each mean is of, in float64."""
+    """Return the number of elements of each mean, in float64."""
     count = np.float64(1)
     for a in axes:
         count = count * cast(Shape_i(a)(x), "float64")
@@ -176,12 +183,12 @@ def _elements(x, axes):
 
 
 def _count(x, axes):
-    """How many elements each mean is of, in the dtype of x."""
+    """Return the number of elements of each mean, in the dtype of `x`."""
     return cast(_elements(x, axes), x.dtype)
 
 
 def correction(x, axes):
-    """m / (m - 1) for the number m of elements of each mean, in the dtype of x."""
+    """Return ``m / (m - 1)`` for the number m of elements of each mean, in the dtype of `x`."""
     count = _elements(x, axes)
     return cast(count / (count - 1), x.dtype)
 
@@ -189,8 +196,9 @@ def correction(x, axes):
 class AbstractBatchNormTrain(_OverAxes):
     """Normalization by the statistics of the input; see `batch_normalization_train`.
 
-    Inputs: x, scale, bias, epsilon, running_average_factor, and running_mean and running_var or neither. All statistics have the rank of x,
-    and length 1 along the axes. Outputs: the normalized x, mean, invstd, and with running averages the new ones.
+    Inputs: x, scale, bias, epsilon, running_average_factor, and optionally running_mean and running_var. All statistics
+    have the rank of x, and length 1 along the axes. Outputs: the normalized x, mean, invstd, and new running averages
+    if old ones are given.
     """
 
     def make_node(self, x, scale, bias, epsilon=1e-4, running_average_factor=0.1, running_mean=None, running_var=None):
@@ -281,7 +289,7 @@ class AbstractBatchNormTrain(_OverAxes):
 
 
 class BatchNormTrain(NativeOp, _OverAxes):
-    """What `AbstractBatchNormTrain` becomes on the CPU.
+    """The implementation of `AbstractBatchNormTrain` on the CPU.
 
     Inputs: x, scale, bias, epsilon. Outputs: the normalized x, mean, invstd, variance.
     """
@@ -318,9 +326,10 @@ class BatchNormTrain(NativeOp, _OverAxes):
 class AbstractBatchNormTrainGrad(_OverAxes):
     r"""Gradient of :class:`AbstractBatchNormTrain`.
 
-    Inputs: x, the gradient dy of the normalized x, scale, mean, invstd, epsilon (which is not read). Outputs: the gradients of x, scale and
-    bias. With :math:`\hat x = (x - mean) \cdot invstd` and averages M over the axes they are
-    :math:`scale \cdot invstd \cdot (dy - M(dy) - \hat x\, M(dy\, \hat x))`, :math:`\sum dy\, \hat x` and :math:`\sum dy`.
+    Inputs: x, the gradient dy of the normalized x, scale, mean, invstd, epsilon (which is not read). Outputs: the
+    gradients of x, scale and bias. With :math:`\hat x = (x - mean) \cdot invstd` and averages M over the axes, these
+    gradients are :math:`scale \cdot invstd \cdot (dy - M(dy) - \hat x\, M(dy\, \hat x))`, :math:`\sum dy\, \hat x` and
+    :math:`\sum dy`.
     """
 
     def make_node(self, x, dy, scale, x_mean, x_invstd, epsilon=1e-4):
@@ -417,7 +426,7 @@ class AbstractBatchNormTrainGrad(_OverAxes):
 
 
 class BatchNormTrainGrad(NativeOp, AbstractBatchNormTrainGrad):
-    """What `AbstractBatchNormTrainGrad` becomes on the CPU."""
+    """The implementation of `AbstractBatchNormTrainGrad` on the CPU."""
 
     def native_code(self, node):
         return NativeCode("theano_ng.tensor.native.batchnorm:train_grad", axes=self.axes)
@@ -426,7 +435,7 @@ class BatchNormTrainGrad(NativeOp, AbstractBatchNormTrainGrad):
 class AbstractBatchNormInference(_OverAxes):
     """Normalization by given statistics; see `batch_normalization_test`.
 
-    Inputs: x, scale, bias, mean, variance, epsilon; the statistics have the rank of x, and length 1 along the axes.
+    Inputs: x, scale, bias, mean, variance, epsilon. The statistics have the rank of x, and length 1 along the axes.
     """
 
     def make_node(self, x, scale, bias, estimated_mean, estimated_variance, epsilon=1e-4):

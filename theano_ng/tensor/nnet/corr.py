@@ -6,7 +6,7 @@ __all__ = ["BaseCorrMM", "CorrMM", "CorrMM_gradWeights", "CorrMM_gradInputs"]
 
 
 def _pair(pad, mode):
-    """Padding before and after of one axis."""
+    """Return the padding before and after one axis."""
     if isinstance(pad, int) and pad >= 0:
         return (pad, pad)
     if isinstance(pad, tuple) and len(pad) == 2 and all(isinstance(p, int) for p in pad) and min(pad) >= 0:
@@ -15,28 +15,30 @@ def _pair(pad, mode):
 
 
 class BaseCorrMM(CorrBase):
-    """What :class:`CorrMM` and its gradients share.
+    """The base class of :class:`CorrMM` and its gradients.
 
     Parameters
     ----------
     border_mode : {'valid', 'half', 'full'}, int, or a pair of int or pairs of int
-        Zeros around images: none, half the extent of the kernel, all of it but one, or so many for rows and for columns; a pair
-        in the place of a number says how many before and how many after.
+        The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
+        the kernel minus one; a pair: the numbers for rows and for columns. A pair in place of a number gives the
+        numbers of zeros before and after.
     subsample : pair of int
-        By how many pixels the kernel moves from one output to the next.
+        The strides: the number of pixels that the kernel moves between neighboring elements of the output.
     filter_dilation : pair of int
-        How far the elements of a kernel are apart in the image.
+        The distance in the image between neighboring elements of a kernel.
     num_groups : int
-        Channels and filters are cut into so many groups, of which each filter meets its own.
+        The number of groups into which channels and filters are divided. A filter uses only the channels of its group.
     unshared : bool
-        Whether kernels have an element for each position of the output, (filters, output rows, output columns, channels, rows, columns).
+        Whether each position of the output has a separate kernel. Kernels then have the shape (filters, output rows,
+        output columns, channels, rows, columns).
     openmp : bool, optional
-        Use several threads; ``config.openmp`` by default. Results do not depend on it.
+        Whether to use several threads; ``config.openmp`` by default. Results do not depend on it.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these.
+        For invalid parameters.
     """
 
     convdim = 2
@@ -70,25 +72,26 @@ class BaseCorrMM(CorrBase):
 
 
 class CorrMM(Forward, BaseCorrMM):
-    """Correlate images with kernels (which are not flipped).
+    """Correlation of images with kernels, which are not flipped.
 
-    Inputs: images (batch, channels, rows, columns), and kernels (filters, channels per group, rows, columns). Output: (batch, filters,
-    rows, columns). Parameters as for :class:`BaseCorrMM`.
+    Inputs: images (batch, channels, rows, columns), and kernels (filters, channels per group, rows, columns). Output:
+    (batch, filters, rows, columns). For the parameters, see :class:`BaseCorrMM`.
     """
 
 
 class CorrMM_gradWeights(GradWeights, BaseCorrMM):
     """Gradient of :class:`CorrMM` with respect to the kernels.
 
-    Inputs: the images, the gradient of the output, and the two lengths of the kernels, which may be left out where `subsample` is (1, 1)
-    and `border_mode` is not 'half'.
+    Inputs: the images, the gradient of the output, and the two lengths of the kernels. The lengths may be omitted if
+    `subsample` is (1, 1) and `border_mode` is not 'half'.
     """
 
 
 class CorrMM_gradInputs(GradInputs, BaseCorrMM):
     """Gradient of :class:`CorrMM` with respect to the images.
 
-    Inputs: the kernels, the gradient of the output, and the two lengths of the images, which may be left out where `subsample` is (1, 1).
+    Inputs: the kernels, the gradient of the output, and the two lengths of the images. The lengths may be omitted if
+    `subsample` is (1, 1).
     """
 
 

@@ -6,25 +6,26 @@ __all__ = ["BaseCorr3dMM", "Corr3dMM", "Corr3dMM_gradWeights", "Corr3dMM_gradInp
 
 
 class BaseCorr3dMM(CorrBase):
-    """What :class:`Corr3dMM` and its gradients share.
+    """The base class of :class:`Corr3dMM` and its gradients.
 
     Parameters
     ----------
     border_mode : {'valid', 'half', 'full'}, int or three int
-        Zeros around images: none, half the extent of the kernel, all of it but one, or so many along each axis.
+        The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
+        the kernel minus one; three ints: the numbers along each axis.
     subsample : three int
-        By how much the kernel moves from one output to the next.
+        The strides: the distance that the kernel moves between neighboring elements of the output.
     filter_dilation : three int
-        How far the elements of a kernel are apart in the image.
+        The distance in the image between neighboring elements of a kernel.
     openmp : bool, optional
-        Use several threads; ``config.openmp`` by default. Results do not depend on it.
+        Whether to use several threads; ``config.openmp`` by default. Results do not depend on it.
     num_groups : int
-        Channels and filters are cut into so many groups, of which each filter meets its own.
+        The number of groups into which channels and filters are divided. A filter uses only the channels of its group.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these.
+        For invalid parameters.
     """
 
     convdim = 3
@@ -57,26 +58,26 @@ class BaseCorr3dMM(CorrBase):
 
 
 class Corr3dMM(Forward, BaseCorr3dMM):
-    """Correlate images with kernels (which are not flipped).
+    """Correlation of images with kernels, which are not flipped.
 
-    Inputs: images (batch, channels, depth, rows, columns), and kernels (filters, channels per group, depth, rows, columns). Output:
-    (batch, filters, depth, rows, columns). Parameters as for :class:`BaseCorr3dMM`.
+    Inputs: images (batch, channels, depth, rows, columns), and kernels (filters, channels per group, depth, rows,
+    columns). Output: (batch, filters, depth, rows, columns). For the parameters, see :class:`BaseCorr3dMM`.
     """
 
 
 class Corr3dMM_gradWeights(GradWeights, BaseCorr3dMM):
     """Gradient of :class:`Corr3dMM` with respect to the kernels.
 
-    Inputs: the images, the gradient of the output, and the three lengths of the kernels, which may be left out where `subsample` is
-    (1, 1, 1) and `border_mode` is not 'half'.
+    Inputs: the images, the gradient of the output, and the three lengths of the kernels. The lengths may be omitted if
+    `subsample` is (1, 1, 1) and `border_mode` is not 'half'.
     """
 
 
 class Corr3dMM_gradInputs(GradInputs, BaseCorr3dMM):
     """Gradient of :class:`Corr3dMM` with respect to the images.
 
-    Inputs: the kernels, the gradient of the output, and the three lengths of the images, which may be left out where `subsample` is
-    (1, 1, 1).
+    Inputs: the kernels, the gradient of the output, and the three lengths of the images. The lengths may be omitted if
+    `subsample` is (1, 1, 1).
     """
 
 

@@ -1,7 +1,8 @@
-"""What the Ops of 2-d and 3-d correlation share: correlation of images with kernels, and its gradients.
+"""Base classes of the Ops for 2-d and 3-d correlation of images with kernels, and for its gradients.
 
-The forward Op takes images and kernels, `gradWeights` images and the gradient of the output, `gradInputs` kernels and the gradient of the
-output. All three are linear in each of the two, and each gives the derivatives of the other two.
+`Forward` Ops take images and kernels. `GradWeights` Ops take images and the gradient of the output. `GradInputs` Ops
+take kernels and the gradient of the output. All three are linear in each of their two tensors, and the derivatives of
+each are expressed by the other two.
 """
 
 import itertools
@@ -21,13 +22,13 @@ from theano_ng.tensor.type import TensorType
 
 FORWARD, WEIGHTS, INPUTS = range(3)
 HALF, FULL = -1, -2
-"""The modes in which padding depends on the kernel, for native code."""
+"""The codes of the modes in which padding depends on the kernel, for native code."""
 
 NUMBERS = {2: "two", 3: "three"}
 
 
 def _whole(value, name):
-    """A tuple of positive int; TypeError or ValueError otherwise."""
+    """Return a tuple of positive ints; raise TypeError or ValueError for other values."""
     result = tuple(int(v) for v in value)
     if any(v != w for v, w in zip(result, value)):
         raise TypeError("%s must hold integers, got %s" % (name, value))
@@ -37,17 +38,19 @@ def _whole(value, name):
 
 
 class CorrBase(NativeOp, OpenMPOp):
-    """An Op of the family; subclasses say for how many axes, which of the three it is, and check border modes (`_border_mode`).
+    """The base class of all Ops of correlation.
+
+    Subclasses define the number of axes, the kind of the Op, and the check of border modes (`_border_mode`).
 
     Attributes
     ----------
     convdim : int
-        Number of axes along which kernels move.
+        The number of axes along which kernels move.
     family : str
-        What messages begin with.
+        The name of the family, with which messages begin.
     kind : {FORWARD, WEIGHTS, INPUTS}
     forward, grad_weights, grad_inputs : type
-        The three Ops, for one another.
+        The three classes of the family.
     """
 
     check_broadcast = False
@@ -55,9 +58,9 @@ class CorrBase(NativeOp, OpenMPOp):
     convdim = kind = family = None
     forward = grad_weights = grad_inputs = None
     unshared = False
-    # The widest instruction set that native code may use: 0 for any, 1 for none beyond what every machine has, 2 for AVX2. For tests.
+    # For tests: the widest instruction set that native code may use. 0: any; 1: the baseline of every machine; 2: AVX2.
     isa = 0
-    # Whether kernels are reversed along the axes on which they move.
+    # Whether kernels are reversed along the axes on which they move, as in a convolution.
     flip = False
 
     def __init__(self, border_mode, subsample, filter_dilation, num_groups, openmp):
@@ -72,12 +75,12 @@ class CorrBase(NativeOp, OpenMPOp):
         self.num_groups = int(num_groups)
 
     def _twin(self, op):
-        """Another Op of the family with the parameters of this one."""
+        """Return an Op of the given class with the parameters of this Op."""
         return op(openmp=self.openmp, **self._props_dict())
 
     @property
     def axes(self):
-        """How kernels move along each axis, a list of `Axis`."""
+        """The movement of kernels along each axis: a list of `Axis`."""
         if isinstance(self.border_mode, str):
             modes = [(0, 0) if self.border_mode == "valid" else self.border_mode] * self.convdim
         else:
@@ -85,12 +88,12 @@ class CorrBase(NativeOp, OpenMPOp):
         return [Axis(*axis) for axis in zip(modes, self.subsample, self.filter_dilation)]
 
     def flops(self, inp, outp):
-        """Multiplications and additions, for profiles.
+        """Return the number of multiplications and additions, for profiles.
 
         Parameters
         ----------
         inp, outp : lists of tuples of int
-            Shapes of the inputs and of the output.
+            The shapes of the inputs and of the output.
         """
         bottom, weights, top = {
             FORWARD: (inp[0], inp[1], outp[0]),
@@ -102,7 +105,7 @@ class CorrBase(NativeOp, OpenMPOp):
     # Nodes ------------------------------------------------------------------------------------------------------------------
 
     def _operands(self, **operands):
-        """Two tensors of one dtype; TypeError for another rank than expected."""
+        """Return two tensors of one dtype; raise TypeError for an unexpected rank."""
         ndim = 2 + self.convdim
         result = []
         for name, value in operands.items():
@@ -114,7 +117,10 @@ class CorrBase(NativeOp, OpenMPOp):
         return as_common_dtype(*result)
 
     def _lengths(self, shape, more):
-        """The lengths of the axes of the result as int64 scalars, of a sequence or given one by one; [] for None."""
+        """Return the lengths of the result's axes as int64 scalars; return [] for None.
+
+        The lengths are given as a sequence or one by one. Raise ValueError if they are None but needed.
+        """
         if more:
             shape = (shape, *more)
         if shape is None:
@@ -138,7 +144,7 @@ class CorrBase(NativeOp, OpenMPOp):
         return Apply(self, inputs, [TensorType(inputs[0].dtype, flags)()])
 
     def _fitting(self, shapes):
-        """The `Shapes` of a call, of the shapes of its inputs (and lengths)."""
+        """Return the `Shapes` of a call, from the shapes of its inputs (and lengths)."""
         names = {FORWARD: ("bottom", "weights"), WEIGHTS: ("bottom", "top"), INPUTS: ("weights", "top")}[self.kind]
         lengths = tuple(int(n) for n in shapes[2:]) or None
         known = dict(zip(names, (tuple(s) for s in shapes[:2])))
@@ -175,12 +181,12 @@ class CorrBase(NativeOp, OpenMPOp):
         output_storage[0][0] = self.value(inputs, node.outputs[0].dtype)
 
     def value(self, inputs, dtype):
-        """What the Op makes of arrays, in NumPy.
+        """Compute the result from arrays, in NumPy.
 
         Parameters
         ----------
         inputs : list of ndarray
-            Those of a node.
+            The values of the inputs of a node.
         dtype : dtype
 
         Returns
@@ -198,7 +204,7 @@ class CorrBase(NativeOp, OpenMPOp):
         return np.asarray(result, dtype=dtype, order="C")
 
     def _correlate(self, a, b, shapes, dtype):
-        """The sum over the taps of the kernel: each is a product of the part of the image that it meets."""
+        """Compute the result as a sum over the taps of the kernel. Each tap is multiplied by one part of the image."""
         groups, n = self.num_groups, self.convdim
         batch, filters, *positions = shapes.top
         lengths, pads = shapes.weights[-n:], shapes.pads
@@ -279,7 +285,7 @@ class CorrBase(NativeOp, OpenMPOp):
 
 
 class Forward:
-    """Inputs: images and kernels."""
+    """A mixin for forward Ops. Inputs: images and kernels."""
 
     kind = FORWARD
 
@@ -294,7 +300,10 @@ class Forward:
 
 
 class GradWeights:
-    """Inputs: images, the gradient of the output, and where they do not follow from these, the lengths of the kernels."""
+    """A mixin for gradients with respect to kernels.
+
+    Inputs: images, the gradient of the output, and the lengths of the kernels if they do not follow from these.
+    """
 
     kind = WEIGHTS
 
@@ -315,7 +324,10 @@ class GradWeights:
 
 
 class GradInputs:
-    """Inputs: kernels, the gradient of the output, and where they do not follow from these, the lengths of the images."""
+    """A mixin for gradients with respect to images.
+
+    Inputs: kernels, the gradient of the output, and the lengths of the images if they do not follow from these.
+    """
 
     kind = INPUTS
 

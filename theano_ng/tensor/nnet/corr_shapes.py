@@ -1,7 +1,7 @@
-"""Shapes of a correlation and of its gradients: what fits, what results, and what is said where nothing does; numbers and variables alike.
+"""Shapes of a correlation and of its gradients: lengths, for numbers and variables, and checks with error messages.
 
-On one axis, with `i` elements of the image, `k` of the kernel, stride `s`, dilation `d` and padding `l` before and `r` after, the output has
-``(i + l + r - ((k - 1) d + 1)) // s + 1`` elements.
+Along one axis, let the image have `i` elements, the kernel `k` elements, stride `s` and dilation `d`, with padding of
+`l` elements before and `r` elements after. Then the output has ``(i + l + r - ((k - 1) d + 1)) // s + 1`` elements.
 """
 
 import sys
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Axis(NamedTuple):
-    """How the kernel moves along one axis.
+    """The movement of the kernel along one axis.
 
     Attributes
     ----------
@@ -23,11 +23,11 @@ class Axis(NamedTuple):
     dilation: int
 
     def extent(self, kernel):
-        """From the first element that the kernel touches to the last."""
+        """Return the number of elements from the first element that the kernel touches to the last."""
         return (kernel - 1) * self.dilation + 1
 
     def pads(self, kernel):
-        """The padding before and after for a kernel of this length."""
+        """Return the padding before and after, for a kernel of this length."""
         if self.mode == "half":
             return (self.extent(kernel) // 2,) * 2
         if self.mode == "full":
@@ -35,14 +35,15 @@ class Axis(NamedTuple):
         return self.mode
 
     def output(self, image, kernel):
-        """Length of the output."""
+        """Return the length of the output."""
         before, after = self.pads(kernel)
         return (image + before + after - self.extent(kernel)) // self.stride + 1
 
     def kernel(self, image, output):
-        """Length of the kernel; it is known where the stride is 1 and the mode not 'half'.
+        """Return the length of the kernel. It is unique if the stride is 1 and the mode is not 'half'.
 
-        In mode 'full' output - image is what the kernel covers but one; otherwise padding counts as image.
+        In mode 'full', ``output - image`` is the extent of the kernel minus one. In other modes, padding counts as
+        image.
         """
         if self.mode == "full":
             return (output - image) // self.dilation + 1
@@ -50,7 +51,7 @@ class Axis(NamedTuple):
         return (image + before + after - output) // self.dilation + 1
 
     def image(self, kernel, output):
-        """Length of the image; it is known where the stride is 1, and otherwise the least of `stride` possible ones."""
+        """Return the length of the image: the smallest of `stride` possible lengths."""
         before, after = self.pads(kernel)
         return (output - 1) * self.stride + self.extent(kernel) - before - after
 
@@ -71,8 +72,10 @@ class Shapes(NamedTuple):
     bottom, top : tuple of int
         (batch, channels, \\*lengths)
     weights : tuple of int
-        (filters, channels of a group, \\*lengths), or (filters, \\*lengths of top, channels of a group, \\*lengths)
+        (filters, channels of a group, \\*lengths); unshared: (filters, \\*lengths of top, channels of a group,
+        \\*lengths)
     pads : list of pairs of int
+        The padding before and after each axis.
     """
 
     bottom: tuple
@@ -82,18 +85,19 @@ class Shapes(NamedTuple):
 
 
 def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, lengths=None):
-    """The shapes, of which one is None and follows from the others.
+    """Compute the missing shape of a correlation from the two others, and check that the shapes fit.
 
     Parameters
     ----------
     name : str
-        Of the family of Ops, for messages.
+        The name of the family of Ops, for messages.
     axes : list of Axis
     groups : int
     unshared : bool
     bottom, weights, top : tuple of int or None
+        The shapes; exactly one of them is None.
     lengths : tuple of int or None
-        Of the axes of what is None; None where they follow from the others.
+        The lengths of the axes of the missing shape; None if they follow from the other shapes.
 
     Returns
     -------
@@ -102,9 +106,9 @@ def fitting(name, axes, groups, unshared, bottom=None, weights=None, top=None, l
     Raises
     ------
     ValueError
-        Where shapes do not fit, with the shapes.
+        If the shapes do not fit. The message contains the shapes.
     MemoryError
-        Where the result would have more elements than can be counted.
+        If the result would have more elements than can be counted.
     """
     n = len(axes)
     task, ok = "", True

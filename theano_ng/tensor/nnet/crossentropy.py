@@ -1,4 +1,4 @@
-"""Cross-entropies: between distributions, with labels, and fused with softmax."""
+"""Cross-entropies between distributions, with labels, and fused with softmax."""
 
 import numpy as np
 
@@ -30,11 +30,10 @@ def _check_labels(y, classes):
 
 
 class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
-    """Cross-entropy of softmax(x + b) with labels, together with what it needs on the way.
+    """Cross-entropy of softmax(x + b) with labels, together with this softmax and the argmax of each row.
 
-    Inputs: x (m, n) floats, b (n) floats, y_idx (m) integers.
-    Outputs: ``-log(softmax(x + b)[i, y_idx[i]])`` (m); softmax(x + b) (m, n); position of the largest element of each row (m, dtype
-    of y_idx).
+    Inputs: x (m, n) floats, b (n) floats, y_idx (m) integers. Outputs: ``-log(softmax(x + b)[i, y_idx[i]])`` (m);
+    softmax(x + b) (m, n); the position of the largest element of each row (m, dtype of y_idx).
     """
 
     nin, nout = 3, 3
@@ -71,7 +70,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
         return [(x_shp[0],), x_shp, idx_shp]
 
     def connection_pattern(self, node):
-        # The labels are connected with the argmax alone, which has their dtype.
+        # The labels are connected only with the argmax, which has their dtype.
         return [[True] * 3, [True] * 3, [False, False, True]]
 
     def grad(self, inp, grads):
@@ -88,7 +87,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             to_x.append(dx)
             to_b.append(db)
         if from_argmax is not None:
-            # The argmax is piecewise constant in x and b; its gradient does not pass, and is undefined for the labels.
+            # The argmax is piecewise constant in x and b: its gradient is zero there, and undefined for the labels.
             to_x.append(x.zeros_like())
             to_b.append(b.zeros_like())
             to_labels = grad_undefined(self, 2, y_idx)
@@ -102,7 +101,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
 class CrossentropySoftmax1HotWithBiasDx(RowOp):
     """Gradient of the cross-entropy of softmax with respect to the input of softmax: ``dy * (sm - onehot(y_idx))``.
 
-    Inputs: dy (m, or one element for all rows), sm (m, n), y_idx (m) integers.
+    Inputs: dy (m elements, or one element for all rows), sm (m, n), y_idx (m) integers.
     """
 
     nin, nout = 3, 1
@@ -156,17 +155,17 @@ crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
 
 
 def crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs):
-    """Cross-entropy of softmax(x + b) with labels, and softmax(x + b)."""
+    """Return the cross-entropy of softmax(x + b) with labels, and softmax(x + b)."""
     return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[0:2]
 
 
 def crossentropy_softmax_1hot(x, y_idx, **kwargs):
-    """Cross-entropy of softmax(x) with labels, and softmax(x)."""
+    """Return the cross-entropy of softmax(x) with labels, and softmax(x)."""
     return crossentropy_softmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
 
 
 def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
-    """Cross-entropy, softmax, the largest probability and its position, row by row.
+    """Return the cross-entropy, softmax, the largest probability and its position, row by row.
 
     Returns
     -------
@@ -177,12 +176,12 @@ def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
 
 
 def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
-    """As `crossentropy_softmax_max_and_argmax_1hot_with_bias` without a bias."""
+    """Do the same as `crossentropy_softmax_max_and_argmax_1hot_with_bias`, without a bias."""
     return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
 
 
 class CrossentropyCategorical1HotGrad(RowOp):
-    """Gradient of `CrossentropyCategorical1Hot`: zero but for ``-g_y[i] / coding_dist[i, y[i]]``."""
+    """Gradient of `CrossentropyCategorical1Hot`: zero except for ``-g_y[i] / coding_dist[i, y[i]]`` at [i, y[i]]."""
 
     function = "onehot_crossentropy_grad"
 
@@ -253,7 +252,10 @@ class CrossentropyCategorical1Hot(RowOp):
         return [crossentropy_categorical_1hot_grad(g_y, coding_dist, labels), DisconnectedType()()]
 
     def shortcut(self, node):
-        """Where the logarithm of the distribution has a derivative that does not divide by it, that one."""
+        """Return a derivative that does not divide by the distribution, or None.
+
+        It exists if the logarithm of the distribution can be differentiated without such a division.
+        """
         p, labels = node.inputs
         read = reading(p)
         if read is None or not read.is_known:
@@ -278,20 +280,20 @@ crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
 
 
 def binary_crossentropy(output, target):
-    """Elementwise ``-(target * log(output) + (1 - target) * log(1 - output))``.
+    """Return ``-(target * log(output) + (1 - target) * log(1 - output))``, elementwise.
 
     Parameters
     ----------
     output : tensor
         Probabilities.
     target : tensor
-        What they should be, in [0, 1].
+        The true probabilities, in [0, 1].
     """
     return -(target * log(output) + (1.0 - target) * log(1.0 - output))
 
 
 def sigmoid_binary_crossentropy(output, target):
-    """Elementwise ``binary_crossentropy(sigmoid(output), target)``, stable for large absolute values of `output`."""
+    """Return ``binary_crossentropy(sigmoid(output), target)``, elementwise and stable for large absolute outputs."""
 
     def grad(inputs, out_grads):
         (output, target), (out_grad,) = inputs, out_grads
@@ -305,14 +307,14 @@ def sigmoid_binary_crossentropy(output, target):
 
 
 def categorical_crossentropy(coding_dist, true_dist):
-    """Cross-entropy between distributions, row by row.
+    """Return the cross-entropy between distributions, row by row.
 
     Parameters
     ----------
     coding_dist : (m, n) tensor of floats
-        A distribution in each row.
+        One distribution per row.
     true_dist : (m, n) tensor of floats, or (m,) tensor of integers
-        True distributions, or labels.
+        The true distributions, or labels.
 
     Returns
     -------
@@ -322,7 +324,7 @@ def categorical_crossentropy(coding_dist, true_dist):
     Raises
     ------
     TypeError
-        When true_dist has neither the rank of coding_dist nor one less.
+        If the rank of `true_dist` is neither that of `coding_dist` nor one less.
     """
     true_dist = as_tensor_variable(true_dist)
     if true_dist.ndim == coding_dist.ndim:
@@ -336,7 +338,7 @@ def categorical_crossentropy(coding_dist, true_dist):
 
 
 def confusion_matrix(actual, pred):
-    """How often each label was predicted as each.
+    """Count how often each actual label was predicted as each label.
 
     Parameters
     ----------
@@ -345,14 +347,14 @@ def confusion_matrix(actual, pred):
     Returns
     -------
     conf_mat : (k, k) tensor of integers
-        Counts; row: actual label, column: predicted label.
+        The counts. Rows are actual labels, columns are predicted labels.
     order : (k,) tensor
         The labels that occur, sorted.
 
     Raises
     ------
     ValueError
-        When an argument is no vector.
+        If an argument is not a vector.
     """
     for name, variable in (("actual", actual), ("pred", pred)):
         if variable.ndim != 1:

@@ -1,6 +1,6 @@
 """Connectionist temporal classification: the cost of labels that are not aligned with the input.
 
-The implementation is the package's own; no other library is needed, and ``config.ctc.root`` is not read.
+The package has its own implementation: no other library is needed, and ``config.ctc.root`` is not read.
 """
 
 import numpy as np
@@ -19,17 +19,17 @@ __all__ = ["ConnectionistTemporalClassification", "ctc", "ctc_available", "ctc_p
 
 register_loader("theano_ng.tensor.nnet.opt_ctc")
 
-# Rules are imported when somebody asks for them.
+# The rule is imported when its name is used.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.nnet.opt_ctc": "local_ctc_no_grad"})
 
 
 def ctc_present():
-    """Whether there is an implementation: there is."""
+    """Return True: an implementation is always available."""
     return True
 
 
 def ctc_available():
-    """Whether there is an implementation: there is."""
+    """Return True: an implementation is always available."""
     return True
 
 
@@ -39,7 +39,7 @@ ctc_present.avail = ctc_available.avail = True
 
 
 def _one_example(frames, labels):
-    """Cost and gradient of one example.
+    """Return the cost and the gradient of one example.
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ def _one_example(frames, labels):
     with np.errstate(invalid="ignore", divide="ignore"):
         shifted = frames - frames.max(axis=1, keepdims=True)
         frames = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    # A blank before, between and after the labels.
+    # The states are the labels, with a blank before, between and after them.
     states = np.zeros(2 * len(labels) + 1, int)
     states[1::2] = labels
     emitted = frames[:, states]
-    # Whether a path may come to a state from the one before last.
+    # Whether a path may reach a state directly from the state two positions before.
     skips = np.zeros(len(states), bool)
     skips[3::2] = labels[1:] != labels[:-1]
     if not steps:
         return (0.0 if len(labels) == 0 else np.inf), frames
 
     def moved(row, skips, by):
-        """The logarithm of the ways to each state: by staying, one state on, or two."""
+        """Return the log-probability of reaching each state: by staying, or by moving one or two states."""
         one, two = np.full((2, len(row)), -np.inf)
         if by > 0:
             one[1:], two[2:] = row[:-1], row[:-2]
@@ -95,15 +95,15 @@ def _one_example(frames, labels):
 class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
     """Cost of labels by connectionist temporal classification (Graves et al., 2006); see :func:`ctc`.
 
-    Inputs: activations (time, batch, symbols), labels (batch, length), input lengths (batch). Outputs: costs (batch), and gradients with
-    respect to the activations.
+    Inputs: activations (time, batch, symbols), labels (batch, length), input lengths (batch). Outputs: costs (batch),
+    and gradients with respect to the activations.
 
     Parameters
     ----------
     compute_grad : bool
-        Whether there is the second output.
+        Whether the Op has the second output.
     openmp : bool, optional
-        Whether examples are shared by threads; ``config.openmp`` by default.
+        Whether several threads share the examples; ``config.openmp`` by default.
     """
 
     __props__ = ("compute_grad",)
@@ -173,7 +173,7 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
         return [(input_shapes[0][1],), input_shapes[0]][: len(node.outputs)]
 
     def _gradients(self, inputs, outputs=None):
-        """The gradients of the costs: the output that there is, or one of a node that has it."""
+        """Return the gradients of the costs: the second output of the node, or of a new node if it has none."""
         if self.compute_grad and outputs is not None:
             return outputs[1]
         return type(self)(compute_grad=True, openmp=self.openmp)(*inputs)[1]
@@ -198,33 +198,35 @@ class ConnectionistTemporalClassification(NativeOp, OpenMPOp):
 
 
 def ctc(activations, labels, input_lengths):
-    """Cost of labels by connectionist temporal classification.
+    """Return the cost of labels by connectionist temporal classification.
 
-    The negative logarithm of the probability of all alignments: sequences of symbols, one for each time step, that become the labels when
-    repeated symbols are merged and then blanks are left out. Symbols have the probabilities that softmax makes of the activations.
+    The cost is the negative logarithm of the total probability of all alignments. An alignment is a sequence of
+    symbols, one for each time step. It becomes the labels if first repeated symbols are merged, and then blanks are
+    removed. The probabilities of the symbols are the softmax of the activations.
 
     Parameters
     ----------
     activations : (time, batch, symbols) tensor of floats
-        Before softmax. Symbol 0 is the blank.
+        The input of softmax. Symbol 0 is the blank.
     labels : (batch, length) tensor of integers
-        From 1 on; negative numbers are padding.
+        Labels are at least 1; negative numbers are padding.
     input_lengths : (batch,) tensor of integers
-        The number of time steps of each example; what comes later is not read.
+        The number of time steps of each example. Later time steps are not read.
 
     Returns
     -------
     (batch,) tensor
-        Infinite (with gradient zero) for an example whose labels have no alignment, for they are too many.
+        The costs. If an example has too many labels for any alignment, its cost is infinite, with a zero gradient.
 
     Raises
     ------
     ValueError
-        When the function runs: other numbers of examples, labels that are no symbols or blank, input lengths beyond the activations.
+        At run time, if the numbers of examples differ, if labels are blank or not symbols, or if input lengths exceed
+        the number of time steps.
 
     References
     ----------
-    A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification: Labelling Unsegmented Sequence Data with
-    Recurrent Neural Networks, ICML 2006.
+    A. Graves, S. Fernandez, F. Gomez, J. Schmidhuber, Connectionist Temporal Classification: Labelling Unsegmented
+    Sequence Data with Recurrent Neural Networks, ICML 2006.
     """
     return ConnectionistTemporalClassification()(activations, labels, input_lengths)[0]

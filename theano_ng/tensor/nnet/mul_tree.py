@@ -1,7 +1,7 @@
 """Products as trees, in which factors can be exchanged before the product is built again.
 
-A tree is a pair ``[negative, content]``: `content` is a Variable (a leaf), a list of trees (their product), or None (a factor that is
-1); a true `negative` stands for a change of sign.
+A tree is a pair ``[negative, content]``. `content` is a Variable (a leaf), a list of trees (their product), or None (a
+factor that is 1). If `negative` is true, the value is negated.
 """
 
 from theano_ng.tensor.elemwise import functions as T
@@ -10,7 +10,10 @@ from theano_ng.tensor.opt.common import constant_value, in_dtype
 
 
 def is_neg(var):
-    """Return x if `var` is -x or a product with -1, else None. Of integers, whose negatives may wrap around, return None."""
+    """Return x if `var` is -x or a product of x and -1; otherwise None.
+
+    Return None for integers, too, because their negatives may wrap around.
+    """
     if var.owner is None or var.dtype[0] not in "fc":
         return None
     if var.owner.op == T.neg:
@@ -26,7 +29,7 @@ def is_neg(var):
 
 
 def is_exp(var):
-    """(False, x) when `var` is exp(x), (True, x) when it is -exp(x), else None."""
+    """Return (False, x) if `var` is exp(x), (True, x) if it is -exp(x); otherwise None."""
     argument = is_neg(var)
     inner = var if argument is None else argument
     if inner.owner is None or inner.owner.op != T.exp:
@@ -35,12 +38,15 @@ def is_exp(var):
 
 
 def is_mul(var):
-    """The factors when `var` is a product, else None."""
+    """Return the factors if `var` is a product; otherwise None."""
     return var.owner.inputs if var.owner is not None and var.owner.op == T.mul else None
 
 
 def factors_in_dtype(v, dtype):
-    """Return the factors of a product in `dtype`, and [v] for any other v: a product in a narrower dtype is rounded or wraps around."""
+    """Return the factors of a product in `dtype`, and [v] for any other `v`.
+
+    A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
+    """
     return is_mul(v) or [v] if v.dtype == dtype else [v]
 
 
@@ -51,9 +57,9 @@ def partition_num_or_denom(r, f, dtype=None):
     ----------
     r : Variable
     f : callable
-        ``f(factor)`` gives None or a pair (negative, answer).
+        ``f(factor)`` returns None or a pair (negative, answer).
     dtype : str, optional
-        The dtype of the products whose factors are used; default: that of `r`.
+        The dtype of the products that are opened; by default that of `r`.
 
     Returns
     -------
@@ -84,8 +90,9 @@ def parse_mul_tree(root, most=None):
         -x            ->  [True, x]
         (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
 
-    Products in another dtype than that of the root are leaves. With `most`, products that have other clients are leaves once the tree has `most` factors.
-    Without it, in a chain of products with other clients, the tree of each would contain all products before it.
+    Products in another dtype than that of the root are leaves. With `most`, products that have other clients are leaves
+    once the tree has `most` factors. Without this limit, in a chain of products with other clients, each tree would
+    contain all products before it.
     """
     tree = [False, None]
     todo = [(root, tree)]
@@ -113,7 +120,7 @@ def parse_mul_tree(root, most=None):
 
 
 def _children_first(tree):
-    """The inner nodes of a tree, each after those below it."""
+    """Return the inner nodes of a tree, each after the nodes below it."""
     order, todo = [], [tree]
     while todo:
         node = todo.pop()
@@ -124,7 +131,7 @@ def _children_first(tree):
 
 
 def simplify_mul(tree):
-    """A tree of the same value without factors that are 1 or -1 and without products of fewer than two factors."""
+    """Return a tree of equal value that has no factors 1 or -1, and no products of fewer than two factors."""
     done = {}
     for node in _children_first(tree):
         negative, factors = node[0], []
@@ -155,7 +162,7 @@ def compute_mul(tree, dtype=None):
     Raises
     ------
     AssertionError
-        For a factor that is 1: `simplify_mul` removes these.
+        If a factor is 1: `simplify_mul` removes such factors.
     """
     done = {}
 
@@ -171,7 +178,7 @@ def compute_mul(tree, dtype=None):
 
 
 def _same(a, b):
-    """Whether two variables are one, or products of the same factors."""
+    """Return True if two variables are identical, or are products of the same factors."""
     return a is b or (
         is_mul(a) is not None
         and is_mul(b) is not None
@@ -196,10 +203,11 @@ def perform_sigm_times_exp(tree, exp_x=None, exp_minus_x=None, sigm_x=None, sigm
     Parameters
     ----------
     tree : list
-        Changed: the exponential's leaf holds the new sigmoid, the sigmoid's leaf is 1.
+        The tree that is changed: the leaf of the exponential receives the new sigmoid, and the leaf of the sigmoid
+        becomes 1.
     exp_x, exp_minus_x, sigm_x, sigm_minus_x : lists of (Variable, tree), optional
-        Arguments x of exp(x), exp(-x), sigmoid(x) and sigmoid(-x) among factors known before, with their leaves. They receive the
-        factors of this tree that found no partner.
+        The arguments x of exp(x), exp(-x), sigmoid(x) and sigmoid(-x) among factors that are already known, with their
+        leaves. The factors of this tree that have no partner are added to these lists.
 
     Returns
     -------

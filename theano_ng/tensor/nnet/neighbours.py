@@ -1,4 +1,4 @@
-"""Windows of images as rows of a matrix, and back."""
+"""Ops that make windows of images the rows of a matrix, and the transpose of this map."""
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = ["Images2Neibs", "images2neibs", "neibs2images"]
 
-# The modes, numbered as in native/neighbours.c.
+# The order of the modes is that of native/neighbours.c.
 _MODES = ("valid", "half", "full", "wrap_centered", "ignore_borders")
 
 
 def _pair(value, name):
-    """`value` as a vector of two integers."""
+    """Return `value` as a vector of two integers."""
     value = as_tensor_variable(value)
     if value.ndim != 1:
         raise TypeError("Images2Neibs: %s must be a vector of two integers, got %s" % (name, value.type))
@@ -32,25 +32,25 @@ def _pair(value, name):
 
 
 def _windows(mode, i, size, neib, step):
-    """Places of the windows along one dimension of an image.
+    """Return the positions of the windows along one dimension of an image.
 
     Parameters
     ----------
     mode : str
     i : {0, 1}
-        Rows or columns.
+        0 for rows, 1 for columns.
     size, neib, step : int
 
     Returns
     -------
     places : ndarray (windows, neib) of int
     inside : ndarray (windows, neib) of bool
-        False for places of the margin.
+        False for positions in the margin.
 
     Raises
     ------
     TypeError
-        When windows and image do not fit.
+        If windows and image do not fit.
     """
     first, padded = 0, size
     if mode == "wrap_centered":
@@ -78,7 +78,7 @@ def _windows(mode, i, size, neib, step):
 
 
 class _Windows(NativeOp, Op):
-    """What both directions share.
+    """The base class of the Ops on windows, in both directions.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class _Windows(NativeOp, Op):
         return "%s{%s}" % (type(self).__name__, self.mode)
 
     def _places(self, size, neib_shape, neib_step):
-        """`_windows` for rows and columns, after the checks of the numbers."""
+        """Check the numbers of a call, and return `_windows` for rows and for columns."""
         for name, what, pair in (("neib_shape", "shape", neib_shape), ("neib_step", "step", neib_step)):
             if pair.shape[0] != 2:
                 raise TypeError("%s wrong %s ; has to contain 2 elements" % (name, what))
@@ -115,7 +115,7 @@ class _Windows(NativeOp, Op):
         return found
 
     def _grid(self, size, neib, step):
-        """Symbolic number of windows along one dimension."""
+        """Return the symbolic number of windows along one dimension."""
         if self.mode == "wrap_centered":
             return int_div(size - 1, step) + 1
         if self.mode in ("half", "full"):
@@ -125,7 +125,10 @@ class _Windows(NativeOp, Op):
 
 
 class Images2Neibs(_Windows):
-    """Windows of images as rows; see :func:`images2neibs`. Inputs: the images, neib_shape, neib_step."""
+    """An Op that returns the windows of images as rows; see :func:`images2neibs`.
+
+    Inputs: the images, neib_shape, neib_step.
+    """
 
     def make_node(self, ten4, neib_shape, neib_step=None):
         ten4, neib_shape = as_tensor_variable(ten4), _pair(neib_shape, "neib_shape")
@@ -170,7 +173,7 @@ class Images2Neibs(_Windows):
 
 
 class Images2NeibsGrad(_Windows):
-    """Rows added up where their windows are: the transpose of :class:`Images2Neibs`.
+    """An Op that adds rows to the windows of images from which they come: the transpose of :class:`Images2Neibs`.
 
     Inputs: the rows, the four lengths of the images, neib_shape, neib_step.
     """
@@ -209,7 +212,7 @@ class Images2NeibsGrad(_Windows):
         result = np.zeros(lengths, wide)
         if result.size:
             windows = neibs.reshape(lengths[0], lengths[1], y.shape[0], x.shape[0], y.shape[1], x.shape[1])
-            # The places of one element of all windows are different.
+            # One element of all windows has different positions, so += writes no position twice.
             for r in range(y.shape[1]):
                 for c in range(x.shape[1]):
                     here, there = y_inside[:, r], x_inside[:, c]
@@ -247,66 +250,67 @@ def _is_one(v):
 
 
 def images2neibs(ten4, neib_shape, neib_step=None, mode="valid"):
-    """Windows of images as rows of a matrix.
+    """Return the windows of images as the rows of a matrix.
 
     Parameters
     ----------
     ten4 : tensor with 4 dimensions
-        Two dimensions of any meaning, rows, columns.
+        Two dimensions of any meaning, then rows and columns.
     neib_shape : vector of 2 integers
-        Rows and columns of a window; may be symbolic.
+        The rows and columns of a window; may be symbolic.
     neib_step : vector of 2 integers, optional
-        How far the next window is; by default windows touch, and do not overlap.
+        The distances between neighboring windows. By default windows touch, and do not overlap.
     mode : {'valid', 'ignore_borders', 'wrap_centered', 'half', 'full'}
         valid
-            Windows lie in the image, and the last ones end where it ends, or an error is raised.
+            Windows lie in the image. An error is raised if the last windows do not end where the image ends.
         ignore_borders
-            Windows lie in the image; what is left over is ignored.
+            Windows lie in the image. Pixels after the last windows are ignored.
         wrap_centered
-            The first window has its centre in the first pixel, and windows go on at the other side of the image. They have odd lengths.
+            The center of the first window is the first pixel. Windows continue on the opposite side of the image. They
+            must have odd lengths.
         half
-            valid, for an image between margins of zeros as wide as half a window, rounded down.
+            As 'valid', for an image with margins of zeros that are as wide as half a window, rounded down.
         full
-            valid, for an image between margins of zeros as wide as a window less one.
+            As 'valid', for an image with margins of zeros that are as wide as a window minus one.
 
     Returns
     -------
     TensorVariable
-        A matrix with a row for each window: along the first dimension, the second, then rows of windows, from left to right. A row has the
-        pixels of the window row by row.
+        A matrix with one row per window. The windows are ordered by the first dimension, then the second, then from top
+        to bottom, then from left to right. A row contains the pixels of its window, row by row.
 
     Raises
     ------
     TypeError
-        When the function runs: windows do not fit the image.
+        At run time, if windows do not fit into the image.
     ValueError
-        When the function runs: lengths or steps that are not positive.
+        At run time, if lengths or steps are not positive.
     """
     return Images2Neibs(mode)(ten4, neib_shape, neib_step)
 
 
 def neibs2images(neibs, neib_shape, original_shape, mode="valid"):
-    """The images of which `images2neibs`, with the default step, made the rows of a matrix.
+    """Return the images whose windows, with the default step of `images2neibs`, are the rows of a matrix.
 
     Parameters
     ----------
     neibs : matrix
     neib_shape : vector of 2 integers
-        As for `images2neibs`.
+        See `images2neibs`.
     original_shape : sequence of 4 integers, or a vector
         The shape of the images; may be symbolic.
     mode : str
-        As there; with 'ignore_borders' pixels in no window are 0.
+        See `images2neibs`. With 'ignore_borders', pixels in no window are 0.
 
     Returns
     -------
     TensorVariable
-        With 4 dimensions.
+        A tensor with 4 dimensions.
 
     Raises
     ------
     TypeError, ValueError
-        When the function runs: shapes do not match.
+        At run time, if shapes do not match.
     """
     neibs = as_tensor_variable(neibs)
     if not isinstance(original_shape, (tuple, list)):
@@ -321,6 +325,6 @@ def neibs2images(neibs, neib_shape, original_shape, mode="valid"):
     images = collect(neibs, *original_shape, neib_shape, neib_shape)
     if mode != "wrap_centered":
         return images
-    # Windows that go on at the other side may be there twice.
+    # Pixels may be in several windows, because windows continue on the opposite side.
     times = collect(neibs.zeros_like() + np.ones((), neibs.dtype), *original_shape, neib_shape, neib_shape)
     return (int_div(images, times) if neibs.dtype in DISCRETE else images / times).astype(neibs.dtype)

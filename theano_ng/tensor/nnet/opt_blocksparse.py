@@ -1,4 +1,4 @@
-"""Rules for products of blocks: they overwrite what they add to."""
+"""Rules that let products of blocks overwrite the tensor to which they are added."""
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
@@ -20,7 +20,7 @@ def _in_place(node, op):
 
 @local_optimizer([SparseBlockGemv], inplace=True)
 def local_inplace_sparse_block_gemv(node):
-    """What is added to is overwritten when nobody else needs it.
+    """Overwrite the tensor to which products are added if no other node needs it.
 
     sparse_block_gemv(exp(t), blocks, t, places, places)  ->  sparse_block_gemv_inplace(exp(t), blocks, t, places, places)
                                                                                                               [inplace, fast_run]
@@ -30,7 +30,7 @@ def local_inplace_sparse_block_gemv(node):
 
 @local_optimizer([SparseBlockOuter], inplace=True)
 def local_inplace_sparse_block_outer(node):
-    """The same for outer products.
+    """Overwrite the tensor to which outer products are added if no other node needs it.
 
     sparse_block_outer(exp(blocks), t, t, places, places)  ->  sparse_block_outer_inplace(exp(blocks), t, t, places, places)
                                                                                                               [inplace, fast_run]

@@ -1,4 +1,4 @@
-"""Rules for batch normalization: how the abstract Ops are computed on the CPU."""
+"""Rules that replace the abstract Ops of batch normalization by implementations on the CPU."""
 
 from theano_ng.gof.optdb import LocalGroupDB
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
@@ -19,7 +19,7 @@ register_specialize_device(bn_groupopt, "fast_compile")
 
 
 def _answer(node, results):
-    """What replaces the outputs of a node, or None when the types differ."""
+    """Return the replacements of the outputs of a node, or None if the types differ."""
     if any(new.type != old.type for new, old in zip(results, node.outputs)):
         return None
     copy_stack_trace(node.outputs, results)
@@ -28,7 +28,7 @@ def _answer(node, results):
 
 @local_optimizer([AbstractBatchNormTrain])
 def local_abstract_batch_norm_train(node):
-    """Normalize by native code, which has the statistics beside; running averages are expressions of these.
+    """Normalize by native code. Running averages become expressions of the statistics that this code also returns.
 
     AbstractBatchNormTrain((0,))(A, row, row)[0]  ->  BatchNormTrain((0,))(A, row, row, T.constant(1e-4))[0]
                                                                [30, batchnorm_opts, fast_run, fast_compile]
@@ -45,7 +45,7 @@ def local_abstract_batch_norm_train(node):
 
 @local_optimizer([AbstractBatchNormTrainGrad])
 def local_abstract_batch_norm_train_grad(node):
-    """The gradient by native code.
+    """Compute the gradient by native code.
 
     AbstractBatchNormTrainGrad((0,))(A, B, row, row, row)[0]  ->
         BatchNormTrainGrad((0,))(A, B, row, row, row, T.constant(1e-4))[0]
@@ -56,7 +56,7 @@ def local_abstract_batch_norm_train_grad(node):
 
 @local_optimizer([AbstractBatchNormInference])
 def local_abstract_batch_norm_inference(node):
-    """Normalization by given statistics is elementwise, and becomes one loop with what stands around it.
+    """Replace the normalization by given statistics by elementwise operations, which are fused with their neighbors.
 
     AbstractBatchNormInference((0,))(A, row, row, row, row)  ->
         (A - row) * (row / T.sqrt(row + T.constant(1e-4))) + row   [30, batchnorm_opts, fast_run, fast_compile]

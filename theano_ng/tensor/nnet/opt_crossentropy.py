@@ -1,4 +1,4 @@
-"""Rules for softmax and cross-entropies: values and gradients in their stable, fused forms."""
+"""Rules that replace softmax, cross-entropies and their gradients by stable, fused forms."""
 
 import numpy as np
 
@@ -46,7 +46,10 @@ d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_sof
 
 
 def _split_bias(x):
-    """(m, b) when `x` is m + b with a vector b for every row, None otherwise. Of a sum of rows the first is the matrix."""
+    """Return (m, b) if `x` is m + b with a vector b that is added to every row; otherwise None.
+
+    If all terms of the sum are rows, the first term is m.
+    """
     if op_of(x) != T.add:
         return None
     rows, matrices = [], []
@@ -66,12 +69,12 @@ def _split_bias(x):
 
 
 def _with_bias(x):
-    """(m, b) with m + b equal to a variable of a graph; b is zero when nothing better is seen."""
+    """Return (m, b) with m + b equal to a variable of a graph; b is zero if no bias is found."""
     return _split_bias(x) or (x, zeros(lengths(x, x.fgraph)[1:], dtype=x.dtype))
 
 
 def _softmax_input(sm):
-    """(x, b) when `sm` is softmax(x + b), with a zero b for softmax(x); None otherwise."""
+    """Return (x, b) if `sm` is softmax(x + b), with a zero b for softmax(x); otherwise None."""
     if sm.owner is None or sm.owner.op not in _SOFTMAXES:
         return None
     return tuple(sm.owner.inputs) if sm.owner.op == softmax_with_bias else _with_bias(sm.owner.inputs[0])
@@ -81,7 +84,7 @@ def _softmax_input(sm):
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_softmax_by_hand(node):
-    """Exponentials divided by the sums of their rows.
+    """Replace exponentials divided by the sums of their rows by softmax.
 
     exp(A) / sum(exp(A), axis=1, keepdims=True)  ->  softmax_op(A)          [canonicalize, fast_run, fast_compile]
     """
@@ -95,8 +98,9 @@ def local_softmax_by_hand(node):
     return [result]
 
 
-# Before logarithms are written anew (0.7): so that of a softmax by hand becomes the Op that that of the library's becomes, instead of terms which
-# sums take apart and put together again with those of others.
+# This rule runs before logarithms are rewritten (0.7). So the logarithm of a handwritten softmax becomes the same Op as
+# the logarithm of the library's softmax. Otherwise it would become a sum whose terms merge with the terms of other
+# sums.
 optdb.register(
     "softmax_by_hand", in2out(local_softmax_by_hand, ignore_newtrees=True), 0.69, "fast_run", "fast_compile", own=True
 )
@@ -106,7 +110,7 @@ optdb.register(
 
 
 def _fuse_crossentropies(fgraph, softmaxes, reason):
-    """Replace cross-entropies of what is computed by one of `softmaxes`, and that softmax with them."""
+    """Fuse each cross-entropy of the output of an Op in `softmaxes` with this softmax."""
     for node in fgraph.toposort():
         if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
             continue
@@ -125,7 +129,7 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
 @register_specialize("fast_compile_gpu")
 @optimizer
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
-    """`crossentropy_to_crossentropy_with_softmax` where a bias is added within the softmax.
+    """Apply `crossentropy_to_crossentropy_with_softmax` to a softmax that adds a bias.
 
     crossentropy_categorical_1hot(softmax_with_bias(A, x), labels)  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0]          [stabilize, specialize, fast_run, fast_compile_gpu]
@@ -135,12 +139,12 @@ def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
 
 @optimizer
 def crossentropy_to_crossentropy_with_softmax(fgraph):
-    """The cross-entropy of a softmax with labels is computed from the input of the softmax.
+    """Compute the cross-entropy of a softmax with labels from the input of the softmax.
 
     crossentropy_categorical_1hot(softmax_op(A), labels)  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [fast_run, xent, fast_compile_gpu]
 
-    Late, where a bias would have been recognized.
+    The rule runs late, when all biases have been recognized.
     """
     _fuse_crossentropies(fgraph, _SOFTMAXES, "crossentropy_to_crossentropy_with_softmax")
 
@@ -167,7 +171,7 @@ local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
 )
 
 
-# They increase wherever they are numbers.
+# These functions increase wherever they are not NaN.
 _INCREASING = frozenset(
     [T.exp, T.exp2, T.expm1, T.log, T.log2, T.log10, T.log1p, T.sqrt, T.erf, T.erfinv, T.deg2rad, T.rad2deg]
     + [T.sinh, T.tanh, T.arcsin, T.arctan, T.arcsinh, T.arccosh, T.arctanh, sigmoid, softplus, softsign]
@@ -175,7 +179,7 @@ _INCREASING = frozenset(
 
 
 def _of_the_same_order(x, axis):
-    """What has its largest elements along the axes of an argmax where `x` has them, or None."""
+    """Return a simpler variable that has the argmax of `x` along `axis`, or None."""
     op = op_of(x)
     if op in _INCREASING:
         (source,) = x.owner.inputs
@@ -198,13 +202,14 @@ def _of_the_same_order(x, axis):
 @ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Increasing functions do not change which element is the largest, nor does softmax within a row.
+    """Take the argmax before an increasing function, or before a softmax within rows, which do not change it.
 
     Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
     Argmax(None)(exp(A))  ->  Argmax(None)(A)
     Argmax([0])(-tanh(A))  ->  Argmax([0])(-A)
 
-    Elements for which the function is no number count as what they are, and so do those that it rounds to one value.
+    Two kinds of elements may change the result, because now the arguments of the function are compared: elements for
+    which the function is NaN, and different elements that the function rounds to one value.
     """
     if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
@@ -223,7 +228,7 @@ def local_argmax_pushdown(node):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op])
 def local_softmax_with_bias(node):
-    """A vector that is added in a softmax is left to that.
+    """Let softmax itself add a vector to the rows of its argument.
 
     softmax_op(A + x)  ->  softmax_with_bias(A, x)          [specialize, fast_run, fast_compile_gpu]
     """
@@ -238,7 +243,7 @@ def local_softmax_with_bias(node):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
-    """A softmax that a cross-entropy of the same x and b computes anyway is taken from there.
+    """Replace a softmax by the second output of a cross-entropy of the same x and b, which computes it anyway.
 
     (softmax_with_bias(A, x), crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0])  ->
         crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[1::-1]          [specialize, fast_run, fast_compile_gpu]
@@ -257,7 +262,7 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
 
 
 def _is_same_bias(a, b):
-    """Whether two vectors are one, or the same sum of the same rows."""
+    """Return True if two vectors are identical, or equal sums of identical rows."""
     todo = [(a, b)]
     for a, b in todo:
         if a is b:
@@ -285,9 +290,11 @@ local_logsoftmax = register_stabilize("fast_compile")(
 @ignores_nonfinite
 @local_optimizer([T.sub])
 def local_logsoftmax_by_hand(node):
-    """Numbers less the logarithm of the sum of the exponentials of their rows, which nothing else reads.
+    """Replace a matrix minus the logarithm of the sums of the exponentials of its rows by logsoftmax.
 
     A - log(sum(exp(A), axis=1, keepdims=True))  ->  logsoftmax_op(A)          [specialize, fast_run]
+
+    The logarithm must not have other clients.
     """
     out = node.outputs[0]
     a, logarithm = node.inputs
@@ -305,7 +312,7 @@ def local_logsoftmax_by_hand(node):
 
 
 def _check_rows_is_arange_len_labels(rows, labels):
-    """Whether `rows` is arange(len(labels)), of constants or of the shape of labels."""
+    """Return True if `rows` is arange(len(labels)), as a constant or computed from the shape of `labels`."""
     feature = getattr(getattr(labels, "fgraph", None), "shape_feature", None)
     shape_of = {} if feature is None else feature.shape_of
     if isinstance(op_of(rows), ARange):
@@ -320,13 +327,13 @@ def _check_rows_is_arange_len_labels(rows, labels):
 
 
 def _is_length_of(stop, labels, shape_of):
-    """Whether a scalar is labels.shape[0], through what canonicalization makes of it."""
+    """Return True if a scalar is ``labels.shape[0]``, also in the form that canonicalization gives it."""
     while stop.owner is not None:
         node = stop.owner
         if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:
             return True
         if isinstance(node.op, Subtensor) and isinstance(op_of(node.inputs[0]), Shape):
-            # only before canonicalization
+            # This form exists only before canonicalization.
             index = node.inputs[1:]
             return (
                 node.inputs[0].owner.inputs[0] is labels
@@ -345,7 +352,7 @@ def _is_length_of(stop, labels, shape_of):
 
 
 def _is_label_indexing(node):
-    """(matrix, labels) when a node is matrix[arange(len(labels)), labels]."""
+    """Return (matrix, labels) if a node is ``matrix[arange(len(labels)), labels]``; otherwise None."""
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
@@ -355,14 +362,14 @@ def _is_label_indexing(node):
 
 
 def _are_labels(index):
-    """Whether an index, which may be a slice or None as well, is a vector of integers."""
+    """Return True if an index is a vector of integers. An index may also be a slice or None."""
     return getattr(index, "ndim", None) == 1 and index.dtype in INTEGERS
 
 
 def _every_row_has_label(matrix, rows, labels):
-    """Whether `rows` and `labels` choose one element of each row of a matrix.
+    """Return True if `rows` and `labels` select one element of each row of a matrix.
 
-    Of constants this has to be known: they may be any places. Variables are taken for labels.
+    Variables are assumed to be labels. Constants must be known to be labels, because they may select any elements.
     """
     if not _check_rows_is_arange_len_labels(rows, labels):
         return False
@@ -374,14 +381,15 @@ def _every_row_has_label(matrix, rows, labels):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([AdvancedSubtensor, T.log])
 def local_advanced_indexing_crossentropy_onehot(node):
-    """Cross-entropies written with advanced indexing.
+    """Replace cross-entropies that are written with advanced indexing by the fused Op.
 
     log(softmax_op(A))[every_row, labels]  ->
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
     log(softmax_op(A)[every_row, labels])  ->
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]
 
-    The result raises ValueError where variable labels are negative, or not as many as A has rows.
+    The fused Op raises ValueError if variable labels are negative, or if the number of labels is not the number of
+    rows.
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
@@ -407,7 +415,7 @@ def local_advanced_indexing_crossentropy_onehot(node):
 
 
 def _label_increment(variable):
-    """(values, labels) when a matrix is zero but for values at [arange(len(labels)), labels]."""
+    """Return (values, labels) if a matrix is zero except for values at [arange(len(labels)), labels], or None."""
     node = variable.owner
     if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
@@ -418,7 +426,10 @@ def _label_increment(variable):
 
 
 def _increment_over_softmax(d_sm, sm):
-    """(values, labels) when `d_sm` is a matrix that is zero but for values at the labels, divided by `sm`."""
+    """Return (values, labels) if `d_sm` is ``m / sm``, with a matrix m that is zero except for values at the labels.
+
+    Return None for other variables.
+    """
     num, denum = local_mul_canonizer.get_num_denum(d_sm)
     if not any(d is sm for d in denum):
         return None
@@ -440,7 +451,10 @@ def _increment_over_softmax(d_sm, sm):
 
 
 def _increment_over_picked(d_sm, sm):
-    """(values, labels) when `d_sm` is zero but for values / sm[arange(len(labels)), labels] at the labels."""
+    """Return (values, labels) if `d_sm` is zero except for values / sm[arange(len(labels)), labels] at the labels.
+
+    Return None for other variables.
+    """
     found = _label_increment(d_sm)
     if found is None:
         return None
@@ -456,14 +470,15 @@ def _increment_over_picked(d_sm, sm):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_grad])
 def local_advanced_indexing_crossentropy_onehot_grad(node):
-    """Gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles.
+    """Replace gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles by the fused gradient.
 
     softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x) / softmax_op(A), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
     softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x / softmax_op(A)[every_row, labels]), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
 
-    Other factors of the quotients, which do not vary within a row, become a part of g.
+    Other factors of the quotients, which must not vary within a row, are multiplied into the values (x in the
+    examples).
     """
     d_sm, sm = node.inputs
     if d_sm.owner is None:
@@ -481,19 +496,20 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
-# Views of a matrix, or of a row as a vector, and how the sum of the rows is seen beside them.
+# Order of the view (a matrix, or a row as a vector) -> order in which the sums of the rows must be shuffled next to it.
 _COLUMN_VIEWS = {(0, 1): (0, "x"), (1,): (0,)}
 
 
 @register_specialize("fast_compile_gpu")
 @local_optimizer([T.sub])
 def local_crossentropy_onehot_grad(node):
-    """The same gradients as differentiation gives them, without a division by the softmax.
+    """Replace the gradient of a cross-entropy, in the form that differentiation gives it, by the fused gradient.
 
     (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
 
-    The gradient of a vector, which is the row of a softmax, has had its views lifted to all of these.
+    This form has no division by the softmax. If the input of the softmax is a vector, seen as a matrix with one row,
+    the views in the gradient have been lifted to all of these variables.
     """
     for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
         increment, view = shuffled_from(increment)
@@ -536,7 +552,7 @@ def _is_softmax(v):
 @register_specialize("stabilize", "fast_compile")
 @local_optimizer([SoftmaxGrad])
 def local_logsoftmax_grad(node):
-    """Gradient of log(softmax(x)), without dividing by softmax.
+    """Compute the gradient of log(softmax(x)) without dividing by softmax.
 
     softmax_grad(B / softmax_op(A), softmax_op(A))  ->  B - sum(B, axis=1, keepdims=True) * softmax_op(A)
                                                                [stabilize, specialize, fast_run, fast_compile]
@@ -547,10 +563,10 @@ def local_logsoftmax_grad(node):
     if sm.owner.op != softmax_op or len(quotient.clients) != 1:
         return None
     if _label_increment(quotient.owner.inputs[0]) is not None:
-        return None  # another rule fuses this one
+        return None  # Another rule fuses this gradient.
     grads = quotient.owner.inputs[0]
     if grads.dtype != quotient.dtype:
-        grads = T.cast(grads, quotient.dtype)  # sums of integers would wrap around
+        grads = T.cast(grads, quotient.dtype)  # Sums of integers would wrap around.
     if grads.broadcastable[1] and not sm.broadcastable[1]:
         grads = T.second(sm, grads)
     result = grads - grads.sum(axis=1, keepdims=True) * sm
@@ -563,7 +579,7 @@ def local_logsoftmax_grad(node):
 @register_canonicalize
 @local_optimizer([crossentropy_softmax_1hot_with_bias_dx])
 def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
-    """A gradient that is the same for all rows need not be allocated for each.
+    """Remove the Alloc or `fill` of a gradient that is equal for all rows.
 
     crossentropy_softmax_1hot_with_bias_dx(alloc(s, n), softmax_op(A), labels)  ->
         crossentropy_softmax_1hot_with_bias_dx(s, softmax_op(A), labels)          [canonicalize, stabilize, specialize, fast_run]
@@ -585,8 +601,8 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
 
 
 def softmax_simplifier(numerators, denominators):
-    """Finds exp(x) / sum(exp(x), axis=1) among the factors of a fraction; a part of the canonical form of products."""
-    # Constants are numbers here, not variables.
+    """Replace exp(x) / sum(exp(x), axis=1) in a fraction by softmax; a simplifier of `local_mul_canonizer`."""
+    # Constants are arrays here, not variables.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
         if op_of(numerator) != T.exp or numerator.ndim != 2:
             continue
@@ -606,7 +622,7 @@ def softmax_simplifier(numerators, denominators):
             if result.type.dtype != numerator.type.dtype:
                 continue
             copy_stack_trace(numerator, result)
-            # By identity: numbers among them have no answer to ==.
+            # Compare by identity: the lists may contain arrays, for which == gives no bool.
             numerators.pop(next(i for i, n in enumerate(numerators) if n is numerator))
             denominators.pop(next(i for i, d in enumerate(denominators) if d is denominator))
             numerators.append(result)

@@ -1,4 +1,4 @@
-"""The rule for connectionist temporal classification: no gradients where nobody reads them."""
+"""A rule for connectionist temporal classification: gradients without clients are not computed."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.nnet.ctc import ConnectionistTemporalClassification
@@ -8,7 +8,7 @@ from theano_ng.tensor.opt.own_registration import register_canonicalize
 @register_canonicalize("fast_compile")
 @local_optimizer([ConnectionistTemporalClassification])
 def local_ctc_no_grad(node):
-    """Costs alone, where the gradients have no clients.
+    """Compute only the costs if the gradients have no clients.
 
     ConnectionistTemporalClassification()(t, signs, ends)[0]  ->  ConnectionistTemporalClassification(compute_grad=False)(t, signs, ends)
                                                                                        [canonicalize, fast_compile, fast_run]

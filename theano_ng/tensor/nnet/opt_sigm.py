@@ -1,4 +1,4 @@
-"""Rules for sigmoid and softplus: recognizing them, and their stable forms."""
+"""Rules that recognize sigmoid and softplus, and replace expressions of them by stable forms."""
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
@@ -23,12 +23,12 @@ register_local_1msigmoid = False
 
 
 def _is_real(variable):
-    """Sigmoid and softplus are functions of real numbers."""
+    """Return True if a variable is real: sigmoid and softplus are functions of real numbers."""
     return not variable.dtype.startswith("complex")
 
 
 def _is_1(expr):
-    """Whether every element of an expression is 1."""
+    """Return True if every element of an expression is known to be 1."""
     return is_constant(expr, 1)
 
 
@@ -39,13 +39,15 @@ hard, ultra_fast = terms(hard_sigmoid, ultra_fast_sigmoid)
 
 
 def is_1pexp(t, only_process_constants=True):
-    """(False, x) when `t` is 1 + exp(x) of a real x, (True, x) when it is -1 - exp(x), also as -(1 + exp(x)); else None.
+    """Return (False, x) if `t` is 1 + exp(x), and (True, x) if it is -1 - exp(x) or -(1 + exp(x)).
+
+    Return None for other variables, and for a complex x.
 
     Parameters
     ----------
     t : Variable
     only_process_constants : bool
-        Whether 1 has to be a Constant, or an expression that is 1 everywhere will do.
+        If True, the 1 must be a Constant. Otherwise an expression whose elements are all 1 is accepted, too.
     """
     if not _is_real(t):
         return None
@@ -69,7 +71,11 @@ def is_1pexp(t, only_process_constants=True):
 
 
 def _opposite(x, dtype):
-    """Return -x, or y where x is -y. An integer becomes a float of a dtype first: the negative of -128 or of an unsigned number wraps around."""
+    """Return -x, or y if x is -y.
+
+    An integer is cast to the float dtype `dtype` first: the negative of -128 or of an unsigned number would wrap
+    around.
+    """
     minus = is_neg(x)
     if minus is not None:
         return minus
@@ -77,7 +83,7 @@ def _opposite(x, dtype):
 
 
 def _finish(node, result):
-    """[result] when it can stand for the node's output."""
+    """Return a list of `result` if it can replace the node's output; otherwise None."""
     result = T.cast(result, node.outputs[0].type.dtype)
     if result.type != node.outputs[0].type:
         return None
@@ -98,7 +104,7 @@ def _softplus_rule(name, pattern, new):
 log1msigm_to_softplus = _softplus_rule("log1msigm_to_softplus", log(1 - sigm(x)), -soft_plus(x))
 logsigm_to_softplus = _softplus_rule("logsigm_to_softplus", log(sigm(float_x)), -soft_plus(-float_x))
 log1p_neg_sigmoid = _softplus_rule("log1p_neg_sigmoid", log1p(-sigm(x)), -soft_plus(x))
-# what canonicalization makes of a change of sign
+# the form of a negation after canonicalization
 log1p_minus_one_sigmoid = _softplus_rule("log1p_minus_one_sigmoid", log1p(-1 * sigm(x)), -soft_plus(x))
 log1pexp_to_softplus = pattern_rule("log1pexp_to_softplus", "Without overflow.", log1p(exp(real_x)), soft_plus(real_x))
 register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
@@ -113,7 +119,7 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_exp_over_1_plus_exp(node):
-    """A sigmoid that is written with exponentials, which overflow.
+    """Replace an expression of exponentials, which may overflow, by a sigmoid.
 
     exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
     y / (1 + exp(x))  ->  y * sigmoid(-x)
@@ -153,7 +159,7 @@ def local_exp_over_1_plus_exp(node):
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_sigmoid_of_one_exponential(node):
-    """A sigmoid that is written as a quotient of exponentials, before canonicalization takes numerator and denominator apart.
+    """Replace a quotient of exponentials by a sigmoid before canonicalization rewrites numerator and denominator.
 
     exp(x) / (1 + exp(x))  ->  sigmoid(x)          [fast_run, fast_compile]
     """
@@ -164,7 +170,7 @@ def local_sigmoid_of_one_exponential(node):
     return local_exp_over_1_plus_exp.transform(node)
 
 
-# FAST_COMPILE does not stabilize.
+# The mode FAST_COMPILE has no phase `stabilize`.
 for _rule, _tags in (
     (local_sigmoid_of_one_exponential, ("fast_run", "fast_compile")),
     (log1pexp_to_softplus, ("fast_compile",)),
@@ -176,7 +182,7 @@ for _rule, _tags in (
 @register_specialize
 @local_optimizer([T.inv])
 def local_inv_1_plus_exp(node):
-    """A sigmoid that is written as a reciprocal.
+    """Replace the reciprocal of one plus an exponential by a sigmoid.
 
     inv(1 + exp(x))  ->  sigmoid(-x)          [stabilize, specialize, fast_run]
     """
@@ -189,15 +195,15 @@ def local_inv_1_plus_exp(node):
 @register_stabilize
 @local_optimizer([T.mul])
 def local_sigm_times_exp(node):
-    """A sigmoid that is written as a product of the opposite one.
+    """Replace the product of an exponential and the opposite sigmoid by a sigmoid.
 
     exp(x) * sigmoid(-x)  ->  sigmoid(x)          [stabilize, fast_run]
 
-    Among any number of factors, also of products within the product, with the sign kept.
+    The product may have any number of other factors, and may contain other products. Signs are preserved.
     """
     clients = node.outputs[0].clients
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
-        # The larger product has these factors too.
+        # The larger product contains these factors, too.
         return None
     tree = parse_mul_tree(node.outputs[0], most=MAX_SHARED)
     if not perform_sigm_times_exp(tree):
@@ -208,7 +214,7 @@ def local_sigm_times_exp(node):
 # Not registered, because it hides log(1 - sigmoid(x)).
 local_1msigmoid = rule("local_1msigmoid", "The complement of a sigmoid.", (1 - sigm(float_x), sigm(-float_x)))
 
-# Only where optimizer_including asks for them.
+# These rules are used only if ``optimizer_including`` names them.
 local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approximation.", (sigm(x), ultra_fast(x)))
 local_hard_sigmoid = rule("local_hard_sigmoid", "An approximation by three lines.", (sigm(x), hard(x)))
 

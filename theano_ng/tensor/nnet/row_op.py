@@ -1,4 +1,4 @@
-"""What Ops over the rows of a matrix share."""
+"""The base class of Ops over the rows of a matrix, and checks of their arguments."""
 
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -9,12 +9,12 @@ FLOATS = ("float16", "float32", "float64")
 
 
 class RowOp(NativeOp, Op):
-    """An Op whose native code exists for float32 and float64.
+    """The base class of Ops that have native code for float32 and float64.
 
     Attributes
     ----------
     function : str
-        Name of the native function.
+        The name of the native function.
     """
 
     __props__ = ()
@@ -28,12 +28,12 @@ class RowOp(NativeOp, Op):
 
 
 def float_matrix(op, x, name="x", vector_is_row=False):
-    """`x` as a matrix of floats.
+    """Return `x` as a matrix of floats.
 
     Parameters
     ----------
     vector_is_row : bool
-        Whether a vector is accepted, as a matrix with one row.
+        Whether to accept a vector as a matrix with one row.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def float_matrix(op, x, name="x", vector_is_row=False):
 
 
 def integer_vector(op, y, name="y_idx"):
-    """`y` as a vector of integers.
+    """Return `y` as a vector of integers.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Classic path of sigmoid and softplus, and of their rules."""
+"""The names of ``theano.tensor.nnet.sigm``: sigmoid and softplus, and their rules."""
 
 from theano_ng.tensor.nnet.mul_tree import (
     compute_mul,

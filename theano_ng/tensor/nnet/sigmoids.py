@@ -1,4 +1,4 @@
-"""Sigmoid and softplus, exact and approximate."""
+"""Sigmoid, its approximations, softplus and softsign."""
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from theano_ng.tensor.saturating import logistic, read_function, readers
 class ScalarActivation(UnaryMath):
     """A function of one real number that libm lacks, computed in the float type of its output.
 
-    Subclasses define `function(x)` of a NumPy float (of an array too, if `on_arrays` is true), and `formula(x, out)`, the C text for a
-    C expression of dtype `out`.
+    Subclasses define two methods. `function(x)` computes the function of a NumPy float (also of an array, if
+    `on_arrays` is true). `formula(x, out)` returns a C expression of the function, for a C expression `x` of dtype
+    `out`.
     """
 
     nfunc_spec = None
@@ -36,7 +37,10 @@ class ScalarActivation(UnaryMath):
             return x.dtype.type(self.value(x))
 
     def value(self, x):
-        """Compute the function as kernels do, in float32 for float16: in float16 each step would round, and exp(12) would overflow."""
+        """Compute the function as kernels do: float16 is computed in float32.
+
+        In float16 each step would be rounded, and exp(12) would overflow.
+        """
         return self.function(x.astype("float32") if x.dtype == "float16" else x)
 
     def c_expression(self, args, dtypes, out):
@@ -74,8 +78,8 @@ sigmoid_inplace = Elemwise(ScalarSigmoid(scal.transfer_type(0)), inplace_pattern
 class UltraFastScalarSigmoid(ScalarActivation):
     """A piecewise approximation of the logistic function, between 0.00247262315663 and 0.997527376843.
 
-    With t = |x| / 2: 1.5 t / (1 + t) below 1.7, then a line, then a constant; half of it around 1/2. It jumps by 0.0045 where the first
-    two meet.
+    Let t = |x| / 2. Then z is 1.5 t / (1 + t) for t < 1.7, a line for t < 3, and a constant beyond. The result is
+    (1 + z) / 2 for x >= 0, and (1 - z) / 2 for x < 0. It jumps by 0.0045 at t = 1.7.
     """
 
     def function(self, x):
@@ -99,7 +103,7 @@ class UltraFastScalarSigmoid(ScalarActivation):
         return "%s != %s ? %s : 0.5 * (copysign(%s, (double)(%s)) + 1.0)" % (x, x, x, z, x)
 
     def gradient(self, gz, x, z):
-        # that of the function that it stands for
+        # the gradient of the function that is approximated
         return gz * z * (_one(z) - z)
 
 
@@ -112,7 +116,7 @@ ultra_fast_sigmoid_inplace = Elemwise(
 
 
 def hard_sigmoid(x):
-    """The cheapest approximation of the sigmoid: a line of slope 0.2 through (0, 1/2), clipped to [0, 1].
+    """Compute the cheapest approximation of the sigmoid: a line of slope 0.2 through (0, 1/2), clipped to [0, 1].
 
     Parameters
     ----------
@@ -121,7 +125,7 @@ def hard_sigmoid(x):
     Returns
     -------
     tensor
-        Of the float dtype of x.
+        A tensor of the float dtype of `x`.
     """
     x = as_tensor_variable(x)
     dtype = scal.upgrade_to_float_no_complex(scal.get_scalar_type(x.dtype))[0].dtype
@@ -130,7 +134,7 @@ def hard_sigmoid(x):
 
 
 class ScalarSoftplus(ScalarActivation):
-    """log(1 + exp(x)), without overflow, and exact where exp(x) is small."""
+    """log(1 + exp(x)), without overflow, and accurate where exp(x) is small."""
 
     on_arrays = True
 

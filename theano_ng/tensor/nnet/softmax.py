@@ -11,7 +11,7 @@ from theano_ng.tensor.logarithms import Logarithm, log_of_op
 
 
 def _softmax(x):
-    """Softmax of a NumPy matrix, in its dtype."""
+    """Return the softmax of each row of a NumPy matrix, in its dtype."""
     e = np.exp(x - x.max(axis=1, keepdims=True)) if x.shape[1] else x.copy()
     return np.asarray(e / e.sum(axis=1, keepdims=True), dtype=x.dtype, order="C")
 
@@ -19,12 +19,13 @@ def _softmax(x):
 class Softmax(RowOp):
     r"""Softmax of every row: :math:`\varphi(\mathbf{x})_j = e^{x_j} / \sum_k e^{x_k}`.
 
-    Computed as exp(x - max) / sum, so that large inputs do not overflow. A vector is a matrix with one row.
+    It is computed as exp(x - max) / sum, so that large inputs do not overflow. A vector counts as a matrix with one
+    row.
     """
 
     nin, nout = 1, 1
     function = "softmax"
-    keeps_shape = True  # the one output has the shape of the one input: read by scan.array_kernel
+    keeps_shape = True  # The output has the shape of the input. `scan.array_kernel` reads this attribute.
 
     def fails_on_values(self, node):
         return False
@@ -54,7 +55,7 @@ softmax_op = Softmax()
 
 
 class SoftmaxWithBias(RowOp):
-    """Softmax of every row after a vector was added: softmax(x + b)."""
+    """Softmax of every row of a matrix to whose rows a vector is added: softmax(x + b)."""
 
     nin, nout = 2, 1
     function = "softmax"
@@ -181,7 +182,7 @@ logsoftmax_op = LogSoftmax()
 
 
 def _gradient_of_logarithm(node, c):
-    """Of the inputs of a softmax, from that of its logarithm."""
+    """Return the gradients of the inputs of a softmax, from the gradient of the logarithm of the softmax."""
     (sm,) = node.outputs
     dx = c - sm * c.sum(axis=1, keepdims=True)
     return [dx] if node.op == softmax_op else [dx, dx.sum(axis=0)]
@@ -194,7 +195,7 @@ log_of_op[softmax_with_bias] = Logarithm(
 
 
 def softmax(c):
-    """Softmax of every row of a matrix; a vector is a matrix with one row.
+    """Return the softmax of every row of a matrix; a vector counts as a matrix with one row.
 
     Parameters
     ----------
@@ -215,10 +216,10 @@ def softmax(c):
 
 
 def logsoftmax(c):
-    """Logarithm of `softmax`, without underflow."""
+    """Return the logarithm of `softmax`, without underflow."""
     return logsoftmax_op(c)
 
 
 def softmax_graph(c):
-    """Softmax of every row, as a graph of elementary operations."""
+    """Return the softmax of every row, as a graph of elementary operations."""
     return exp(c) / exp(c).sum(axis=-1, keepdims=True)

@@ -1,7 +1,7 @@
-"""Rewriting rules of the tensor layer, one module a theme.
+"""Rewriting rules of the tensor layer, one module per theme.
 
-Every documented name is here; a rule's module says where it belongs. The order of the imports is the order of registration, in which
-rules are tried on a node.
+This package exports every documented name. The order of the imports is the order of registration, in which rules are
+tried on a node.
 """
 
 from theano_ng.compile.ops import Shape, Shape_i

@@ -1,4 +1,4 @@
-"""Identities of arithmetic and of elementary functions."""
+"""Rules for identities of arithmetic and of elementary functions."""
 
 from itertools import chain
 
@@ -52,7 +52,7 @@ _INVERSE_PAIRS = (
     (scalar.Neg, scalar.Neg),
     (scalar.Inv, scalar.Inv),
 )
-# Of the complex numbers with the same cosh, tanh or sinh these return one.
+# Several complex numbers have the same cosh, tanh or sinh; these functions return one of them.
 _CHOOSING = (scalar.ArcCosh, scalar.ArcTanh, scalar.ArcSinh)
 
 
@@ -74,8 +74,9 @@ def local_func_inv(node):
     -(-x)  ->  x
     inv(inv(x))  ->  x
 
-    for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
-    result is x instead of NaN. The inverses of cosh, tanh and sinh cancel these for real x only.
+    The pairs are deg2rad and rad2deg; cosh, tanh and sinh with their inverses; conj, neg and inv with themselves. If
+    the inner function is not defined at x, the result is x instead of NaN. The rule cancels arccosh(cosh(x)),
+    arctanh(tanh(x)) and arcsinh(sinh(x)) only for real x.
     """
     prev = node.inputs[0].owner
     if prev is None or not isinstance(prev.op, Elemwise) or not _is_inverse(prev.op):
@@ -86,7 +87,7 @@ def local_func_inv(node):
             chooses = isinstance(node.op.scalar_op, _CHOOSING)
             if x.type != node.outputs[0].type or chooses and x.dtype.startswith("complex"):
                 return False
-            result = abs(x) if isinstance(node.op.scalar_op, scalar.ArcCosh) else x  # cosh is even
+            result = abs(x) if isinstance(node.op.scalar_op, scalar.ArcCosh) else x  # cosh is an even function.
             copy_stack_trace(node.outputs[0], result)
             return [result]
     return False
@@ -95,7 +96,7 @@ def local_func_inv(node):
 @register_canonicalize
 @local_optimizer([T.inv])
 def local_inv_canon(node):
-    """Make reciprocals powers, which other rules treat.
+    """Replace a reciprocal by a power, which other rules handle.
 
     inv(x)  ->  x ** -1          [canonicalize, fast_run]
     """
@@ -107,7 +108,7 @@ def local_inv_canon(node):
 
 
 def _sign_is_exact(v):
-    """Whether the sign of `v` can be taken apart from its size: integers wrap around."""
+    """Return True if the sign of `v` can be separated from its absolute value. This fails if integers wrap around."""
     return v.dtype[0] in "fc"
 
 
@@ -120,8 +121,8 @@ def local_abs_lift(node):
     abs(x / y)  ->  abs(x) / abs(y)
     abs(x * abs(y))  ->  abs(x) * abs(y)
 
-    Needed for `check_for_x_over_absX`. A product with other clients stays whole: it is computed anyway, and in a long chain of such
-    products each absolute value would contain those of all factors before it.
+    `check_for_x_over_absX` needs this form. A product with other clients stays whole: it is computed anyway, and in a
+    long chain of such products each absolute value would contain the absolute values of all factors before it.
     """
     (v,) = node.inputs
     inner = v.owner
@@ -130,13 +131,13 @@ def local_abs_lift(node):
     if not all(_sign_is_exact(i) for i in inner.inputs):
         return False
     if any(i.dtype[0] == "c" and i.dtype != v.dtype for i in inner.inputs):
-        return False  # the absolute value of a narrower complex number is rounded to a narrower float
+        return False  # The absolute value of a narrower complex number is rounded to a narrower float.
     parts = [i if inputs_of(i, T.abs_) is not None else T.abs_(i) for i in inner.inputs]
     return answer(inner.op(*parts), node.outputs[0])
 
 
 def _is_only_for(node, v):
-    """Return True if `node` is the only client of `v`, and `v` is no output."""
+    """Return True if `node` is the only client of `v`, and `v` is not an output of the graph."""
     return all(client is node for client, _ in v.clients)
 
 
@@ -175,7 +176,7 @@ local_neg_neg = register_specialize(rule("local_neg_neg", "Cancel two negations.
 @register_specialize
 @local_optimizer([T.neg])
 def local_neg_div_neg(node):
-    """Cancel a negation around a fraction with one inside, or with a constant.
+    """Merge the negation of a fraction with a negation in its numerator, or with a constant numerator.
 
     -(-x / y)  ->  x / y          [specialize, fast_run]
     -(2 / x)  ->  constant([-2]) / x
@@ -203,7 +204,7 @@ def local_neg_div_neg(node):
 @ignores_nonfinite
 @local_optimizer([T.mul])
 def local_mul_zero(node):
-    """A product with a factor that is zero is zero, also where another factor is NaN or infinite.
+    """Replace a product with a zero factor by zero, even if another factor is NaN or infinite.
 
     x * 0  ->  zeros_like(x)          [canonicalize, fast_run]
     """
@@ -253,7 +254,7 @@ def local_add_specialize(node):
     new_inputs = []
     for i in node.inputs:
         value = constant_value(i)
-        # A zero that is broadcast has no say in the shape; others were made by fill and alloc.
+        # A broadcast zero does not affect the shape; other zeros were made by `fill` and `alloc`.
         if value is None or value != 0:
             new_inputs.append(i)
     if len(new_inputs) == len(node.inputs):
@@ -268,7 +269,7 @@ def local_add_specialize(node):
 
 
 def _filled(new, node):
-    """`new` with the broadcastable pattern of the output; that is all that is left to do when operands were dropped."""
+    """Return `new` with the broadcast pattern of the node's output; `new` may lack operands of the node."""
     return new if new.type.broadcastable == node.outputs[0].type.broadcastable else fill_like_inputs(new, node.inputs)
 
 
@@ -290,7 +291,8 @@ def local_mul_specialize(node):
     -x * y  ->  -(x * y)
     x * 0  ->  zeros_like(x)
 
-    A negated factor with other clients is computed anyway and stays: without it, the product would need another negation.
+    A negated factor with other clients is computed anyway. One such factor stays if the product would otherwise need a
+    negation.
     """
     out = node.outputs[0]
     values = [constant_value(i) for i in node.inputs]
@@ -327,7 +329,7 @@ def _is_negation(v):
 @register_specialize
 @local_optimizer([T.mul])
 def local_mul_of_constants(node):
-    """One constant for two, in products that specialization has made of what reductions were relieved of.
+    """Merge the constant factors of two nested products. Rules that move factors out of reductions make such products.
 
     (x * 2) * 3  ->  6 * x          [specialize, fast_run]
     """
@@ -406,7 +408,7 @@ _POWERS = {
 
 
 def _root(x):
-    """``x ** 0.5``, which is inf at -inf and 0 at -0. There the root of x is NaN and -0."""
+    """Return ``x ** 0.5``. At -inf and -0 it is inf and 0, but ``sqrt(x)`` is NaN and -0."""
     if x.dtype[0] != "f" or _is_nonnegative(x):
         return T.sqrt(x)
     inf = np.asarray(np.inf, x.dtype)
@@ -414,7 +416,7 @@ def _root(x):
 
 
 def _is_nonnegative(v):
-    """Whether `v` is never negative, nor -0, by what computes it."""
+    """Return True if the operations that compute `v` show that it is never negative, nor -0."""
     todo, looks = [v], 0
     while todo:
         v = todo.pop()
@@ -439,7 +441,7 @@ def _is_nonnegative(v):
 @register_specialize
 @local_optimizer([T.pow])
 def local_pow_specialize(node):
-    """Powers with an exponent that has a function of its own.
+    """Replace a power with a constant exponent by a special function.
 
     x ** 2  ->  sqr(x)          [specialize, fast_run]
     exp(x) ** 0.5  ->  sqrt(exp(x))
@@ -460,7 +462,7 @@ def local_pow_specialize(node):
     if make is None:
         return False
     if x.dtype != out.dtype:
-        # The power computes in the dtype of the result: integers must not overflow or round on the way.
+        # `pow` computes in the dtype of the result: the replacement must not overflow or round earlier.
         x = T.cast(x, out.dtype)
     if out.dtype[0] in "iu" and exponent < 0:
         return False
@@ -474,12 +476,13 @@ def _covers(x, out):
 @register_specialize_device
 @local_optimizer([T.pow])
 def local_pow_specialize_device(node):
-    """Powers with a small whole exponent as products of squares.
+    """Replace a power with a small whole exponent by a product of squares.
 
     x ** 5  ->  x * sqr(sqr(x))          [specialize_device, fast_run]
     x ** -3  ->  inv(x * sqr(x))
 
-    After the move to a device, because a device may have a better power. Exponents up to 512 in absolute value.
+    The rule runs after the move to a device, because a device may have a better `pow`. It applies to exponents up to
+    512 in absolute value.
     """
     out = node.outputs[0]
     x, y = node.inputs
@@ -490,7 +493,7 @@ def local_pow_specialize_device(node):
     n = abs(exponent)
     if n != int(n) or n > 512 or n <= 2 or (exponent < 0 and out.dtype[0] in "iu"):
         return False
-    # The binary digits of the exponent say which squares to multiply.
+    # The binary digits of the exponent select the squares to multiply.
     n = int(n)
     factors, square = [], x
     while n:
@@ -512,19 +515,19 @@ def local_pow_specialize_device(node):
 @register_specialize
 @local_optimizer([Elemwise], when=computes(scalar.Cast))
 def local_cast_cast(node):
-    """Two casts in a row.
+    """Merge two consecutive casts.
 
     cast(cast(k, 'int32'), 'int64')  ->  cast(k, 'int64')          [canonicalize, specialize, fast_run]
     cast(cast(f, 'float64'), 'float32')  ->  f
 
-    when d1 is that of the result, or loses nothing of x.
+    The inner cast must be to the dtype of the result, or lose nothing of its input.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
         return False
     x, out = inner.inputs[0], node.outputs[0]
     if node.op.scalar_op.o_type == inner.op.scalar_op.o_type:
-        # The second does nothing.
+        # The second cast does nothing.
         return answer(inner.outputs[0], out)
     if is_an_upcast(x.dtype, inner.outputs[0].dtype):
         if x.dtype == out.dtype:
@@ -534,7 +537,7 @@ def local_cast_cast(node):
 
 
 def _converts_inputs(op):
-    """Whether all inputs of an Elemwise are converted to the dtype of the output anyway."""
+    """Return True if an Elemwise converts all its inputs to the dtype of the output anyway."""
     return getattr(op.scalar_op, "output_types_preference", None) in (
         scalar.upgrade_to_float,
         scalar.upcast_out,
@@ -545,11 +548,11 @@ def _converts_inputs(op):
 @register_canonicalize
 @local_optimizer([Elemwise], when=_converts_inputs)
 def local_upcast_elemwise_constant_inputs(node):
-    """Give scalar constants the dtype in which they are computed with, at compile time.
+    """Cast scalar constants to the dtype of the computation at compile time.
 
     x + constant([2])  ->  x + constant([2.], dtype='float64')          [canonicalize, fast_run]
 
-    So that they merge with others, and no conversion is left to the loop.
+    Then they merge with other constants, and the loop need not convert them.
     """
     if len(node.outputs) > 1:
         return False
@@ -559,14 +562,15 @@ def local_upcast_elemwise_constant_inputs(node):
         if i.type.dtype == output_dtype:
             new_inputs.append(i)
             continue
-        # Behind DimShuffle too, which is computed later: else this node would be visited once more for it.
+        # `get_constant` also looks behind DimShuffles, which are folded later. Otherwise this node would be visited
+        # again after the folding.
         value = get_constant(i)
         if value is not None:
             new_inputs.append(T.constant(value.astype(output_dtype).reshape((1,) * i.ndim)))
         elif not isinstance(i, Constant):
             new_inputs.append(i)
         elif constant_value(i, only_process_constants=True) is None:
-            # A longer constant is converted as a whole.
+            # A constant with different elements is cast as a whole.
             new_inputs.append(T.cast(i, output_dtype))
         else:
             new_inputs.append(T.constant(i.data.astype(output_dtype)))
@@ -587,7 +591,7 @@ def local_upcast_elemwise_constant_inputs(node):
 @ignores_nonfinite
 @local_optimizer([T.Dot])
 def local_0_dot_x(node):
-    """A matrix product with zeros.
+    """Replace a matrix product with zeros by zeros.
 
     dot(zeros_like(x), y)  ->  Assert()(constant(0., dtype='float64'), eq(zeros_like(x).shape[0], y.shape[0]))
                                                                [canonicalize, stabilize, fast_run]
@@ -607,7 +611,7 @@ def local_0_dot_x(node):
         new = zero
     else:
         return False
-    # The lengths that must agree are still checked.
+    # The lengths that must be equal are still checked.
     new = assert_op(new, T.eq(x.shape[x.ndim - 1], y.shape[0]))
     if new.type != out.type:
         new = T.patternbroadcast(new, out.broadcastable)

@@ -1,4 +1,4 @@
-"""Tensors filled with a value: `fill` and `Alloc` are moved to where they are needed, or away."""
+"""Rules for tensors that are filled with a value: they move or remove `fill` and `Alloc`."""
 
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
@@ -17,7 +17,10 @@ x, y = names("x", "y")
 
 
 def fitted(new, old):
-    """List of `new` with the type of `old`, which it has but for dimensions whose length is now known to be one; else None."""
+    """Return a list of `new` with the type of `old`, or None if the types do not match.
+
+    `new` may have more broadcastable dimensions than `old`, because a length is now known to be one.
+    """
     flags = [i for i in range(old.ndim) if new.broadcastable[i] and not old.broadcastable[i]]
     if flags:
         new = T.unbroadcast(new, *flags)
@@ -35,12 +38,15 @@ def _is_fill(v):
 
 
 def _adds_shape(model, v):
-    """Whether ``fill(model, v)`` can be longer than `v` in some dimension."""
+    """Return True if ``fill(model, v)`` can be longer than `v` in some dimension."""
     return any(b and not a for a, b in zip(model.broadcastable, v.broadcastable))
 
 
 def _is_plain_elemwise(node):
-    """Whether one value may be computed instead of many. Not where it may be divided by zero: of many there may be none."""
+    """Return True if an elementwise node may compute one value instead of many equal ones.
+
+    A node that may divide an integer by zero must not: if there are no elements, there is no division.
+    """
     return (
         isinstance(node.op, Elemwise)
         and len(node.outputs) == 1
@@ -53,7 +59,7 @@ def _is_plain_elemwise(node):
 @register_canonicalize
 @local_optimizer([Elemwise])
 def local_fill_sink(node):
-    """Elementwise operations work on what tensors are filled with; the result is filled, if that is needed at all.
+    """Apply an elementwise operation to the values that tensors are filled with, and fill the result if necessary.
 
     fill(x, s) + y  ->  s + y          [canonicalize, fast_run]
     exp(fill(x, s))  ->  fill(x, exp(s.dimshuffle('x')))
@@ -61,7 +67,7 @@ def local_fill_sink(node):
     if not any(_is_fill(i) for i in node.inputs) or not _is_plain_elemwise(node):
         return False
     models, below, result = [], None, None
-    # A chain of operations is climbed at once: one by one, each would take another pass over the graph.
+    # Walk a chain of operations at once. Otherwise each operation would take another pass over the graph.
     while True:
         inputs = []
         for i in node.inputs:
@@ -103,7 +109,7 @@ local_useless_fill = register_canonicalize("fast_compile")(
 @register_stabilize
 @local_optimizer([T.fill])
 def local_fill_to_alloc(node):
-    """What was only needed for its shape is not needed any more.
+    """Replace `fill` by Alloc, so that the value of the variable that gives the shape is no longer needed.
 
     fill(x, s)  ->  alloc(s.dimshuffle('x'), Shape_i(0)(x))          [stabilize, specialize, fast_run]
     """
@@ -115,7 +121,7 @@ def local_fill_to_alloc(node):
 
 
 def _shape_of_fill(node):
-    """The shape of a `fill` from those of its inputs."""
+    """Return the shape of a `fill` in terms of the shapes of its inputs."""
     s, v = node.inputs
     return [s.shape[i] if v.broadcastable[i] else v.shape[i] for i in range(v.ndim)]
 
@@ -131,17 +137,18 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 @register_canonicalize
 @local_optimizer([Alloc])
 def local_useless_alloc(node):
-    """A value that has the shape already.
+    """Remove an Alloc of a value that has the shape already.
 
     Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
 
-    Where the shapes are not known to be equal the Alloc stays: it repeats what is one long at run time, or complains.
+    If the shapes are not known to be equal, the Alloc stays: it repeats dimensions whose length is one at run time, or
+    raises an error.
     """
     return [node.inputs[0]] if _has_shape(node) else False
 
 
 def _has_shape(node):
-    """Whether the first input of a node has the type of its output, and the lengths that the other inputs are."""
+    """Return True if the first input of a node has the type of the output, and the lengths in the other inputs."""
     x, out = node.inputs[0], node.outputs[0]
     if x.type != out.type:
         return False
@@ -156,11 +163,11 @@ def _has_shape(node):
 @register_canonicalize
 @local_optimizer([SumToShape])
 def local_useless_sum_to_shape(node):
-    """What was not broadcast needs no sum in the gradient.
+    """Remove the sum from the gradient of an operand that was not broadcast.
 
     sum_to_shape(exp(x), Shape_i(0)(x))  ->  exp(x)          [canonicalize, stabilize, specialize, fast_run]
 
-    Where lengths are not known to be equal the node stays, which then finds out.
+    If the lengths are not known to be equal, the node stays, and compares them at run time.
     """
     return [node.inputs[0]] if _has_shape(node) else False
 
@@ -170,13 +177,13 @@ def local_useless_sum_to_shape(node):
 @register_canonicalize
 @local_optimizer([Alloc])
 def local_canonicalize_alloc(node):
-    """New dimensions of length one on the left are left to DimShuffle.
+    """Let a DimShuffle add new dimensions of length one on the left.
 
     alloc(s, 1, 1, n)  ->  alloc(s, n).dimshuffle('x', 'x', 0)          [canonicalize, stabilize, specialize, fast_run]
     """
     x, sizes, out = node.inputs[0], node.inputs[1:], node.outputs[0]
     if any(client != "output" and isinstance(client.op, Alloc) for client, _ in out.clients):
-        return False  # for local_merge_alloc
+        return False  # `local_merge_alloc` handles this case.
     added = 0
     while added < len(sizes) - x.ndim and out.broadcastable[added]:
         added += 1
@@ -197,12 +204,12 @@ def local_canonicalize_alloc(node):
 @register_canonicalize
 @local_optimizer([Alloc])
 def local_merge_alloc(node):
-    """An Alloc of an Alloc.
+    """Merge two consecutive Allocs.
 
     alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
     alloc(alloc(s, j, 1, n), j, i, n)  ->  alloc(s, j, i, n)
 
-    Where lengths are not known to agree, an assertion takes the place of the error of the outer Alloc.
+    If the lengths are not known to be equal, an assertion replaces the error of the outer Alloc.
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
@@ -214,14 +221,14 @@ def local_merge_alloc(node):
         if flag or same_length(size, outer):
             continue
         if len(node.inputs[0].clients) > 1:
-            return False  # the inner one is computed anyway
+            return False  # The inner Alloc is computed anyway.
         sizes[first + i] = assert_op(outer, T.or_(T.eq(size, outer), T.eq(size, 1)))
     return fitted(T.alloc(x, *sizes), out) or False
 
 
 @local_optimizer([AllocEmpty])
 def local_alloc_empty_to_zeros(node):
-    """Zeros in place of undefined content, to find out where NaN come from.
+    """Replace undefined content by zeros, to find out where NaN come from.
 
     AllocEmpty('float64')(n, j)  ->  zeros((n, j))          [alloc_empty_to_zeros]
     """
@@ -234,7 +241,7 @@ optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros),
 @register_specialize
 @local_optimizer([Elemwise])
 def local_alloc_unary(node):
-    """Functions of repeated elements are computed once.
+    """Compute a function of repeated elements once.
 
     exp(alloc(s, n, j))  ->  alloc(exp(s), n, j)          [specialize, fast_run]
     """
@@ -260,11 +267,11 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     Returns
     -------
     callable
-        Of a node; to be wrapped by ``local_optimizer([ElemwiseOP])``.
+        A function of a node; it must be wrapped by ``local_optimizer([ElemwiseOP])``.
     """
 
     def value_of(v):
-        """What an Alloc, or a DimShuffle of one, repeats, with the rank of `v`; None for everything else."""
+        """Return the value that an Alloc (or a DimShuffle of an Alloc) repeats, with the rank of `v`, or None."""
         node = v.owner
         if node is None:
             return None
@@ -283,15 +290,16 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         if value.ndim != filled.ndim:
             value = value.dimshuffle(*_padded(value.ndim, filled.ndim))
         if not all(value.broadcastable[d] for d in range(value.ndim) if d not in node.op.new_order):
-            return None  # the length of a dimension that is left out is known of the Alloc only
+            return None  # Only the Alloc has the length of a dropped dimension.
         return value.dimshuffle(*node.op.new_order)
 
     def local_elemwise_alloc(node):
-        """Operands of elementwise operations need not be repeated.
+        """Remove the Allocs of operands of elementwise operations, which broadcast them anyway.
 
         alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
-        When the shapes are not known to be equal, y is guarded by an assertion (`config.experimental.local_alloc_elemwise_assert`).
+        If the shapes are not known to be equal, an assertion checks them at run time. The flag
+        `config.experimental.local_alloc_elemwise_assert` turns these assertions on and off.
         """
         if len(node.inputs) < 2:
             return False
@@ -307,7 +315,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         whole = [k for k, i in enumerate(node.inputs) if i.broadcastable == pattern]
         if not whole or all(v is None for v in values):
             return False
-        # One operand keeps the shape; best one that is no Alloc.
+        # One operand has to keep the shape, preferably an operand that is not an Alloc.
         model = next((k for k in whole if values[k] is None), whole[0])
         values[model] = None
         if all(v is None for v in values):

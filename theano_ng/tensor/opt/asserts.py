@@ -1,4 +1,4 @@
-"""Rules that remove assertions, and what merging has to know of them."""
+"""Rules that remove assertions, and the registration of Assert for the merging of nodes."""
 
 from theano_ng.compile.mode import local_useless, optdb
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
@@ -11,7 +11,7 @@ register_assert_op(Assert)
 
 
 def _checked_before(node):
-    """The conditions of the assertions that the first input of an Assert went through, of `MAX_SHARED` at most."""
+    """Return the conditions that the chain of Asserts before a node checks, for at most `MAX_SHARED` Asserts."""
     checked, before = set(), node.inputs[0].owner
     for _ in range(MAX_SHARED):
         if before is None or not isinstance(before.op, Assert):
@@ -24,7 +24,7 @@ def _checked_before(node):
 @register_specialize
 @local_optimizer([Assert])
 def local_remove_useless_assert(node):
-    """Remove conditions that are known to be true, or checked before.
+    """Remove conditions that are known to be true, or that were checked before.
 
     Assert()(x, True, s > 0, s > 0)  ->  Assert()(x, s > 0)          [specialize, fast_run]
     Assert()(x, True)  ->  x
@@ -49,16 +49,16 @@ def local_remove_useless_assert(node):
 
 @local_optimizer([Assert])
 def local_remove_all_assert(node):
-    """Remove all assertions, for those who are sure that they hold.
+    """Remove all assertions, for users who are sure that the assertions hold.
 
     Assert()(x, s > 0)  ->  x          [unsafe]
 
-    Used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
+    The rule is used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """
     return [node.inputs[0]]
 
 
-# Without the name of the database as tag: asking for all of canonicalize must not include it.
+# The name of the database is not a tag of the rule: a query for all rules of canonicalize must not include this rule.
 for _db in (optdb["canonicalize"], optdb["stabilize"], optdb["specialize"], local_useless):
     _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False, own=True)
 del _db

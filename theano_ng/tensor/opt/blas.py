@@ -1,7 +1,8 @@
 """Rules that put BLAS calls into graphs, and make them work in place.
 
-The phase BlasOpt runs in this order: products become Dot22, sums of scaled products become Gemm, scaled products Dot22Scalar, products with
-a vector Gemv or Ger, and these their C variants; the in-place phase follows later.
+The phase BlasOpt applies its rules in this order: products become Dot22; sums of scaled products become Gemm; scaled
+products become Dot22Scalar; products with a vector become Gemv or Ger; Gemv and Ger become their C variants. The
+in-place phase follows later.
 """
 
 import time
@@ -37,7 +38,7 @@ optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile", own=True)
 
 
 def res_is_a(node, op, maxclients=None):
-    """Whether a variable is the result of an Op and has at most `maxclients` clients."""
+    """Return True if a variable is the result of an Op and has at most `maxclients` clients."""
     if node.owner is None or node.owner.op != op:
         return False
     return maxclients is None or not hasattr(node, "clients") or len(node.clients) <= maxclients
@@ -52,7 +53,10 @@ def _is_real_vector(res):
 
 
 def _as_scalar(res, dtype=None):
-    """The 0-d variable that a fully broadcast variable stands for, in `dtype`; None when it is no scalar or would lose precision."""
+    """Return a fully broadcastable variable as a 0-d variable of `dtype`.
+
+    Return None for other variables, and if the cast would lose precision.
+    """
     if dtype is None:
         dtype = res.type.dtype
     if not all(res.type.broadcastable):
@@ -74,7 +78,7 @@ def _as_scalar(res, dtype=None):
 
 @local_optimizer([Dot])
 def local_dot_to_dot22(node):
-    """Products of matrices of one BLAS dtype are Dot22; a vector is a matrix with one row or column.
+    """Replace a product of matrices (or a matrix and a vector) of one BLAS dtype by Dot22.
 
     dot(A, B)  ->  _dot22(A, B)
     dot(A, x)  ->  _dot22(A, x.dimshuffle(0, 'x')).dimshuffle(0)
@@ -91,7 +95,7 @@ def local_dot_to_dot22(node):
     elif x.ndim == 1 and y.ndim == 2:
         new = ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
     else:
-        return None  # two vectors: Dot itself is one BLAS call
+        return None  # Two vectors: Dot itself is one BLAS call.
     if new is None:
         return None
     copy_stack_trace(node.outputs[0], new)
@@ -102,7 +106,7 @@ def local_dot_to_dot22(node):
 
 
 class _Term:
-    """factor * (product of scalars) * matrix: one term of a sum, or `count` terms of it that have been added."""
+    """A term of a sum: factor * (product of scalars) * matrix. `count` terms of the sum have been merged into it."""
 
     __slots__ = ("factor", "scalars", "matrix", "count")
 
@@ -110,7 +114,7 @@ class _Term:
         self.factor, self.scalars, self.matrix, self.count = factor, scalars, matrix, count
 
     def scale(self, dtype):
-        """The 0-d variable that the matrix is multiplied with."""
+        """Return the 0-d variable that multiplies the matrix."""
         factor = constant(np.asarray(self.factor, dtype=dtype))
         if not self.scalars:
             return factor
@@ -118,10 +122,10 @@ class _Term:
         return scale if self.factor == 1 else T.mul(factor, scale)
 
     def scaled(self, dtype):
-        """The term as an expression of a sum of that dtype."""
+        """Return the term as an expression, for a sum of the given dtype."""
         if not self.scalars and self.factor == 1:
             return self.matrix
-        # A narrower matrix is widened first: the negative of an unsigned number, or of -128, would wrap around.
+        # Cast a narrower matrix first: the negative of an unsigned value, or of -128, would wrap around.
         matrix = self.matrix if self.matrix.dtype == dtype else T.cast(self.matrix, dtype)
         if not self.scalars and self.factor == -1:
             return T.neg(matrix)
@@ -129,7 +133,7 @@ class _Term:
 
 
 def _scalar_and_matrix(node, dtype):
-    """(factor, scalars, matrix) of a product of scalars and one matrix (or vector), or None."""
+    """Return (factor, scalars, matrix) of a product of scalars and one matrix (or vector); None for other products."""
     is_real = _is_real_matrix if node.outputs[0].ndim == 2 else _is_real_vector
     factor, scalars, matrix = 1, (), None
     for i in node.inputs:
@@ -148,7 +152,7 @@ def _scalar_and_matrix(node, dtype):
 
 
 def _terms(root, visited):
-    """The terms of a sum of matrices, left to right. Nodes that were opened go into `visited`."""
+    """Return the terms of a sum of matrices, left to right. Opened nodes are added to `visited`."""
     terms, todo = [], [(root, 1, ())]
     dtype = root.type.dtype
     while todo:
@@ -177,7 +181,7 @@ def _terms(root, visited):
 
 
 def _sum_of_scales(a, b, dtype):
-    """``a + b`` of two terms of one matrix as (factor, scalars), or None where it would be zero."""
+    """Return ``a + b``, for two terms of one matrix, as (factor, scalars); return None if it would be zero."""
     if not a.scalars and not b.scalars:
         factor = a.factor + b.factor
         return None if factor == 0 else (factor, ())
@@ -185,9 +189,9 @@ def _sum_of_scales(a, b, dtype):
 
 
 def _merged(terms, dtype):
-    """The terms with those of one matrix as one, where the first of them is.
+    """Merge all terms of one matrix into the first of these terms.
 
-    What cancels stays as it is: it has a shape, and may be NaN.
+    If terms cancel, return `terms` unchanged: the difference has a shape, and may be NaN.
     """
     merged = {}
     for term in terms:
@@ -204,7 +208,7 @@ def _merged(terms, dtype):
 
 
 def _dot22_of(variable):
-    """The Dot22 that a matrix is, or that a vector is the only row or column of; else None."""
+    """Return the Dot22 output that a matrix is, or of which a vector is the only row or column; otherwise None."""
     node = variable.owner
     if variable.ndim == 1 and node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 2:
         variable = node.inputs[0]
@@ -212,7 +216,7 @@ def _dot22_of(variable):
 
 
 def _product(term):
-    """The Dot22 of a term that nobody else uses; else None."""
+    """Return the Dot22 of a term if it has no other clients; otherwise None."""
     product = _dot22_of(term.matrix)
     if product is None or len(getattr(term.matrix, "clients", ())) > term.count:
         return None
@@ -220,15 +224,15 @@ def _product(term):
 
 
 def _is_outer(product):
-    """Whether a Dot22 is the product of a column and a row."""
+    """Return True if a Dot22 is the product of a column and a row."""
     x, y = product.owner.inputs
     return x.broadcastable[1] and y.broadcastable[0]
 
 
 def _products(terms, dtype):
-    """Positions of the products of that dtype that nobody else uses.
+    """Return the positions of the products of the given dtype that have no other clients.
 
-    Outer products come first: added to another product they are a Ger, on their own they need an array of zeros.
+    Outer products come first: added to another product they become a Ger, but alone they need an array of zeros.
     """
     found = [
         (not _is_outer(product), j)
@@ -239,7 +243,10 @@ def _products(terms, dtype):
 
 
 def _partner(terms, j):
-    """Position of the first term that the product at `j` can be added to by a Gemm, or None; positions without a term are None."""
+    """Return the position of the first term to which a Gemm can add the product at `j`, or None.
+
+    Entries of `terms` may be None; these are skipped.
+    """
     wanted = terms[j].matrix.type
     if any(wanted.broadcastable):
         return None
@@ -249,7 +256,7 @@ def _partner(terms, j):
 
 
 def _gemm_pair(terms, dtype):
-    """Positions (sum's other term, product) of two terms that make a Gemm of that dtype, or None."""
+    """Return the positions (other term, product) of two terms that make a Gemm of the given dtype, or None."""
     for j in _products(terms, dtype):
         i = _partner(terms, j)
         if i is not None:
@@ -258,7 +265,10 @@ def _gemm_pair(terms, dtype):
 
 
 def _gemm_of_pair(terms, pair, dtype):
-    """The Gemm of the two terms that `_gemm_pair` found; of vectors it is a Gemm with one row or column, later a Gemv."""
+    """Return the Gemm of the two terms that `_gemm_pair` found.
+
+    For vectors it is a Gemm with one row or column, which later becomes a Gemv.
+    """
     other, product = terms[pair[0]], terms[pair[1]]
     x, y = _product(product).owner.inputs
     target = other.matrix
@@ -270,7 +280,10 @@ def _gemm_of_pair(terms, pair, dtype):
 
 
 def _with_gemms(root, visited):
-    """The sum at `root` with Gemm for every product that meets a matrix, and the products used; None when there is none."""
+    """Return the sum at `root` with a Gemm for each product that can be added to a matrix, and the number of Gemms.
+
+    Return None if no product becomes a Gemm.
+    """
     terms = _terms(root, visited)
     if len(terms) < 2 or all(_dot22_of(term.matrix) is None for term in terms):
         return None
@@ -278,7 +291,7 @@ def _with_gemms(root, visited):
     dtype = root.type.dtype
     terms = _merged(terms, dtype)
     for j in _products(terms, dtype):
-        # What a product was added to is no product any more.
+        # A term to which a product was added is no longer a product.
         i = None if terms[j] is None or _product(terms[j]) is None else _partner(terms, j)
         if i is None:
             continue
@@ -294,7 +307,7 @@ def _with_gemms(root, visited):
 
 
 def _as_pair(term):
-    """(scale, matrix) of a term: the scale is a number where no variable takes part in it."""
+    """Return a term as (scale, matrix). The scale is a number if it contains no variable."""
     scale = term.factor
     for i, scalar in enumerate(term.scalars):
         scale = scalar if i == 0 and scale == 1 else T.neg(scalar) if i == 0 and scale == -1 else T.mul(scalar, scale)
@@ -302,7 +315,7 @@ def _as_pair(term):
 
 
 def _as_term(item):
-    """The term of a (scale, matrix) pair, or of a matrix."""
+    """Return the `_Term` of a (scale, matrix) pair, or of a matrix."""
     scale, matrix = item if isinstance(item, tuple) else (1, item)
     return _Term(1, (scale,), matrix) if isinstance(scale, Variable) else _Term(scale, (), matrix)
 
@@ -315,13 +328,14 @@ def _gemm_canonicalize(r, scale, rval, maxclients):
     Parameters
     ----------
     r : Variable
-        The sum; inner sums and products are opened where they have one client.
+        The sum. Inner sums and products are opened if they have one client.
     scale : float or scalar variable
-        What the sum is multiplied with.
+        The factor of the sum.
     rval : list
-        Gets ``(scale, matrix)`` pairs, or `r` itself, scaled, where it is no matrix or vector of a BLAS dtype.
+        The list that receives ``(scale, matrix)`` pairs. If `r` is not a matrix or vector of a BLAS dtype, the list
+        receives `r` itself, multiplied by `scale`.
     maxclients : int
-        A sum with more clients than this is one term; 0 opens it in any case.
+        A sum with more clients than this is one term. With 0, the sum is opened in any case.
 
     Returns
     -------
@@ -341,14 +355,14 @@ def _gemm_canonicalize(r, scale, rval, maxclients):
 
 
 def _factor_canonicalized(lst):
-    """Merge the terms of one matrix.
+    """Merge the terms that have the same matrix.
 
     (a, X), (b, Y), (1.0, X)  ->  (a + 1.0, X), (b, Y)
 
     Parameters
     ----------
     lst : list
-        ``(scale, matrix)`` pairs and variables, as `_gemm_canonicalize` makes them.
+        ``(scale, matrix)`` pairs and variables: the result of `_gemm_canonicalize`.
 
     Returns
     -------
@@ -366,7 +380,7 @@ def _factor_canonicalized(lst):
 
 
 def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
-    """One Gemm for the sum of two scaled matrices, one of them a product.
+    """Replace the sum of two scaled matrices, one of them a product, by one Gemm.
 
     beta * L + alpha * Dot22(x, y)  ->  Gemm(L, alpha, x, y, beta)
 
@@ -375,13 +389,13 @@ def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
     beta, alpha : float or scalar variable
     L, M : matrix
     recurse_flip : bool
-        Look whether `L` is the product, too.
+        Whether `L` may be the product, too.
 
     Returns
     -------
     outputs : list of one variable, or False
     product : Variable, or False
-        The Dot22 that the Gemm takes the place of; False where neither is one that nobody else uses.
+        The Dot22 that the Gemm replaces; False if neither matrix is a Dot22 without other clients.
     """
     terms = [_as_term((beta, L)), _as_term((alpha, M))]
     dtype = M.type.dtype
@@ -392,17 +406,17 @@ def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
 
 
 def _gemm_from_factored_list(lst):
-    """A sum of terms with one Gemm in it.
+    """Return a sum of terms that contains one Gemm.
 
     Parameters
     ----------
     lst : list
-        As `_factor_canonicalized` returns it.
+        The terms: a result of `_factor_canonicalized`.
 
     Returns
     -------
     (list of one variable, Variable) or None
-        The sum, and the Dot22 that went into the Gemm; None where no two terms make one.
+        The sum, and the Dot22 that the Gemm replaces; None if no two terms make a Gemm.
     """
     terms = [_as_term(item) for item in lst]
     dtypes = {term.matrix.type.dtype for term in terms}
@@ -415,14 +429,14 @@ def _gemm_from_factored_list(lst):
 
 
 def _gemm_from_node2(node):
-    """The sum that a node computes, with a Gemm in it.
+    """Rewrite the sum that a node computes with one Gemm.
 
     Returns
     -------
     found : (list of one variable, Variable) or None
         See `_gemm_from_factored_list`.
     time_canonicalize, time_factor, time_list : float
-        Seconds that its three steps took.
+        The seconds that each of the three steps took.
     """
     if node.outputs[0].type.dtype not in ops.BLAS_DTYPES:
         return None, 0, 0, 0
@@ -443,14 +457,14 @@ def _gemm_from_node2(node):
 
 
 class GemmOptimizer(Optimizer):
-    """Sums of scaled matrices and products become Gemm.
+    """An optimizer that replaces sums of scaled matrices and products by Gemm.
 
     b * A + a * _dot22(B, C)  ->  gemm_no_inplace(A, a, B, C, b)          [BlasOpt, fast_run]
     A - a * (_dot22(B, C) + b * A)  ->  gemm_no_inplace(A, -1.0 * a, B, C, 1.0 + -1.0 * (a * b))
     _dot22(B, C) + A + _dot22(B, C)  ->  gemm_no_inplace(A, two, B, C, unit)
 
-    A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at
-    once, from its outermost node.
+    A product with a vector is a Dot22 with one column. So a sum of vectors also becomes a Gemm, and later a Gemv. Each
+    sum is examined once, from its outermost node.
     """
 
     def add_requirements(self, fgraph):
@@ -530,7 +544,10 @@ class GemmOptimizer(Optimizer):
 
 @local_optimizer([T.sub, T.add])
 def local_print_as_we_go_along(node):
-    """Print every sum and difference that a rewriting pass meets, and change nothing; to be added to a list of rules by hand."""
+    """Print every sum and difference that a rewriting pass visits, and change nothing.
+
+    The rule is not registered; add it to a list of rules by hand.
+    """
     debugprint(node)
     return False
 
@@ -540,7 +557,7 @@ def local_print_as_we_go_along(node):
 
 @local_optimizer([T.mul])
 def local_dot22_to_dot22scalar(node):
-    """A product of matrices times scalars is one BLAS call.
+    """Replace a product of two matrices and scalars by one BLAS call.
 
     a * _dot22(A, B)  ->  _dot22scalar(A, B, a)          [BlasOpt, fast_run]
     """
@@ -571,7 +588,7 @@ def _one_and_zero(dtype):
 
 @local_optimizer([ops._dot22])
 def local_dot22_to_ger_or_gemv(node):
-    """Products in which a matrix has one row or column.
+    """Replace a product in which a matrix has one row or column by Gemv, Ger or Dot.
 
     _dot22(A, col)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[0]), unit, A, col.dimshuffle(0), zero).dimshuffle(0, 'x')
     _dot22(row, A)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[1]), unit, A.T, row.dimshuffle(1), zero).dimshuffle('x', 0)
@@ -600,7 +617,7 @@ def local_dot22_to_ger_or_gemv(node):
 
 @local_optimizer([ops.gemm_no_inplace])
 def local_gemm_to_gemv(node):
-    """A Gemm whose result has one row or column.
+    """Replace a Gemm whose result has one row or column by Gemv.
 
     gemm_no_inplace(col, a, A, col, b)  ->  gemv_no_inplace(col.dimshuffle(0), a, A, col.dimshuffle(0), b).dimshuffle(0, 'x')
     """
@@ -617,7 +634,7 @@ def local_gemm_to_gemv(node):
 
 @local_optimizer([ops.gemm_no_inplace])
 def local_gemm_to_ger(node):
-    """A Gemm whose product is an outer product.
+    """Replace a Gemm whose product is an outer product by Ger.
 
     gemm_no_inplace(A, a, col, row, unit)  ->  ger(A, a, col.dimshuffle(0), row.dimshuffle(1))
     """
@@ -641,7 +658,7 @@ def local_gemm_to_ger(node):
 
 
 def _swap_op(old, new):
-    """A rule that puts one Op in the place of another."""
+    """Make a rule that replaces one Op by another."""
 
     @local_optimizer([old])
     def rule(node):
@@ -663,7 +680,7 @@ use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger bec
 
 
 def _inplace(old, new):
-    """A rule that lets an Op overwrite its first input; memory that somebody else writes too is allocated anew."""
+    """Make a rule that lets an Op overwrite its first input. An AllocEmpty with other clients is duplicated before."""
 
     @local_optimizer([old], inplace=True)
     def rule(node):
@@ -735,7 +752,7 @@ optdb.register(
 
 @local_optimizer([ops.ger])
 def use_scipy_ger(node):
-    """Ger by SciPy, where C implementations are excluded.
+    """Replace Ger by SciPy's Ger if the C implementations are excluded.
 
     ger(A, a, x, y)  ->  scipy_ger_no_inplace(A, a, x, y)
     """
@@ -746,7 +763,7 @@ def use_scipy_ger(node):
 
 @local_optimizer([scipy_ger_no_inplace], inplace=True)
 def make_ger_destructive(node):
-    """Ger by SciPy works in place.
+    """Let SciPy's Ger work in place.
 
     scipy_ger_no_inplace(exp(A), a, x, y)  ->  scipy_ger_inplace(exp(A), a, x, y)
     """

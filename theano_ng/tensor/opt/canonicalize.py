@@ -1,4 +1,7 @@
-"""Canonical forms of sums and products: one list of terms added and one subtracted, one of factors multiplied and one divided by."""
+"""Canonical forms of sums and products.
+
+A sum is a list of added terms and a list of subtracted terms. A product is a list of factors and a list of divisors.
+"""
 
 from collections import Counter
 from copy import copy
@@ -17,18 +20,20 @@ from theano_ng.tensor.opt.common import answer, in_dtype, inputs_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
-"""Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
+"""The maximum number of operands of one addition or multiplication. NumPy's limit is 32, including the result."""
 
 MAX_OPENED = 8
-"""How many operands are looked at before the parts of an expression that others use too stay closed: a chain of products each of which is
-used elsewhere is looked at again from each of its nodes."""
+"""The number of operands of an expression after which its shared parts, which have other clients, are not opened.
+
+Without a limit, a chain of products with other clients would be walked again from each of its nodes.
+"""
 
 
 class Canonizer(LocalOptimizer):
-    """Simplification tool for a commutative, associative operation, its inverse and its reciprocal.
+    """A rule that simplifies expressions of a commutative, associative operation, its inverse and its reciprocal.
 
-    An expression made of the three is ``inverse(main(*num), main(*denum))``. Common factors of the two lists are removed, their
-    constants collected, and the cheapest expression for what is left is built::
+    An expression of these three operations has the form ``inverse(main(*num), main(*denum))``. The rule removes common
+    elements of the two lists, combines the constants, and builds the cheapest expression of the other elements::
 
         a * b / a                 ->  b
         a / (b / c)               ->  (a * c) / b
@@ -38,21 +43,22 @@ class Canonizer(LocalOptimizer):
         (6.0 * a) / (1.5 * b)     ->  (4.0 * a) / b
         a * b * c                 ->  Elemwise(mul){a,b,c}
 
-    ``x / x`` becomes 1 also where it would be NaN.
+    ``x / x`` becomes 1 even if it would be NaN.
 
     Parameters
     ----------
     main : Op
-        Commutative, associative, takes one to any number of inputs: add or mul.
+        A commutative, associative operation on one or more inputs: add or mul.
     inverse : Op
-        ``inverse(main(x, y), y) == x``: sub or true_div.
+        An operation with ``inverse(main(x, y), y) == x``: sub or true_div.
     reciprocal : Op
-        ``main(x, reciprocal(y)) == inverse(x, y)``: neg or inv.
+        An operation with ``main(x, reciprocal(y)) == inverse(x, y)``: neg or inv.
     calculate : callable
-        ``calculate(num, denum, aslist=False, out_type=None)``: value of ``inverse(main(*num), main(*denum))`` for lists of
-        arrays. With `aslist`, a list of this one value, or an empty list when it is the neutral element.
+        ``calculate(num, denum, aslist=False, out_type=None)`` returns ``inverse(main(*num), main(*denum))`` for lists
+        of arrays. With `aslist`, it returns a list of this value, or an empty list if the value is the neutral element.
     use_reciprocal : bool
-        Whether `reciprocal` is used where there is no numerator; otherwise `inverse` of the neutral element is: ``1 / x``.
+        Whether to use `reciprocal` if there is no numerator. If False, `inverse` of the neutral element is used:
+        ``1 / x``.
     """
 
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
@@ -60,7 +66,7 @@ class Canonizer(LocalOptimizer):
         self.calculate, self.use_reciprocal = calculate, use_reciprocal
         self.neutral = calculate([], [])
         self.external_simplifiers = []
-        # Found by one look, and an Op of another class without any.
+        # The kind of an Op is found by one lookup; an Op of another class needs no lookup.
         self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}
         self._op_classes = tuple(dict.fromkeys(type(op) for op in self._ours))
 
@@ -76,7 +82,7 @@ class Canonizer(LocalOptimizer):
         return isinstance(op, self._op_classes) and op in self._ours
 
     def get_num_denum(self, input):
-        """Lists `num`, `denum` with ``input == inverse(main(*num), main(*denum))``.
+        """Return lists `num`, `denum` with ``input == inverse(main(*num), main(*denum))``.
 
         With ``*``, ``/`` and ``inv()``::
 
@@ -88,7 +94,7 @@ class Canonizer(LocalOptimizer):
             a / (b / c)         -> ([a, c], [b])
             x ** y              -> ([x ** y], [])
 
-        The walk goes through nodes of the dtype of `input` only, and through dimensions added on the left.
+        The walk opens only nodes with the dtype of `input`, and DimShuffles that add dimensions on the left.
         """
         return self._walk(input, ())
 
@@ -100,9 +106,9 @@ class Canonizer(LocalOptimizer):
         input : Variable
         closed : collection of Variable
         shared : list, optional
-            Variables with several clients are not opened; they are appended to this list.
+            A list for the variables with several clients. If it is given, these variables are not opened.
         kept : set, optional
-            Gets the operands of opened variables with several clients, which stay in the graph.
+            A set for the operands of opened variables with several clients: these operands stay in the graph.
         """
         num, denum = [], []
         dtype = input.type.dtype
@@ -127,7 +133,10 @@ class Canonizer(LocalOptimizer):
         return num, denum
 
     def _part(self, v, dtype):
-        """The node of main, inverse or reciprocal that computes `v` in a dtype, and which of them it is; twice None for others."""
+        """Return the node of main, inverse or reciprocal that computes `v` in `dtype`, and the kind of its operation.
+
+        Return (None, None) if another operation computes `v`.
+        """
         node = v.owner
         while node is not None:
             op = node.op
@@ -141,7 +150,10 @@ class Canonizer(LocalOptimizer):
 
     @staticmethod
     def _push_operands(stack, node, kind, inverted, part):
-        """Put the operands of a node on a stack, the first on top, as (variable, inverted, number of the part that it is in)."""
+        """Push the operands of a node onto a stack as (variable, inverted, part), the first operand on top.
+
+        All operands get the given value of `part`.
+        """
         inputs = node.inputs
         if kind == "main":
             for i in reversed(inputs):
@@ -155,17 +167,17 @@ class Canonizer(LocalOptimizer):
     def operands_of(self, expression, kept=None):
         """Return `get_num_denum` of an expression in a graph. Parts with other clients stay whole if opening them gains nothing.
 
-        Such parts are computed anyway. A part is opened if one of its factors cancels, or if it has only one factor in addition to constants.
-        With other clients of s = x * y and t = 2 * x::
+        Such parts are computed anyway. A part is opened if one of its factors cancels, or if it has only one factor in
+        addition to constants. If s = x * y and t = 2 * x have other clients::
 
             s / x  -> ([x, y], [x])
             s * z  -> ([s, z], [])
             t * 3  -> ([2, x, 3], [])
 
-        The set `kept` gets the operands of the opened parts that stay in the graph.
+        The operands of opened parts stay in the graph; they are added to the set `kept`.
         """
         graph = getattr(expression, "fgraph", None)
-        # Several rules ask, one after the other.
+        # Several rules need the operands, one after the other.
         known = {} if graph is None else graph.answers.setdefault(self, {})
         if expression not in known:
             known[expression] = self._find_operands(expression)
@@ -186,11 +198,11 @@ class Canonizer(LocalOptimizer):
         return *self._walk(expression, whole, kept=kept), kept
 
     def _better_whole(self, expression):
-        """Return the parts of an expression that have other clients, and that need not be opened."""
+        """Return the parts of an expression that have other clients and need not be opened."""
         whole = set()
         get_constant = self.get_constant
-        parts = []  # variable, and the number of the part that it is in
-        leaves = []  # variable, inverted, number of the part
+        parts = []  # (variable, number of the part that contains the variable)
+        leaves = []  # (variable, inverted, number of the part that contains the variable)
         dtype = expression.type.dtype
         stack = [(expression, False, -1)]
         while stack:
@@ -216,7 +228,7 @@ class Canonizer(LocalOptimizer):
                 if v in both:
                     cancels[part] = True
         opened = set()
-        for i in range(len(parts) - 1, -1, -1):  # a part comes before those in it
+        for i in range(len(parts) - 1, -1, -1):  # A part precedes the parts that it contains.
             v, part = parts[i]
             if factors[i] < 2 or cancels[i]:
                 opened.add(v)
@@ -227,7 +239,7 @@ class Canonizer(LocalOptimizer):
         return whole
 
     def _main(self, terms, dtype=None):
-        """`main` of all terms, at most `MAX_OPERANDS` at a time."""
+        """Return `main` of all terms, computed from at most `MAX_OPERANDS` operands at a time."""
         terms = list(terms)
         while len(terms) > MAX_OPERANDS:
             terms = [self._one_main(terms[i : i + MAX_OPERANDS], dtype) for i in range(0, len(terms), MAX_OPERANDS)]
@@ -239,18 +251,20 @@ class Canonizer(LocalOptimizer):
         return in_dtype(self.main, terms, dtype)
 
     def merge_num_denum(self, num, denum, dtype=None):
-        """Cheapest expression for ``inverse(main(*num), main(*denum))``, by the lengths n and d of the lists::
+        """Return the cheapest expression for ``inverse(main(*num), main(*denum))``.
+
+        It depends on the lengths n and d of the lists::
 
             n=0, d=0: neutral element
             n=1, d=0: num[0]
             n=0, d=1: reciprocal(denum[0]), or inverse(neutral element, denum[0]) without `use_reciprocal`
             n=1, d=1: inverse(num[0], denum[0])
-            n=0, d>1: reciprocal(main(*denum)), or the same
+            n=0, d>1: reciprocal(main(*denum)), or inverse(neutral element, main(*denum)) without `use_reciprocal`
             n>1, d=0: main(*num)
             n>=1, d>=1: inverse(main(*num), main(*denum))
 
-        With `dtype`, the dtype of the expression that is replaced, nothing is computed in a narrower one: in ``a + (b - c)`` where
-        only c is wide, ``a + b`` may not wrap around.
+        `dtype` is the dtype of the replaced expression. If it is given, nothing is computed in a narrower dtype: in
+        ``a + (b - c)``, where only c is wide, ``a + b`` must not wrap around.
         """
         if not num and not denum:
             return T.as_tensor_variable(self.neutral)
@@ -265,14 +279,14 @@ class Canonizer(LocalOptimizer):
     get_constant = staticmethod(common.get_constant)
 
     def simplify(self, num, denum, out_type):
-        """`simplify_constants` after `simplify_factors` and the added simplifiers."""
+        """Apply the added simplifiers, then `simplify_factors`, then `simplify_constants`."""
         for _, simplifier in self.external_simplifiers:
             num, denum = simplifier(num, denum)
         num, denum = self.simplify_factors(num, denum)
         return self.simplify_constants(num, denum, out_type)
 
     def simplify_factors(self, num, denum):
-        """Remove what is in both lists, in place; returns them.
+        """Remove common elements from both lists, in place, and return the lists.
 
         ::
 
@@ -282,7 +296,7 @@ class Canonizer(LocalOptimizer):
         """
         if num and denum:
             count = {}
-            # Arrays, which constants are between two simplifications, are left to simplify_constants.
+            # Between two simplifications constants are arrays; `simplify_constants` handles these.
             for v in denum:
                 if not isinstance(v, np.ndarray):
                     count[v] = count.get(v, 0) + 1
@@ -314,7 +328,7 @@ class Canonizer(LocalOptimizer):
             [x, y, 2], [4, z] -> [0.5, x, y], [z]
             [x, 2, y], [z, 2] -> [x, y], [z]
 
-        Constants that have no sum or product in their dtype stay as they are: ``x * 1e200 * 1e200`` of a small x is finite.
+        Constants whose sum or product overflows are not combined: ``x * 1e200 * 1e200`` is finite for a small x.
         """
         num, denum, numct, denumct = [], [], [], []
         for v in orig_num:
@@ -333,19 +347,19 @@ class Canonizer(LocalOptimizer):
             and numct[0] != self.neutral
             and self.get_constant(orig_num[0]) is not None
         ):
-            return list(orig_num), denum  # as most expressions are
+            return list(orig_num), denum  # the most frequent case
         ct = self.calculate(numct, denumct, aslist=True, out_type=out_type)
         if len(numct) + len(denumct) > 1 and common.overflowed(ct, numct + denumct, self.main == T.mul):
             return list(orig_num), list(orig_denum)
         if not ct and not num and not self.use_reciprocal:
-            # The neutral element stays where it is all of the numerator.
+            # The neutral element stays if the numerator is empty otherwise.
             ct = [self.calculate(numct, denumct, aslist=False, out_type=out_type)]
         if len(numct) == 1 and not denumct and ct:
             original = next(v for v in orig_num if self.get_constant(v) is not None)
             if _same_value(original, ct[0]) and (
                 original is orig_num[0] or getattr(original, "dtype", None) == ct[0].dtype
             ):
-                # A constant in its place stays what it is; a new one at each visit would never come to rest.
+                # Keep an unchanged constant: with a new constant at each visit, the rewriting would never end.
                 ct = [original]
         return ct + num, denum
 
@@ -354,7 +368,7 @@ class Canonizer(LocalOptimizer):
             return False
         out = node.outputs[0]
         if len(out.clients) == 1 and self._client_takes_part(out):
-            # The client sees a larger expression and will treat this one with it.
+            # The client belongs to a larger expression; its rewrite includes this node.
             return False
         orig_num, orig_denum = self.operands_of(out)
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
@@ -380,7 +394,7 @@ class Canonizer(LocalOptimizer):
         return False
 
     def _can_flatten(self, node, operands):
-        """Whether an operand that nobody else uses belongs to the expression in a form that is not the canonical one."""
+        """Return True if an operand without other clients is part of the expression, but not in canonical form."""
         if operands > MAX_OPERANDS or node.op == self.reciprocal:
             return False
         dtype = node.outputs[0].dtype
@@ -398,13 +412,16 @@ class Canonizer(LocalOptimizer):
 
 
 def _is_shared(v, node):
-    """Whether a variable, or what `node` computes for it, is used in more than one place; only known of variables in a graph."""
+    """Return True if a variable has several clients, or the output of `node`, to which it only adds dimensions.
+
+    Only variables in a graph have `clients`.
+    """
     out = node.outputs[0]
     return len(getattr(v, "clients", ())) > 1 or (v is not out and len(getattr(out, "clients", ())) > 1)
 
 
 def _pads_left(node):
-    """Whether a node only adds broadcastable dimensions on the left."""
+    """Return True if a node only adds broadcastable dimensions on the left."""
     op = node.op
     if not isinstance(op, DimShuffle):
         return False
@@ -423,14 +440,14 @@ def _same_list(a, b):
 
 
 def _out_dtype(arrays, out_type):
-    # The dtype of the result, so that a computed constant upcasts nothing.
+    # A computed constant gets the dtype of the result, so that it upcasts nothing.
     return scalar.upcast(*[np.asarray(v).dtype.name for v in arrays]) if out_type is None else out_type.dtype
 
 
 def mul_calculate(num, denum, aslist=False, out_type=None):
-    """Product of `num` divided by that of `denum`; see the argument `calculate` of `Canonizer`."""
+    """Return the product of `num` divided by the product of `denum`; see the parameter `calculate` of `Canonizer`."""
     if not num and not denum:
-        # The smallest dtype, which upcasts nothing.
+        # The narrowest dtype upcasts nothing.
         return [] if aslist else np.int8(1)
     dtype = _out_dtype(list(num) + list(denum), out_type)
     one = np.asarray(1, dtype=dtype)
@@ -445,7 +462,7 @@ def mul_calculate(num, denum, aslist=False, out_type=None):
 
 
 def add_calculate(num, denum, aslist=False, out_type=None):
-    """Sum of `num` minus that of `denum`; see the argument `calculate` of `Canonizer`."""
+    """Return the sum of `num` minus the sum of `denum`; see the parameter `calculate` of `Canonizer`."""
     if not num and not denum:
         return [] if aslist else np.int8(0)
     dtype = _out_dtype(list(num) + list(denum), out_type)
@@ -471,7 +488,8 @@ add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
 def check_for_x_over_absX(numerators, denominators):
     """Turn ``x / abs(x)`` into ``sign(x)``; a simplifier of `local_mul_canonizer`.
 
-    Each ``abs(x)`` of the denominator takes one ``x`` of the numerator with it: ``x / (abs(x) * abs(x))`` is ``sign(x) / abs(x)``.
+    Each ``abs(x)`` of the denominator cancels one ``x`` of the numerator: ``x / (abs(x) * abs(x))`` becomes
+    ``sign(x) / abs(x)``.
     """
     if not denominators:
         return numerators, denominators
@@ -496,7 +514,11 @@ def check_for_x_over_absX(numerators, denominators):
 
 
 def _inside_abs(v):
-    """Return x if `v` is ``abs(x)`` of a float, else None. The sign of a complex x is that of its real part; abs of the lowest integer is negative."""
+    """Return x if `v` is ``abs(x)`` of a float x; otherwise None.
+
+    The rule does not hold for other dtypes: the sign of a complex x is that of its real part, and abs of the lowest
+    integer is negative.
+    """
     inputs = inputs_of(v, T.abs_)
     return inputs[0] if inputs is not None and inputs[0].dtype[0] == "f" else None
 
@@ -507,43 +529,43 @@ local_mul_canonizer.add_simplifier(check_for_x_over_absX, "X_over_absX")
 @register_canonicalize
 @local_optimizer([T.neg])
 def local_neg_to_mul(node):
-    """Make negation a factor, which other rules collect.
+    """Replace a negation by a factor of -1, which other rules combine with other factors.
 
     -x  ->  -1 * x          [canonicalize, fast_run]
     """
     (x,) = node.inputs
     if x.dtype[0] not in "ifc":
-        # The factor of an unsigned number would not be -1.
+        # An unsigned dtype has no -1.
         return False
     rval = T.mul(np.array(-1, dtype=x.dtype), x)
     copy_stack_trace(node.outputs[0], rval)
     return [rval]
 
 
-# Costs of a division in multiplications, for the greedy distributor.
+# The cost of a division, in multiplications, for the greedy distributor.
 DIV_COST = 4
 
 
 def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
-    """Try to bring factors into all terms of a sum.
+    """Try to multiply factors into all terms of a sum.
 
     Parameters
     ----------
     pos_pairs, neg_pairs : list of (list, list)
-        Terms added and subtracted, each as lists of its numerators and denominators.
+        The added and the subtracted terms, each as a list of numerators and a list of denominators.
     num, denum : list of Variable
-        Factors and divisors of the sum.
+        The factors and the divisors of the sum.
     out_type : Type
-        Type of the product.
+        The type of the product.
     minscore : int
-        Saving, in multiplications, from which the change is kept; a division counts as `DIV_COST`.
+        The change is kept if it saves more than `minscore` multiplications. A division counts as `DIV_COST`.
 
     Returns
     -------
     bool
-        Whether it pays.
+        Whether the change is kept.
     list, list
-        The pairs, changed when it does.
+        The pairs: the new pairs if the change is kept, otherwise the given ones.
     """
     score = len(num) + DIV_COST * len(denum)
     simplify = local_mul_canonizer.simplify
@@ -557,9 +579,9 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
 
 
 class _Product:
-    """The factors and divisors of a product, to find those that are worth a try of `distribute_greedy` without looking at all.
+    """The factors and divisors of a product, indexed to find those for which `distribute_greedy` may succeed.
 
-    A factor that cancels nothing costs one operation in each term and saves one.
+    Other factors need no attempt: a factor that cancels nothing costs one operation in each term, and saves only one.
     """
 
     def __init__(self, num, denum):
@@ -570,7 +592,7 @@ class _Product:
         self._absolute = [_by_what_is_inside_abs(side) for side in sides]
 
     def inverse(self):
-        """The same factors, as divisors."""
+        """Return the reciprocal of the product: its factors become divisors, and its divisors become factors."""
         inverse = copy(self)
         for name, sides in vars(self).items():
             setattr(inverse, name, sides[::-1])
@@ -585,11 +607,11 @@ class _Product:
         self._count[side][id(v)] -= 1
 
     def put_back(self, v, side):
-        """Add one occurrence of `v` to the factors or the divisors, at its former place."""
+        """Add a removed occurrence of `v` to the factors (`side` 0) or the divisors (1) again."""
         self._count[side][id(v)] += 1
 
     def next_likely(self, side, pairs, last=None):
-        """The first after `last` that is a number or may cancel in a sum of the terms `pairs`; each is tried once. None: there is no more."""
+        """Return the first variable after `last` that is a number or may cancel in a term of `pairs`, or None."""
         count, place = self._count[side], self._place[side]
         begin = -1 if last is None else place[id(last)]
         found = None
@@ -624,35 +646,36 @@ def _by_what_is_inside_abs(variables):
 
 
 def _likely(product, side, pairs):
-    """The factors (`side` 0) or divisors to bring into the terms `pairs()`, one after the other."""
+    """Yield the factors (`side` 0) or the divisors (1) that may cancel in the terms `pairs()`."""
     last = None
     while (last := product.next_likely(side, pairs(), last)) is not None:
         tried = None
-        while product.count(last, side) not in (0, tried):  # again, where one of several was taken
+        while product.count(last, side) not in (0, tried):  # Retry if one of several occurrences was taken.
             tried = product.count(last, side)
             yield last
 
 
 def attempt_distribution(factor, num, denum, out_type, product=None, stays=False):
-    """Try to bring each of `num` and `denum` into the terms of the sum `factor`.
+    """Try to move each factor in `num` and each divisor in `denum` into the terms of the sum `factor`.
 
     Parameters
     ----------
     factor : Variable
+        A sum.
     num, denum : list of Variable
-        The factors and the divisors of `factor`.
+        The factors and the divisors of the sum.
     out_type : Type
-        Type of the product.
+        The type of the product.
     product : _Product, optional
-        Of `num` and `denum`.
+        The `_Product` of `num` and `denum`.
     stays : bool
-        Whether the sum has other clients, so that it is computed in any case. Then a new sum is an improvement only if none of its
-        terms has to be computed: ``(1 - 1 / s) * s`` is ``s - 1``.
+        Whether the sum has other clients, so that it is computed in any case. Then a new sum is an improvement only if
+        none of its terms has to be computed: ``(1 - 1 / s) * s`` is ``s - 1``.
 
     Returns
     -------
     bool, Variable, list, list
-        Whether anything changed, the new factor, and what of `num` and `denum` stays outside.
+        Whether anything changed, the new sum, and the elements of `num` and `denum` that remain outside of it.
     """
     pos_terms, neg_terms = local_add_canonizer.operands_of(factor)
     if len(pos_terms) + len(neg_terms) == 1 and not neg_terms:
@@ -688,12 +711,18 @@ def attempt_distribution(factor, num, denum, out_type, product=None, stays=False
 
 
 def _factors_of_term(term, out_type):
-    """Return the numerators and denominators of a term. A product in a narrower dtype, where it is rounded or wraps around, is one factor."""
+    """Return the numerators and denominators of a term.
+
+    A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
+    """
     return local_mul_canonizer.operands_of(term) if term.dtype == out_type.dtype else ([term], [])
 
 
 def _cost_of_what_stays(terms, pairs):
-    """Return the cost of the terms with other clients, in multiplications, which the first change of the sum does not save."""
+    """Return the cost, in multiplications, of the terms that have other clients.
+
+    The first change of the sum does not save this cost, because these terms are still computed.
+    """
     costs = [len(n) + DIV_COST * len(d) - 1 for t, (n, d) in zip(terms, pairs) if len(getattr(t, "clients", ())) > 1]
     return sum(cost for cost in costs if cost > 0)
 
@@ -703,13 +732,14 @@ def _cost_of_what_stays(terms, pairs):
 @ignores_nonfinite
 @local_optimizer([T.mul, T.true_div, T.inv])
 def local_greedy_distributor(node):
-    """Distribute factors over sums where that saves multiplications and divisions.
+    """Distribute factors over sums if that saves multiplications and divisions.
 
     (a / x + b / y) * x * y  ->  a * y + b * x          [canonicalize, stabilize, fast_run]
     """
     out = node.outputs[0]
     if len(out.clients) == 1 and local_mul_canonizer._client_takes_part(out):
-        # The larger product has all factors of this one; a long chain of products is looked at once, not from each of its nodes.
+        # The larger product contains all factors of this one. A long chain of products is thus examined once, and not
+        # from each of its nodes.
         return False
     kept = set()
     num, denum = local_mul_canonizer.operands_of(out, kept)
@@ -721,10 +751,10 @@ def local_greedy_distributor(node):
 
     def is_sum(v):
         if v.owner is None or v.owner.op not in _SUMS or v.dtype != out.dtype:
-            # The factors of a narrower sum would be used before it is rounded or wraps around.
+            # A sum in a narrower dtype is rounded or wraps around before it is multiplied.
             return False
-        # A sum that is needed elsewhere too is computed anyway; only a division that cancels is worth a second one:
-        # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 where the first factor rounds to 0.
+        # A sum with other clients is computed anyway. A second sum is worth it only if a division cancels:
+        # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 even if the first factor rounds to 0.
         return not stays(v) or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
     if not any(map(is_sum, num)) and not any(map(is_sum, denum)):
@@ -732,7 +762,11 @@ def local_greedy_distributor(node):
     product = _Product(num, denum)
 
     def distribute(num, denum, product):
-        """Over the sums among `num`: whether anything changed, new factors, and what is left of `num` and `denum`."""
+        """Distribute over the sums in `num`.
+
+        Return whether anything changed, the new factors, and the elements of both lists that remain outside of the
+        sums.
+        """
         change, new = False, []
         for candidate in list(num):
             if not any(candidate is n for n in num):

@@ -1,4 +1,4 @@
-"""What rewriting rules share: questions about variables, and building replacements of the right type."""
+"""Functions that rewriting rules share: they examine variables, and build replacements of the right type."""
 
 import numpy as np
 
@@ -12,12 +12,17 @@ from theano_ng.tensor.constant_rules import may_be_constant
 from theano_ng.tensor.elemwise.op import DimShuffle
 
 MAX_SHARED = 16
-"""How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
-looked at again from each of its nodes."""
+"""The maximum number of operands that a rule examines in parts of an expression that other nodes use, too.
+
+Without a limit, a chain of products with other clients would be walked again from each of its nodes.
+"""
 
 
 def constant_value(v, only_process_constants=False):
-    """The number that `v` holds everywhere, as 0-d array, or None; sees through `fill`, `alloc` and broadcasting."""
+    """Return the constant that all elements of `v` equal, as a 0-d array; return None if there is none.
+
+    The function sees through `fill`, `alloc` and broadcasting.
+    """
     if isinstance(v, Variable) and not may_be_constant(v, operands=True):
         return None
     try:
@@ -26,28 +31,29 @@ def constant_value(v, only_process_constants=False):
         return None
 
 
-# Numbers in patterns match what is this number everywhere.
+# A number in a pattern matches each variable whose elements all equal this number.
 pattern.read_constants_by(constant_value)
 
 
 def is_constant(v, value):
-    """Whether `v` is `value` everywhere."""
+    """Return True if all elements of `v` are known to equal `value`."""
     found = constant_value(v)
     return found is not None and found == value
 
 
 def computes(*scalar_ops):
-    """Return a condition for `local_optimizer(..., when=)`: the scalar op of an Elemwise is of one of these classes."""
+    """Return a condition for `local_optimizer(..., when=)`: the Elemwise's scalar op has one of the given classes."""
     return lambda op: isinstance(op.scalar_op, scalar_ops)
 
 
 def get_constant(v):
-    """The number that stands for `v` in a calculation.
+    """Return the scalar value of a constant.
 
     Returns
     -------
     object or None
-        `v` itself when it is no Variable; the 0-d value of a constant that has one element, also behind DimShuffle; else None.
+        `v` itself if it is not a Variable. The 0-d value if `v` is a Constant with one element, possibly behind
+        DimShuffle nodes. Otherwise None.
     """
     if not isinstance(v, Variable):
         return v
@@ -61,13 +67,13 @@ def get_constant(v):
         return None
     data = v.data
     if not isinstance(data, (np.ndarray, np.generic)) or data.dtype.kind not in "biufc" or not all(v.broadcastable):
-        # A longer constant has a say in the shape of the result, even when all of its elements are equal.
+        # A constant with more elements affects the shape of the result, even if all of its elements are equal.
         return None
     return np.asarray(data).reshape(())
 
 
 def scalarconsts_rest(inputs, elemwise=True, only_process_constants=False):
-    """Partition a list of variables into two kinds: scalar constants, and the rest.
+    """Partition a list of variables into scalar constants and other variables.
 
     Parameters
     ----------
@@ -96,7 +102,7 @@ def scalarconsts_rest(inputs, elemwise=True, only_process_constants=False):
 
 
 def encompasses_broadcastable(b1, b2):
-    """Whether a tensor with pattern `b2` can be broadcast to `b1` and not the other way around.
+    """Return True if a tensor with pattern `b2` can be broadcast to pattern `b1`.
 
     Parameters
     ----------
@@ -114,21 +120,21 @@ def encompasses_broadcastable(b1, b2):
 
 
 def merge_broadcastables(broadcastables):
-    """The pattern of a result of elementwise operations: broadcastable where all of the given ones are."""
+    """Return the broadcast pattern of an elementwise result: broadcastable where all given patterns are."""
     return [all(bcast) for bcast in zip(*broadcastables)]
 
 
 def broadcast_like(value, template, fgraph, dtype=None):
-    """`value` with the shape and dtype of `template`.
+    """Return `value` with the shape and dtype of `template`.
 
     Parameters
     ----------
     value : Variable or number
     template : Variable
-        Must belong to `fgraph`; what it computes is not used when its shape is known otherwise.
+        A variable of `fgraph`. Its value is not used if its shape can be inferred.
     fgraph : FunctionGraph
     dtype : str, optional
-        Default: that of `template`.
+        The dtype of the result; by default that of `template`.
 
     Returns
     -------
@@ -150,7 +156,7 @@ def broadcast_like(value, template, fgraph, dtype=None):
     else:
         new_shape = [template.shape[i] for i in range(template.ndim)]
     rval = T.alloc(value, *new_shape)
-    # The pattern inferred from the shape may say more than that of the template.
+    # The pattern inferred from the shape may have more broadcastable dimensions than that of the template.
     axes = [i for i in range(rval.ndim) if rval.broadcastable[i] and not template.broadcastable[i]]
     if axes:
         rval = T.unbroadcast(rval, *axes)
@@ -164,7 +170,7 @@ def _fill_chain(new_out, orig_inputs):
 
 
 def with_type(new, old):
-    """`new` with the type of `old`, whose shape it has; None when that is impossible."""
+    """Return `new`, which has the shape of `old`, with the type of `old`; return None if that is impossible."""
     if new.type.dtype != old.type.dtype:
         new = T.cast(new, old.type.dtype)
     if new.type != old.type:
@@ -177,12 +183,12 @@ def with_type(new, old):
 
 
 def as_output(new, old):
-    """`new` with the type of `old`, whose shape it is known to have or to broadcast to; None when that is impossible.
+    """Return `new` with the type of `old`, or None if that is impossible.
 
     Parameters
     ----------
     new : Variable
-        Replacement for `old`.
+        The replacement for `old`. Its shape must be that of `old`, or broadcast to it.
     old : Variable
         An output of an elementwise node.
     """
@@ -196,20 +202,20 @@ def as_output(new, old):
 
 
 def answer(new, old):
-    """What a rule returns: a list of `new` as `as_output` makes it, or False where that is impossible."""
+    """Return the result of a rule: ``[as_output(new, old)]``, or False if `as_output` returns None."""
     new = as_output(new, old)
     return False if new is None else [new]
 
 
 def fill_like_inputs(new, inputs):
-    """`new` filled to the shape that an elementwise operation on `inputs` has."""
+    """Return `new`, filled to the shape of an elementwise operation on `inputs`."""
     pattern_ = tuple(merge_broadcastables([i.broadcastable for i in inputs]))
     if all(pattern_):
         return T.shape_padleft(new, len(pattern_) - new.ndim) if new.ndim < len(pattern_) else new
     for i in inputs:
         if tuple(i.broadcastable) == pattern_:
             return T.fill(i, new)
-    # No input has the whole shape. Those that are broadcast in every dimension add nothing to it.
+    # No input has the full shape. An input that is broadcastable in every dimension can only add missing dimensions.
     for i in dict.fromkeys(inputs):
         if new.ndim < i.ndim or not all(i.broadcastable):
             new = T.fill(i, new)
@@ -217,7 +223,7 @@ def fill_like_inputs(new, inputs):
 
 
 def shuffled(v, order):
-    """``v.dimshuffle(order)``, taken together with the DimShuffle that computes `v`, if one does."""
+    """Return ``v.dimshuffle(order)``, merged with the DimShuffle nodes that compute `v`."""
     order = list(order)
     while v.owner is not None and isinstance(v.owner.op, DimShuffle):
         inner = v.owner.op.new_order
@@ -227,12 +233,12 @@ def shuffled(v, order):
 
 
 def inputs_of(v, op):
-    """Inputs of the node of `op` that computes `v`, or None when another one does."""
+    """Return the inputs of the node that computes `v` if its op is `op`; otherwise return None."""
     return v.owner.inputs if v.owner is not None and v.owner.op == op else None
 
 
 def op_of(v):
-    """The op that computes `v`, or None when none does."""
+    """Return the op that computes `v`, or None if `v` has no owner."""
     return None if v.owner is None else v.owner.op
 
 
@@ -249,14 +255,17 @@ def in_dtype(op, operands, dtype):
 
 
 def overflowed(results, numbers, products):
-    """Return True if arithmetic with the constants of an expression overflows or underflows, which the expression itself need not do.
+    """Return True if arithmetic with the constants of an expression overflows or underflows.
+
+    The expression itself need not overflow, so a rule must not combine its constants in this case.
 
     Parameters
     ----------
     results, numbers : sequence of array_like
         The computed constants, and the constants from which they were computed.
     products : bool
-        Whether the results are products or quotients, for which a zero is an underflow unless one of the numbers is zero.
+        Whether the results are products or quotients. A zero result is then an underflow, unless one of the numbers is
+        zero.
     """
     if not all(np.all(np.isfinite(n)) for n in numbers):
         return False
@@ -268,10 +277,11 @@ def overflowed(results, numbers, products):
 
 
 def already_there(v):
-    """Return the variable of a graph that computes the same as the new variable `v`; return `v` if there is none.
+    """Return the variable of the graph that has the op and inputs of the new variable `v`; return `v` if there is none.
 
-    A rule may move a node down a chain of variables, each of which has such a node. Otherwise that rule would make a copy at each level, and move
-    each copy on. Only the first `MAX_SHARED` clients are compared.
+    A rule may move a node along a chain of variables, each of which already has such a node as a client. Without this
+    function the rule would make a copy at each variable, and move each copy further. Only the first `MAX_SHARED`
+    clients are compared.
     """
     node = v.owner
     for client, _ in getattr(node.inputs[0], "clients", ())[:MAX_SHARED]:
@@ -281,19 +291,19 @@ def already_there(v):
 
 
 def is_an_upcast(type1, type2):
-    """Whether going from dtype `type1` to dtype `type2` loses nothing.
+    """Return True if dtype `type2` is wider than dtype `type1`, so that a cast loses nothing.
 
     Parameters
     ----------
     type1, type2 : str
-        Different from ``scalar.upcast``: bool counts as narrower than integers, and integers as narrower than floats.
+        Unlike in ``scalar.upcast``, bool counts as narrower than integers, and integers as narrower than floats.
 
     Returns
     -------
     bool
     """
     category = {
-        # The first in the pair is the kind, the second its precision.
+        # pairs of kind and precision
         "bool": (0, 0),
         "uint8": (1, 1),
         "uint16": (1, 2),
@@ -314,12 +324,12 @@ def is_an_upcast(type1, type2):
 
 
 def is_inverse_pair(node_op, prev_op, inv_pair):
-    """Whether two consecutive ops are the given pair of inverse functions, in either order.
+    """Return True if two consecutive ops are the given pair of inverse functions, in either order.
 
     Parameters
     ----------
     node_op, prev_op : ScalarOp
-        The outer and the inner one.
+        The outer op and the inner op.
     inv_pair : pair of ScalarOp classes
     """
     node_is_op0, node_is_op1 = (isinstance(node_op, cls) for cls in inv_pair)
@@ -328,12 +338,15 @@ def is_inverse_pair(node_op, prev_op, inv_pair):
 
 
 def get_clients(node):
-    """Nodes that use the first output of `node`; lets rules on frequent ops start from a rare inner op."""
+    """Return the nodes that read the first output of `node`.
+
+    With these a rule can start from a rare inner op instead of a frequent outer op.
+    """
     return [c for c, i in node.outputs[0].clients if c != "output"]
 
 
 def get_clients2(node):
-    """Nodes that use the results of the nodes which use the first output of `node`."""
+    """Return the clients of the clients of `node`: nodes two steps after its first output."""
     return [
         c2
         for c, i in node.outputs[0].clients

@@ -1,4 +1,4 @@
-"""Computing at compile time what depends on constants only."""
+"""Constant folding: nodes whose inputs are all constants are computed at compile time."""
 
 import logging
 
@@ -19,12 +19,13 @@ _logger = logging.getLogger("theano_ng.gof.opt")
 
 @local_optimizer(None)
 def constant_folding(node):
-    """Replace what depends on constants only by its value.
+    """Replace the outputs of a node whose inputs are all constants by their values.
 
     exp(constant(0.))  ->  1.          [canonicalize, stabilize, specialize, uncanonicalize,
                                        fast_run, fast_compile, constant_folding]
 
-    An op can refuse by ``op.do_constant_folding(node)``; a true ``op.python_constant_folding(node)`` keeps C code from being compiled.
+    An Op can refuse if ``op.do_constant_folding(node)`` returns False. If ``op.python_constant_folding(node)`` is true,
+    no C code is compiled for the value.
     """
     for r in node.inputs:
         if not isinstance(r, graph.Constant):
@@ -33,9 +34,9 @@ def constant_folding(node):
         return False
     op = node.op
     if not op.do_constant_folding(node):
-        # It refuses because its value is large, or because it is no function of its inputs.
+        # The Op refuses because its value is large, or because it is not a function of its inputs.
         return False
-    # One call does not repay a compiler run; C is left for what has no perform.
+    # One call does not repay a run of the compiler. C code is used only for Ops without `perform`.
     impls = ("py", None)
     if hasattr(op, "python_constant_folding") and op.python_constant_folding(node):
         impls = ("py",) if has_perform(op) else ()
@@ -50,11 +51,12 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
-        except AssertionError:  # constants break what the program promises
+        except AssertionError:  # The constants violate an assertion of the program.
             node.tag.folding_failed = True
             raise
         except Exception as error:
-            # The error is the program's, not the rule's. It is raised when the node runs, which in a lazy branch may be never.
+            # This is an error of the program, not of the rule. It is raised when the node runs, which may never happen
+            # if the node is in a lazy branch.
             node.tag.folding_failed = True
             if config.on_opt_error != "ignore":
                 _logger.warning("constant folding: %s raises %s: %s", node, type(error).__name__, error)

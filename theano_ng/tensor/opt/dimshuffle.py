@@ -1,4 +1,4 @@
-"""DimShuffle and Rebroadcast move towards the inputs, where they meet each other and vanish."""
+"""Rules that move DimShuffle and Rebroadcast towards the inputs, where consecutive nodes merge or cancel."""
 
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
@@ -11,7 +11,7 @@ from theano_ng.tensor.opt.own_registration import register_canonicalize, registe
 
 
 def is_dimshuffle_useless(new_order, input):
-    """Whether a DimShuffle changes nothing: dimensions stay in place, or trade places with others of length one.
+    """Return True if a DimShuffle changes nothing: it moves no dimensions, or only dimensions of length one.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def apply_local_dimshuffle_lift(var):
     Returns
     -------
     Variable
-        `var` itself when the rule does not apply.
+        `var` itself if the rule does not apply.
     """
     while var.owner is not None:
         lifted = local_dimshuffle_lift.transform(var.owner)
@@ -52,7 +52,7 @@ def apply_local_dimshuffle_lift(var):
 @register_specialize
 @local_optimizer([DimShuffle], requirements=[lifts(DimShuffle)])
 def local_dimshuffle_lift(node):
-    """DimShuffle goes through elementwise operations, one DimShuffle takes in the next, and those without effect go.
+    """Move a DimShuffle through elementwise operations, merge consecutive ones, and remove those without effect.
 
     (A + B).T  ->  A.T + B.T          [canonicalize, specialize, fast_run]
     A.dimshuffle(1, 'x', 0).dimshuffle(0, 2)  ->  A.T
@@ -70,7 +70,7 @@ def local_dimshuffle_lift(node):
             return False
         copy_stack_trace(out, new)
         return [new]
-    # Clients are known of variables in a graph only; what is just built has one user.
+    # Only variables in a graph have `clients`; a newly built variable has one client.
     if (
         not isinstance(inner.op, Elemwise)
         or len(inner.outputs) != 1
@@ -97,11 +97,11 @@ def local_dimshuffle_lift(node):
 @register_specialize
 @local_optimizer([DimShuffle])
 def local_dimshuffle_of_number(node):
-    """What is computed of a number alone is computed without the dimensions that it is given and relieved of again.
+    """Compute a function of a 0-d variable without adding dimensions and removing them again.
 
     cast(n.dimshuffle('x'), 'float64').dimshuffle()  ->  cast(n, 'float64')          [specialize, fast_run]
 
-    Here the cast is read by others too, who find their dimensions around the new one.
+    Other clients of the old cast read the new cast, with the dimensions added afterwards.
     """
     (x,), out = node.inputs, node.outputs[0]
     if (
@@ -126,7 +126,7 @@ def local_dimshuffle_of_number(node):
 @register_canonicalize
 @local_optimizer([DimShuffle])
 def local_lift_transpose_through_dot(node):
-    """The transpose of a product is the product of the transposes.
+    """Replace the transpose of a matrix product by the product of the transposes.
 
     dot(A, B).T  ->  dot(B.T, A.T)          [canonicalize, fast_run]
     """
@@ -152,7 +152,7 @@ def local_lift_transpose_through_dot(node):
 @register_specialize
 @local_optimizer([Rebroadcast])
 def local_useless_rebroadcast(node):
-    """Only the dimensions that change are rebroadcast.
+    """Remove the dimensions that do not change from a Rebroadcast.
 
     Rebroadcast((0, False))(x)  ->  x          [canonicalize, specialize, fast_run]
     """
@@ -171,13 +171,13 @@ def local_useless_rebroadcast(node):
 @register_specialize
 @local_optimizer([Rebroadcast])
 def local_rebroadcast_lift(node):
-    """Rebroadcast goes through functions of one variable, and one takes in the next.
+    """Move a Rebroadcast through functions of one variable, and merge consecutive ones.
 
     Rebroadcast((0, False))(exp(row))  ->  exp(Rebroadcast((0, False))(row))          [canonicalize, specialize, fast_run]
     Rebroadcast((0, False))(Rebroadcast((1, False))(one))  ->  Rebroadcast((1, False), (0, False))(one)
     Rebroadcast((1, False))(Rebroadcast((0, False), (1, True))(one))  ->  Rebroadcast((0, False), (1, False))(one)
 
-    What is broadcastable only for a while need not have length one.
+    A dimension that is broadcastable only between two merged nodes need not have length one.
     """
     if node.inputs[0].owner is None:
         return False
@@ -214,7 +214,7 @@ def apply_rebroadcast_opt(rval):
     Returns
     -------
     Variable
-        `rval` itself when neither applies.
+        `rval` itself if neither rule applies.
     """
     changed = True
     while changed and rval.owner is not None:

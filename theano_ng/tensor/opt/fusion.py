@@ -1,8 +1,9 @@
-"""Fuse elementwise operations that use the results of each other into one loop.
+"""Fusion of elementwise operations that use each other's results into one loop.
 
-A group grows from its last operation towards the inputs: an operation joins when all clients of its result are in the group. So
-a group has one result, all operations between its members are inside it, and every edge of the graph is visited once. Only results of a
-few cheap operations are computed more than once, in loops that read their operands anyway: see `_Repeated`.
+A group grows from its last operation towards the inputs: an operation joins if all clients of its result are in the
+group. So a group has one result, all operations between its members belong to it, and every edge of the graph is
+visited once. Only results of a few cheap operations are computed more than once, in loops that read the operands anyway
+(see `_Repeated`).
 """
 
 import functools
@@ -27,11 +28,11 @@ from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 
-MAX_OPERATIONS = 120  # compilers take more than linear time for longer loop bodies
+MAX_OPERATIONS = 120  # For longer loop bodies, the compile time grows faster than linearly.
 
 _ARITHMETIC = (scalar.Add, scalar.Sub, scalar.Mul, scalar.Neg, scalar.Sqr)
 
-# Operations that take less time than it takes to read their operands, and give the same bits in every loop.
+# Operations that take less time than reading their operands from memory, and give the same bits in every loop.
 _CHEAP = (
     scalar.Add,
     scalar.Sub,
@@ -46,20 +47,21 @@ _CHEAP = (
     scalar.Second,
     scalar.Cast,
 )
-# Those of which compilers round a float together with the sum that reads it: ``max(x*y) - x*y`` would be negative where the loop of the
-# maximum rounds the product by itself. Products and quotients round their operands before they use them.
+# Compilers may contract a float product and the sum that reads it, and round only once. Then ``max(x*y) - x*y`` could
+# be negative, because the loop of the maximum rounds the product itself. Products and quotients use operands that are
+# rounded already.
 _PRODUCTS = (scalar.Mul, scalar.Sqr)
 _ROUND_OPERANDS = (scalar.Mul, scalar.Sqr, scalar.TrueDiv)
 MAX_REPEATED = 4
-"""The most operations that a loop computes again for a value that other loops compute, too."""
+"""The maximum number of operations of a value that several loops compute."""
 MAX_REPETITIONS = 8
-"""The most clients of such a value; all of them are visited."""
+"""The maximum number of clients of such a value; all of them are visited."""
 
 _has_c_code = {}
 
 
 def _compiles(node):
-    """Whether the scalar op of a node has C code for its types."""
+    """Return True if the scalar op of a node has C code for the node's types."""
     key = node.op, tuple([i.type.dtype for i in node.inputs])
     known = _has_c_code.get(key)
     if known is None:
@@ -91,7 +93,7 @@ def _fusible(node, op_class):
 
 
 def _weight(node):
-    """What an operation adds to the length of a loop body; a multiplication is a twentieth of a call of a function."""
+    """Return the weight of an operation in a loop body: 1 for a function call, 0.05 for a multiplication."""
     return 0.05 * max(1, len(node.inputs) - 1) if isinstance(node.op.scalar_op, _ARITHMETIC) else 1
 
 
@@ -102,7 +104,7 @@ def _is_cheap(node):
         return False
     (out,) = node.outputs
     if out.dtype == "float16" or out.dtype.startswith("complex"):
-        return False  # loops compute float16 in float32
+        return False  # Loops compute float16 in float32.
     return (
         isinstance(scalar_op, _CHEAP)
         or out.dtype in DISCRETE
@@ -111,21 +113,24 @@ def _is_cheap(node):
 
 
 def _rounds_operands(node):
-    """Whether an operation rounds its operands in every loop. A product with -1 is a negation to compilers, which a sum takes in."""
+    """Return True if an operation uses rounded operands in every loop.
+
+    A product with -1 does not: a compiler treats it as a negation, and merges it with the sum that reads it.
+    """
     return isinstance(getattr(node.op, "scalar_op", None), _ROUND_OPERANDS) and not any(
         isinstance(operand, Constant) and np.all(np.abs(np.asarray(operand.data)) == 1) for operand in node.inputs
     )
 
 
 class _Expression(NamedTuple):
-    """A few cheap operations.
+    """A few cheap operations that compute one value.
 
     Attributes
     ----------
     members : list of Apply
-        The last one first.
+        The operations, the last one first.
     operands : list of Variable
-        The variables that the members read and none of them computes.
+        The variables that the members read and that no member computes.
     """
 
     members: list
@@ -133,17 +138,18 @@ class _Expression(NamedTuple):
 
 
 class _Repeated:
-    """Values that each of their clients computes again, so that they are neither written to memory nor read from there.
+    """Values that the loop of each client recomputes, so that they are neither written to memory nor read from memory.
 
     ::
 
         s = abs(x)
         exp(s), log(s)  ->  Elemwise{Composite{exp(Abs(i0))}}(x), Elemwise{Composite{log(Abs(i0))}}(x)
 
-    Such a value is the result of at most `MAX_REPEATED` cheap operations. Its clients are elementwise loops and at most one reduction.
-    With c clients, and k arrays among the operands, a value in memory costs k + 1 + c passes over memory, and a repeated value costs c * k.
-    The operands have to be in memory anyway: they are inputs of the graph, results of other nodes, or values with other clients. Otherwise
-    one value in memory would only replace another.
+    Such a value is the result of at most `MAX_REPEATED` cheap operations. Its clients are elementwise loops and at most
+    one reduction. With c clients, and k arrays among the operands, a value in memory costs k + 1 + c passes over
+    memory, and a repeated value costs c * k. The operands must be in memory anyway: as inputs of the graph, as results
+    of nodes that cannot be fused, or as values with other clients. Otherwise one value in memory would only replace
+    another.
 
     Parameters
     ----------
@@ -161,7 +167,7 @@ class _Repeated:
     def __init__(self, nodes, op_class):
         self.op_class = op_class
         self.found = {}
-        self._inside = {}  # the same, and results of a few cheap operations with one client
+        self._inside = {}  # the entries of `found`, and results of a few cheap operations that have one client
         for node in nodes:
             if _is_cheap(node) and _fusible(node, op_class):
                 self._look_at(node)
@@ -198,7 +204,7 @@ class _Repeated:
         return readers * arrays <= arrays + 1 + readers
 
     def _is_in_memory(self, operand, expression):
-        """Return False if an operand would only exist inside the loop of the expression, as its only client."""
+        """Return False if the expression is the operand's only client, so that the operand need not be in memory."""
         node, (last, *_) = operand.owner, expression.members
         return (
             node is None
@@ -208,7 +214,7 @@ class _Repeated:
         )
 
     def _take_in(self, readers, value):
-        """Return True if all clients of a value can compute it in their loops."""
+        """Return True if all clients of a value can compute it in their own loops."""
         pattern = value.type.broadcastable
         others = [
             reader
@@ -220,18 +226,18 @@ class _Repeated:
         return not others or (len(others) == 1 and others[0] != "output" and _takes_in(others[0], value))
 
     def join(self, members, external, pattern, max_inputs):
-        """Add to a group the operations of repeated values that its members read.
+        """Add the operations of repeated values that the members of a group read to the group.
 
         Parameters
         ----------
         members : list of Apply
-            Changed in place.
+            The members of the group; changed in place.
         external : collection of Variable
-            The variables that the members read and none of them computes.
+            The variables that the members read and that no member computes.
         pattern : tuple of bool
-            The broadcast pattern of their results.
+            The broadcast pattern of the members' results.
         max_inputs : int
-            The most variables that the group may read.
+            The maximum number of variables that the group may read.
         """
         read, inside = set(external), set(members)
         weight = sum(map(_weight, members))
@@ -261,12 +267,12 @@ def _group(root, op_class, max_inputs, repeated):
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, dict.fromkeys(root.inputs)
     weight, too_many = _weight(root), False
-    for member in members:  # grows while it is walked
+    for member in members:  # The list grows during the iteration.
         for variable in member.inputs:
             producer = variable.owner
             if producer is None or weight >= MAX_OPERATIONS:
                 continue
-            # a client entry per use: the producer joins when the last of them is inside
+            # Each use is one client entry: the producer joins as soon as all of its uses are in the group.
             waiting[variable] = waiting.get(variable, 0) + 1
             if (
                 waiting[variable] == len(variable.clients)
@@ -290,14 +296,15 @@ def _group(root, op_class, max_inputs, repeated):
 
 
 def _wide_group(root, op_class, max_inputs, most_inputs):
-    """The largest of the groups that one comes across when inputs are only counted at the end.
+    """Return the largest group with at most `max_inputs` inputs.
 
-    The derivative of a derivative is wide in the middle and narrow at its inputs. On the way there may be `most_inputs`.
+    While the group grows, it may have up to `most_inputs` inputs. A second derivative, for example, is wide in the
+    middle and narrow at its inputs.
     """
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, {}
     weight, walked, end = _weight(root), 0, 1
-    for member in members:  # grows while it is walked
+    for member in members:  # The list grows during the iteration.
         walked += 1
         external.pop(member.outputs[0], None)
         for variable in member.inputs:
@@ -321,7 +328,7 @@ def _wide_group(root, op_class, max_inputs, most_inputs):
 
 
 def _composite(root, members):
-    """The scalar op of a group, and the variables that go into it, in the order in which a reader of the expression meets them."""
+    """Return the scalar op of a group, and its input variables in the order in which they occur in the expression."""
     inside = {member.outputs[0]: member for member in members}
     scalars, inputs, scalar_inputs = {}, [], []
     for variable in postorder(root.outputs[:1], scalars, lambda r: inside[r].inputs if r in inside else ()):
@@ -336,26 +343,26 @@ def _composite(root, members):
 
 
 def elemwise_max_input_fct(node):
-    """The number of inputs that a fused node may have: what NumPy's functions, which run it without C, take."""
+    """Return the maximum number of inputs of a fused node: the limit of NumPy's functions, which run it without C."""
     return 32
 
 
 def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=None):
-    """The fusion rule for an elementwise Op class.
+    """Make the fusion rule for an elementwise Op class.
 
     Parameters
     ----------
     OP : class
         `Elemwise` or a class with its interface.
     max_input_fct : callable
-        The number of inputs that the Op can have, of a node.
+        ``max_input_fct(node)`` returns the number of inputs that the fused Op may have.
     maker : callable, optional
         ``maker(node, scalar_op)`` makes the fused Op.
 
     Returns
     -------
     callable
-        Of a node; returns the outputs of the fused node, or False.
+        A function of a node that returns the outputs of the fused node, or False.
     """
     if maker is None:
 
@@ -390,7 +397,7 @@ local_elemwise_fusion = local_elemwise_fusion_op(Elemwise)
 
 
 def local_add_mul_fusion(node):
-    """A sum of sums is one sum, a product of products one product.
+    """Merge a sum of sums into one sum, and a product of products into one product.
 
     (a + b) + c  ->  add(a, b, c)       [elemwise_fusion, fast_run]
     """
@@ -426,11 +433,12 @@ def local_add_mul_fusion(node):
 
 
 def local_elemwise_reduction_fusion(node):
-    """A reduction takes in the elementwise operation that nothing else reads.
+    """Merge a reduction with the elementwise operation whose only client it is.
 
     sum(exp(x))  ->  Sum{acc_dtype=float64} of Elemwise{exp,no_inplace}(x)       [elemwise_fusion, fast_run]
 
-    Threads work on operations that are apart, and so does a sum of an array and numbers: the manual shows the graph of ``(v + 1).sum()``.
+    With OpenMP the two nodes stay separate, because threads work on separate operations. A sum of one array and scalars
+    also stays separate: the manual shows the graph of ``(v + 1).sum()``.
     """
     between = node.inputs[0]
     if len(between.clients) != 1 or not _takes_in(node, between):
@@ -459,13 +467,15 @@ def _takes_in(node, variable):
 
 
 class FusionOptimizer(Optimizer):
-    """An optimizer that applies a fusion rule to every node, results first, unless `config.tensor.local_elemwise_fusion` is off.
+    """An optimizer that applies a fusion rule to every node, results first.
+
+    It does nothing if the flag `config.tensor.local_elemwise_fusion` is off.
 
     Parameters
     ----------
     local_optimizer : callable
-        A function of a node that returns new outputs or False. A rule that depends on the graph has an attribute `for_graph`: a function
-        of all nodes, inputs first, that returns the rule.
+        A function of a node that returns new outputs or False. A rule that depends on the graph has an attribute
+        `for_graph`: a function that takes all nodes, inputs first, and returns the rule.
     """
 
     def __init__(self, local_optimizer):

@@ -1,4 +1,4 @@
-"""Writing into a part of a tensor: increments of zeros, of everything and by nothing, sums of increments, and work in place."""
+"""Rules for writes into parts of tensors: useless and complete writes, sums of increments, in-place writes."""
 
 import math
 
@@ -24,11 +24,11 @@ from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
-"""Ops with inputs x, y and the index."""
+"""Ops whose inputs are x, y and the index."""
 
 
 def _unique_rows(rows):
-    """The numbers of a constant index vector in which no row is named twice; else None."""
+    """Return a constant index vector as an array if it contains no row twice; otherwise None."""
     if not isinstance(rows, Constant):
         return None
     data = np.asarray(rows.data)
@@ -38,14 +38,14 @@ def _unique_rows(rows):
     return data
 
 
-# -- writing that has no effect, or all ------------------------------------------------------------------------------------------
+# -- writes without effect, and writes to all elements -----------------------------------------------------------------
 
 
 @register_canonicalize("local_incsubtensor_of_allocs")
 @register_stabilize("local_incsubtensor_of_allocs")
 @local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
 def local_incsubtensor_of_zeros(node):
-    """Adding zeros to elements changes nothing.
+    """Remove an increment by zeros.
 
     inc_subtensor(x[i:], 0)  ->  x          [canonicalize, stabilize, fast_run, local_incsubtensor_of_allocs]
     """
@@ -58,7 +58,7 @@ def local_incsubtensor_of_zeros(node):
 @register_specialize
 @local_optimizer([IncSubtensor])
 def local_incsubtensor_of_zeros_to_setsubtensor(node):
-    """In zeros, the part is set instead of incremented; so are parts that lie beside it.
+    """Replace an increment of zeros by a set, also if other parts of the zeros were written before.
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     inc_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)  ->  set_subtensor(set_subtensor(zeros_like(x)[:1], s)[1:], s)
@@ -77,7 +77,9 @@ def local_incsubtensor_of_zeros_to_setsubtensor(node):
 
 
 def _is_zero_at(x, index):
-    """Whether a part of a tensor is known to be zeros: all of it is, but for parts beside this one that were written since.
+    """Return True if a part of a tensor is known to be zero.
+
+    The tensor must be zero, except for writes to other parts that do not overlap with this part.
 
     Parameters
     ----------
@@ -96,7 +98,10 @@ def _is_zero_at(x, index):
 
 
 def _lie_apart(a, b):
-    """Whether two indices of one dimension, ints and slices that count from its start, have no element in common."""
+    """Return True if two indices of one dimension are known to select no common element.
+
+    Only ints and slices that count from the start of the dimension are compared.
+    """
     ranges = []
     for entry in (a, b):
         if not isinstance(entry, slice):
@@ -118,7 +123,7 @@ def _lie_apart(a, b):
 @register_stabilize("local_setsubtensor_of_allocs")
 @local_optimizer([IncSubtensor])
 def local_setsubtensor_of_constants(node):
-    """The part is set to what it is.
+    """Remove a write of the constant that the tensor already contains.
 
     set_subtensor(zeros_like(x)[i:], 0)  ->  zeros_like(x)          [canonicalize, stabilize, fast_run, local_setsubtensor_of_allocs]
     """
@@ -136,13 +141,13 @@ def local_setsubtensor_of_constants(node):
 @register_specialize
 @local_optimizer([IncSubtensor])
 def local_useless_inc_subtensor(node):
-    """Writing to all elements, or adding to zeros, needs no array to write to.
+    """Replace a write to all elements, or an increment of zeros in all elements, by the written value.
 
     set_subtensor(x[:], exp(x))  ->  exp(x)          [canonicalize, specialize, fast_run]
     inc_subtensor(zeros_like(x)[:], exp(x))  ->  exp(x)
     set_subtensor(x[::-1], exp(x))  ->  exp(x)[::-1]
 
-    Only where y is known to have the shape of x.
+    The written value must be known to have the shape of the tensor.
     """
     if node.op.inplace:
         return False
@@ -177,11 +182,11 @@ def local_useless_inc_subtensor(node):
 @register_specialize
 @local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
 def local_useless_inc_subtensor_alloc(node):
-    """What is written need not be repeated before: writing does that.
+    """Write a value without repeating it first by Alloc: the write broadcasts the value.
 
     inc_subtensor(x[:], alloc(s, Shape_i(0)(x)))  ->  inc_subtensor(x[:], s)          [canonicalize, stabilize, specialize, fast_run]
 
-    Where m, n are not known to be the shape of the part, v is guarded by an assertion.
+    If the lengths of the Alloc are not known to be those of the written part, an assertion checks them.
     """
     x, y = node.inputs[:2]
     index = node.inputs[2:]
@@ -189,7 +194,7 @@ def local_useless_inc_subtensor_alloc(node):
         return False
     v = y.owner.inputs[0]
     if v.broadcastable == y.broadcastable:
-        return False  # it does something else: it checks
+        return False  # This Alloc repeats nothing; it checks the shape.
     if isinstance(node.op, IncSubtensor):
         part = Subtensor(node.op.idx_list)(x, *index)
     elif isinstance(node.op, AdvancedIncSubtensor1):
@@ -202,12 +207,12 @@ def local_useless_inc_subtensor_alloc(node):
     for dim in range(y.ndim):
         size, inner = sizes[dim], dim - (y.ndim - v.ndim)
         if y.broadcastable[dim]:
-            continue  # it is repeated in any case
+            continue  # The write broadcasts this dimension in any case.
         if inner < 0 or v.broadcastable[inner]:
             if not same_length(size, part_shape[first + dim]):
                 conditions.append(T.or_(T.eq(size, part_shape[first + dim]), T.eq(size, 1)))
         elif not same_length(size, of_value[inner]):
-            conditions.append(T.eq(size, of_value[inner]))  # whether it fits into the part, writing checks itself
+            conditions.append(T.eq(size, of_value[inner]))  # The write itself checks that v fits into the part.
     if conditions:
         v = Assert("`x[i]` and `y` do not have the same shape.")(v, *conditions)
         copy_stack_trace(y, v)
@@ -224,17 +229,17 @@ def local_useless_inc_subtensor_alloc(node):
 @register_canonicalize
 @local_optimizer([AdvancedIncSubtensor1])
 def local_set_to_inc_subtensor(node):
-    """Setting rows to what they are and more.
+    """Replace a write of rows plus another term to the same rows by an increment of these rows.
 
     set_subtensor(x[[2, 0]], x[[2, 0]] + y[:2])  ->  inc_subtensor(x[[2, 0]], y[:2])          [canonicalize, fast_run]
 
-    Only where no row is named twice: it would be incremented twice.
+    The index must not contain a row twice: it would be incremented twice.
     """
     if not node.op.set_instead_of_inc:
         return False
     x, y, rows = node.inputs
     if x.dtype != y.dtype:
-        return False  # the sum is rounded as a whole, not term by term
+        return False  # The sum is rounded as a whole, not term by term.
     terms = inputs_of(y, T.add)
     if terms is None or _unique_rows(rows) is None:
         return False
@@ -257,7 +262,10 @@ def local_set_to_inc_subtensor(node):
 
 
 def _rows_just_written(node, trusted):
-    """What is read of rows that were just written; None where other rows may be meant, or the same row twice and that is not `trusted`."""
+    """Return the value of a read of rows that were just written, or None.
+
+    Return None if other rows may be read. Without `trusted`, return None if the index may contain a row twice.
+    """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1):
         return None
@@ -289,7 +297,7 @@ def _rows_just_written(node, trusted):
 @register_stabilize
 @local_optimizer([AdvancedSubtensor1])
 def local_adv_sub1_adv_inc_sub1(node):
-    """Rows that were just written are read.
+    """Read rows that were just written from the written value.
 
     set_subtensor(x[[2, 0]], MakeVector('float64')(a, b))[[2, 0]]  ->
         Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
@@ -298,20 +306,20 @@ def local_adv_sub1_adv_inc_sub1(node):
         Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
             MakeVector('float64')(a, b), lt(2, Shape_i(0)(x)))
 
-    Only where no row is named twice. Assertions take the place of the errors of indexing.
+    The index must not contain a row twice. Assertions replace the errors of indexing.
     """
     return _rows_just_written(node, trusted=False) or False
 
 
 @local_optimizer([AdvancedSubtensor1])
 def local_adv_sub1_adv_inc_sub1_of_trusted_rows(node):
-    """As `local_adv_sub1_adv_inc_sub1`, for those who are sure that no row is named twice.
+    """Do the same as `local_adv_sub1_adv_inc_sub1`, for users who are sure that no index contains a row twice.
 
     set_subtensor(x[labels], y)[labels]  ->
         Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
             y, eq(Shape_i(0)(y), Shape_i(0)(labels)), all(and_(lt(labels, Shape_i(0)(x)), ge(labels, -Shape_i(0)(x)))))
 
-    Used with ``optimizer_including=local_adv_sub1_adv_inc_sub1_of_trusted_rows``.
+    The rule is used with ``optimizer_including=local_adv_sub1_adv_inc_sub1_of_trusted_rows``.
     """
     return _rows_just_written(node, trusted=True) or False
 
@@ -332,19 +340,20 @@ del _db
 @register_canonicalize("local_IncSubtensor_serialize", name="local_IncSubtensor_serialize")
 @local_optimizer([T.add])
 def local_IncSubtensor_serialize(node):
-    """Increments that are added become increments of one tensor: the gradient of a tensor of which several parts are used.
+    """Replace a sum of increments by consecutive increments of one tensor.
 
     inc_subtensor(x[i:], s) + inc_subtensor(y[j:], s)  ->  inc_subtensor(inc_subtensor((x + y)[i:], s)[j:], s)
                                                                [canonicalize, fast_run]
 
-    With zeros for a, as in gradients, the sum of the zeros is removed by other rules.
+    The gradient of a tensor with several used parts is such a sum. Its terms are increments of zeros, and the zeros
+    need not be added.
     """
     out = node.outputs[0]
     movable = [_is_movable(i, out) for i in node.inputs]
     if not any(movable):
         return False
     bases = [i.owner.inputs[0] if m else i for i, m in zip(node.inputs, movable)]
-    # Zeros need not be added, as long as something of the right type is left.
+    # Zeros need not be added, as long as another operand has the type of the sum.
     left = [b for b in bases if not is_constant(b, 0)]
     if not any(b.type == out.type for b in left):
         left.append(next(b for b in bases if b.type == out.type))
@@ -360,7 +369,7 @@ def local_IncSubtensor_serialize(node):
 
 
 def _is_movable(v, out):
-    """Whether an operand of a sum is an increment that nobody else uses, of the type of the sum."""
+    """Return True if an operand of a sum is an increment that has the type of the sum and no other clients."""
     node = v.owner
     return (
         node is not None
@@ -380,7 +389,7 @@ optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_ser
 
 @local_optimizer([IncSubtensor], inplace=True)
 def local_inplace_setsubtensor(node):
-    """The tensor itself is written into.
+    """Write into a tensor in place.
 
     set_subtensor(exp(x)[i:], s)  ->  set_subtensor(exp(x)[i:], s, inplace=True)          [inplace, fast_run]
     inc_subtensor(exp(x)[i:], s)  ->  inc_subtensor(exp(x)[i:], s, inplace=True)
@@ -400,11 +409,11 @@ def local_inplace_setsubtensor(node):
 
 @local_optimizer(list(INCREMENTS[1:]), inplace=True)
 def local_inplace_incsubtensor1(node):
-    """The rows that are named are written, the others are not touched.
+    """Write the indexed rows of a tensor in place.
 
     inc_subtensor(exp(x)[labels], y)  ->  inc_subtensor(exp(x)[labels], y, inplace=True)          [inplace, fast_run]
 
-    The same for the other increments by arrays and masks.
+    The rule also applies to the other Ops that increment by index arrays and masks.
     """
     if node.op.inplace:
         return False

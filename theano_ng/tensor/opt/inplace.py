@@ -1,4 +1,4 @@
-"""Elementwise operations overwrite an input that nobody needs any more."""
+"""An optimizer that lets elementwise operations overwrite an input that is no longer needed."""
 
 from theano_ng import scalar
 from theano_ng.compile import optdb
@@ -12,23 +12,30 @@ from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import Elemwise
 
 MOST_REFUSALS = 16
-"""How often nodes may be refused the same memory. Each time everybody who uses it is looked at, and these may be as many."""
+"""The maximum number of refused attempts to overwrite the same memory.
+
+Each attempt examines all nodes that use the memory, which may be many.
+"""
 
 MOST_SEARCHED = 4
-"""How many nodes, for each one of the graph, are looked at for refusals in all. Then only what nobody else reads is overwritten."""
+"""The number of nodes that all refused attempts together may examine, per node of the graph.
+
+After that, only variables without other clients are overwritten.
+"""
 
 SOME_USERS = 16
-"""How many users of a variable are asked whether they come later."""
+"""The maximum number of clients of a variable for which `_Followers` is asked whether they run later."""
 
 
 class _Followers:
-    """Tells of some nodes that they depend on others, at no cost: of those below them in one depth-first walk along the clients.
+    """A fast, incomplete test of dependence between nodes.
 
-    A walk from an operation of a network comes to the gradient, most of the time, before anything else does.
+    One depth-first walk along the clients numbers the nodes. A node is known to depend on the nodes above it in this
+    walk. From an operation of a network, the walk usually reaches the gradient first.
     """
 
     def __init__(self, nodes):
-        self._place = {}  # node: its number in the walk, and the number of the last one below it
+        self._place = {}  # node -> its number in the walk, and the number of the last node below it
         for start in nodes:
             if start not in self._place:
                 self._walk(start)
@@ -49,11 +56,11 @@ class _Followers:
                 stack.pop()
 
     def replaced(self, old, new):
-        """`new` is in the graph in the place of `old`."""
+        """Record that `new` has replaced `old` in the graph."""
         self._place[new] = self._place[old]
 
     def known(self, user, node):
-        """Whether `user` is known to depend on `node`."""
+        """Return True if `user` is known to depend on `node`."""
         later, place = self._place.get(user), self._place[node]
         return later is not None and place[0] < later[0] <= place[1]
 
@@ -63,12 +70,12 @@ def _users(node):
 
 
 class _Run:
-    """What one application of `InplaceElemwiseOptimizer` to a graph knows.
+    """The state of one application of `InplaceElemwiseOptimizer` to a graph.
 
     Attributes
     ----------
     nodes : list of Apply
-        The elementwise nodes in the order in which they choose.
+        The elementwise nodes, in the order in which they choose inputs to overwrite.
     """
 
     def __init__(self, op_class, fgraph):
@@ -77,21 +84,21 @@ class _Run:
         for feature in fgraph._features:
             if isinstance(feature, Supervisor):
                 self.protected.update(feature.protected)
-        # Output variable -> the input variable whose new value it is.
+        # output variable -> the input variable whose new value it computes
         self.update_of = {
             fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()
         }
         nodes = fgraph.toposort()
-        # What divides by integers that it computes cannot tell that one is zero before it has written.
+        # A node that divides by integers which it computes itself detects a zero only after it has begun to write.
         self.nodes = [node for node in nodes if type(node.op) is op_class and not integer_divisors(node).computed]
-        # New values of inputs come first: nobody else then takes the memory that they are to replace.
+        # Nodes that compute new values of inputs choose first: no other node may take the memory of these inputs.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _Followers(nodes)
-        self.refusals = {}  # root of a class of variables that share memory -> how many nodes may not overwrite it
+        self.refusals = {}  # root of a class of variables that share memory -> number of refused attempts
         self.left_to_search = MOST_SEARCHED * len(nodes)
 
     def apply_to(self, node, validate):
-        """Give a node's outputs inputs to overwrite; returns how many got one, and the number of attempts."""
+        """Let the outputs of a node overwrite inputs; return how many outputs do, and the number of attempts."""
         replaced = tried = 0
         for output_index in range(len(node.outputs)):
             if output_index in node.op.inplace_pattern:
@@ -116,7 +123,7 @@ class _Run:
         return replaced, tried
 
     def candidates(self, node, output_index):
-        """Positions of inputs that the output may overwrite, the best first."""
+        """Return the positions of the inputs that an output may overwrite, the best first."""
         output = node.outputs[output_index]
         taken = set(node.op.inplace_pattern.values())
         users = set(_users(node))
@@ -135,7 +142,7 @@ class _Run:
         return found
 
     def may_be_overwritten(self, variable, node, users):
-        """Whether nothing obvious speaks against a node's overwriting an input; `users` are those of its outputs."""
+        """Return False if a node obviously must not overwrite an input; `users` are the clients of its outputs."""
         aliases = self.fgraph.destroy_handler.aliases
         if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
             return False
@@ -145,7 +152,11 @@ class _Run:
         )
 
     def attempt(self, node, output_index, input_index, validate):
-        """The node in place, in the graph, or None when that would destroy what others need (noticed at once with `validate`)."""
+        """Replace a node by one that works in place, and return the new node.
+
+        Return None if the new node would destroy a value that other nodes need. With `validate`, the graph is checked
+        at once.
+        """
         op = node.op
         pattern = dict(op.inplace_pattern)
         pattern[output_index] = input_index
@@ -163,24 +174,25 @@ class _Run:
         try:
             replace(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
         except InconsistencyError:
-            self.fgraph.revert(start)  # replace_all_validate has done so already; then this changes nothing
+            self.fgraph.revert(start)  # This changes nothing if replace_all_validate has reverted already.
             return None
         return new_outputs[0].owner
 
     @staticmethod
     def _output_types(node, pattern):
-        """Output types that follow those of the overwritten inputs."""
+        """Return output types that follow the types of the overwritten inputs."""
         return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
 
 
 class InplaceElemwiseOptimizer(Optimizer):
-    """Gives elementwise nodes an in-place pattern where the destroy handler permits it.
+    """An optimizer that makes elementwise nodes work in place if the destroy handler permits it.
 
     x + y  ->  Elemwise{Add}[(0, 0)](x, y)          [inplace, fast_run]
 
-    For each node and each of its outputs the inputs of the same type are tried in turn: first the one whose variable the output is an
-    update of, then the others in order. The graph is validated after each replacement; with a positive
-    `config.tensor.insert_inplace_optimizer_validate_nb` after so many nodes, which are done again one by one when that fails.
+    For each output of a node, the inputs of the same type are tried in turn: first the input that the output updates,
+    then the others in order. The graph is validated after each replacement. If the flag
+    `config.tensor.insert_inplace_optimizer_validate_nb` is a number n > 1, the graph is validated after every n nodes.
+    If that fails, these nodes are rewritten again with a validation after each replacement.
 
     Parameters
     ----------
@@ -196,7 +208,7 @@ class InplaceElemwiseOptimizer(Optimizer):
         fgraph.attach_feature(destroyhandler.DestroyHandler())
 
     def apply(self, fgraph):
-        """Try each input of each elementwise node as target of each output.
+        """Try to overwrite each input of each elementwise node by each output.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Join, Split, Tile and MakeVector without effect, and joins of vectors whose elements are known."""
+"""Rules that remove Join, Split and Tile without effect, and that merge joined MakeVectors."""
 
 import numpy as np
 
@@ -26,14 +26,14 @@ local_join_1 = register_specialize(
 @register_canonicalize
 @local_optimizer([Join])
 def local_join_empty(node):
-    """What is known to be empty along the axis adds nothing.
+    """Remove operands of a join that are known to be empty along the axis.
 
     join(0, x, [], y)  ->  join(0, x, y)          [canonicalize, specialize, fast_run]
     join(0, np.zeros((0, 3)), A)  ->  AssertShape('all the input array dimensions except for the concatenation axis must match exactly')(
             A, eq(Shape_i(1)(A), 3))
 
-    Where one tensor is left whose other dimensions are not known, an assertion takes the place of the error of Join; with more, Join goes on
-    to check them.
+    The other lengths of an empty operand must still equal those of the other operands. If one operand with unknown
+    lengths remains, an assertion checks them. If several operands remain, Join checks them.
     """
     axis = constant_value(node.inputs[0], only_process_constants=True)
     if axis is None:
@@ -49,7 +49,7 @@ def local_join_empty(node):
         new = _checked_against(doubtful, kept[0], axis % out.ndim, node.fgraph)
         copy_stack_trace(out, new)
     else:
-        # Join goes on to check the other dimensions of empty constants.
+        # Join still has to check the other dimensions of empty constants.
         left = {*kept, *doubtful} or {node.inputs[1]}
         left = [x for x in node.inputs[1:] if x in left]
         if len(left) == len(node.inputs) - 1:
@@ -66,7 +66,7 @@ def local_join_empty(node):
 
 
 def _checked_against(constants, x, axis, fgraph):
-    """`x` with an assertion that its dimensions, `axis` apart, are those of constants."""
+    """Return `x` with an assertion that its lengths, except along `axis`, equal those of the constants."""
     conditions = [
         T.eq(length, number)
         for dim, length in enumerate(lengths(x, fgraph))
@@ -78,7 +78,7 @@ def _checked_against(constants, x, axis, fgraph):
 
 
 def _agrees(x, axis, node):
-    """Whether the other dimensions of a constant are known to be those of another operand."""
+    """Return True if the lengths of a constant, except along `axis`, are known to equal those of another operand."""
     feature = getattr(node.fgraph, "shape_feature", None)
     if feature is None:
         return False
@@ -96,7 +96,7 @@ def _agrees(x, axis, node):
 @register_canonicalize
 @local_optimizer([Join])
 def local_join_make_vector(node):
-    """Neighbours whose elements are known become one vector.
+    """Merge neighboring MakeVectors of a join into one MakeVector.
 
     join(0, MakeVector('float64')(a), MakeVector('float64')(b, s), x)  ->  join(0, MakeVector('float64')(a, b, s), x)
                                                                [canonicalize, specialize, fast_run]
@@ -135,7 +135,7 @@ def local_join_make_vector(node):
 @register_canonicalize
 @local_optimizer([Split])
 def local_useless_split(node):
-    """A split into one part, which must have the whole length.
+    """Remove a split into one part, and assert that the part has the whole length.
 
     Split(1)(x, 0, [3])  ->
         Assert('Split: the only part must have the whole length of the axis')(
@@ -156,7 +156,7 @@ def local_useless_split(node):
 @register_stabilize
 @local_optimizer([Tile])
 def local_useless_tile(node):
-    """Repeating every dimension once changes at most the rank.
+    """Remove a Tile that repeats every dimension once, and thus changes at most the rank.
 
     Tile(2)(A, [1, 1])  ->  A          [canonicalize, stabilize, fast_run]
     Tile(2)(x, [1, 1])  ->  x.dimshuffle('x', 0)

@@ -1,4 +1,4 @@
-"""Equal lengths are one expression: what `ShapeFeature` infers is compared as a linear form of lengths that are known to be what they are."""
+"""One common expression for equal lengths: `ShapeFeature` compares the lengths that it infers as linear forms."""
 
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
@@ -8,11 +8,11 @@ from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
 MOST_TERMS = 8
-"""Forms of more lengths are not taken apart."""
+"""The maximum number of terms of a linear form; a longer sum is treated as one term."""
 
 
 def is_length(v):
-    """Whether `v` is an element of a shape, which is never negative."""
+    """Return True if `v` is an element of a shape, and thus never negative."""
     owner = v.owner
     if owner is None:
         return False
@@ -25,24 +25,25 @@ def is_length(v):
 
 
 class Lengths:
-    """Expressions of 0-d int64 variables, each equal to the first one of the same value.
+    """A table that maps each length, a 0-d int64 variable, to one representative of all equal lengths.
 
-    The length of ``join(0, x[:3], x[3:])`` is ``minimum(3, n) + (n - minimum(3, n))``, and that is n: where a chain of such nodes is long, what
-    is not taken together at once has to be walked through again and again. Arithmetic of int64 is that of integers modulo 2**64, so the sums may
-    be taken in any order.
+    The length of ``join(0, x[:3], x[3:])`` is ``minimum(3, n) + (n - minimum(3, n))``, which is n. In a long chain of
+    such nodes, expressions that are not simplified at once are walked again and again. Sums may be reordered, because
+    int64 arithmetic is exact modulo 2**64.
 
-    Lengths of arrays are never negative, and sums of a few of them no overflow: ``maximum(n + 1, 0)``, of a slice, is ``n + 1``.
+    Lengths of arrays are never negative, and sums of a few lengths do not overflow. So ``maximum(n + 1, 0)``, from a
+    slice, is ``n + 1``.
     """
 
     def __init__(self):
-        self._first = {}  # variable -> the variable that stands for it
-        self._form_of = {}  # such a variable -> its form: {term: factor}, and the constant under None
-        self._by_form = {}  # form, as a set -> variable
-        self._by_node = {}  # op and inputs of an elementwise node -> variable
+        self._first = {}  # variable -> its representative
+        self._form_of = {}  # representative -> its form: {term: factor}, with the constant under the key None
+        self._by_form = {}  # form, as a frozenset -> representative
+        self._by_node = {}  # op and inputs of an elementwise node -> representative
         self._not_negative = set()  # maxima and minima that are never negative
 
     def first(self, length):
-        """The variable that stands for all of the same value.
+        """Return the representative of all lengths that equal `length`.
 
         Parameters
         ----------
@@ -52,7 +53,7 @@ class Lengths:
         Returns
         -------
         Variable
-            `length` itself, one that was seen before, or a shorter expression.
+            `length` itself, an equal variable that was seen before, or a shorter expression.
         """
         todo = [length]
         while todo:
@@ -71,14 +72,14 @@ class Lengths:
 
     @staticmethod
     def _operands(v):
-        """The inputs of an elementwise node on numbers; none of anything else."""
+        """Return the inputs of an elementwise node with a 0-d result; an empty tuple for other variables."""
         node = v.owner
         if node is None or not isinstance(node.op, Elemwise) or len(node.outputs) != 1 or v.type.ndim:
             return ()
         return node.inputs
 
     def _place(self, v):
-        """What stands for `v`, of which the operands have their places."""
+        """Return the representative of `v`, whose operands have representatives already."""
         if isinstance(v, Constant):
             if v.type.dtype != "int64" or v.type.ndim:
                 return self._by_node.setdefault((v.type, v.data.tobytes()), v)
@@ -99,7 +100,7 @@ class Lengths:
         return self._of_form(v, form, operands)
 
     def _sum(self, op, operands):
-        """The form of a sum or difference; None of other operations, and of sums that are too long or of numbers of other dtypes."""
+        """Return the form of a sum or difference; None for other operations and for sums with too many terms."""
         if op not in (T.add, T.sub):
             return None
         form = {None: 0}
@@ -111,7 +112,10 @@ class Lengths:
         return form if len(form) <= MOST_TERMS else None
 
     def _chosen(self, v, op, operands):
-        """The operand that a maximum or minimum is in any case; None of other operations, and where the lengths decide."""
+        """Return the operand that a maximum or minimum always equals.
+
+        Return None for other operations, and if the result depends on the values of the lengths.
+        """
         if op not in (T.maximum, T.minimum) or v.type.dtype != "int64":
             return None
         for larger, smaller in (operands, operands[::-1]):
@@ -127,7 +131,7 @@ class Lengths:
         return None
 
     def _never_less(self, a, b):
-        """Whether the difference of two forms is a sum of what is never negative."""
+        """Return True if ``a - b`` is a sum of terms that are never negative."""
         difference = dict(self._terms(a))
         for term, factor in self._terms(b).items():
             difference[term] = difference.get(term, 0) - factor
@@ -148,7 +152,7 @@ class Lengths:
         key = frozenset(form.items())
         found = self._by_form.get(key)
         if found is None:
-            # nothing cancels where there are as many terms as in all operands
+            # No term cancels if the form has as many terms as all operands together.
             whole = len(terms) >= sum(len(self._terms(i)) - 1 for i in operands)
             found = self._by_form[key] = v if whole else self._build(terms, form[None])
             self._form_of[found] = form
@@ -156,7 +160,7 @@ class Lengths:
 
     @staticmethod
     def _build(terms, number):
-        """The expression of a form."""
+        """Return the expression of a form."""
         over = [T.mul(factor, term) if factor != 1 else term for term, factor in terms if factor > 0]
         under = [T.mul(-factor, term) if factor != -1 else term for term, factor in terms if factor < 0]
         if number or not over:

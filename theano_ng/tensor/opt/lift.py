@@ -1,7 +1,7 @@
-"""Views move towards the inputs through chains of functions, all views of a chain at once.
+"""Functions that move views towards the inputs through chains of functions, all views of a chain at once.
 
-One at a time they would wait for each other: in f(view(g(view(h(view(x)))))) every view passes all functions that are nearer to x, and makes
-each of them anew.
+In f(view(g(view(h(view(x)))))) every view has to pass all functions that are nearer to x. If one view moved at a time,
+each view would rebuild all these functions.
 """
 
 from theano_ng.gof.rewriting import copy_stack_trace
@@ -10,11 +10,14 @@ from theano_ng.tensor.elemwise.op import Elemwise
 
 
 MOST_WAITING = 16
-"""How many views in a row are looked at for a function before them: in a stack of views each looks at those before it."""
+"""The maximum number of consecutive views that are passed in the search for a function before them.
+
+In a stack of views, the search starts from each view, and passes all views before it.
+"""
 
 
 class LiftedViews(Feature):
-    """Feature that knows the classes of Ops for which rules that lift them are at work.
+    """A feature that records the classes of Ops that the active rules lift.
 
     Attributes
     ----------
@@ -33,11 +36,11 @@ class LiftedViews(Feature):
         self.unpickle(fgraph)
 
     def unpickle(self, fgraph):
-        """Put the attribute on the graph."""
+        """Set the attribute `lifted_views` of the graph."""
         fgraph.lifted_views = self
 
     def clone_for(self, fgraph):
-        """A feature for a copy of the graph."""
+        """Return a feature for a copy of the graph."""
         clone = type(self)()
         clone.classes.update(self.classes)
         return clone
@@ -47,7 +50,10 @@ class LiftedViews(Feature):
 
 
 def lifts(op_class):
-    """The requirement of a rule that lifts Ops of a class: a function of a graph, for ``local_optimizer(..., requirements=[...])``."""
+    """Return the requirement of a rule that lifts Ops of a class.
+
+    It is a function of a graph, for ``local_optimizer(..., requirements=[...])``.
+    """
 
     def announce(fgraph):
         fgraph.attach_feature(LiftedViews())
@@ -57,7 +63,7 @@ def lifts(op_class):
 
 
 def is_function_of_one(node):
-    """Whether a node is an elementwise function of one variable that only one other uses."""
+    """Return True if a node is an elementwise function of one variable, and its result has at most one client."""
     return (
         isinstance(node.op, Elemwise)
         and len(node.inputs) == 1
@@ -68,19 +74,19 @@ def is_function_of_one(node):
 
 
 def lifted_through_functions(node):
-    """What a view of functions of one variable is with the view before them.
+    """Move a view before the functions of one variable to whose result it is applied.
 
     view(f(g(x)))  ->  f(g(view(x)));  view1(f(view2(g(x))))  ->  f(g(view1(view2(x)))), where view2 is lifted, too
 
     Parameters
     ----------
     node : Apply
-        A view of its first input. Functions that others use as well would be computed twice: they stop it.
+        A view of its first input. A function with other clients stops the view, because it would be computed twice.
 
     Returns
     -------
     Variable or None
-        None where there is no function to pass.
+        The moved view; None if there is no function to pass.
     """
     classes = getattr(getattr(getattr(node, "fgraph", None), "lifted_views", None), "classes", ())
     views, functions, waiting = [node], [], []
@@ -93,7 +99,7 @@ def lifted_through_functions(node):
             waiting = []
             x = source = inner.inputs[0]
         elif type(inner.op) in classes and len(waiting) < MOST_WAITING:
-            waiting.append(inner)  # stays where it is, unless there is a function before it
+            waiting.append(inner)  # This view stays, unless there is a function before it.
             x = inner.inputs[0]
         else:
             break

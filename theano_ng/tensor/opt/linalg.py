@@ -1,6 +1,7 @@
 """Rules on matrix inverses, determinants and systems of equations.
 
-They are imported together with the Ops that they know, when the next function is rewritten (`theano_ng.tensor.nlinalg`, `slinalg`).
+These rules are imported when the next function is rewritten after the import of their Ops (`theano_ng.tensor.nlinalg`,
+`slinalg`).
 """
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
@@ -20,7 +21,7 @@ from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 
 
 def answer(new, node):
-    """What a rule returns: `new` with the type of the node's output, or False when it cannot have that."""
+    """Return the result of a rule: a list of `new` with the type of the node's output, or False if that fails."""
     old = node.outputs[0]
     if new.type != old.type and new.ndim == old.ndim and new.dtype == old.dtype:
         new = T.patternbroadcast(new, old.broadcastable)
@@ -31,14 +32,17 @@ def answer(new, node):
 
 
 def transposed(v):
-    """The matrix whose transpose is `v`, or None."""
+    """Return the matrix whose transpose is `v`, or None."""
     if v.owner is not None and isinstance(v.owner.op, DimShuffle) and v.owner.op.new_order == (1, 0):
         return v.owner.inputs[0]
     return None
 
 
 def _inverted(v):
-    """The matrix whose inverse is `v`, and the variable of the inverse; transposes of inverses are inverses of transposes."""
+    """Return the matrix whose inverse is `v`, and the output of MatrixInverse; (None, None) for other variables.
+
+    The transpose of an inverse is the inverse of the transpose.
+    """
     inner = transposed(v)
     inverse = v if inner is None else inner
     if inverse.owner is None or not isinstance(inverse.owner.op, MatrixInverse):
@@ -48,7 +52,7 @@ def _inverted(v):
 
 
 def _only_in_products(inverse):
-    """Whether all that uses an inverse is products, so that it need not be computed when these are solved."""
+    """Return True if only products use an inverse: it is not needed if these become systems of equations."""
     todo = list(inverse.clients)
     while todo:
         client, _ = todo.pop()
@@ -65,7 +69,7 @@ def _only_in_products(inverse):
 @ignores_nonfinite
 @local_optimizer([Dot, Dot22])
 def inv_as_solve(node):
-    """Solve systems of equations instead of computing the inverse, where nothing but products needs that.
+    """Solve a system of equations instead of computing an inverse that only products use.
 
     dot(matrix_inverse(A), x)  ->  solve(A, x)          [stabilize, fast_run]
     dot(B, matrix_inverse(A))  ->  solve(A.T, B.T).T
@@ -84,7 +88,7 @@ def inv_as_solve(node):
 @register_canonicalize
 @local_optimizer([DimShuffle])
 def transinv_to_invtrans(node):
-    """Transpose the matrix instead of its inverse, where only the transpose is used.
+    """Transpose a matrix instead of its inverse if only the transpose of the inverse is used.
 
     matrix_inverse(A).T  ->  matrix_inverse(A.T)          [canonicalize, fast_run]
     """
@@ -104,11 +108,11 @@ def transinv_to_invtrans(node):
 @ignores_nonfinite
 @local_optimizer([Solve])
 def tag_solve_triangular(node):
-    """Solve by substitution where the matrix is a Cholesky factor.
+    """Solve by substitution if the matrix is a Cholesky factor.
 
     solve(cholesky(S), x)  ->  Solve('lower_triangular', lower=True)(cholesky(S), x)          [canonicalize, stabilize, fast_run]
 
-    Likewise upper factors and transposes of factors.
+    The rule also applies to upper factors and to transposes of factors.
     """
     if node.op.A_structure != "general":
         return False
@@ -126,7 +130,7 @@ def tag_solve_triangular(node):
 @ignores_nonfinite
 @local_optimizer([Det])
 def local_det_chol(node):
-    """Take the determinant from a Cholesky factor that is computed anyway.
+    """Compute the determinant from a Cholesky factor that is computed anyway.
 
     (det(S), cholesky(S))  ->  (prod(sqr(diag(cholesky(S)))), cholesky(S))          [stabilize, specialize, fast_run]
     """

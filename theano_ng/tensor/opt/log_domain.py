@@ -1,4 +1,4 @@
-"""Logarithms of what is positive by construction, and shares of sums of exponentials, without overflow."""
+"""Rules that compute logarithms of positive expressions, and quotients by sums of exponentials, without overflow."""
 
 from functools import reduce
 
@@ -18,11 +18,11 @@ from theano_ng.tensor.saturating import VIEWS, factors_of, logistic
 from theano_ng.tensor.type import values_eq_approx
 
 MOST_NODES = 50
-"""How many factors of a product are looked at."""
+"""The maximum number of factors of a product that are examined."""
 
 
 def _behind_views(v):
-    """The variable that `v` is a view of, or parts of."""
+    """Return the variable from which `v` is taken by views (`VIEWS`) and copies."""
     while v.owner is not None and (v.owner.op == T.tensor_copy or isinstance(v.owner.op, VIEWS)):
         v = v.owner.inputs[0]
     return v
@@ -33,7 +33,9 @@ def _behind_views(v):
 @ignores_nonfinite
 @local_optimizer([T.log, T.log1p])
 def local_log_of_positive(node):
-    """Logarithms of what may be rounded to 0 or overflow: products, quotients and views of exponentials, sigmoids, softmaxes, erfc.
+    """Rewrite a logarithm whose argument may overflow or be rounded to 0.
+
+    The argument is a product, a quotient or a view of exponentials, sigmoids, softmaxes or erfc.
 
     log((exp(A) / exp(B)).T)  ->  (A - B).T          [stabilize, specialize, fast_run, fast_compile]
     log(softmax_op(A)[labels])  ->  logsoftmax_op(A)[labels]
@@ -42,7 +44,8 @@ def local_log_of_positive(node):
     log1p(tanh(x))  ->  0.6931471805599453 + -softplus(-2.0 * x)
     log(1 - tanh(x))  ->  0.6931471805599453 + -softplus(2.0 * x)
     log(1 + erf(x))  ->  switch(lt(-x, 26), log(erfc(-x)), log(erfcx(-x)) - sqr(-x))
-    log(exp(x) + exp(y) + exp(z))
+
+    The rule also applies to ``log(exp(x) + exp(y) + exp(z))``.
     """
     (v,), (out,) = node.inputs, node.outputs
     if v.type != out.type or is_log_of_erfc(out):
@@ -62,10 +65,10 @@ def local_log_of_positive(node):
 
 
 def loses_less(a, b):
-    """Whether `b` may replace `a`, the logarithm of what may be a complement of a sigmoid.
+    """Return True if `b` may replace `a`, a logarithm whose argument may be the complement of a sigmoid.
 
-    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is
-    left of it, and it may be infinite. The replacement has all its digits.
+    ``1 - sigmoid(x)`` has an absolute error of eps, so its logarithm `a` has an error of ``eps * exp(-a)``. Near x = 36
+    in float64, `a` has no correct digit, and may be infinite. The replacement `b` is accurate.
     """
     if a.shape != b.shape:
         return False
@@ -83,13 +86,14 @@ optdb.register(
 @ignores_nonfinite
 @local_optimizer([T.log])
 def local_log_sum_exp(node):
-    """The logarithm of a sum of exponentials, without overflow.
+    """Compute the logarithm of a sum of exponentials without overflow.
 
     log(sum(exp(A), axis=1))  ->
         (lambda m: m + log(sum(switch(isinf(m.dimshuffle(0, 'x')), exp(m.dimshuffle(0, 'x')), exp(A - m.dimshuffle(0, 'x'))),
                                axis=1)))(CAReduce(scalar.maximum_from_nothing, [1])(A))          [fast_run, fast_compile]
 
-    Also through views, and where other factors whose logarithms are known are summed. Not where x is y - max(y, axis, keepdims) already.
+    The rule also applies through views, and to sums of other expressions with known logarithms. It does not apply if A
+    already is ``y - max(y, axis, keepdims)``.
     """
     (v,) = node.inputs
     source = _behind_views(v)
@@ -145,7 +149,7 @@ def local_share_of_sum(node):
     return answer(new, node.outputs[0])
 
 
-# FAST_COMPILE does not stabilize.
+# The mode FAST_COMPILE has no phase `stabilize`.
 optdb.register("shares", in2out(local_share_of_sum, ignore_newtrees=True), 0.71, "fast_compile", own=True)
 
 
@@ -155,7 +159,10 @@ def _is_sum(v):
 
 
 def _factors(v, dtype):
-    """Return the factors of a product in `dtype`, through products and negations. Products in other dtypes, which may wrap around, stay whole."""
+    """Return the factors of a product in `dtype`, through nested products and negations.
+
+    Products in other dtypes may wrap around, and count as one factor.
+    """
     found, todo = [], [v]
     while todo:
         v = todo.pop()
@@ -169,7 +176,7 @@ def _factors(v, dtype):
 
 
 def _share(v, total):
-    """``v / total`` without overflow where v is one of the terms of total, all of them positive; else None."""
+    """Return ``v / total`` without overflow if `v` is a term of `total` and all terms are positive; otherwise None."""
     if v.type.dtype not in FLOATS:
         return None
     axes = summed_along(v, total)
@@ -183,7 +190,7 @@ def _share(v, total):
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None
     terms = terms_of(total)
-    # v first
+    # The logarithm of v comes first.
     logs = [log_of(term) for term in sorted(terms, key=lambda term: not same(term, v))]
     if any(log is None for log in logs):
         return None
@@ -192,7 +199,7 @@ def _share(v, total):
     if all(inputs_of(log, T.sub) is not None for log in logs):
         subtracted = {log.owner.inputs[1] for log in logs}
         if len(subtracted) == 1 and op_of(subtracted.pop()) == T.maximum:
-            return None  # done
+            return None  # The maximum has been subtracted already.
     largest = reduce(T.maximum, logs)
     parts = [T.exp(log - largest) for log in logs]
     return parts[0] / T.add(*parts)

@@ -1,6 +1,6 @@
-"""The decorators of `registration` as the rules of this package use them.
+"""The decorators of `registration` for the rules of this package itself.
 
-What they register is covered by the fingerprint of the package, so that rewritten graphs are cached all the same.
+The package's fingerprint covers these rules, so rewritten graphs can still be cached on disk.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""Draws change the state of the generator itself where nobody needs the old one."""
+"""A rule that lets random draws update the generator's state in place if the old state is not needed."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
@@ -7,7 +7,7 @@ from theano_ng.tensor.raw_random import RandomFunction
 
 @local_optimizer([RandomFunction], inplace=True)
 def random_make_inplace(node):
-    """A draw without a copy of the state.
+    """Draw without copying the state of the generator.
 
     uniform(state)  ->  uniform_inplace(state)          [inplace, fast_run]
     """

@@ -1,4 +1,4 @@
-"""Reductions: sums, products and the like of products, joins, constants, and over dimensions that need no reduction."""
+"""Rules for reductions of products, quotients, joins, constants and reductions, and over dimensions of length one."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from theano_ng.tensor.opt.common import already_there, constant_value, in_dtype,
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 from theano_ng.tensor.opt.shape import lengths
 
-# The elementwise ops that users know, rather than new ones around the same scalar op.
+# The elementwise ops that users know. They are preferred to new Elemwise instances with the same scalar op.
 _ELEMWISE = {
     scalar.Add: T.add,
     scalar.Mul: T.mul,
@@ -25,13 +25,13 @@ ALL_REDUCE = [CAReduce, All, Any, Sum, Prod, ProdWithoutZeros]
 
 
 def _axes(node):
-    """The reduced dimensions as a tuple."""
+    """Return the reduced dimensions as a tuple."""
     axis = node.op.axis
     return tuple(range(node.inputs[0].ndim)) if axis is None else tuple(axis)
 
 
 def with_axis(op, axis):
-    """The same reduction over other dimensions."""
+    """Return a reduction like `op` over other dimensions."""
     if isinstance(op, (Sum, Prod, ProdWithoutZeros)):
         return type(op)(axis=axis, dtype=op.dtype, acc_dtype=op.acc_dtype)
     if isinstance(op, (All, Any)):
@@ -40,7 +40,7 @@ def with_axis(op, axis):
 
 
 def _of_same_shape(new, out):
-    """`new` as the only replacement of `out`; False when its type does not fit."""
+    """Return the result of a rule that replaces `out` by `new`, of the same shape; False if its type does not fit."""
     new = with_type(new, out)
     return False if new is None else [new]
 
@@ -56,9 +56,11 @@ def local_sum_prod_mul_by_scalar(node):
     prod(a * b * x)  ->  (a * b) ** Shape_i(0)(x) * prod(x)
     prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
-    The exponent is the number of elements reduced. Products of several tensors, and those of a dtype that a power with such an exponent does
-    not have, are left alone: there the factor costs nothing, or the power needs a wider dtype. So are products that are computed anyway: something
-    reads them that is neither a reduction nor an elementwise operation, of which they become a part.
+    The exponent is the number of reduced elements. Two kinds of products below a `Prod` are left alone. In a product of
+    several tensors the scalar factor costs nothing. If the power has a wider dtype than the result, it does not fit.
+
+    Products that are computed anyway are also left alone: a node reads them that is neither a reduction nor an
+    elementwise operation. (Reductions and elementwise operations can compute the product in their own loops.)
     """
     (x,) = node.inputs
     if not all(_runs_through(reader) for reader, _ in x.clients):
@@ -106,14 +108,14 @@ def local_sum_prod_mul_by_scalar(node):
 
 
 def _runs_through(reader):
-    """Whether a node is a loop over its inputs that may take in what computes them, or a view that only such a loop reads."""
+    """Return True if a node is a loop that can compute its inputs itself, or a view that only such a loop reads."""
     while reader != "output" and isinstance(reader.op, DimShuffle) and len(reader.outputs[0].clients) == 1:
         ((reader, _),) = reader.outputs[0].clients
     return reader != "output" and isinstance(reader.op, (Sum, Prod, Elemwise))
 
 
 def _count(x, axes, fgraph):
-    """How many elements a reduction of a variable of a graph combines."""
+    """Return the number of elements that a reduction of `x` over `axes` combines."""
     shape = lengths(x, fgraph)
     reduced = [shape[a] for a in axes]
     if not reduced:
@@ -125,12 +127,13 @@ def _count(x, axes, fgraph):
 @register_canonicalize
 @local_optimizer([Sum, Prod])
 def local_sum_prod_div_dimshuffle(node):
-    """Divide after the reduction when the divisor is the same along it.
+    """Divide after the reduction if the divisor is constant along reduced axes.
 
     sum(A / x.dimshuffle(0, 'x'), axis=1)  ->  sum(A, axis=1) / x          [canonicalize, specialize, fast_run]
     prod(A / x.dimshuffle(0, 'x'), axis=1)  ->  prod(A, axis=1) / x ** Shape_i(1)(A)
 
-    For a product, b is raised to the power of the number of elements reduced. Axes along which b varies are reduced afterwards.
+    For Prod, the divisor is raised to the power of the number of reduced elements. Axes along which the divisor varies
+    are reduced after the division.
     """
     (x,) = node.inputs
     out = node.outputs[0]
@@ -138,7 +141,8 @@ def local_sum_prod_div_dimshuffle(node):
     if inputs is None:
         return False
     numerator, denominator = inputs
-    # A DimShuffle is lifted through what is elementwise: the length of the batch, as a float, is a Cast of one.
+    # The DimShuffle may have been lifted through an elementwise operation: a batch length as a float is a Cast of a
+    # DimShuffle.
     if (
         denominator.owner is None
         or not isinstance(denominator.owner.op, (DimShuffle, Elemwise))
@@ -163,7 +167,7 @@ def local_sum_prod_div_dimshuffle(node):
 @register_canonicalize
 @local_optimizer([Sum, Prod])
 def local_sum_prod_all_to_none(node):
-    """One spelling for the reduction over all dimensions.
+    """Write a reduction over all dimensions with ``axis=None``.
 
     sum(A, axis=(0, 1))  ->  sum(A)          [canonicalize, fast_run]
     """
@@ -178,14 +182,15 @@ def local_sum_prod_all_to_none(node):
 @register_specialize
 @local_optimizer([Sum, Prod])
 def local_op_of_op(node):
-    """Two sums (or products) in a row are one over the axes of both.
+    """Merge two consecutive sums (or products) into one over the axes of both.
 
     sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, specialize, fast_run]
     prod(prod(t, axis=0), axis=1)  ->  prod(t, axis=(0, 2))
     """
     (x,) = node.inputs
     out = node.outputs[0]
-    # A second reduction of x costs more than it saves when the first is used elsewhere.
+    # If the first reduction has other clients, it is computed anyway; reducing its input again costs more than it
+    # saves.
     if x.owner is None or type(x.owner.op) is not type(node.op) or len(x.clients) != 1 or x.dtype != out.dtype:
         return False
     (inner,) = x.owner.inputs
@@ -202,7 +207,7 @@ def local_op_of_op(node):
 @register_uncanonicalize
 @local_optimizer(ALL_REDUCE)
 def local_reduce_join(node):
-    """Reduction over the dimension along which variables of length one were joined.
+    """Replace a reduction over the axis along which variables of length one were joined.
 
     sum(join(0, x.dimshuffle('x', 0), y.dimshuffle('x', 0)), axis=0)  ->  x + y          [canonicalize, uncanonicalize, fast_run]
     """
@@ -229,10 +234,10 @@ def local_reduce_join(node):
     rest = [d for d in range(x.ndim) if d != axis]
     terms = [shuffled(p, rest) for p in parts]
     out = node.outputs[0]
-    # As the reduction, the sum is made in the dtype of the result.
+    # Like the reduction, the elementwise operation works in the dtype of the result.
     terms = [t if t.dtype == out.dtype else T.cast(t, out.dtype) for t in terms]
     if any(a.broadcastable != terms[0].broadcastable for a in terms[1:]):
-        # Join would refuse different lengths that the operation broadcasts.
+        # Join refuses different lengths, but the elementwise operation would broadcast them.
         return False
     op = _ELEMWISE.get(type(scalar_op))
     ret = (Elemwise(scalar_op) if op is None else op)(*terms)
@@ -244,7 +249,7 @@ def local_reduce_join(node):
 @register_canonicalize("fast_compile", "local_cut_useless_reduce")
 @local_optimizer(ALL_REDUCE)
 def local_useless_reduce(node):
-    """A reduction over no dimension.
+    """Remove a reduction over no dimension.
 
     sum(x, axis=[])  ->  x          [canonicalize, fast_run, fast_compile, local_cut_useless_reduce]
     """
@@ -261,11 +266,11 @@ def local_useless_reduce(node):
 @register_specialize
 @local_optimizer(ALL_REDUCE)
 def local_reduce_broadcastable(node):
-    """A reduction over dimensions of length one.
+    """Replace a reduction over dimensions of length one by a DimShuffle.
 
     sum(col, axis=1)  ->  col.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
     """
-    # The product without zeros of a zero is one.
+    # ProdWithoutZeros of a zero is one.
     if isinstance(node.op, ProdWithoutZeros):
         return False
     (x,) = node.inputs
@@ -290,13 +295,13 @@ def local_reduce_broadcastable(node):
 @register_specialize
 @local_optimizer([Sum, Prod])
 def local_opt_alloc(node):
-    """The sum or product of one number many times is computed from the number of times.
+    """Compute the sum or product of a repeated scalar from the number of repetitions.
 
     sum(alloc(two, n, j))  ->  two * (n * j)          [specialize, fast_run]
     prod(alloc(two, n))  ->  two ** n
     sum(alloc(two, n, j), axis=0)  ->  alloc(two * n, j)
 
-    For a reduction over some axes the result is an alloc of the other dimensions.
+    A reduction over some axes gives an Alloc of the other dimensions.
     """
     (x,) = node.inputs
     if x.owner is None or not isinstance(x.owner.op, T.Alloc):
@@ -313,7 +318,7 @@ def local_opt_alloc(node):
         return False
     size = reduced[0] if len(reduced) == 1 else T.mul(*reduced)
     if out.dtype in ("float16", "float32"):
-        # An int64 would make the product a float64; float16 cannot count that far.
+        # The product with an int64 would be a float64, and float16 cannot represent large sizes.
         size = T.cast(size, "float32")
     val = T.constant(value)
     val = val * size if isinstance(node.op, Sum) else val**size
@@ -326,7 +331,7 @@ def local_opt_alloc(node):
 @register_canonicalize
 @local_optimizer([Sum])
 def local_sumsqr2dot(node):
-    """A sum of squares of an outer product as a matrix product.
+    """Replace a sum of squares of an outer product by a matrix product.
 
     sqr(W.dimshuffle('x', 0, 1) * G.dimshuffle(0, 'x', 1)).sum(axis=(1, 2))  ->  dot(sqr(G), sqr(W).sum(axis=0))
                                                                [canonicalize, specialize, fast_run]
@@ -348,7 +353,7 @@ def local_sumsqr2dot(node):
             and out.dtype[0] == "f"
         ):
             W, G = w.owner.inputs[0], g.owner.inputs[0]
-            # The products below would not notice that a length one is broadcast.
+            # The matrix product below would not broadcast a dimension of length one.
             if W.broadcastable[1] or G.broadcastable[1]:
                 return False
             return _of_same_shape(T.dot(T.sqr(G), T.sqr(W).sum(axis=0)), out)

@@ -8,8 +8,8 @@ Each takes a rule, or a tag first::
     def local_neg_neg(node):
         ...
 
-The rule is registered under its ``__name__`` (or the keyword `name`) with the tag ``fast_run`` and the given ones. All of them return
-the rule.
+The rule is registered under its ``__name__`` (or the keyword `name`), with the tag ``fast_run`` and the given tags.
+Each decorator returns the rule.
 """
 
 from theano_ng.compile import mode
@@ -29,39 +29,40 @@ def _register(database, lopt, tags, kwargs):
 
 
 def ignores_nonfinite(lopt):
-    """Mark a rule that makes no promise for NaN and infinities: it gives a number where the expression it replaces is NaN, or so.
+    """Mark a rule that need not preserve NaN and infinities.
 
-    DebugMode does not compare the two where they occur; other rules have to pass them on.
+    The replacement may be finite where the old expression is NaN, for example. DebugMode does not compare old and new
+    values where NaN or infinities occur. All other rules must preserve them.
     """
     lopt.ignores_nonfinite = True
     return lopt
 
 
 def register_useless(lopt, *tags, **kwargs):
-    """Register a rule that removes what has no effect, applied once before canonicalization."""
+    """Register a rule that removes nodes without effect; it is applied once, before canonicalization."""
     return _register(mode.local_useless, lopt, tags, kwargs)
 
 
 def register_canonicalize(lopt, *tags, **kwargs):
-    """Register a rule of the phase `canonicalize`: canonical forms that other rules expect."""
+    """Register a rule of the phase `canonicalize`, which makes the canonical forms that other rules expect."""
     return _register(mode.optdb["canonicalize"], lopt, tags, kwargs)
 
 
 def register_stabilize(lopt, *tags, **kwargs):
-    """Register a rule of the phase `stabilize`: equal expressions with better numerical behaviour."""
+    """Register a rule of the phase `stabilize`, which makes equal expressions with better numerical behavior."""
     return _register(mode.optdb["stabilize"], lopt, tags, kwargs)
 
 
 def register_specialize(lopt, *tags, **kwargs):
-    """Register a rule of the phase `specialize`: special operations for special cases."""
+    """Register a rule of the phase `specialize`, which introduces special operations for special cases."""
     return _register(mode.optdb["specialize"], lopt, tags, kwargs)
 
 
 def register_uncanonicalize(lopt, *tags, **kwargs):
-    """Register a rule of the phase `uncanonicalize`: forms that are cheaper than the canonical ones."""
+    """Register a rule of the phase `uncanonicalize`, which makes forms that are cheaper than the canonical forms."""
     return _register(mode.optdb["uncanonicalize"], lopt, tags, kwargs)
 
 
 def register_specialize_device(lopt, *tags, **kwargs):
-    """Register a rule of the phase `specialize_device`, after graphs moved to their device."""
+    """Register a rule of the phase `specialize_device`, which runs after graphs were moved to their device."""
     return _register(mode.optdb["specialize_device"], lopt, tags, kwargs)

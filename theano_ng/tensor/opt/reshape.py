@@ -1,4 +1,4 @@
-"""Reshape and Flatten: chains, those without effect, and dimensions of length one that DimShuffle handles better."""
+"""Rules that merge, remove and move Reshape and Flatten, and let DimShuffle handle dimensions of length one."""
 
 import numpy as np
 
@@ -32,14 +32,14 @@ def local_reshape_chain(op):
 
     @local_optimizer([op])
     def local_reshape_chain(node):
-        """A reshape of a reshape.
+        """Merge two consecutive reshapes.
 
         A.reshape((9,)).reshape((3, 3))  ->  A.reshape((3, 3))          [canonicalize, fast_run]
         """
         if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
             return False
         new = node.op(node.inputs[0].owner.inputs[0], node.inputs[1])
-        # The pattern of the old output may say more: the constants in its shape may not be visible any more.
+        # The old output may have more broadcastable dimensions: constants in its shape may no longer be visible.
         if new.type != node.outputs[0].type:
             return False
         copy_stack_trace([node.inputs[0], node.outputs[0]], new)
@@ -52,7 +52,7 @@ register_canonicalize(local_reshape_chain(Reshape), name="local_reshape_chain")
 
 
 def _shape_entries(shape, ndim):
-    """The lengths that a shape vector is made of; an entry is None when it cannot be seen."""
+    """Return the lengths in a shape vector; an entry is None if it is unknown."""
     if isinstance(shape, Constant):
         return list(shape.data)
     if shape.owner is not None and isinstance(shape.owner.op, MakeVector):
@@ -61,7 +61,7 @@ def _shape_entries(shape, ndim):
 
 
 def _is_length_of(entry, x, dim, fgraph):
-    """Whether a length is known to be that of dimension `dim` of `x`."""
+    """Return True if `entry` is known to be the length of dimension `dim` of `x`."""
     node = entry.owner
     if node is not None and isinstance(node.op, Shape_i) and node.op.i == dim and node.inputs[0] is x:
         return True
@@ -80,7 +80,7 @@ def _is_length_of(entry, x, dim, fgraph):
 @register_stabilize
 @local_optimizer([Reshape])
 def local_useless_reshape(node):
-    """A reshape to the shape that the tensor has.
+    """Remove a reshape to the shape that the tensor already has.
 
     x.reshape((n,))  ->  x          [canonicalize, stabilize, fast_run]
     A.reshape(A.shape)  ->  A
@@ -118,7 +118,7 @@ def local_useless_reshape(node):
 @register_canonicalize
 @local_optimizer([Reshape])
 def local_reshape_to_dimshuffle(node):
-    """Dimensions of length one in the new shape are left to DimShuffle.
+    """Let a DimShuffle add the dimensions of length one of the new shape.
 
     A.reshape((1, 9))  ->  A.reshape((9,)).dimshuffle('x', 0)          [canonicalize, fast_run]
     """
@@ -151,7 +151,7 @@ def local_reshape_to_dimshuffle(node):
 @register_canonicalize
 @local_optimizer([Reshape])
 def local_useless_dimshuffle_in_reshape(node):
-    """A reshape does not mind dimensions of length one before it.
+    """Remove a DimShuffle before a reshape if it adds, drops or moves only dimensions of length one.
 
     x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [canonicalize, fast_run]
     row.dimshuffle(1, 'x').reshape((n,))  ->  row.reshape((n,))
@@ -174,11 +174,12 @@ def local_useless_dimshuffle_in_reshape(node):
 @register_stabilize
 @local_optimizer([Reshape], requirements=[lifts(Reshape)])
 def local_reshape_lift(node):
-    """Reshape goes through functions of one variable.
+    """Move a Reshape through functions of one variable.
 
     exp(A).reshape((9,))  ->  exp(A.reshape((9,)))          [canonicalize, stabilize, fast_run]
 
-    Rules on compositions of functions, such as those of softplus, see through it so.
+    Other rules, such as those for softplus, look for compositions of functions. A Reshape between the functions would
+    hide these.
     """
     lifted = lifted_through_functions(node)
     return lifted and [lifted]
@@ -188,7 +189,7 @@ def local_reshape_lift(node):
 @register_stabilize
 @local_optimizer([Flatten], requirements=[lifts(Flatten)])
 def local_flatten_lift(node):
-    """Flatten goes through functions of one variable.
+    """Move a Flatten through functions of one variable.
 
     Flatten(1)(exp(A))  ->  exp(Flatten(1)(A))          [canonicalize, stabilize, fast_run]
     """

@@ -1,13 +1,13 @@
 """Rules written as rows of algebra, ``pattern -> replacement``.
 
-Both sides are terms: ops applied to names, numbers and other terms ::
+Both sides of a row are terms. A term is an op applied to names, numbers and other terms ::
 
     x, y = names("x", "y")
     exp, log, log1p, maximum = terms(T.exp, T.log, T.log1p, T.maximum)
     local_log_add = rule("local_log_add", "The logarithm of a sum of two exponentials, without overflow.",
                          (log(exp(x) + exp(y)), maximum(x, y) + log1p(exp(-abs(x - y)))))
 
-Terms are the tuples, strings and dicts of `PatternSub`, with operators.
+Terms are the tuples, strings and dicts that `PatternSub` accepts, with Python's operators.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ from theano_ng.tensor.opt.common import answer, get_clients, get_clients2
 
 
 class _Operators:
-    """Python's operators make terms of the tensor ops."""
+    """A mixin with Python's operators, which make terms of the corresponding tensor ops."""
 
     def __neg__(self):
         return Term((T.neg, self))
@@ -63,36 +63,36 @@ class _Operators:
 
 
 class Term(_Operators, tuple):
-    """An op, or in a replacement any function, and its arguments."""
+    """A tuple of an op and its arguments. In a replacement, the op may be any function."""
 
     __hash__ = tuple.__hash__
 
 
 class Name(_Operators, str):
-    """Stands for any variable; the same name in the same row for the same variable."""
+    """A name that matches any variable. Within a row, equal names match the same variable."""
 
     __hash__ = str.__hash__
 
 
 class Restricted(_Operators, dict):
-    """A name for the variables of which a condition is true."""
+    """A name that matches only variables for which a condition is true."""
 
     def __str__(self):
         return str(self["pattern"])
 
 
 def names(*texts):
-    """One `Name` for each text."""
+    """Return one `Name` for each text."""
     return [Name(text) for text in texts]
 
 
 def such(name, condition):
-    """`name` for variables `v` with a true ``condition(v)`` only."""
+    """Return a name that matches a variable `v` only if ``condition(v)`` is true."""
     return Restricted(pattern=name, constraint=condition)
 
 
 def terms(*ops):
-    """One function for each op, or op class in a pattern, that makes terms of it."""
+    """Return one function for each op, which makes terms of this op. In a pattern, an op class may replace an op."""
     return [lambda *arguments, op=op: Term((op,) + arguments) for op in ops]
 
 
@@ -114,7 +114,7 @@ _INFIX = {
 
 
 def shown(term, binding=0):
-    """The text of a term, in parentheses where it binds less than `binding`."""
+    """Return the text of a term, in parentheses if its precedence is lower than `binding`."""
     if not isinstance(term, tuple):
         return str(term)
     head, arguments = term[0], term[1:]
@@ -134,23 +134,24 @@ def _described(text, rows):
 
 
 def rule(name, text, *rows, same_type=False):
-    """Make a local optimizer of rows.
+    """Make a local optimizer from rows.
 
     Parameters
     ----------
     name : str
     text : str
-        What the rule does, and what it does to dtypes, NaN and infinities.
+        A description of the rule, including its effect on dtypes, NaN and infinities.
     *rows : (pattern, replacement)
-        Terms; a number in a pattern matches what is this number everywhere, one in a replacement has the dtype of the output. The
-        first row that matches is taken. The replacement is converted and broadcast to the type of what it replaces.
+        Pairs of terms. A number in a pattern matches each variable whose elements all equal this number. A number in a
+        replacement gets the dtype of the output. The first row that matches is used. The replacement is converted and
+        broadcast to the type of the replaced variable.
     same_type : bool
-        Apply the rule only where the replacement has this type already.
+        Whether to apply the rule only if the replacement already has the type of the replaced variable.
 
     Returns
     -------
     LocalOptimizer
-        It tracks the outermost ops.
+        A rule that tracks the outermost ops of the patterns.
     """
     by_op = {}
     for pattern, new in rows:
@@ -158,7 +159,7 @@ def rule(name, text, *rows, same_type=False):
     tracks = list(by_op)
     if len(tracks) > 1 and any(isinstance(op, type) for op in tracks):
         raise ValueError("The rule %s: a class of ops must be the outermost of all rows, got %s" % (name, tracks))
-    # With one op there is nothing to find out: other nodes do not come here.
+    # With one op, no lookup is necessary: the rule is called only with nodes of this op.
     only = by_op[tracks[0]] if len(tracks) == 1 else None
 
     def transform(node):
@@ -168,7 +169,7 @@ def rule(name, text, *rows, same_type=False):
             if matches(node, bindings):
                 return _replacement(build(new, bindings), node.outputs[0], same_type)
             if len(compiled) > 1:
-                # Names are bound anew; values of variables stay.
+                # The next row binds its names again. The known values of variables are kept.
                 bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
         return False
 
@@ -186,12 +187,16 @@ def _replacement(new, out, same_type):
     return [new]
 
 
-# Ops of nearly every graph. A pattern around one of them is looked for from a rarer op further in, which has few clients.
+# Ops that occur in nearly every graph. A pattern with one of them outermost is searched from a rarer inner op instead,
+# which has few clients.
 _FREQUENT = (T.add, T.sub, T.mul, T.neg, T.true_div)
 
 
 def _rarest(pattern):
-    """The outermost op of a pattern that is not in nearly every graph, and how many ops are around it; the outermost op if all are."""
+    """Return the outermost op of a pattern that is not in `_FREQUENT`, and the number of ops around it.
+
+    Return the outermost op, and 0, if the three outermost levels contain only frequent ops.
+    """
     level = [pattern]
     for depth in range(3):
         for term in level:
@@ -202,14 +207,14 @@ def _rarest(pattern):
 
 
 def pattern_rule(name, text, pattern, new, **kwargs):
-    """Make a `PatternSub` of a row; the replacement must have the type of what it replaces.
+    """Make a `PatternSub` from a row. The replacement must have the type of the replaced variable.
 
     Parameters
     ----------
     name, text : str
     pattern, new : Term
     **kwargs
-        Of `PatternSub`.
+        Keyword arguments of `PatternSub`.
     """
     op, depth = _rarest(pattern)
     if depth:

@@ -1,7 +1,7 @@
-"""Shapes without values: `ShapeFeature` knows the shape of every variable of a graph in terms of its inputs.
+"""Shapes without values: `ShapeFeature` expresses all shapes of a graph in terms of the graph's inputs.
 
-Nothing is computed until somebody asks: a shape is inferred, inputs first, when it is looked up for the first time, and remembered. When a
-variable takes the place of another, both shapes describe the same value; what one cannot tell is taken from the other.
+A shape is inferred when it is looked up for the first time, inputs first, and then kept. When a variable replaces
+another, both have the same shape: lengths that are unknown for one variable are taken from the other.
 """
 
 import traceback
@@ -30,11 +30,12 @@ _LENGTHS = {}
 
 
 def _length(n):
-    """The constant for a known length; one object for each."""
+    """Return the constant for a known length; equal lengths share one object."""
     found = _LENGTHS.get(n)
     if found is None:
         found = _LENGTHS[n] = constant(np.asarray(n, dtype="int64"))
-        # Every graph shares it, whether or not `constant` keeps it: each FunctionGraph takes a copy.
+        # All graphs share the constant, even if `constant` does not cache it: `cached` makes each FunctionGraph take a
+        # copy.
         found.cached = True
     return found
 
@@ -64,9 +65,9 @@ class ShapeFeature:
     ----------
     shape_of : dict
         Variable -> tuple of 0-d int64 variables, or None for variables that have no shape. Found as
-        ``fgraph.shape_feature.shape_of``; `get_shape` is the better way to one entry.
+        ``fgraph.shape_feature.shape_of``. Use `get_shape` to look up one length.
     lscalar_one : Constant
-        What stands for the length of broadcastable dimensions.
+        The length of all broadcastable dimensions.
     """
 
     lscalar_one = constant(1, dtype="int64")
@@ -84,24 +85,24 @@ class ShapeFeature:
         del fgraph.shape_feature
 
     def __getstate__(self):
-        # Shapes are inferred when asked for; the record of former variables would bring the graph before rewriting into the pickle.
+        # Shapes are inferred again on demand. `_former` would put the graph before rewriting into the pickle.
         return {"fgraph": self.fgraph}
 
     def unpickle(self, fgraph):
-        """Begin without any known shape."""
+        """Start without any known shape."""
         self._forget()
 
     def _forget(self):
         self.shape_of = _Shapes(self)
-        self._former = {}  # variable -> the one whose place it took
-        self._opaque = set()  # variables whose shape is only known by having them
+        self._former = {}  # variable -> the variable that it replaced
+        self._opaque = set()  # variables with lengths that can only be read from their values
         self._lengths = Lengths()
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         self._former.setdefault(new_r, r)
 
     def on_prune(self, fgraph, node, reason):
-        # Shapes in terms of a variable that left the graph would bring it back.
+        # A shape in terms of a variable that has left the graph would bring this variable back.
         if self._opaque and not self._opaque.isdisjoint(node.outputs):
             dict.clear(self.shape_of)
             self._opaque.clear()
@@ -184,7 +185,7 @@ class ShapeFeature:
         return s.owner is not None and isinstance(s.owner.op, Shape_i) and s.owner.inputs[0] is variable
 
     def _learn_from_former(self, variable):
-        """Fill dimensions of which the variable itself says nothing from the variable whose place it took."""
+        """Take the unknown lengths of a variable from the variable that it replaced."""
         shape = dict.__getitem__(self.shape_of, variable)
         former = self._former.get(variable)
         if shape is None or former is None or not dict.__contains__(self.shape_of, former):
@@ -199,7 +200,7 @@ class ShapeFeature:
         dict.__setitem__(self.shape_of, variable, tuple(merged))
 
     def _is_in_graph(self, expression):
-        """Whether a shape depends only on variables that the graph still has."""
+        """Return True if a length depends only on variables that are still in the graph."""
         todo = [expression]
         while todo:
             current = todo.pop()
@@ -215,7 +216,7 @@ class ShapeFeature:
     # -- the documented interface
 
     def shape_ir(self, i, r):
-        """The symbolic length of dimension `i` of `r`, taken from `r` itself."""
+        """Return the symbolic length of dimension `i` of `r`, taken from `r` itself."""
         if hasattr(r.type, "broadcastable") and r.type.broadcastable[i]:
             return self.lscalar_one
         if isinstance(r, Constant) and hasattr(r.data, "shape"):
@@ -223,46 +224,46 @@ class ShapeFeature:
         return shape_i_op(i)(r)
 
     def shape_tuple(self, r):
-        """All lengths of `r`, taken from `r` itself; None when it has no shape."""
+        """Return all lengths of `r`, taken from `r` itself; None if `r` has no shape."""
         if not hasattr(r.type, "ndim"):
             return None
         return tuple([self.shape_ir(i, r) for i in range(r.type.ndim)])
 
     def default_infer_shape(self, node, i_shapes):
-        """The shapes of the outputs of an Op without infer_shape."""
+        """Return the shapes of the outputs of a node whose Op has no `infer_shape`."""
         return [self.shape_tuple(r) for r in node.outputs]
 
     def get_node_infer_shape(self, node):
-        """The function that infers the shapes of a node's outputs."""
+        """Return the function that infers the shapes of a node's outputs."""
         return getattr(node.op, "infer_shape", self.default_infer_shape)
 
     def init_r(self, r):
-        """Register the shape of a variable, from itself."""
+        """Record the shape of a variable in terms of the variable itself."""
         if not dict.__contains__(self.shape_of, r):
             dict.__setitem__(self.shape_of, r, self.shape_tuple(r))
 
     def get_shape(self, var, idx):
-        """The length of dimension `idx` of `var` in the best known terms."""
+        """Return the best known expression for the length of dimension `idx` of `var`."""
         return self.shape_of[var][idx]
 
     def unpack(self, s_i, var):
-        """A length that infer_shape returned as a 0-d int64 variable.
+        """Convert a length that `infer_shape` returned to a 0-d int64 variable.
 
         Parameters
         ----------
         s_i : int, integer array of rank 0, or variable
         var : Variable
-            Whose length it is; for error messages.
+            The variable that has this length.
 
         Raises
         ------
         TypeError, AssertionError
-            When it is no length.
+            If `s_i` is not a length.
         """
         if isinstance(s_i, Variable):
             node = s_i.owner
             if node is not None:
-                # An Op may give a length as that of one of its own outputs: that is all there is to know.
+                # An Op may return the length of one of its outputs: nothing more is known about this length.
                 if isinstance(node.op, Shape_i) and var.owner is not None and node.inputs[0].owner is var.owner:
                     return s_i
                 known = self._known_entry(node)
@@ -289,7 +290,7 @@ class ShapeFeature:
         raise TypeError("Unsupported shape element %r of type %s for %s" % (s_i, type(s_i), var))
 
     def _known_entry(self, node):
-        """What Shape_i(x) or x.shape[i] or MakeVector(...)[i] is, or None."""
+        """Return the known length that ``Shape_i(x)``, ``x.shape[i]`` or ``MakeVector(...)[i]`` computes, or None."""
         if isinstance(node.op, Shape_i):
             shape = self.shape_of[node.inputs[0]]
             return None if shape is None else shape[node.op.i]
@@ -317,7 +318,7 @@ class ShapeFeature:
         r : Variable
         s : sequence of what `unpack` accepts, or None
         override : bool
-            Replace a known shape.
+            Whether to replace a known shape.
         """
         if not override and dict.__contains__(self.shape_of, r):
             raise AssertionError("r already in shape_of")
@@ -344,7 +345,7 @@ class ShapeFeature:
         dict.__setitem__(self.shape_of, r, tuple(shape))
 
     def update_shape(self, r, other_r):
-        """Replace lengths of `r` by those of `other_r` where these say more."""
+        """Replace lengths of `r` by those of `other_r` that are more specific."""
         other = self.shape_of[other_r]
         if other is None:
             return
@@ -362,11 +363,11 @@ class ShapeFeature:
         dict.__setitem__(self.shape_of, r, tuple(merged))
 
     def make_vector_shape(self, r):
-        """The shape of `r` as a vector."""
+        """Return the shape of `r` as a vector."""
         return MakeVector("int64")(*self.shape_of[r])
 
     def same_shape(self, x, y, dim_x=None, dim_y=None):
-        """Whether two shapes (or two lengths) are known to be equal.
+        """Return True if two shapes (or two lengths) are known to be equal.
 
         Parameters
         ----------
@@ -385,7 +386,7 @@ class ShapeFeature:
 
 
 def _constant_index(node):
-    """The integer that a node takes an element of a vector by, where it is a constant; else None."""
+    """Return the constant index with which a node takes one element of a vector; None for other nodes."""
     if not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1 or isinstance(node.op.idx_list[0], slice):
         return None
     index = node.inputs[1:]
@@ -393,7 +394,7 @@ def _constant_index(node):
 
 
 def _simplest(v):
-    """A length without the detours that expressions of lengths contain until they are rewritten.
+    """Simplify the expression of a length, which may not have been rewritten yet.
 
     tensor_from_scalar(scalar_from_tensor(n))  ->  n; [n, m][0]  ->  n
     """
@@ -412,7 +413,7 @@ def _simplest(v):
 
 
 def _dimension(v):
-    """(x, dim) when a length is that of dimension dim of x as the graph says it: ``x.shape[dim]`` or ``Shape_i(dim)(x)``; else None."""
+    """Return (x, dim) if a length is written as ``x.shape[dim]`` or ``Shape_i(dim)(x)``; otherwise return None."""
     node = v.owner
     if node is None:
         return None
@@ -426,7 +427,7 @@ def _dimension(v):
 
 
 def same_length(a, b):
-    """Whether two lengths are known to be equal.
+    """Return True if two lengths are known to be equal.
 
     Parameters
     ----------
@@ -435,7 +436,8 @@ def same_length(a, b):
     Returns
     -------
     bool
-        True for the same variable, equal constants, and small expressions of the same form in these.
+        True for identical variables, equal constants, and small expressions of the same form in such variables and
+        constants.
     """
     todo, seen = [(a, b)], set()
     while todo:
@@ -450,7 +452,7 @@ def same_length(a, b):
                 return False
             continue
         seen.add((a, b))
-        # Longer expressions are hardly ever equal, and looking at them costs more than it can win.
+        # Longer expressions are rarely equal, and the comparison costs more than it can save.
         if len(seen) > 32 or a.owner is None or b.owner is None or a.owner.op != b.owner.op:
             return False
         if len(a.owner.inputs) != len(b.owner.inputs) or a.owner.outputs.index(a) != b.owner.outputs.index(b):
@@ -460,23 +462,23 @@ def same_length(a, b):
 
 
 def lengths(v, fgraph):
-    """The shape of `v` as a tuple, in the best terms that the graph knows; None when it has no shape."""
+    """Return the shape of `v` as a tuple of the best known expressions; None if `v` has no shape."""
     feature = getattr(fgraph, "shape_feature", None)
     return tuple([v.shape[i] for i in range(v.ndim)]) if feature is None else feature.shape_of[v]
 
 
 class ShapeOptimizer(Optimizer):
-    """Gives the graph a `ShapeFeature`."""
+    """An optimizer that only attaches a `ShapeFeature` to the graph."""
 
     def apply(self, fgraph):
-        """Nothing: the feature alone is wanted."""
+        """Do nothing: `add_requirements` attaches the feature."""
 
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ShapeFeature())
 
 
 class UnShapeOptimizer(Optimizer):
-    """Takes the `ShapeFeature` from the graph."""
+    """An optimizer that removes the `ShapeFeature` from the graph."""
 
     def apply(self, fgraph):
         for feature in [f for f in fgraph._features if isinstance(f, ShapeFeature)]:
@@ -491,7 +493,7 @@ optdb.register("UnShapeOpt", UnShapeOptimizer(), 10, own=True)
 @register_canonicalize
 @local_optimizer([Shape])
 def local_shape_to_shape_i(node):
-    """A shape is made of lengths that need no values.
+    """Replace a shape by a vector of lengths that need no values.
 
     shape(sqr(A))  ->  MakeVector('int64')(Shape_i(0)(A), Shape_i(1)(A))          [canonicalize, specialize, fast_run]
     """
@@ -500,7 +502,7 @@ def local_shape_to_shape_i(node):
     feature = node.fgraph.shape_feature
     if feature.shape_of[node.inputs[0]] is None:
         return None
-    # One length makes a vector of known length; a shape is a vector of any length.
+    # MakeVector of one length is broadcastable; the output of Shape is not.
     result = patternbroadcast(feature.make_vector_shape(node.inputs[0]), node.outputs[0].broadcastable)
     if result.type != node.outputs[0].type:
         return None
@@ -512,7 +514,7 @@ def local_shape_to_shape_i(node):
 @register_canonicalize
 @local_optimizer([Shape_i])
 def local_track_shape_i(node):
-    """A length in better terms, once they are known.
+    """Replace a length by a better expression, once one is known.
 
     Shape_i(0)(sqr(A))  ->  Shape_i(0)(A)          [canonicalize, specialize, fast_run]
     """

@@ -1,4 +1,4 @@
-"""Equal expressions with better numerical behaviour: log1p, expm1, log-sum-exp, error functions."""
+"""Rules that make equal expressions with better numerical behavior: log1p, expm1, log-sum-exp, error functions."""
 
 import numpy as np
 
@@ -46,7 +46,7 @@ eq, erf, erfc, exp, log, log1p, maximum, switch = terms(T.eq, T.erf, T.erfc, T.e
 @register_specialize
 @local_optimizer([T.log])
 def local_log1p(node):
-    """Logarithms of numbers near one.
+    """Replace the logarithm of a value near one by log1p.
 
     log(1 + x)  ->  log1p(x)          [stabilize, specialize, fast_run]
     log(1 - x)  ->  log1p(-x)
@@ -57,7 +57,7 @@ def local_log1p(node):
         return False
     if log_arg.owner.op == T.add:
         values, constants, rest = scalarconsts_rest(log_arg.owner.inputs, only_process_constants=False)
-        # The constant may be spread by fill or alloc.
+        # The constant may be repeated by `fill` or `alloc`.
         if len(values) != 1 or not rest or values[0] != 1:
             return False
         ninp = rest[0] if len(rest) == 1 else in_dtype(T.add, rest, log_arg.dtype)
@@ -88,7 +88,7 @@ local_log_add = register_stabilize(
             (
                 log(exp(float_x) + exp(float_y)),
                 switch(
-                    eq(float_x, float_y),  # which may be infinite
+                    eq(float_x, float_y),  # Both may be infinite.
                     float_x + np.log(2),
                     maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
                 ),
@@ -103,7 +103,7 @@ local_log_add = register_stabilize(
 @register_canonicalize
 @local_optimizer([Elemwise], when=computes(scalar.Sub, scalar.Add))
 def local_expm1(node):
-    """exp(x) - 1 without cancellation near x = 0.
+    """Compute exp(x) - 1 without cancellation near x = 0.
 
     exp(x) - 1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
     exp(x) + -1  ->  expm1(x)
@@ -134,12 +134,13 @@ def local_expm1(node):
 @register_canonicalize
 @local_optimizer([T.log])
 def local_log_pow(node):
-    """Move the exponent of a power out of a logarithm. For a negative x and an even integer y that is no constant, the result is NaN instead of a number.
+    """Move the exponent of a power out of a logarithm.
 
     log(x ** 2)  ->  2 * log(abs(x))          [canonicalize, stabilize, specialize, fast_run]
     log(x ** y)  ->  y * log(x)
 
-    The rule is for floats: powers of integers wrap around, and complex logarithms are on the principal branch.
+    For a negative x and an even integer y that is not a constant, the result is NaN instead of a number. The rule is
+    for floats: powers of integers wrap around, and complex logarithms are on the principal branch.
     """
     (power,) = node.inputs
     inputs = inputs_of(power, T.pow)
@@ -157,7 +158,7 @@ def local_log_pow(node):
 @ignores_nonfinite
 @local_optimizer([T.log])
 def local_log_prod_sqr(node):
-    """Logarithms of products of numbers that are not negative.
+    """Replace the logarithm of a product of nonnegative values by the sum of their logarithms.
 
     log(sqr(x) * exp(y))  ->  2 * log(abs(x)) + y          [canonicalize, stabilize, specialize, fast_run]
     log(prod(exp(x)))  ->  sum(x)
@@ -167,7 +168,7 @@ def local_log_prod_sqr(node):
         return False
     op = x.owner.op
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Mul):
-        # The factors must be known to be nonnegative: log of each is NaN otherwise.
+        # The factors must be known to be nonnegative: otherwise the logarithm of a factor may be NaN.
         logarithms = [_log_of_nonnegative(i, x.dtype) for i in x.owner.inputs]
         if len(logarithms) > 1 and all(one is not None for one in logarithms):
             return answer(T.add(*logarithms), node.outputs[0])
@@ -179,7 +180,7 @@ def local_log_prod_sqr(node):
 
 
 def _log_of_nonnegative(v, dtype):
-    """Return ``log(v)`` in a dtype without computing v, if `v` is a square or an exponential; else None."""
+    """Return ``log(v)`` in `dtype` without computing `v`, if `v` is a square or an exponential; otherwise None."""
     if v.owner is None or v.dtype[0] != "f" or dtype[0] != "f":
         return None
     squared = inputs_of(v, T.sqr)
@@ -209,7 +210,8 @@ def _everywhere(name, text, pattern, new):
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
 _BACK = "erf needs no detour by erfc."
-# erf takes complex numbers, erfc does not, and the negatives of integers may wrap around. The variants are the forms of a negation after canonicalization.
+# erf accepts complex numbers, but erfc does not. The negatives of integers may wrap around. The variants of a rule are
+# the forms that a negation may have after canonicalization.
 local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
 local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
 local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
@@ -228,7 +230,7 @@ local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + e
 @register_specialize
 @local_optimizer([T.log])
 def local_log_erfc(node):
-    """The logarithm of erfc where erfc is zero.
+    """Compute the logarithm of erfc accurately, even where erfc is rounded to zero.
 
     log(erfc(x))  ->  switch(x < 26.0, log(erfc(x)), log(erfcx(x)) - sqr(x))          [stabilize, specialize, fast_run]
 
@@ -247,7 +249,7 @@ def local_log_erfc(node):
 @ignores_nonfinite
 @local_optimizer([T.true_div, T.mul])
 def local_grad_log_erfc_neg(node):
-    """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
+    """Compute the gradient of log(erfc(x)) accurately, even where both erfc(x) and exp(-x**2) are rounded to zero.
 
     y * exp(-sqr(x)) / erfc(x)  ->  y / erfcx(x)          [stabilize, specialize, fast_run, fast_compile]
     y * exp(-4 * x ** 2) * (1 / erfc(2 * x))  ->  y / erfcx(2 * x)
@@ -278,20 +280,23 @@ def local_grad_log_erfc_neg(node):
     return False
 
 
-# FAST_COMPILE does not stabilize.
+# The mode FAST_COMPILE has no phase `stabilize`.
 optdb.register(
     "local_grad_log_erfc_neg", in2out(local_grad_log_erfc_neg, ignore_newtrees=True), 0.71, "fast_compile", own=True
 )
 
 
 def _factors(v, dtype):
-    """Return the factors of a product in `dtype`. A product in a narrower dtype is rounded or wraps around, so it stays whole."""
+    """Return the factors of a product in `dtype`, or [v].
+
+    A product in a narrower dtype is rounded or wraps around in that dtype, and counts as one factor.
+    """
     factors = inputs_of(v, T.mul) if v.dtype == dtype else None
     return [v] if factors is None else factors
 
 
 def _exp_of_minus_square(v, x):
-    """Whether `v` is exp(-x**2) of this x, or of equal multiples of one variable."""
+    """Return True if `v` is ``exp(-x**2)``; for ``x = 2 * u``, ``exp(-4 * u**2)`` is recognized, too."""
     inner = inputs_of(v, T.exp)
     if inner is None:
         return False
@@ -304,7 +309,10 @@ def _exp_of_minus_square(v, x):
 
 
 def _product(v):
-    """Return the constant factor of a product of floats and its other factors, a square as two. Products of integers, which wrap around, stay whole."""
+    """Return the constant factor of a product of floats, and the list of its other factors.
+
+    The base of a square is in the list twice. A product of integers may wrap around, and counts as one factor.
+    """
     number, factors, todo = np.float64(1), [], [(v, 1)]
     while todo and len(factors) < 4:
         v, times = todo.pop()

@@ -1,4 +1,4 @@
-"""Indexing moves towards the inputs: what nobody looks at is not computed, and two steps of indexing become one."""
+"""Rules that move indexing towards the inputs, so that unused elements are not computed, and that merge index steps."""
 
 import numpy as np
 
@@ -30,14 +30,14 @@ _WHOLE = slice(None)
 
 
 def _known(field):
-    """A field of an index as an int when it is constant; None and variables stay."""
+    """Return a field of an index as an int if it is constant. None and variables are returned unchanged."""
     if isinstance(field, Constant):
         return int(field.data)
     return field
 
 
 def known_index(entry):
-    """An index or slice with constants as ints; a start of 0 and a step of 1 are None, so are fields that say nothing."""
+    """Return an index or slice with constants as ints. A step of 1 becomes None, and with it a start of 0."""
     if not isinstance(entry, slice):
         return _known(entry)
     start, stop, step = _known(entry.start), _known(entry.stop), _known(entry.step)
@@ -49,20 +49,20 @@ def known_index(entry):
 
 
 def node_index(node, first=1):
-    """The index of a Subtensor or IncSubtensor node, one entry per indexed dimension, constants as ints.
+    """Return the index of a Subtensor or IncSubtensor node, one entry per indexed dimension, with constants as ints.
 
-    `first` is the place of the first index among the inputs.
+    `first` is the position of the first index among the inputs.
     """
     return [known_index(entry) for entry in get_idx_list(node.inputs[first - 1 :], node.op.idx_list)]
 
 
 def is_whole(entry):
-    """Whether a slice of `known_index` takes everything by its form."""
+    """Return True if an entry from `known_index` is the full slice ``:``."""
     return isinstance(entry, slice) and entry.start is None and entry.stop is None and entry.step is None
 
 
 def _as_index(field):
-    """A field for ``x[...]``: 0-d tensors are taken as scalars, constants as ints."""
+    """Convert a field of an index for ``x[...]``: 0-d tensors become scalars, constants become ints."""
     if isinstance(field, slice):
         return slice(_as_index(field.start), _as_index(field.stop), _as_index(field.step))
     if isinstance(field, Variable) and not isinstance(field.type, scalar.Scalar):
@@ -72,7 +72,7 @@ def _as_index(field):
 
 
 def taken(x, index):
-    """``x[index]`` as a node of `Subtensor`, or x itself when the index takes everything."""
+    """Return ``x[index]`` as the output of a `Subtensor` node, or `x` itself if the index consists of full slices."""
     index = [_as_index(entry) for entry in index]
     while index and is_whole(index[-1]):
         index.pop()
@@ -91,11 +91,11 @@ def _template(entry):
     return scalar.int64 if is_integer(entry) else entry.type
 
 
-# -- nothing is taken away -----------------------------------------------------------------------------------------------------
+# -- indices that take everything --------------------------------------------------------------------------------------
 
 
 def takes_all(entry, x, dim, fgraph):
-    """Whether a slice is known to take dimension `dim` of `x` as it is."""
+    """Return True if a slice is known to take all elements of dimension `dim` of `x`, in order."""
     if not isinstance(entry, slice) or entry.step is not None:
         return False
     if entry.start is not None:
@@ -127,7 +127,7 @@ def takes_all(entry, x, dim, fgraph):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_useless_slice(node):
-    """Full slices at the end are not written.
+    """Remove full slices at the end of an index.
 
     A[0, :]  ->  A[0]          [canonicalize, specialize, fast_run]
     A[1:, 0:]  ->  A[1:]
@@ -152,7 +152,7 @@ def local_useless_slice(node):
 @register_specialize
 @local_optimizer([Subtensor, AdvancedSubtensor1])
 def local_useless_subtensor(node):
-    """Indexing that takes everything as it is.
+    """Remove indexing that takes all elements in order.
 
     A[0:Shape_i(0)(A), :]  ->  A          [canonicalize, specialize, fast_run]
     A[arange(Shape_i(0)(A))]  ->  A
@@ -185,7 +185,7 @@ def local_useless_subtensor(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_remove_broadcastable_index(node):
-    """The only element of a dimension is taken by dropping the dimension.
+    """Take the only element of a dimension by dropping the dimension.
 
     row[0, :]  ->  row.dimshuffle(1)          [canonicalize, specialize, fast_run]
     """
@@ -204,19 +204,20 @@ def local_subtensor_remove_broadcastable_index(node):
     return fitted(x.dimshuffle(*kept), node.outputs[0]) or False
 
 
-# -- through other operations -----------------------------------------------------------------------------------------------------
+# -- indexing of other operations --------------------------------------------------------------------------------------
 
 
 @register_canonicalize("fast_compile")
 @local_optimizer([Subtensor], requirements=[lifts(Subtensor)])
 def local_subtensor_lift(node):
-    """Elements are taken before functions are applied.
+    """Take elements before functions are applied.
 
     exp(x)[i]  ->  exp(x[i])          [canonicalize, fast_run, fast_compile]
     (x + y)[i:]  ->  x[i:] + y[i:]
     Rebroadcast((0, False))(row)[:, i:]  ->  Rebroadcast((0, False))(row[:, i:])
 
-    Only where nobody else uses f(x), or x is a shape, and each operand is either broadcast in all dimensions or in none.
+    The result of the function must have no other clients, unless the function's argument is a shape. Each operand must
+    be broadcast in all dimensions or in none.
     """
     u, out = node.inputs[0], node.outputs[0]
     inner = u.owner
@@ -249,7 +250,7 @@ def local_subtensor_lift(node):
         for dim in range(u.ndim):
             if dim < len(index) and not isinstance(index[dim], slice):
                 if inner.op.axis.get(dim):
-                    return False  # the assertion that this length is one would get lost
+                    return False  # The check that this length is one would get lost.
                 continue
             if dim in inner.op.axis and (dim >= len(index) or out.broadcastable[place] == u.broadcastable[dim]):
                 flags.append((place, inner.op.axis[dim]))
@@ -266,7 +267,7 @@ def local_subtensor_lift(node):
 
 
 def _is_small(node):
-    """Whether a node is a function of a shape, whose elements are better computed one by one."""
+    """Return True if a node is a function of a shape, whose elements are better computed one by one."""
     if len(node.inputs) != 1 or node.inputs[0].owner is None:
         return False
     return isinstance(node.inputs[0].owner.op, (MakeVector, Shape))
@@ -276,13 +277,13 @@ def _is_small(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_of_alloc(node):
-    """Of a filled array only the selected part is filled.
+    """Fill only the selected part of an Alloc.
 
     alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
     alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
     alloc(s, n)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, n))
 
-    An assertion takes the place of the error of an integer index.
+    An assertion replaces the error of an integer index that is out of bounds.
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
@@ -290,7 +291,7 @@ def local_subtensor_of_alloc(node):
     value, sizes = filled.inputs[0], filled.inputs[1:]
     index = node_index(node)
     if any(map(_has_step_zero, index)):
-        return False  # an error of the call
+        return False  # The node raises an error at run time.
     index += [_WHOLE] * (len(sizes) - len(index))
     first = len(sizes) - value.ndim
     value_index, new_sizes, conditions = [], [], []
@@ -298,7 +299,7 @@ def local_subtensor_of_alloc(node):
         repeated = dim < first or value.broadcastable[dim - first]
         if not isinstance(entry, slice) and repeated and not _is_inside(entry, size):
             if len(node.inputs[0].clients) > 1:
-                return False  # the Alloc is computed anyway
+                return False  # The Alloc is computed anyway.
             conditions.append(_inside(entry, size))
         if dim >= first:
             if not repeated:
@@ -319,18 +320,18 @@ def local_subtensor_of_alloc(node):
 
 
 def _has_step_zero(entry):
-    """Whether an entry of an index is a slice with step 0, which NumPy refuses."""
+    """Return True if an entry of an index is a slice with step 0, which NumPy refuses."""
     return isinstance(entry, slice) and entry.step is not None and constant_value(entry.step) == 0
 
 
 def _is_inside(entry, size):
-    """Whether an integer index is known to be valid for a dimension."""
+    """Return True if an integer index is known to be valid for a dimension of length `size`."""
     length = constant_value(size, only_process_constants=True)
     return is_integer(entry) and length is not None and -int(length) <= entry < length
 
 
 def _inside(entry, length):
-    """The condition that an integer index is valid for a dimension."""
+    """Return the condition that an integer index is valid for a dimension of the given length."""
     if is_integer(entry) and entry >= 0:
         return T.lt(entry, length)
     entry = _tensor(entry)
@@ -348,7 +349,7 @@ def _tensor(field):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_of_dot(node):
-    """Only the rows and columns that are wanted are multiplied.
+    """Multiply only the rows and columns that are used.
 
     dot(A, B)[i, j]  ->  dot(A[i], B[:, j])          [canonicalize, stabilize, specialize, fast_run]
     """
@@ -374,7 +375,7 @@ def local_subtensor_of_dot(node):
 
 
 def _known_element(v):
-    """b for ``v = [a, b, c][1]`` with a constant index, or None."""
+    """Return b for ``v = [a, b, c][1]`` with a constant index; return None for other variables."""
     node = v.owner
     if node is None or not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1:
         return None
@@ -390,7 +391,7 @@ def _known_element(v):
 @register_canonicalize("fast_compile")
 @local_optimizer([Subtensor, AdvancedSubtensor1])
 def local_subtensor_make_vector(node):
-    """Elements of a vector whose elements are known.
+    """Replace elements of a MakeVector by its inputs.
 
     MakeVector('float64')(a, b, s)[0]  ->  a          [canonicalize, specialize, fast_run, fast_compile]
     MakeVector('float64')(a, b, s)[0:2]  ->  MakeVector('float64')(a, b)
@@ -406,11 +407,11 @@ def local_subtensor_make_vector(node):
         (entry,) = node_index(node)
         if is_integer(entry):
             if not -len(elements) <= entry < len(elements):
-                return False  # left to fail at run time
+                return False  # The node raises an error at run time.
             passed = [out]
             new = elements[entry]
             while new.type == out.type:
-                # An element of a vector made of such elements, and so on: all of them become the last one at once, not each the next.
+                # Elements may be elements of another such vector, and so on. Replace all of them by the last at once.
                 further = _known_element(new)
                 if further is None or further.type != out.type:
                     break
@@ -446,14 +447,15 @@ def local_subtensor_make_vector(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_inc_subtensor(node):
-    """What was just written is read.
+    """Read elements that were just written from the written value.
 
     set_subtensor(x[i:], exp(x[i:]))[i:]  ->  exp(x[i:])          [canonicalize, specialize, fast_run]
     set_subtensor(x[2], s)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, Shape_i(0)(x)))
     set_subtensor(A[i], y)[i]  ->  set_subtensor(A[i][:], y)
 
-    A y that may be shorter than the part is written into the part alone; an assertion takes the place of the error of an integer index.
-    Where others use the whole, too, only what needs neither is taken from before it.
+    If y may be shorter than the part, it is written into the part alone. An assertion replaces the error of an integer
+    index that is out of bounds. If the written tensor has other clients, the rule applies only if it needs neither of
+    these.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
@@ -475,7 +477,7 @@ def local_subtensor_inc_subtensor(node):
     if fits and not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, fgraph), wanted)]):
         if len(node.inputs[0].clients) > 1:
             return False
-        # Writing repeats what is one long at run time.
+        # The write repeats dimensions of y whose length is one at run time.
         copy_stack_trace(out, part)
         return fitted(T.set_subtensor(part[:], y), out) or False
     conditions = [
@@ -496,11 +498,11 @@ def _equal_constants(a, b):
     return isinstance(a, Constant) and isinstance(b, Constant) and a.type == b.type and int(a.data) == int(b.data)
 
 
-# -- two steps ------------------------------------------------------------------------------------------------------------------
+# -- two index steps ---------------------------------------------------------------------------------------------------
 
 
 def _int_or_variable(value):
-    """A length or field as an int where it is known, else as a 0-d tensor; None stays."""
+    """Return a length or a field of a slice as an int if it is known, otherwise as a 0-d tensor. None stays None."""
     if value is None or is_integer(value):
         return None if value is None else int(value)
     try:
@@ -516,7 +518,10 @@ def _choose(condition, then, otherwise):
 
 
 def _counted_from_the_front(index, length):
-    """An index that may be negative as a position from the front, and whether the dimension has it; known as far as the arguments are."""
+    """Return the non-negative position of an index that may be negative, and whether this position exists.
+
+    Both are Python values if the arguments suffice to compute them, and variables otherwise.
+    """
     if not is_integer(index):
         position = T.switch(T.lt(index, 0), index + length, index)
         return position, T.and_(T.ge(position, 0), T.lt(position, length))
@@ -527,29 +532,29 @@ def _counted_from_the_front(index, length):
 
 
 def merge_two_slices(slice1, len1, slice2, len2):
-    """One slice or index that does what `slice2` does after `slice1`.
+    """Return one slice or index that is equivalent to `slice1` followed by `slice2`.
 
     Parameters
     ----------
     slice1 : slice
-        Applied first.
+        The first slice.
     len1 : int or variable
-        Length of the dimension before `slice1`.
+        The length of the dimension before `slice1`.
     slice2 : slice or integer index
-        Applied to the result.
+        The index that is applied to ``x[slice1]``.
     len2 : int or variable
-        Length of the dimension after `slice1`.
+        The length of the dimension after `slice1`.
 
     Returns
     -------
     slice or index
-        ``x[slice1][slice2]`` is ``x[result]``. Not in canonical form; fields are ints where they are known. An index that is out of
-        bounds after `slice1` gives one that is out of bounds of `x`.
+        ``x[slice1][slice2]`` is ``x[result]``. The result is not in canonical form; its fields are ints if they are
+        known. If the index `slice2` is out of bounds of ``x[slice1]``, the result is out of bounds of `x`.
 
     Raises
     ------
     ValueError
-        When `slice1` is no slice.
+        If `slice1` is not a slice.
     """
     if not isinstance(slice1, slice):
         raise ValueError("slice1 should be of type `slice`, got %r" % (slice1,))
@@ -561,7 +566,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
     start1, step1 = first.start, first.step
 
     def at(position):
-        """Where in x the element at a valid, non-negative position of the first result is."""
+        """Return the position in x of the element at a valid, non-negative position of ``x[slice1]``."""
         forward = start1 + position * step1
         if is_integer(direction1) and direction1 == 1:
             return forward
@@ -590,7 +595,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
     if is_integer(both) and both > 0:
         bound = stop
     else:
-        # A stop of -1 would count from the end: say that the slice goes on to the beginning of x.
+        # A stop of -1 would count from the end; this stop includes the beginning of x.
         beginning = -len1 - 1
         bound = _choose(stop < 0 if is_integer(stop) else T.lt(stop, 0), beginning, stop)
     empty = count <= 0 if is_integer(count) else T.le(count, 0)
@@ -602,7 +607,10 @@ _REVERSED = slice(None, None, -1)
 
 
 def _without_ends(start1, stop1, second):
-    """``slice(start1, stop1)`` and then `second` as one slice, where the stops are counted from the end: [a:-b][c:-d] is [a+c:-b-d]."""
+    """Merge ``slice(start1, stop1)`` and `second` if their stops count from the end: [a:-b][c:-d] is [a+c:-b-d].
+
+    Return None in other cases.
+    """
     stops = [int(stop) for stop in (stop1, second.stop) if stop is not None]
     if not stops or any(stop >= 0 for stop in stops) or (second.step is not None and second.step < 1):
         return None
@@ -612,7 +620,10 @@ def _without_ends(start1, stop1, second):
 
 
 def _merged_without_lengths(first, second):
-    """What two steps are, when that does not depend on lengths and needs no arithmetic at run time; else None."""
+    """Merge two indices of one dimension.
+
+    Return None if the result depends on lengths, or needs arithmetic at run time.
+    """
     if is_whole(first):
         return second
     if is_whole(second):
@@ -622,7 +633,7 @@ def _merged_without_lengths(first, second):
     if not all(field is None or is_integer(field) for field in fields):
         return None
     if first == _REVERSED:
-        # Position p of the reversed dimension is position ~p of the dimension itself, from its other end.
+        # Position p of the reversed dimension is position ~p of the dimension itself, counted from its other end.
         if not isinstance(second, slice):
             return ~int(second)
         start, stop = [None if field is None else ~int(field) for field in (second.start, second.stop)]
@@ -637,7 +648,7 @@ def _merged_without_lengths(first, second):
             return both
     if first.stop is not None and first.stop < 0:
         return None
-    # Positions start1, start1 + step1, ... below first.stop.
+    # The number of positions start1, start1 + step1, ... below first.stop.
     count1 = None if first.stop is None else len(range(start1, int(first.stop), step1))
     if not isinstance(second, slice):
         if second < 0 or (count1 is not None and second >= count1):
@@ -661,13 +672,13 @@ def _merged_without_lengths(first, second):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_merge(node):
-    """Two steps of indexing become one.
+    """Merge two consecutive index steps.
 
     x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
     A[:, i][0]  ->  A[0, i]
     alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[-2::-1]
 
-    Only where the result needs no arithmetic at run time: two views are cheaper than that.
+    The merged index must not need arithmetic at run time: two views are cheaper than that.
     """
     u, out = node.inputs[0], node.outputs[0]
     if u.owner is None or not isinstance(u.owner.op, Subtensor):
@@ -675,7 +686,7 @@ def local_subtensor_merge(node):
     x = u.owner.inputs[0]
     index1, index2 = node_index(u.owner), node_index(node)
     if any(map(_has_step_zero, (*index1, *index2))):
-        return False  # an error of the call
+        return False  # The node raises an error at run time.
     merged, place = [], 0
     for dim, first in enumerate(index1):
         if not isinstance(first, slice):
@@ -694,10 +705,10 @@ def local_subtensor_merge(node):
                 return False
             len2 = len(range(*first.indices(int(len1))))
             if not isinstance(second, slice) and not -len2 <= second < len2:
-                return False  # left to fail at run time
+                return False  # The node raises an error at run time.
             result = known_index(merge_two_slices(first, int(len1), second, len2))
         if not _fits_index(result):
-            return False  # as the step of x[::2 ** 40][::2 ** 40]
+            return False  # for example the step of x[::2 ** 40][::2 ** 40]
         merged.append(result)
         place += 1
     merged += index2[place:]
@@ -714,7 +725,7 @@ def _fields(entry):
 
 
 def _fits_index(entry):
-    """Whether the integers of an index are int64."""
+    """Return True if all integers of an entry of an index fit into int64."""
     limits = np.iinfo("int64")
     return all(limits.min <= field <= limits.max for field in _fields(entry) if is_integer(field))
 

@@ -1,4 +1,4 @@
-"""Operations that have no effect on values: views, changes of container and back, outputs that nobody uses."""
+"""Rules that remove operations without effect on values: views, conversions forth and back, unused outputs."""
 
 from theano_ng import scalar
 from theano_ng.compile.ops import OutputGuard, ViewOp
@@ -17,11 +17,11 @@ tensor_from_scalar, scalar_from_tensor = terms(TensorFromScalar, ScalarFromTenso
 @register_canonicalize("fast_compile")
 @local_optimizer(None)
 def local_view_op(node):
-    """What only matters while gradients are taken, such as `consider_constant`, goes.
+    """Remove views that matter only while gradients are taken, such as `consider_constant`.
 
     consider_constant(x)  ->  x          [canonicalize, fast_run, fast_compile]
 
-    Subclasses are meant too, also those of users; so every node is looked at.
+    The rule also applies to subclasses of ViewOp, including those of users. So it is called with every node.
     """
     if not isinstance(node.op, ViewOp) or isinstance(node.op, OutputGuard):
         return False
@@ -53,7 +53,7 @@ local_scalar_tensor_scalar = register_specialize(
 @register_canonicalize
 @local_optimizer([Elemwise], when=computes(scalar.Composite))
 def local_useless_composite(node):
-    """Outputs of a Composite that nobody uses are not computed.
+    """Remove the outputs of a Composite that have no clients.
 
     Elemwise(Composite([number], [number + number, number * number]))(x, return_list=True)[0]  ->
         Elemwise(Composite([number], [number + number]))(x)          [canonicalize, fast_run]
@@ -81,7 +81,8 @@ def local_useless_topk(node):
 
     topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)          [specialize, fast_run, fast_compile]
 
-    The rule runs in the phase `useless` and again in `specialize`: a gradient may do without the values in its canonical form only.
+    The rule runs in the phase `useless` and again in `specialize`: the values in a gradient may lose their last client
+    only when the gradient becomes canonical.
     """
     op = node.op
     if not (op.return_values and op.return_indices):

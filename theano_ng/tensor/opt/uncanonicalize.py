@@ -1,4 +1,4 @@
-"""Forms that are better to compute than the canonical ones."""
+"""Rules that replace canonical forms by forms that are cheaper to compute."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
@@ -16,7 +16,7 @@ from theano_ng.tensor.indexing.subtensor import Subtensor
 @register_uncanonicalize
 @local_optimizer([MaxAndArgmax])
 def local_max_and_argmax(node):
-    """Only what is used is computed.
+    """Compute only the maximum or only its position, if the other output has no clients.
 
     MaxAndArgmax([1])(A)[0]  ->  CAReduce(scalar.maximum, [1])(A)          [uncanonicalize, fast_run]
     MaxAndArgmax([1])(A)[1]  ->  Argmax([1])(A)
@@ -36,13 +36,13 @@ def local_max_and_argmax(node):
 @register_uncanonicalize
 @local_optimizer([T.neg, T.invert])
 def local_max_to_min(node):
-    """The maximum of what is turned round.
+    """Replace the negated maximum of a negated tensor by the minimum of the tensor.
 
     -CAReduce(scalar.maximum)(-x)  ->  CAReduce(scalar.minimum)(x)          [uncanonicalize, fast_run]
     ~CAReduce(scalar.maximum)(~k)  ->  CAReduce(scalar.minimum)(k)
     """
     if node.inputs[0].owner is None or node.op == T.neg and node.inputs[0].dtype[0] != "f":
-        return None  # the negatives of integers may wrap around
+        return None  # The negatives of integers may wrap around.
     reduction = node.inputs[0].owner
     if not isinstance(reduction.op, CAReduce) or reduction.op.scalar_op != T.maximum.scalar_op:
         return None
@@ -57,7 +57,7 @@ def local_max_to_min(node):
 @register_uncanonicalize
 @local_optimizer([Argmax])
 def local_argmax_to_argmin(node):
-    """The place of the maximum of what is turned round.
+    """Replace the position of the maximum of a negated tensor by the position of the minimum of the tensor.
 
     Argmax([0])(-x)  ->  Argmin([0])(x)          [uncanonicalize, fast_run]
     Argmax([0])(~k)  ->  Argmin([0])(k)
@@ -75,7 +75,7 @@ def local_argmax_to_argmin(node):
 @register_uncanonicalize
 @local_optimizer([Alloc])
 def local_alloc_dimshuffle(node):
-    """Alloc pads on the left itself.
+    """Remove a DimShuffle that pads the value of an Alloc on the left: Alloc does that itself.
 
     alloc(x.dimshuffle('x', 0), n, 3)  ->  alloc(x, n, 3)          [uncanonicalize, fast_run]
     """
@@ -94,7 +94,7 @@ def local_alloc_dimshuffle(node):
 @register_uncanonicalize
 @local_optimizer([Reshape])
 def local_reshape_dimshuffle(node):
-    """A reshape needs no new broadcastable dimensions before it.
+    """Remove a DimShuffle before a reshape if it only adds broadcastable dimensions.
 
     x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [uncanonicalize, fast_run]
     """
@@ -114,7 +114,7 @@ def local_reshape_dimshuffle(node):
 @register_uncanonicalize
 @local_optimizer([DimShuffle])
 def local_dimshuffle_alloc(node):
-    """Padding on the left is left to Alloc.
+    """Let Alloc add dimensions on the left instead of a DimShuffle.
 
     alloc(x, n, 3).dimshuffle('x', 0, 1)  ->  alloc(x, 1, n, 3)          [uncanonicalize, fast_run]
     """
@@ -138,7 +138,7 @@ def local_dimshuffle_alloc(node):
 @register_uncanonicalize
 @local_optimizer([DimShuffle])
 def local_dimshuffle_subtensor(node):
-    """Broadcastable dimensions that slicing kept and a DimShuffle drops are indexed away at once.
+    """Index broadcastable dimensions away that are sliced first and dropped by a DimShuffle afterwards.
 
     row[0:1, i:].dimshuffle(1)  ->  row[0, i:].dimshuffle(0)          [uncanonicalize, fast_run]
     """
@@ -158,7 +158,7 @@ def local_dimshuffle_subtensor(node):
                 known = source.broadcastable[len(new_index)]
                 if entry.step is not None or entry.start is None and entry.stop is None and not known:
                     return None
-                # Of a dimension of length one, x[-2:] is all, and x[-2] nothing.
+                # In a dimension of length one, x[-2:] takes everything, but x[-2] is out of bounds.
                 entry = 0 if known or entry.start is None else entry.start
             dim += 1
         new_index.append(entry)

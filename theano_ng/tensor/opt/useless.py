@@ -1,4 +1,4 @@
-"""Elementwise operations that can be decided at compile time: useless ones, comparisons, switches."""
+"""Rules for elementwise operations whose result is known at compile time: useless operations, comparisons, switches."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from theano_ng.tensor.opt.own_registration import (
 
 
 def _filled_with(value, node):
-    """List of the number `value` in the shape and dtype of the output of an elementwise node."""
+    """Return the result of a rule: a list of `value` in the shape and dtype of the output of an elementwise node."""
     out = node.outputs[0]
     return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
 
@@ -36,7 +36,7 @@ def _filled_with(value, node):
 @ignores_nonfinite
 @local_optimizer([Elemwise], when=lambda op: type(op.scalar_op) in _USELESS)
 def local_useless_elemwise(node):
-    """Elementwise operations that return an input or a constant.
+    """Replace an elementwise operation that returns an input or a constant.
 
     eq(x, x)  ->  1          [canonicalize, specialize, fast_run, fast_compile]
     neq(x, x)  ->  0
@@ -49,9 +49,9 @@ def local_useless_elemwise(node):
     k & constant([0], dtype='int8')  ->  0
     p & constant([True])  ->  p
 
-    eq(x, x) of floats is 1 also where x is NaN.
+    eq(x, x) of floats becomes 1 even if x is NaN.
     """
-    # A scalar op is looked up by class; functions of the row decide.
+    # The class of the scalar op selects the function that decides.
     return _USELESS[type(node.op.scalar_op)](node)
 
 
@@ -78,7 +78,10 @@ def _cast(node):
 
 
 def _bitwise_constant(node):
-    """The operand that is a constant with only zeros or only ones in its bits, as (index of the other, bits); else None."""
+    """Find an operand that is a constant whose bits are all 0 or all 1.
+
+    Return (index of the other operand, bits), or None if there is no such operand.
+    """
     if len(node.inputs) != 2:
         return None
     for i in (0, 1):
@@ -130,13 +133,13 @@ _USELESS = {
 }
 
 
-# tensor_copy(x) -> x; a copy that must be made is made by functions themselves.
+# tensor_copy(x) -> x. Functions themselves make the copies that are necessary.
 register_canonicalize(OpRemove(T.tensor_copy), name="remove_tensor_copy")
 
 
 # -- comparisons -----------------------------------------------------------------------------------------------------------
 
-# x op x: what it is (NaN apart).
+# The result of ``x op x``, except for NaN.
 _SELF_COMPARISON = {scalar.LT: 0, scalar.GT: 0, scalar.LE: 1, scalar.GE: 1}
 _SELF_CHOICE = (scalar.Minimum, scalar.Maximum)
 _COMPARED = {*_SELF_COMPARISON, *_SELF_CHOICE, scalar.EQ}
@@ -153,7 +156,7 @@ def _is_sum_of_lengths(v):
 @ignores_nonfinite
 @local_optimizer([Elemwise], when=lambda op: type(op.scalar_op) in _COMPARED)
 def local_useless_elemwise_comparison(node):
-    """Comparisons whose outcome does not depend on values.
+    """Replace a comparison whose result does not depend on values.
 
     x < x  ->  0          [canonicalize, stabilize, specialize, fast_run]
     x > x  ->  0
@@ -166,7 +169,7 @@ def local_useless_elemwise_comparison(node):
     maximum(x.shape[0], 0)  ->  x.shape[0]
     minimum(x.shape[0], 0)  ->  cast(0, 'int64')
 
-    x <= x and x >= x are 1 also where x is NaN.
+    x <= x and x >= x become 1 even if x is NaN.
     """
     cls = type(node.op.scalar_op)
     a, b = node.inputs
@@ -186,7 +189,7 @@ def local_useless_elemwise_comparison(node):
         if cls is scalar.Maximum and bound <= 0 or cls is scalar.Minimum and bound <= 0:
             keep = length if cls is scalar.Maximum else other
             return answer(keep, out)
-        # As "length op bound".
+        # The comparison in the form "length op bound".
         kind = _MIRRORED[cls] if swapped and cls in _MIRRORED else cls
         if kind is scalar.LT and bound <= 0 or kind is scalar.LE and bound < 0:
             return _filled_with(0, node)
@@ -209,7 +212,7 @@ def _is_switch(v):
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
 @local_optimizer([Elemwise], when=computes(scalar.Switch))
 def local_useless_switch(node):
-    """Switches whose condition is constant, or whose branches are the same.
+    """Replace a switch whose condition is constant, or whose branches are equal.
 
     switch(1, x, y)  ->  x          [canonicalize, specialize, fast_run, fast_compile, local_remove_switch_const_cond]
     switch(0, x, y)  ->  y
@@ -229,7 +232,7 @@ def local_useless_switch(node):
     elif _equal_constants(left, right):
         chosen = left
     else:
-        # What shapes of reshapes and slices leave behind.
+        # The lengths of reshapes and slices contain such switches.
         compared = _less_equal_zero(cond)
         if (
             compared is not None
@@ -246,7 +249,7 @@ def local_useless_switch(node):
 
 
 def _less_equal_zero(cond):
-    """x when `cond` is ``x <= 0``."""
+    """Return x if `cond` is ``x <= 0``; otherwise None."""
     owner = cond.owner
     if owner is None or not isinstance(owner.op, Elemwise) or not isinstance(owner.op.scalar_op, scalar.LE):
         return None
@@ -261,7 +264,7 @@ def _equal_constants(a, b):
 @register_canonicalize
 @local_optimizer([Elemwise], when=lambda op: not isinstance(op.scalar_op, scalar.UnaryScalarOp))
 def local_merge_switch_same_cond(node):
-    """Two switches with the same condition under an elementwise operation.
+    """Merge the operands of an elementwise operation if all of them are switches with the same condition.
 
     switch(c, x, y) * switch(c, u, v)  ->  switch(c, x * u, y * v)          [canonicalize, fast_run]
     """
@@ -284,7 +287,10 @@ def _branch(switch, k):
 
 
 def _sink_into_switch(node, idx):
-    """The answer with the op applied to the branches of the switch that is input `idx`; False unless one of the branches is zero."""
+    """Apply the op of a node to the branches of the switch that is input `idx`.
+
+    Return the result of a rule, or False if neither branch is zero.
+    """
     cond, left, right = node.inputs[idx].owner.inputs
     others = node.inputs
 
@@ -309,12 +315,13 @@ def _sink_into_switch(node, idx):
 @ignores_nonfinite
 @local_optimizer([T.mul])
 def local_mul_switch_sink(node):
-    """Multiply inside a switch that has a zero branch: where it is zero, the product is, also if the other factor is NaN.
+    """Move a multiplication into a switch with a zero branch.
 
     switch(c, constant([0]), x) * y  ->  switch(c, 0, x * y)          [canonicalize, specialize, fast_run]
     switch(c, x, constant([0])) * y  ->  switch(c, x * y, 0)
 
-    Gradients of expressions guarded by a switch stay free of NaN so.
+    If the switch is zero, the product is zero even if the other factor is NaN. So the gradient of an expression that a
+    switch guards has no NaN.
     """
     for idx, i in enumerate(node.inputs):
         if _is_switch(i):
@@ -328,7 +335,7 @@ def local_mul_switch_sink(node):
 @ignores_nonfinite
 @local_optimizer([T.true_div, T.int_div])
 def local_div_switch_sink(node):
-    """Divide inside a switch that has a zero branch: where it is zero, the quotient is, also if the divisor is zero or NaN.
+    """Move a division into a switch with a zero branch: its quotient is zero even if the divisor is zero or NaN.
 
     switch(c, constant([0]), x) / y  ->  switch(c, 0, x / y)          [canonicalize, fast_run]
     switch(c, k, constant([0])) // x  ->  switch(c, k // x, 0)

@@ -1,6 +1,7 @@
 """Convolution of images with kernels, in two and three dimensions.
 
-Programs build graphs with `front`, of the Ops in `abstract`, which say what is convolved and not how; `shapes` has the arithmetic of lengths and
-padding. The rules in `opt` replace these Ops by correlations (`corr`, `corr3d`). `upsampling` interpolates images. `legacy`, `conv3d2d`,
-`volumes` and `signal.conv` keep the older interfaces.
+The functions in `front` build graphs from the Ops in `abstract`, which define the result of a convolution and leave the
+method open. `shapes` computes lengths and padding. The rules in `opt` replace the abstract Ops by the Ops of `corr`,
+`corr3d` and `convmm`. `upsampling` interpolates images. `legacy`, `conv3d2d`, `volumes` and `signal.conv` keep the
+older interfaces.
 """

@@ -1,10 +1,12 @@
-"""Ops that say what is convolved with what, and leave open how.
+"""Abstract Ops of convolutions: they define the result, and leave the method open.
 
-The rules in `opt` replace them by the Ops of `corr` and `corr3d`; where nothing does, they compute by the NumPy code of those.
+The rules in `opt` replace these Ops by the Ops of `corr`, `corr3d` and `convmm`. An abstract Op that no rule has
+replaced uses the NumPy code of those Ops.
 
-In each family there are three, linear in each of two tensors: `AbstractConv` makes the output of images and kernels, `AbstractConv_gradWeights`
-kernels of images and a gradient of the output, `AbstractConv_gradInputs` images of kernels and a gradient of the output. Each gives the
-derivatives of the other two.
+Each family consists of three Ops, which are linear in each of their two tensors. `AbstractConv` computes the output
+from images and kernels. `AbstractConv_gradWeights` computes kernels from images and a gradient of the output.
+`AbstractConv_gradInputs` computes images from kernels and a gradient of the output. The derivatives of each Op are
+expressed by the other two.
 """
 
 import numpy as np
@@ -51,7 +53,7 @@ __all__ = [
 ]
 
 _DIRECTIONS = ("forward", "backprop weights", "backprop inputs")
-# By number of dimensions and whether kernels are flipped, in the order of directions.
+# (number of dimensions, whether kernels are flipped) -> the Ops, in the order of `_DIRECTIONS`
 _IMPLEMENTATIONS = {
     (2, False): (CorrMM, CorrMM_gradWeights, CorrMM_gradInputs),
     (3, False): (Corr3dMM, Corr3dMM_gradWeights, Corr3dMM_gradInputs),
@@ -61,7 +63,7 @@ _IMPLEMENTATIONS = {
 
 
 def _steps(value, name, convdim):
-    """A stride or dilation as a tuple of positive int; None gives ones."""
+    """Return a stride or dilation as a tuple of positive ints; None gives ones."""
     if value is None:
         return (1,) * convdim
     if len(value) != convdim:
@@ -74,7 +76,10 @@ def _steps(value, name, convdim):
 
 
 def _constant_shape(shape, name, lengths):
-    """A shape as a tuple of int and None; ValueError for what is not constant, negative, or has not as many entries as `lengths` allows."""
+    """Return a shape as a tuple of ints and None.
+
+    Raise ValueError if an entry is negative or not constant, or if the number of entries is not in `lengths`.
+    """
     if shape is None:
         return (None,) * lengths[-1]
     shape = tuple(shape)
@@ -95,40 +100,43 @@ def _constant_shape(shape, name, lengths):
         if length is not None and length < 0:
             raise ValueError("%s must not hold negative lengths, got %s" % (name, shape))
         result.append(None if length is None else int(length))
-    # Kernels for each position of the output may be described by the four lengths of one.
+    # The shape of unshared kernels may be given by the four lengths of one kernel.
     return (*result[:1], *[None] * (lengths[-1] - len(result)), *result[1:])
 
 
 class BaseAbstractConv(Op):
-    """What the Ops share.
+    """The base class of the abstract Ops of convolutions.
 
     Parameters
     ----------
     convdim : {2, 3}
-        Number of axes along which kernels move.
+        The number of axes along which kernels move.
     imshp : None, or sequence of 2 + convdim ints, constants or None
-        Shape of the images, (batch, channels, \\*lengths), as far as it is known. A hint: an error may follow where it is wrong.
+        The shape of the images, (batch, channels, \\*lengths), as far as it is known. It is a hint: a wrong shape may
+        cause an error.
     kshp : None, or sequence of 2 + convdim ints, constants or None
-        Shape of the kernels, (filters, channels per group, \\*lengths); if `unshared`, 2 + 2 * convdim, with the lengths of the output
-        after filters, which may be left out. `imshp` and `kshp` are those of the forward convolution for the gradients too.
+        The shape of the kernels, (filters, channels per group, \\*lengths). If `unshared`, the shape has
+        2 + 2 * convdim entries, with the lengths of the output after filters; these may be omitted. `imshp` and `kshp`
+        are the shapes of the forward convolution, also in the Ops of the gradients.
     border_mode : {'valid', 'half', 'full'}, int, or tuple of convdim ints
-        Zeros around images: none, half the extent of the kernel, all of it but one, or so many. In two dimensions a pair of ints may stand
-        for an int: so many before and so many after.
+        The number of zeros around images. 'valid': none; 'half': half the extent of the kernel; 'full': the extent of
+        the kernel minus one; an int: this number. In two dimensions an int may be replaced by a pair: the numbers of
+        zeros before and after.
     subsample : sequence of convdim ints, optional
-        By how much the kernel moves from one element of the output to the next; ones by default.
+        The strides: the distance that the kernel moves between neighboring elements of the output; ones by default.
     filter_flip : bool
-        Whether kernels are reversed, which makes a convolution; without, it is a correlation.
+        Whether kernels are reversed. If True, the Op is a convolution, otherwise a correlation.
     filter_dilation : sequence of convdim ints, optional
-        How far the elements of a kernel are apart in the image; ones by default.
+        The distance in the image between neighboring elements of a kernel; ones by default.
     num_groups : int
-        Channels and filters are cut into so many groups, of which each filter meets its own.
+        The number of groups into which channels and filters are divided. A filter uses only the channels of its group.
     unshared : bool
-        Whether there is a kernel for each position of the output; in two dimensions only.
+        Whether each position of the output has a separate kernel; only in two dimensions.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these.
+        For invalid parameters.
     """
 
     check_broadcast = False
@@ -174,7 +182,7 @@ class BaseAbstractConv(Op):
                 "invalid border mode %s. The tuple can only contain integers or pairs of integers" % (border_mode,)
             )
         if not isinstance(border_mode, str):
-            # A pair of equal numbers is that number.
+            # A pair of equal numbers becomes one number.
             border_mode = tuple(mode[0] if mode[0] == mode[1] else mode for mode in modes)
             if border_mode == (0,) * convdim:
                 border_mode = "valid"
@@ -189,23 +197,23 @@ class BaseAbstractConv(Op):
         self.num_groups = int(num_groups)
 
     def do_constant_folding(self, node):
-        """Never: without a rule that replaces it, the Op is slow."""
+        """Return False: the Op is slow if no rule has replaced it."""
         return False
 
     def flops(self, inp, outp):
-        """Multiplications and additions, for profiles.
+        """Return the number of multiplications and additions, for profiles.
 
         Parameters
         ----------
         inp, outp : lists of tuples of int
-            Shapes of the inputs and of the output.
+            The shapes of the inputs and of the output.
         """
         return self.implementation().flops(inp, outp)
 
-    # The three of a family --------------------------------------------------------------------------------------------------
+    # The three Ops of a family --------------------------------------------------------------------------------------
 
     def twin(self, direction):
-        """The Op of the family for another direction, with the same parameters.
+        """Return the Op of the family for a given direction, with the parameters of this Op.
 
         Parameters
         ----------
@@ -216,7 +224,7 @@ class BaseAbstractConv(Op):
         return op
 
     def implementation(self):
-        """The Op of `corr`, `corr3d` or `convmm` that computes this one. Lengths are inputs of their own there."""
+        """Return the Op of `corr`, `corr3d` or `convmm` that computes this Op. Its lengths are separate inputs."""
         cls = _IMPLEMENTATIONS[self.convdim, self.filter_flip][_DIRECTIONS.index(self.direction)]
         extra = {"unshared": self.unshared} if self.convdim == 2 else {}
         return cls(
@@ -230,7 +238,7 @@ class BaseAbstractConv(Op):
     # Nodes ------------------------------------------------------------------------------------------------------------------
 
     def _operands(self, **operands):
-        """Two tensors of one dtype; TypeError where the rank is another than expected."""
+        """Return two tensors of one dtype; raise TypeError for an unexpected rank."""
         result = []
         for name, value in operands.items():
             value = as_tensor_variable(value)
@@ -245,7 +253,7 @@ class BaseAbstractConv(Op):
         return as_common_dtype(*result)
 
     def _checked(self, x, name):
-        """Images or kernels that are checked to have the shape that was given, where ``config.conv.assert_shape`` says so."""
+        """Return images or kernels, with an assertion of their shape if the flag ``config.conv.assert_shape`` is on."""
         if not config.conv.assert_shape:
             return x
         hint, what = ("imshp", "image") if name == "img" else ("kshp", "filters")
@@ -257,7 +265,7 @@ class BaseAbstractConv(Op):
         )
 
     def _lengths(self, shape):
-        """The lengths of axes of the result as an int64 vector; TypeError for what is none."""
+        """Return the lengths of the result's axes as a vector of integers; raise TypeError for other values."""
         shape = as_tensor_variable(shape)
         if shape.type.ndim != 1 or shape.type.dtype not in INTEGERS:
             raise TypeError(
@@ -268,13 +276,13 @@ class BaseAbstractConv(Op):
     # Values -----------------------------------------------------------------------------------------------------------------
 
     def conv(self, img, kern, mode="valid", dilation=1, num_groups=1, unshared=False, direction="forward"):
-        """Convolve arrays in NumPy (with kernels that are flipped), or go back.
+        """Convolve arrays with flipped kernels in NumPy, or compute a gradient of this convolution.
 
         Parameters
         ----------
         img, kern : ndarray
-            Images and kernels; for 'backprop weights' images and the gradient of the output, for 'backprop inputs' the gradient of the
-            output and kernels.
+            Images and kernels. For 'backprop weights': images and the gradient of the output. For 'backprop inputs':
+            the gradient of the output and kernels.
         mode : {'valid', 'full'}
         dilation : int or tuple of int
         num_groups : int
@@ -284,12 +292,12 @@ class BaseAbstractConv(Op):
         Returns
         -------
         ndarray
-            Output, gradient of the kernels, or gradient of the images.
+            The output, the gradient of the kernels, or the gradient of the images.
 
         Raises
         ------
         ValueError
-            For another mode or direction, and for shapes that do not fit.
+            For an invalid mode or direction, and for shapes that do not fit.
         """
         if mode not in ("valid", "full"):
             raise ValueError('invalid mode %s, which must be either "valid" or "full"' % (mode,))
@@ -299,22 +307,22 @@ class BaseAbstractConv(Op):
         op = AbstractConv(
             self.convdim, border_mode=mode, filter_dilation=dilation, num_groups=num_groups, unshared=unshared
         ).twin(direction)
-        # Of the gradients, kernels come first.
+        # The Op for 'backprop inputs' takes the kernels first.
         inputs = [kern, img] if direction == "backprop inputs" else [img, kern]
         return op.value(inputs, np.result_type(img, kern))
 
     def unshared2d(self, inp, kern, out_shape, direction="forward"):
-        """Correlate one channel with a kernel for each position of the output, in NumPy, or go back.
+        """Convolve one channel with a separate kernel for each position of the output, in NumPy, or compute a gradient.
 
         Parameters
         ----------
         inp : (rows, columns) ndarray
-            The image; for 'backprop inputs', the gradient of the output.
+            The image. For 'backprop inputs': the gradient of the output.
         kern : ndarray
-            Kernels, (output rows, output columns, kernel rows, kernel columns), which are flipped; for 'backprop weights', the gradient of
-            the output.
+            The kernels, (output rows, output columns, kernel rows, kernel columns), which are flipped. For 'backprop
+            weights': the gradient of the output.
         out_shape : tuple of int
-            Shape of the result.
+            The shape of the result.
         direction : {'forward', 'backprop weights', 'backprop inputs'}
 
         Returns
@@ -337,12 +345,13 @@ class BaseAbstractConv(Op):
         return out
 
     def value(self, inputs, dtype):
-        """What the Op makes of arrays, in NumPy.
+        """Compute the result from arrays, in NumPy.
 
         Parameters
         ----------
         inputs : list of ndarray
-            Two tensors, and for gradients the lengths of axes of the result, which may be left out where they follow.
+            Two tensors. For gradients, also the lengths of the result's axes, which may be omitted if they follow from
+            the tensors.
         dtype : dtype
 
         Returns
@@ -362,7 +371,7 @@ class BaseAbstractConv(Op):
     # Derivatives ------------------------------------------------------------------------------------------------------------
 
     def _apply(self, direction, *inputs):
-        """A node of the family on variables; those of gradients need no checks, which the forward node has."""
+        """Return the output of an Op of the family. Gradients need no shape checks: the forward node has them."""
         op = self.twin(direction)
         checks = {} if direction == "forward" else {"add_assert_shape": False}
         return op.make_node(*inputs, **checks).outputs[0]
@@ -406,15 +415,15 @@ class BaseAbstractConv(Op):
 
 
 def _hinted(hint, shape):
-    """A shape, with constants where the hint has them."""
+    """Return a shape in which the known lengths of `hint` replace symbolic lengths."""
     return tuple(length if constant is None else constant for constant, length in zip(hint, shape))
 
 
 class AbstractConv(BaseAbstractConv):
     """Convolution of images with kernels.
 
-    Inputs: images (batch, channels, \\*lengths), and kernels (filters, channels per group, \\*lengths). Output: (batch, filters, \\*lengths).
-    Parameters as for :class:`BaseAbstractConv`.
+    Inputs: images (batch, channels, \\*lengths), and kernels (filters, channels per group, \\*lengths). Output:
+    (batch, filters, \\*lengths). For the parameters, see :class:`BaseAbstractConv`.
     """
 
     direction = "forward"
@@ -438,8 +447,8 @@ class AbstractConv(BaseAbstractConv):
 class AbstractConv_gradInputs(BaseAbstractConv):
     """Gradient of a convolution with respect to the images.
 
-    Inputs: kernels, the gradient of the output, and the lengths of the images, a vector of `convdim` integers. Output: the shape of the
-    images. Parameters as for :class:`BaseAbstractConv`.
+    Inputs: kernels, the gradient of the output, and the lengths of the images, a vector of `convdim` integers. The
+    output has the shape of the images. For the parameters, see :class:`BaseAbstractConv`.
     """
 
     direction = "backprop inputs"
@@ -463,8 +472,8 @@ class AbstractConv_gradInputs(BaseAbstractConv):
 class AbstractConv_gradWeights(BaseAbstractConv):
     """Gradient of a convolution with respect to the kernels.
 
-    Inputs: images, the gradient of the output, and the lengths of the kernels, a vector of `convdim` integers. Output: the shape of the
-    kernels. Parameters as for :class:`BaseAbstractConv`.
+    Inputs: images, the gradient of the output, and the lengths of the kernels, a vector of `convdim` integers. The
+    output has the shape of the kernels. For the parameters, see :class:`BaseAbstractConv`.
     """
 
     direction = "backprop weights"
@@ -488,7 +497,7 @@ class AbstractConv_gradWeights(BaseAbstractConv):
 
 
 class _In2d:
-    """The parameters of the Ops for two dimensions."""
+    """A mixin with the parameters of the Ops for two dimensions."""
 
     def __init__(
         self,
@@ -505,7 +514,7 @@ class _In2d:
 
 
 class _In3d:
-    """The parameters of the Ops for three dimensions."""
+    """A mixin with the parameters of the Ops for three dimensions."""
 
     def __init__(
         self,

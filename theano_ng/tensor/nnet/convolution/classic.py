@@ -1,4 +1,4 @@
-"""What ``theano.tensor.nnet.abstract_conv`` has."""
+"""The names of ``theano.tensor.nnet.abstract_conv``."""
 
 from theano_ng.tensor.nnet.convolution.abstract import (  # noqa: F401
     AbstractConv,
@@ -43,4 +43,4 @@ from theano_ng.tensor.nnet.convolution.upsampling import (  # noqa: F401
 )
 
 imported_scipy_signal = True
-"""Whether SciPy is there, which the package requires."""
+"""Whether SciPy is installed: always, because the package requires it."""

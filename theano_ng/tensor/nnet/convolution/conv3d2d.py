@@ -1,4 +1,7 @@
-"""Convolution of films, with time before channels: `conv3d`, and the diagonals by which it was once made of two-dimensional convolutions."""
+"""Convolution of films, whose time axis comes before the channels.
+
+In earlier versions, `conv3d` consisted of two-dimensional convolutions and the Ops on diagonals in this module.
+"""
 
 import numpy as np
 
@@ -34,18 +37,18 @@ def get_diagonal_subtensor_view(x, i0, i1):
     ----------
     x : ndarray
     i0, i1 : int
-        Two dimensions; the first is at least as long as the second.
+        Two dimensions. The first must be at least as long as the second.
 
     Returns
     -------
     ndarray
-        Dimension `i0` is ``x.shape[i0] - x.shape[i1] + 1`` long, the others are as in x. With `i0` and `i1` as first dimensions, element
-        [a, b] is ``x[a + x.shape[i1] - 1 - b, b]``.
+        Dimension `i0` has length ``x.shape[i0] - x.shape[i1] + 1``; the other lengths are those of x. If `i0` and `i1`
+        are the first two dimensions, element [a, b] is ``x[a + x.shape[i1] - 1 - b, b]``.
 
     Raises
     ------
     ValueError
-        When the first dimension is shorter than the second, or both are the same.
+        If the first dimension is shorter than the second, or if both are the same dimension.
     """
     i0, i1 = int(i0), int(i1)
     if range(x.ndim)[i0] == range(x.ndim)[i1]:
@@ -80,9 +83,9 @@ class _Diagonal(Op):
 
 
 class DiagonalSubtensor(_Diagonal):
-    """The diagonals of a tensor for two of its dimensions; see :func:`get_diagonal_subtensor_view`.
+    """An Op that returns the diagonals of a tensor along two dimensions; see :func:`get_diagonal_subtensor_view`.
 
-    Inputs: the tensor, and the two dimensions, integers.
+    Inputs: the tensor, and the numbers of the two dimensions.
 
     Parameters
     ----------
@@ -117,14 +120,14 @@ class DiagonalSubtensor(_Diagonal):
 
 
 class IncDiagonalSubtensor(_Diagonal):
-    """A tensor with something added to its diagonals for two of its dimensions; see :func:`get_diagonal_subtensor_view`.
+    """An Op that adds an increment to the diagonals of a tensor; see :func:`get_diagonal_subtensor_view`.
 
-    Inputs: the tensor, the two dimensions, integers, and what is added, of the shape of the diagonals.
+    Inputs: the tensor, the numbers of the two dimensions, and the increment, which has the shape of the diagonals.
 
     Parameters
     ----------
     inplace : bool
-        Whether the tensor itself is changed.
+        Whether to change the tensor itself.
     """
 
     def _set_maps(self):
@@ -179,7 +182,7 @@ inc_diagonal_subtensor = IncDiagonalSubtensor(False)
 
 @local_optimizer([DiagonalSubtensor, IncDiagonalSubtensor], inplace=True)
 def local_inplace_DiagonalSubtensor(node):
-    """Diagonals are views, and are increased where they are.
+    """Return diagonals as views, and increment diagonals in place.
 
     diagonal_subtensor(t, 1, 0)  ->  DiagonalSubtensor(inplace=True)(t, 1, 0)          [inplace, fast_run]
     inc_diagonal_subtensor(t + 1, 1, 0, increments)  ->  IncDiagonalSubtensor(inplace=True)(t + 1, 1, 0, increments)
@@ -202,7 +205,7 @@ optdb.register(
 
 
 def _padded(signals, modes, lengths):
-    """Films with zeros around them along time, rows and columns, for a mode and a length of filters each."""
+    """Pad films with zeros along time, rows and columns. Each of these axes has a mode and a length of the filters."""
     pads = [Axis((0, 0) if mode == "valid" else mode, 1, 1).pads(length) for mode, length in zip(modes, lengths)]
     axes = (1, 3, 4)
     shape, inside = [signals.shape[i] for i in range(5)], [slice(None)] * 5
@@ -213,17 +216,17 @@ def _padded(signals, modes, lengths):
 
 
 def conv3d(signals, filters, signals_shape=None, filters_shape=None, border_mode="valid"):
-    """Convolve films with filters, which are flipped.
+    """Convolve films with flipped filters.
 
     Parameters
     ----------
     signals : (films, duration, channels, rows, columns) tensor
     filters : (filters, duration, channels, rows, columns) tensor
     signals_shape, filters_shape : None, or sequence of 5 ints, constants or None
-        The shapes of the two, as far as they are known.
+        The shapes of `signals` and `filters`, as far as they are known.
     border_mode : {'valid', 'full', 'half'}, or three of them
-        Along time, rows and columns: whether filters are applied where they lie inside films, wherever they meet them, or such that the result is
-        as long as films (where filters have odd lengths).
+        The mode along time, rows and columns. 'valid': filters are applied where they lie inside the films. 'full':
+        wherever they overlap the films. 'half': the result is as long as the films, if filters have odd lengths.
 
     Returns
     -------
@@ -232,7 +235,7 @@ def conv3d(signals, filters, signals_shape=None, filters_shape=None, border_mode
     Raises
     ------
     ValueError
-        For another mode, other ranks, and shapes that do not fit.
+        For invalid modes or ranks, and for shapes that do not fit.
     """
     signals, filters = as_tensor_variable(signals), as_tensor_variable(filters)
     for name, x in (("signals", signals), ("filters", filters)):

@@ -1,6 +1,7 @@
-"""Convolution of images with kernels, and its gradients, as the Ops of `corr` and `corr3d` correlate them: kernels are read in reverse.
+"""Ops of convolutions and their gradients: the Ops of `corr` and `corr3d`, with kernels read in reverse order.
 
-A correlation with ``kern[:, :, ::-1, ::-1]`` gives the same, but has to copy the kernels first, and to reverse what the gradient makes of them.
+A correlation with ``kern[:, :, ::-1, ::-1]`` gives the same result. But it has to copy the kernels first, and to
+reverse their gradient afterwards.
 """
 
 from theano_ng.tensor.nnet.corr import CorrMM, CorrMM_gradInputs, CorrMM_gradWeights
@@ -17,7 +18,7 @@ __all__ = [
 
 
 class ConvMM(CorrMM):
-    """:class:`CorrMM` with kernels that are flipped."""
+    """:class:`CorrMM` with flipped kernels."""
 
     flip = True
 
@@ -35,7 +36,7 @@ class ConvMM_gradInputs(CorrMM_gradInputs):
 
 
 class Conv3dMM(Corr3dMM):
-    """:class:`Corr3dMM` with kernels that are flipped."""
+    """:class:`Corr3dMM` with flipped kernels."""
 
     flip = True
 

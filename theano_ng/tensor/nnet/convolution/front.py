@@ -47,7 +47,7 @@ def abstract_conv2d(
 ):
     """Convolve images with kernels: :func:`conv2d` without the arguments of earlier versions.
 
-    It is ``theano.tensor.nnet.abstract_conv.conv2d``.
+    The function is available as ``theano.tensor.nnet.abstract_conv.conv2d``.
     """
     op = AbstractConv2d(
         input_shape, filter_shape, border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
@@ -82,24 +82,27 @@ def conv2d(
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
         The shape of `filters`, as far as it is known.
     border_mode : {'valid', 'full', 'half'}, int, or pair of ints or pairs of ints
-        Where kernels are applied, of images with zeros around them. 'valid': where they lie inside images; the output is ``input - filter + 1``
-        long. 'full': wherever they meet images; ``input + filter - 1``. 'half': with ``filter // 2`` zeros on each side; as long as
-        images where kernels have odd lengths. An int: so many zeros on each side. A pair: so many for rows and for columns, where a pair
-        in place of a number says how many before and how many after.
+        The padding of the images with zeros. 'valid': no zeros; kernels are applied where they lie inside the images,
+        and the output has length ``input - filter + 1``. 'full': kernels are applied wherever they overlap the images,
+        and the output has length ``input + filter - 1``. 'half': ``filter // 2`` zeros on each side; if kernels have
+        odd lengths, the output is as long as the images. An int: this number of zeros on each side. A pair: the numbers
+        for rows and for columns; a pair in place of a number gives the numbers of zeros before and after.
     subsample : pair of int
-        Stride: by how much the kernel moves from one element of the output to the next.
+        The strides: the distance that the kernel moves between neighboring elements of the output.
     filter_flip : bool
-        Whether kernels are reversed, as convolutions are defined. Without, it is a cross-correlation.
+        Whether kernels are reversed, as in the definition of a convolution. If False, the result is a
+        cross-correlation.
     image_shape
-        Former name of `input_shape`.
+        The former name of `input_shape`.
     filter_dilation : pair of int
-        How far the elements of a kernel are apart in the image.
+        The distance in the image between neighboring elements of a kernel.
     num_groups : int
-        Cut channels, kernels and output into so many groups, each of which is convolved on its own; kernels have the channels of one.
+        The number of groups into which channels, kernels and output are divided. Each group is convolved separately; a
+        kernel has the channels of one group.
     unshared : bool
-        Have a kernel for each position of the output ("locally connected").
+        Whether each position of the output has a separate kernel ("locally connected").
     **kwargs
-        Arguments of earlier versions, which are ignored, with a warning.
+        Arguments of earlier versions, which are ignored with a warning.
 
     Returns
     -------
@@ -108,7 +111,7 @@ def conv2d(
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these. At run time, ValueError for shapes that do not fit.
+        For invalid parameters. At run time, ValueError for shapes that do not fit.
     """
     if "imshp_logical" in kwargs or "kshp_logical" in kwargs:
         raise ValueError(
@@ -166,7 +169,7 @@ def conv3d(
     subsample, filter_dilation : three int
     filter_flip : bool
     num_groups : int
-        As for :func:`conv2d`.
+        See :func:`conv2d`.
 
     Returns
     -------
@@ -177,9 +180,9 @@ def conv3d(
 
 
 def _lengths_of(shape, name, rank):
-    """The last entries of a shape as a vector, and the shape with None for what is not constant.
+    """Return the last entries of a shape as a vector, and the shape with None for entries that are not constant.
 
-    The first entries may be None, the last ones not; ValueError otherwise.
+    Only the first entries (of batch and channels, for example) may be None; raise ValueError for other shapes.
     """
     if shape is None:
         raise ValueError("%s must be given: several shapes have the same convolution" % name)
@@ -205,11 +208,11 @@ def _lengths_of(shape, name, rank):
 
 
 def _grad_wrt_inputs(op, convdim, output_grad, filters, input_shape, filter_shape, *parameters):
-    """The gradient with respect to images, of the length-preserving `op` class for `convdim` dimensions."""
+    """Return the gradient with respect to the images by the Op class `op`, for `convdim` dimensions."""
     if input_shape is None:
         gradient = op(None, filter_shape, *parameters)
         if max(gradient.subsample) == 1:
-            # Without strides the shape follows.
+            # Without strides, the lengths of the images follow from those of the kernels and the output.
             output_grad, filters = as_tensor_variable(output_grad), as_tensor_variable(filters)
             axes = zip(gradient.implementation().axes, filters.shape[-convdim:], output_grad.shape[2:])
             return gradient(filters, output_grad, stack([axis.image(k, o) for axis, k, o in axes]))
@@ -229,20 +232,21 @@ def conv2d_grad_wrt_inputs(
     num_groups=1,
     unshared=False,
 ):
-    """Gradient of a convolution with respect to its images.
+    """Return the gradient of a convolution with respect to its images.
 
     Parameters
     ----------
     output_grad : (batch, output channels, output rows, output columns) tensor
-        Gradient with respect to the output.
+        The gradient with respect to the output.
     filters : tensor
         Kernels, as for :func:`conv2d`.
     input_shape : sequence of 4
-        Shape of the images: batch and channels are int, constant or None, rows and columns int, constant or scalar variable. May be None
-        where `subsample` is (1, 1); with strides, images of several shapes have outputs of the same shape.
+        The shape of the images. Batch and channels are int, constant or None; rows and columns are int, constant or
+        scalar variable. The shape may be None if `subsample` is (1, 1). With strides, images of several shapes have
+        outputs of one shape.
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
-        Those of the convolution; see :func:`conv2d`.
+        The parameters of the convolution; see :func:`conv2d`.
 
     Returns
     -------
@@ -251,7 +255,7 @@ def conv2d_grad_wrt_inputs(
     Raises
     ------
     ValueError
-        For an `input_shape` that is not of this form; at run time, where no such images have the output.
+        If `input_shape` does not have this form. At run time, if images of this shape have another output shape.
     """
     return _grad_wrt_inputs(
         AbstractConv2d_gradInputs,
@@ -280,18 +284,18 @@ def conv3d_grad_wrt_inputs(
     filter_dilation=(1, 1, 1),
     num_groups=1,
 ):
-    """Gradient of a convolution in three dimensions with respect to its images.
+    """Return the gradient of a convolution in three dimensions with respect to its images.
 
     Parameters
     ----------
     output_grad : (batch, output channels, output depth, output rows, output columns) tensor
     filters : (output channels, input channels, depth, rows, columns) tensor
     input_shape : sequence of 5
-        Shape of the images: batch and channels are int, constant or None, the others int, constant or scalar variable. May be None
-        where `subsample` is (1, 1, 1).
+        The shape of the images. Batch and channels are int, constant or None; the other entries are int, constant or
+        scalar variable. The shape may be None if `subsample` is (1, 1, 1).
     filter_shape : None, or sequence of 5 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups
-        Those of the convolution; see :func:`conv3d`.
+        The parameters of the convolution; see :func:`conv3d`.
 
     Returns
     -------
@@ -300,7 +304,7 @@ def conv3d_grad_wrt_inputs(
     Raises
     ------
     ValueError
-        For an `input_shape` that is not of this form; at run time, where no such images have the output.
+        If `input_shape` does not have this form. At run time, if images of this shape have another output shape.
     """
     return _grad_wrt_inputs(
         AbstractConv3d_gradInputs,
@@ -329,19 +333,20 @@ def conv2d_grad_wrt_weights(
     num_groups=1,
     unshared=False,
 ):
-    """Gradient of a convolution with respect to its kernels.
+    """Return the gradient of a convolution with respect to its kernels.
 
     Parameters
     ----------
     input : (batch, input channels, rows, columns) tensor
         Images.
     output_grad : (batch, output channels, output rows, output columns) tensor
-        Gradient with respect to the output.
+        The gradient with respect to the output.
     filter_shape : sequence of 4, or if `unshared` of 4 or 6
-        Shape of the kernels: the last two are int, constant or scalar variable, the others int, constant or None.
+        The shape of the kernels. The last two entries are int, constant or scalar variable; the others are int,
+        constant or None.
     input_shape : None, or sequence of 4 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups, unshared
-        Those of the convolution; see :func:`conv2d`.
+        The parameters of the convolution; see :func:`conv2d`.
 
     Returns
     -------
@@ -350,7 +355,7 @@ def conv2d_grad_wrt_weights(
     Raises
     ------
     ValueError
-        For a `filter_shape` that is not of this form; at run time, where no such kernels make the output.
+        If `filter_shape` does not have this form. At run time, if kernels of this shape give another output shape.
     """
     lengths, kshp = _lengths_of(filter_shape, "filter_shape", (4, 6) if unshared else (4,))
     op = AbstractConv2d_gradWeights(
@@ -370,17 +375,18 @@ def conv3d_grad_wrt_weights(
     filter_dilation=(1, 1, 1),
     num_groups=1,
 ):
-    """Gradient of a convolution in three dimensions with respect to its kernels.
+    """Return the gradient of a convolution in three dimensions with respect to its kernels.
 
     Parameters
     ----------
     input : (batch, input channels, depth, rows, columns) tensor
     output_grad : (batch, output channels, output depth, output rows, output columns) tensor
     filter_shape : sequence of 5
-        Shape of the kernels: the last three are int, constant or scalar variable, the others int, constant or None.
+        The shape of the kernels. The last three entries are int, constant or scalar variable; the others are int,
+        constant or None.
     input_shape : None, or sequence of 5 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation, num_groups
-        Those of the convolution; see :func:`conv3d`.
+        The parameters of the convolution; see :func:`conv3d`.
 
     Returns
     -------
@@ -403,25 +409,28 @@ def conv2d_transpose(
     num_groups=1,
     unshared=False,
 ):
-    """Transposed convolution of images with kernels ("deconvolution").
+    """Compute the transposed convolution ("deconvolution") of images with kernels.
 
-    It is the gradient of a convolution with respect to its images, and takes what that convolution would put out.
+    It is the gradient of a convolution with respect to its images. Its input has the shape of the output of that
+    convolution.
 
     Parameters
     ----------
     input : (batch, input channels, rows, columns) tensor
         Images.
     filters : (input channels, output channels, rows, columns) tensor
-        Kernels. The order of channels is that of the convolution which this one transposes.
+        Kernels. Their channels have the order of the convolution that is transposed.
     output_shape : sequence of 4
-        Shape of the result: batch and channels are int, constant or None, rows and columns int, constant or scalar variable.
+        The shape of the result. Batch and channels are int, constant or None; rows and columns are int, constant or
+        scalar variable.
     filter_shape : None, or sequence of 4 or 6 ints, constants or None
     border_mode
-        That of the convolution. What it pads is cropped here: 'valid' crops nothing, 'full' most.
+        The padding of the convolution. The transposed convolution crops this padding: 'valid' crops nothing, 'full'
+        crops most.
     input_dilation : pair of int
-        Strides of the convolution.
+        The strides of the convolution.
     filter_flip, filter_dilation, num_groups, unshared
-        As for :func:`conv2d`.
+        See :func:`conv2d`.
 
     Returns
     -------
@@ -444,7 +453,7 @@ def conv2d_transpose(
 def _separable(
     conv, input, depthwise, pointwise, num_channels, input_shape, depthwise_shape, pointwise_shape, *parameters
 ):
-    """Filter each channel with its own kernels, then mix channels."""
+    """Convolve each channel with separate kernels, then mix the channels."""
     if not is_int(num_channels) or num_channels < 1:
         raise ValueError("num_channels must be a positive integer, got %s" % (num_channels,))
     border_mode, subsample, filter_flip, filter_dilation = parameters
@@ -475,19 +484,20 @@ def separable_conv2d(
     filter_flip=True,
     filter_dilation=(1, 1),
 ):
-    """Convolve each channel with kernels of its own, then mix the channels pixel by pixel.
+    """Convolve each channel with separate kernels, then mix the channels pixel by pixel.
 
     Parameters
     ----------
     input : (batch, input channels, rows, columns) tensor
     depthwise_filters : (depthwise output channels, 1, rows, columns) tensor
-        As many for each channel of the input; depthwise output channels are a multiple of input channels.
+        Kernels of the first step. Each input channel has the same number of kernels, so the number of depthwise output
+        channels is a multiple of the number of input channels.
     pointwise_filters : (output channels, depthwise output channels, 1, 1) tensor
     num_channels : int
-        Number of input channels.
+        The number of input channels.
     input_shape, depthwise_filter_shape, pointwise_filter_shape : None, or sequence of 4 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation
-        Of the first step; see :func:`conv2d`.
+        The parameters of the first step; see :func:`conv2d`.
 
     Returns
     -------
@@ -522,7 +532,7 @@ def separable_conv3d(
     filter_flip=True,
     filter_dilation=(1, 1, 1),
 ):
-    """:func:`separable_conv2d` in three dimensions.
+    """Do the same as :func:`separable_conv2d`, in three dimensions.
 
     Parameters
     ----------
@@ -530,10 +540,10 @@ def separable_conv3d(
     depthwise_filters : (depthwise output channels, 1, depth, rows, columns) tensor
     pointwise_filters : (output channels, depthwise output channels, 1, 1, 1) tensor
     num_channels : int
-        Number of input channels.
+        The number of input channels.
     input_shape, depthwise_filter_shape, pointwise_filter_shape : None, or sequence of 5 ints, constants or None
     border_mode, subsample, filter_flip, filter_dilation
-        Of the first step; see :func:`conv3d`.
+        The parameters of the first step; see :func:`conv3d`.
 
     Returns
     -------
@@ -566,10 +576,10 @@ def causal_conv1d(
     num_groups=1,
     unshared=False,
 ):
-    """Convolve series with kernels, such that no output depends on later inputs.
+    """Convolve series with kernels so that no output depends on later inputs.
 
-    Zeros stand before the first element, and none after the last: output t has been made of inputs up to and including t. See A. van den Oord
-    et al., "WaveNet: A Generative Model for Raw Audio", section 2.1, https://arxiv.org/abs/1609.03499.
+    Zeros are added before the first element, and none after the last: output t depends on the inputs up to t. See A.
+    van den Oord et al., "WaveNet: A Generative Model for Raw Audio", section 2.1, https://arxiv.org/abs/1609.03499.
 
     Parameters
     ----------
@@ -577,17 +587,18 @@ def causal_conv1d(
     filters : (output channels, input channels, length) tensor
         Kernels; if `unshared`, (output channels, output length, input channels, length).
     filter_shape : sequence of as many as `filters` has dimensions
-        The shape of `filters`: the last entry is int, constant or scalar variable, the others int, constant or None.
+        The shape of `filters`. The last entry is int, constant or scalar variable; the others are int, constant or
+        None.
     input_shape : None, or sequence of 3 ints, constants or None
     subsample : int
-        Stride.
+        The stride.
     filter_flip : bool
         Whether kernels are reversed.
     filter_dilation : int
-        How far the elements of a kernel are apart.
+        The distance in the input between neighboring elements of a kernel.
     num_groups : int
     unshared : bool
-        Have a kernel for each position of the output.
+        Whether each position of the output has a separate kernel.
 
     Returns
     -------
@@ -596,7 +607,7 @@ def causal_conv1d(
     Raises
     ------
     ValueError
-        For arguments of another rank, and shapes that have another number of entries.
+        For arguments of another rank, and for shapes with another number of entries.
     """
     input, filters = as_tensor_variable(input), as_tensor_variable(filters)
     rank = 4 if unshared else 3
@@ -619,7 +630,7 @@ def causal_conv1d(
     imshp = None if input_shape is None else (*input_shape[:2], 1, input_shape[2])
     images = input.dimshuffle(0, 1, "x", 2)
     if length is None:
-        # The padding is not known before the length is: zeros are part of the images.
+        # The padding depends on an unknown length: add the zeros to the images explicitly.
         before = (as_tensor_variable(filter_shape[-1]) - 1) * filter_dilation
         padded = zeros([images.shape[0], images.shape[1], 1, images.shape[3] + before], dtype=images.dtype)
         images, border_mode = set_subtensor(padded[:, :, :, before:], images), "valid"

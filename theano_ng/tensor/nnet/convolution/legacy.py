@@ -1,7 +1,7 @@
-"""The convolution of earlier versions: `conv2d` and its Op, `ConvOp`, for modes 'valid' and 'full'.
+"""The convolution of earlier versions: `conv2d` and its Op, `ConvOp`, for the modes 'valid' and 'full'.
 
-``theano.tensor.nnet.conv2d`` can do more. What the arguments say of the C loops of that time (``unroll_batch`` and so on) is kept, and has no
-effect: there are no such loops.
+``theano.tensor.nnet.conv2d`` can do more. The parameters of the C loops of earlier versions (``unroll_batch`` and so
+on) are accepted, but have no effect, because these loops no longer exist.
 """
 
 import warnings
@@ -25,11 +25,11 @@ from theano_ng.tensor.type import TensorType
 __all__ = ["ConvOp", "conv2d", "imported_scipy_signal"]
 
 imported_scipy_signal = True
-"""Whether SciPy is there, which the package requires."""
+"""Whether SciPy is installed: always, because the package requires it."""
 
 
 def _entries(shape, n, name):
-    """A shape as a tuple of `n` int and None; ValueError for another number of entries."""
+    """Return a shape as a tuple of `n` ints and None; raise ValueError for other shapes."""
     shape = (None,) * n if shape is None else tuple(shape)
     if len(shape) != n:
         raise ValueError("%s must have %d entries, got %s" % (name, n, shape))
@@ -40,7 +40,7 @@ def _entries(shape, n, name):
 
 
 def _divisor(number, size, name):
-    """The largest divisor of a size that is not above a number; a warning where it is another."""
+    """Return `number` if it divides `size`; otherwise warn, and return the largest smaller divisor of `size`."""
     if number is None or size is None or size % number == 0:
         return number
     smaller = next(n for n in range(min(number, size), 0, -1) if size % n == 0)
@@ -49,7 +49,10 @@ def _divisor(number, size, name):
 
 
 def _gaps(length, logical, top_aligned=True):
-    """(offset, step) at which `length` elements lie in a logical length, with zeros between; ValueError where they do not fit."""
+    """Return (offset, step) of `length` elements that are spread over a logical length, with zeros between them.
+
+    Raise ValueError if they cannot be spread evenly.
+    """
     step = -(-logical // length)
     offset = 0 if top_aligned else (logical - length * step + step - 1) % step
     if len(range(offset, logical, step)) != length:
@@ -58,43 +61,43 @@ def _gaps(length, logical, top_aligned=True):
 
 
 def _asked(logical, lengths):
-    """Lengths, those that are asked for where some are."""
+    """Return the logical lengths where they are given, and the actual lengths elsewhere."""
     return [own if asked is None else asked for asked, own in zip(logical, lengths)]
 
 
 class ConvOp(NativeOp, OpenMPOp):
-    """Convolution of images with kernels, which are flipped.
+    """Convolution of images with flipped kernels.
 
-    Inputs: images (batch, channels, rows, columns), and kernels (filters, channels, rows, columns), of one dtype. Output: (batch, filters,
-    output rows, output columns).
+    Inputs: images (batch, channels, rows, columns), and kernels (filters, channels, rows, columns), of one dtype.
+    Output: (batch, filters, output rows, output columns).
 
     Parameters
     ----------
     imshp : None, or (channels, rows, columns), or (rows, columns)
-        Shape of an image, as far as it is known. Entries may be None. Shapes that are given are checked at run time.
+        The shape of an image, as far as it is known. Entries may be None. Given lengths are checked at run time.
     kshp : None, or (rows, columns)
-        Shape of a kernel.
+        The shape of a kernel.
     nkern, bsize : int, optional
-        Numbers of kernels and of images.
+        The number of kernels, and the number of images.
     dx, dy : int
-        Strides along rows and columns.
+        The strides along rows and columns.
     output_mode : {'valid', 'full'}
-        Whether kernels are applied where they lie inside images, or wherever they meet them.
+        'valid': kernels are applied where they lie inside the images. 'full': wherever they overlap the images.
     unroll_batch, unroll_kern, unroll_patch
-        How loops were unrolled; no effect.
+        The unrolling of loops in earlier versions; no effect.
     imshp_logical, kshp_logical : sequence of int, optional
-        Lengths to which images and kernels are extended by zeros between their elements.
+        The lengths to which images and kernels are extended by zeros between their elements.
     kshp_logical_top_aligned : bool
-        Whether, of these, kernels have their first element first.
+        Whether an extended kernel begins with the first element of the kernel.
     verbose, version, direction_hint
         No effect.
     openmp : bool, optional
-        Use several threads; ``config.openmp`` by default.
+        Whether to use several threads; ``config.openmp`` by default.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these, and kernels that do not fit into images.
+        For invalid parameters, and for kernels that do not fit into the images.
     """
 
     _f16_ok = True
@@ -168,7 +171,7 @@ class ConvOp(NativeOp, OpenMPOp):
             )
 
     def _output_lengths(self, steps):
-        """The lengths of the output with these strides; None where they are not known."""
+        """Return the lengths of the output for these strides, with None for unknown lengths."""
         shape = get_conv_output_shape(
             (None, *self.imshp_logical), (None, None, *self.kshp_logical), self.out_mode, steps
         )
@@ -179,7 +182,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
     @staticmethod
     def has_all_shape(imshp, kshp, nkern=1, bsize=1):
-        """Whether all lengths are known.
+        """Return True if all lengths are known.
 
         Parameters
         ----------
@@ -190,12 +193,12 @@ class ConvOp(NativeOp, OpenMPOp):
 
     @staticmethod
     def getOutputShape(inshp, kshp, stride=(1, 1), mode="valid"):
-        """Lengths of the output; `get_conv_output_shape` is the function to be used.
+        """Return the lengths of the output. The method is deprecated; use `get_conv_output_shape`.
 
         Parameters
         ----------
         inshp, kshp : (rows, columns)
-            Of image and kernel.
+            The lengths of the image and of the kernel.
         stride : pair of int
         mode : {'valid', 'full', 'half'}
 
@@ -207,16 +210,16 @@ class ConvOp(NativeOp, OpenMPOp):
         return get_conv_output_shape((None, None, *inshp), (None, None, *kshp), mode, stride)[2:]
 
     def use_blas(self):
-        """Whether a BLAS computes it: never, the package has code of its own."""
+        """Return False: BLAS never computes the convolution, because the package has its own code."""
         return False
 
     def flops(self, inputs, outputs):
-        """Multiplications and additions, for profiles.
+        """Return the number of multiplications and additions, for profiles.
 
         Parameters
         ----------
         inputs, outputs : lists of tuples of int
-            Shapes.
+            The shapes of the inputs and of the outputs.
         """
         return 2 * int(np.prod(outputs[0])) * int(np.prod(inputs[1][1:]))
 
@@ -241,7 +244,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
     @staticmethod
     def _checked(x, lengths, what):
-        """A tensor that is checked to have the lengths that were given."""
+        """Return a tensor with an assertion that it has the given lengths."""
         checks = [eq(x.shape[i], length) for i, length in enumerate(lengths) if length is not None]
         if not checks:
             return x
@@ -278,7 +281,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
     @staticmethod
     def _spread(x, logical, top_aligned):
-        """An array with zeros between its rows and columns, such that they have logical lengths."""
+        """Return an array with zeros between its rows and columns, so that it has the logical lengths."""
         lengths = _asked(logical, x.shape[2:])
         (row, row_step), (column, column_step) = (
             _gaps(own, asked, top_aligned) for own, asked in zip(x.shape[2:], lengths)
@@ -290,7 +293,7 @@ class ConvOp(NativeOp, OpenMPOp):
     # Derivatives ------------------------------------------------------------------------------------------------------------
 
     def _expression(self, images, kernels):
-        """The same by Ops that have derivatives."""
+        """Return the convolution as an expression of Ops that have derivatives."""
         images = self._spread_variable(images, self.imshp, self.imshp_logical, 1, True)
         kernels = self._spread_variable(
             kernels, (None, *self.kshp), (None, *self.kshp_logical), 1, self.kshp_logical_top_aligned
@@ -322,7 +325,7 @@ class ConvOp(NativeOp, OpenMPOp):
 
 
 def _known_shape(shape, n, name):
-    """A shape whose entries are int, constants or None, as a list of int and None."""
+    """Return a shape whose entries are ints, constants or None as a list of ints and None."""
     if shape is None:
         return [None] * n
     result = []
@@ -342,19 +345,19 @@ def _known_shape(shape, n, name):
 
 
 def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
-    """Convolve images with kernels by `ConvOp`; ``theano.tensor.nnet.conv2d`` is the function to be used.
+    """Convolve images with kernels by `ConvOp`. The function is deprecated; use ``theano.tensor.nnet.conv2d``.
 
     Parameters
     ----------
     input : (batch, channels, rows, columns) tensor
     filters : (filters, channels, rows, columns) tensor
     image_shape, filter_shape : None, or sequence of 4 ints, constants or None
-        The shapes of the two, as far as they are known; checked at run time.
+        The shapes of `input` and `filters`, as far as they are known; they are checked at run time.
     border_mode : {'valid', 'full'}
     subsample : pair of int
-        Strides.
+        The strides.
     **kargs
-        Of :class:`ConvOp`.
+        Keyword arguments of :class:`ConvOp`.
 
     Returns
     -------
@@ -363,14 +366,14 @@ def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="val
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these, and shapes that do not fit.
+        For invalid parameters, and for shapes that do not fit.
     """
     warnings.warn("theano.tensor.nnet.conv.conv2d is deprecated. Use theano.tensor.nnet.conv2d instead.", stacklevel=2)
     return convolved(input, filters, image_shape, filter_shape, border_mode, subsample, **kargs)
 
 
 def convolved(input, filters, image_shape=None, filter_shape=None, border_mode="valid", subsample=(1, 1), **kargs):
-    """:func:`conv2d` without the warning; for functions of the package."""
+    """Do the work of :func:`conv2d` without the warning, for functions of the package."""
     images = _known_shape(image_shape, 4, "image_shape")
     kernels = _known_shape(filter_shape, 4, "filter_shape")
     if None not in (images[1], kernels[1]) and images[1] != kernels[1]:

@@ -1,8 +1,9 @@
-"""Rules that replace convolutions, which say what is computed, by Ops that compute it.
+"""Rules that replace abstract convolution Ops by Ops that compute the convolutions.
 
-They are in the group `conv_opts` of the phase `specialize_device`; of those that apply to a node the first one does. Those with the tag
-``conv_gemm`` make the Ops of `corr`, `corr3d` and `convmm`, which can do all. Without them (``optimizer_excluding=conv_gemm``) two-dimensional
-convolutions that `legacy.ConvOp` can do are made of that. What is left then is an error (`local_abstractconv_check`).
+The rules are in the group `conv_opts` of the phase `specialize_device`; the first rule that applies to a node is used.
+The rules with the tag ``conv_gemm`` make the Ops of `corr`, `corr3d` and `convmm`, which can compute all convolutions.
+If these rules are excluded (``optimizer_excluding=conv_gemm``), a two-dimensional convolution becomes a `legacy.ConvOp`
+if that Op can compute it. A convolution that no rule has replaced is an error (`local_abstractconv_check`).
 """
 
 from theano_ng.compile import optdb
@@ -36,7 +37,7 @@ register_specialize_device(conv_groupopt, "fast_compile")
 
 
 def _finish(node, result):
-    """[result] with the pattern and the trace of what it stands for."""
+    """Return a list of `result`, with the broadcast pattern and the stack trace of the node's output."""
     (old,) = node.outputs
     result = patternbroadcast(result, old.broadcastable)
     copy_stack_trace(old, result)
@@ -44,12 +45,12 @@ def _finish(node, result):
 
 
 def _flip(x):
-    """Kernels or images with rows and columns in reverse order."""
+    """Return kernels or images with rows and columns in reverse order."""
     return x[:, :, ::-1, ::-1]
 
 
 def _elements(vector, n):
-    """The elements of a vector of lengths as scalars, without nodes where it was put together of them."""
+    """Return the elements of a vector of lengths as scalars, without new nodes for a constant or a MakeVector."""
     if isinstance(vector, Constant):
         return [int(value) for value in vector.data]
     if vector.owner is not None and isinstance(vector.owner.op, MakeVector):
@@ -58,7 +59,7 @@ def _elements(vector, n):
 
 
 def _implemented(node, convdim):
-    """The node of a convolution by the Op that computes it; None where it has another number of dimensions."""
+    """Replace a convolution by the Op that computes it; return None if it has another number of dimensions."""
     op = node.op
     if op.convdim != convdim:
         return None
@@ -69,7 +70,7 @@ def _implemented(node, convdim):
 
 @local_optimizer([AbstractConv2d, AbstractConv])
 def local_abstractconv_gemm(node):
-    """A convolution in two dimensions, of kernels that are flipped or not.
+    """Compute a convolution in two dimensions by ConvMM, or by CorrMM if the kernels are not flipped.
 
     AbstractConv2d(filter_flip=False)(images, kernels)  ->  CorrMM()(images, kernels)          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     AbstractConv2d(subsample=(2, 1))(images, kernels)  ->  ConvMM(subsample=(2, 1))(images, kernels)
@@ -79,7 +80,7 @@ def local_abstractconv_gemm(node):
 
 @local_optimizer([AbstractConv2d_gradWeights, AbstractConv_gradWeights])
 def local_abstractconv_gradweight_gemm(node):
-    """The gradient of a convolution in two dimensions with respect to kernels.
+    """Compute the gradient of a convolution in two dimensions with respect to the kernels.
 
     AbstractConv2d_gradWeights()(images, maps, lengths)  ->
         ConvMM_gradWeights()(images, maps, [lengths[0], lengths[1]])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
@@ -89,7 +90,7 @@ def local_abstractconv_gradweight_gemm(node):
 
 @local_optimizer([AbstractConv2d_gradInputs, AbstractConv_gradInputs])
 def local_abstractconv_gradinputs_gemm(node):
-    """The gradient of a convolution in two dimensions with respect to images.
+    """Compute the gradient of a convolution in two dimensions with respect to the images.
 
     AbstractConv2d_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])  ->
         ConvMM_gradInputs(border_mode=(1, 0))(kernels, maps, [3, 4])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
@@ -99,7 +100,7 @@ def local_abstractconv_gradinputs_gemm(node):
 
 @local_optimizer([AbstractConv3d, AbstractConv])
 def local_abstractconv3d_gemm(node):
-    """A convolution in three dimensions, of kernels that are flipped or not.
+    """Compute a convolution in three dimensions by Conv3dMM, or by Corr3dMM if the kernels are not flipped.
 
     AbstractConv3d(filter_flip=False)(films, cubes)  ->  Corr3dMM()(films, cubes)          [30, conv_gemm, conv_opts, fast_compile, fast_run]
     AbstractConv3d()(films, cubes)  ->  Conv3dMM()(films, cubes)
@@ -109,7 +110,7 @@ def local_abstractconv3d_gemm(node):
 
 @local_optimizer([AbstractConv3d_gradWeights, AbstractConv_gradWeights])
 def local_abstractconv3d_gradweight_gemm(node):
-    """The gradient of a convolution in three dimensions with respect to kernels.
+    """Compute the gradient of a convolution in three dimensions with respect to the kernels.
 
     AbstractConv3d_gradWeights()(films, films, [1, 1, 1])  ->
         Conv3dMM_gradWeights()(films, films, [1, 1, 1])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
@@ -119,7 +120,7 @@ def local_abstractconv3d_gradweight_gemm(node):
 
 @local_optimizer([AbstractConv3d_gradInputs, AbstractConv_gradInputs])
 def local_abstractconv3d_gradinputs_gemm(node):
-    """The gradient of a convolution in three dimensions with respect to images.
+    """Compute the gradient of a convolution in three dimensions with respect to the images.
 
     AbstractConv3d_gradInputs()(cubes, films, [4, 5, 5])  ->
         Conv3dMM_gradInputs()(cubes, films, [4, 5, 5])          [30, conv_gemm, conv_opts, fast_compile, fast_run]
@@ -128,7 +129,7 @@ def local_abstractconv3d_gradinputs_gemm(node):
 
 
 def _is_classic(op):
-    """Whether a convolution is one that `ConvOp` can do, but for strides."""
+    """Return True if `ConvOp` can compute a convolution, apart from its strides."""
     return (
         op.convdim == 2
         and op.border_mode in ("valid", "full")
@@ -140,7 +141,7 @@ def _is_classic(op):
 
 @local_optimizer([AbstractConv2d, AbstractConv])
 def local_conv2d_cpu(node):
-    """Where no correlation is wanted, the classic Op does it.
+    """Compute a convolution by the classic ConvOp if the rules ``conv_gemm`` are excluded.
 
     AbstractConv2d(subsample=(1, 2))(images, kernels)  ->  ConvOp(dx=1, dy=2)(images, kernels)          [40, conv_opts, fast_compile, fast_run]
     """
@@ -156,13 +157,15 @@ def local_conv2d_cpu(node):
 
 @local_optimizer([AbstractConv2d_gradWeights, AbstractConv_gradWeights])
 def local_conv2d_gradweight_cpu(node):
-    """Where no correlation is wanted, kernels are what images make of gradients, with the roles of batch and channels exchanged.
+    """Compute the gradient with respect to the kernels by ConvOp if the rules ``conv_gemm`` are excluded.
 
     AbstractConv2d_gradWeights()(images, maps, [2, 2])  ->
         ConvOp()(images.dimshuffle(1, 0, 2, 3), maps.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]).dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1]
         [40, conv_opts, fast_compile, fast_run]
 
-    The lengths follow from the two: only without strides, and where padding does not hide them.
+    The gradient is a convolution of the images with the gradient of the output, with batch and channels exchanged. The
+    lengths of the kernels must follow from the lengths of these two. So the rule applies only without strides, and in
+    the modes 'valid' and 'full'.
     """
     op = node.op
     if not _is_classic(op) or op.subsample != (1, 1):
@@ -170,7 +173,7 @@ def local_conv2d_gradweight_cpu(node):
     images, top, _ = node.inputs
     images, top = images.dimshuffle(1, 0, 2, 3), top.dimshuffle(1, 0, 2, 3)
     if op.border_mode == "full":
-        # The output is longer than images, which move along it.
+        # The output is longer than the images, so the images act as kernels that move along it.
         result = ConvOp()(top, _flip(images))
     else:
         result = _flip(ConvOp()(images, _flip(top)).dimshuffle(1, 0, 2, 3))
@@ -179,10 +182,13 @@ def local_conv2d_gradweight_cpu(node):
 
 @local_optimizer([AbstractConv2d_gradInputs, AbstractConv_gradInputs])
 def local_conv2d_gradinputs_cpu(node):
-    """Where no correlation is wanted, images are what gradients make of flipped kernels, padded where the convolution was not.
+    """Compute the gradient with respect to the images by ConvOp if the rules ``conv_gemm`` are excluded.
 
     AbstractConv2d_gradInputs()(kernels, maps, [5, 4])  ->
         ConvOp(output_mode='full')(maps, kernels.dimshuffle(1, 0, 2, 3)[:, :, ::-1, ::-1])          [40, conv_opts, fast_compile, fast_run]
+
+    The gradient is a convolution of the gradient of the output with flipped kernels. It is 'full' if the forward
+    convolution is 'valid', and vice versa.
     """
     op = node.op
     if not _is_classic(op) or op.subsample != (1, 1):
@@ -223,7 +229,10 @@ _ABSTRACT = [
 
 @local_optimizer(_ABSTRACT)
 def local_abstractconv_check(node):
-    """A convolution that no rule has replaced is an error: nothing may be as slow as the Op itself without being asked for."""
+    """Raise an error for a convolution that no rule has replaced.
+
+    The abstract Op itself is slow: it must not run unless a user asks for it.
+    """
     raise LocalMetaOptimizerSkipAssertionError(
         "%s Theano optimization failed: there is no implementation available supporting the requested options. Did you exclude both "
         '"conv_dnn" and "conv_gemm" from the optimizer? A convolution with strides in its gradients, groups, dilation, padding by numbers, '

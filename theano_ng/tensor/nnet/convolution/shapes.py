@@ -1,6 +1,6 @@
-"""Shapes of convolutions: what the output, the kernels and the images of one another are, with numbers and variables alike.
+"""Shapes of convolutions: the shapes of output, kernels and images in terms of each other, for numbers and variables.
 
-Lengths that are not known are None, and so is what follows from them.
+Unknown lengths are None, and so are the lengths that depend on them.
 """
 
 import numpy as np
@@ -26,12 +26,12 @@ __all__ = [
 
 
 def is_int(value):
-    """Whether a value is an integer of Python or NumPy."""
+    """Return True if a value is an integer of Python or NumPy, but not a bool."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def known(length):
-    """A length as an int, or None where it is None or not constant.
+    """Return a length as an int, or None if it is None or not constant.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def known(length):
     Raises
     ------
     TypeError
-        For what is no length.
+        If the value is not an integer.
     """
     if length is None or isinstance(length, int):
         return length
@@ -54,12 +54,12 @@ def known(length):
 
 
 def _plain(mode):
-    """Whether a border mode of one axis says nothing of pairs: an int or a scalar variable."""
+    """Return True if a border mode of one axis is a single number: an int or a scalar variable."""
     return is_int(mode) or isinstance(mode, Variable)
 
 
 def _pair(pad, mode, what="pairs of integers"):
-    """The padding before and after of one axis, of a number or pair; ValueError otherwise."""
+    """Return the padding before and after one axis, from a number or a pair; raise ValueError for other values."""
     if _plain(pad):
         pad = (pad, pad)
     if not (isinstance(pad, (tuple, list)) and len(pad) == 2 and all(map(_plain, pad))) or any(
@@ -70,12 +70,12 @@ def _pair(pad, mode, what="pairs of integers"):
 
 
 def axis_modes(border_mode, convdim):
-    """The border mode of each axis.
+    """Return the border mode of each axis.
 
     Parameters
     ----------
     border_mode : {'valid', 'half', 'full'}, int, or tuple of `convdim` ints or pairs of ints
-        Variables may stand for ints.
+        Each int may also be a scalar variable.
     convdim : int
 
     Returns
@@ -85,7 +85,7 @@ def axis_modes(border_mode, convdim):
     Raises
     ------
     ValueError
-        For anything else, and for negative numbers.
+        For other modes, and for negative numbers.
     """
     if isinstance(border_mode, str) and border_mode in ("valid", "half", "full"):
         return [(0, 0) if border_mode == "valid" else border_mode] * convdim
@@ -104,15 +104,15 @@ def axis_modes(border_mode, convdim):
 
 
 def border_mode_to_pad(mode, convdim, kshp):
-    """The padding before and after of each axis.
+    """Return the padding before and after each axis.
 
     Parameters
     ----------
     mode : {'valid', 'half', 'full'}, int, or tuple of `convdim` ints or pairs of ints
     convdim : int
-        Number of axes.
+        The number of axes.
     kshp : sequence of `convdim` ints or variables
-        Lengths of the kernel along these axes, with dilation.
+        The lengths of the kernel along these axes, including dilation.
 
     Returns
     -------
@@ -121,7 +121,7 @@ def border_mode_to_pad(mode, convdim, kshp):
     Raises
     ------
     ValueError
-        For another mode.
+        For an invalid mode.
 
     Examples
     --------
@@ -134,26 +134,26 @@ def border_mode_to_pad(mode, convdim, kshp):
 
 
 def _axis(border_mode, subsample, dilation):
-    """The `Axis` of a border mode that is a string, an int or a pair."""
+    """Return the `Axis` for a border mode that is a string, an int or a pair."""
     if isinstance(border_mode, tuple):
         border_mode = (border_mode,)
     return Axis(axis_modes(border_mode, 1)[0], subsample, dilation)
 
 
 def get_conv_shape_1axis(image_shape, kernel_shape, border_mode, subsample, dilation=1):
-    """Length of the output of a convolution along one axis.
+    """Return the length of the output of a convolution along one axis.
 
     Parameters
     ----------
     image_shape, kernel_shape : int, scalar variable or None
-        Lengths of image and kernel.
+        The lengths of image and kernel.
     border_mode : {'valid', 'half', 'full'}, int, or pair of ints
     subsample, dilation : int or scalar variable
 
     Returns
     -------
     int, scalar variable or None
-        ``(image + before + after - ((kernel - 1) * dilation + 1)) // subsample + 1``; None when a length is None.
+        ``(image + before + after - ((kernel - 1) * dilation + 1)) // subsample + 1``; None if an argument is None.
 
     Examples
     --------
@@ -166,19 +166,20 @@ def get_conv_shape_1axis(image_shape, kernel_shape, border_mode, subsample, dila
 
 
 def get_conv_gradweights_shape_1axis(image_shape, top_shape, border_mode, subsample, dilation):
-    """Length of the kernel that makes an output of an image, along one axis.
+    """Return the length of the kernel along one axis, from the lengths of image and output.
 
     Parameters
     ----------
     image_shape, top_shape : int, scalar variable or None
-        Lengths of image and output.
+        The lengths of image and output.
     border_mode, subsample, dilation
-        As for :func:`get_conv_shape_1axis`.
+        See :func:`get_conv_shape_1axis`.
 
     Returns
     -------
     int, scalar variable or None
-        None when a length is None, and where several kernels make the same output: with strides, and in mode 'half'.
+        None if an argument is None, and if kernels of several lengths give this output: with strides, and in mode
+        'half'.
     """
     if None in (image_shape, top_shape, border_mode, subsample, dilation):
         return None
@@ -188,19 +189,19 @@ def get_conv_gradweights_shape_1axis(image_shape, top_shape, border_mode, subsam
 
 
 def get_conv_gradinputs_shape_1axis(kernel_shape, top_shape, border_mode, subsample, dilation):
-    """Length of the image of which a kernel makes an output, along one axis.
+    """Return the length of the image along one axis, from the lengths of kernel and output.
 
     Parameters
     ----------
     kernel_shape, top_shape : int, scalar variable or None
-        Lengths of kernel and output.
+        The lengths of kernel and output.
     border_mode, subsample, dilation
-        As for :func:`get_conv_shape_1axis`.
+        See :func:`get_conv_shape_1axis`.
 
     Returns
     -------
     int, scalar variable or None
-        None when a length is None, and with strides, where several images make the same output.
+        None if an argument is None, and with strides: images of several lengths then give this output.
     """
     if None in (kernel_shape, top_shape, border_mode, subsample, dilation) or known(subsample) != 1:
         return None
@@ -208,7 +209,7 @@ def get_conv_gradinputs_shape_1axis(kernel_shape, top_shape, border_mode, subsam
 
 
 def _each_axis(function, first, second, border_mode, subsample, filter_dilation):
-    """The lengths along all axes by a function for one."""
+    """Return the lengths along all axes, from a function for one axis."""
     n = len(subsample)
     dilation = (1,) * n if filter_dilation is None else filter_dilation
     modes = axis_modes(border_mode, n)
@@ -216,14 +217,15 @@ def _each_axis(function, first, second, border_mode, subsample, filter_dilation)
 
 
 def get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, filter_dilation=None):
-    """Shape of the output of a convolution.
+    """Return the shape of the output of a convolution.
 
     Parameters
     ----------
     image_shape : sequence of ints, scalar variables or None
-        (batch, channels, rows, columns), or with depth before rows.
+        (batch, channels, rows, columns), in three dimensions with depth before rows.
     kernel_shape : sequence of ints, scalar variables or None
-        (filters, channels, rows, columns), with depth before rows, or with the lengths of the output after filters.
+        (filters, channels, rows, columns), in three dimensions with depth before rows. Unshared kernels have the
+        lengths of the output after filters.
     border_mode : {'valid', 'half', 'full'}, int, or tuple of ints or pairs of ints
     subsample : sequence of ints or scalar variables
     filter_dilation : sequence of ints or scalar variables, optional
@@ -232,7 +234,7 @@ def get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, fil
     Returns
     -------
     tuple of ints, scalar variables or None
-        (batch, filters, rows, columns), or with depth before rows.
+        (batch, filters, rows, columns), in three dimensions with depth before rows.
 
     Examples
     --------
@@ -246,24 +248,24 @@ def get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, fil
 def get_conv_gradweights_shape(
     image_shape, top_shape, border_mode, subsample, filter_dilation=None, num_groups=1, unshared=False
 ):
-    """Shape of the kernels that make an output of images.
+    """Return the shape of the kernels, from the shapes of images and output.
 
     Parameters
     ----------
     image_shape, top_shape : sequence of ints, scalar variables or None
-        (batch, channels, rows, columns) of images and output, or with depth before rows.
+        (batch, channels, rows, columns) of images and output, in three dimensions with depth before rows.
     border_mode, subsample, filter_dilation
-        As for :func:`get_conv_output_shape`.
+        See :func:`get_conv_output_shape`.
     num_groups : int
-        In so many groups channels are cut, of which a kernel has one.
+        The number of groups into which channels are divided. A kernel has the channels of one group.
     unshared : bool
-        Whether there are kernels for each position of the output.
+        Whether each position of the output has separate kernels.
 
     Returns
     -------
     tuple of ints, scalar variables or None
-        (filters, channels, rows, columns), with depth before rows, or with the lengths of the output after filters. Lengths that
-        do not follow, with strides and in mode 'half', are None.
+        (filters, channels, rows, columns), in three dimensions with depth before rows. Unshared kernels have the
+        lengths of the output after filters. Lengths that are not determined, with strides and in mode 'half', are None.
     """
     n = len(subsample)
     lengths = _each_axis(
@@ -274,22 +276,24 @@ def get_conv_gradweights_shape(
 
 
 def get_conv_gradinputs_shape(kernel_shape, top_shape, border_mode, subsample, filter_dilation=None, num_groups=1):
-    """Shape of the images of which kernels make an output.
+    """Return the shape of the images, from the shapes of kernels and output.
 
     Parameters
     ----------
     kernel_shape : sequence of ints, scalar variables or None
-        (filters, channels, rows, columns), with depth before rows, or with the lengths of the output after filters.
+        (filters, channels, rows, columns), in three dimensions with depth before rows. Unshared kernels have the
+        lengths of the output after filters.
     top_shape : sequence of ints, scalar variables or None
-        (batch, filters, rows, columns), or with depth before rows.
+        (batch, filters, rows, columns), in three dimensions with depth before rows.
     border_mode, subsample, filter_dilation
-        As for :func:`get_conv_output_shape`.
+        See :func:`get_conv_output_shape`.
     num_groups : int
 
     Returns
     -------
     tuple of ints, scalar variables or None
-        (batch, channels, rows, columns), or with depth before rows. Lengths of axes with strides are None.
+        (batch, channels, rows, columns), in three dimensions with depth before rows. Lengths along axes with strides
+        are None.
     """
     lengths = _each_axis(
         get_conv_gradinputs_shape_1axis, kernel_shape, top_shape, border_mode, subsample, filter_dilation
@@ -299,18 +303,18 @@ def get_conv_gradinputs_shape(kernel_shape, top_shape, border_mode, subsample, f
 
 
 def check_conv_gradinputs_shape(image_shape, kernel_shape, output_shape, border_mode, subsample, filter_dilation=None):
-    """Whether a convolution can have an output of this shape, as far as can be seen.
+    """Return False if a convolution is known to have another output shape.
 
     Parameters
     ----------
     image_shape, kernel_shape, output_shape : sequence of ints, scalar variables or None
     border_mode, subsample, filter_dilation
-        As for :func:`get_conv_output_shape`.
+        See :func:`get_conv_output_shape`.
 
     Returns
     -------
     bool
-        False where lengths contradict each other; True where they agree, or are not known.
+        False if lengths contradict each other; True if they agree or are unknown.
     """
     computed = get_conv_output_shape(image_shape, kernel_shape, border_mode, subsample, filter_dilation)
     if len(computed) != len(output_shape):
@@ -320,7 +324,7 @@ def check_conv_gradinputs_shape(image_shape, kernel_shape, output_shape, border_
 
 
 def assert_conv_shape(shape):
-    """Check the shape of a result: batch and channels must not be negative, and the other lengths be positive.
+    """Check the shape of a result: batch and channels must not be negative, and the other lengths must be positive.
 
     Parameters
     ----------
@@ -330,12 +334,12 @@ def assert_conv_shape(shape):
     Returns
     -------
     tuple
-        As given, but variables that are not constant are checked when they are computed (AssertionError).
+        The given shape. Variables that are not constant are checked at run time (AssertionError).
 
     Raises
     ------
     ValueError
-        For numbers that are too small.
+        If a known length is too small.
     """
     result = []
     for i, length in enumerate(shape):
@@ -355,25 +359,25 @@ def assert_conv_shape(shape):
 
 
 def assert_shape(x, expected_shape, msg="Unexpected shape."):
-    """A tensor that is checked to have a shape when it is computed.
+    """Return a tensor with an assertion that it has the expected shape.
 
     Parameters
     ----------
     x : tensor variable
     expected_shape : sequence of ints, scalar variables or None; or None
-        None stands for any length.
+        A length of None is not checked.
     msg : str
-        Message of the AssertionError.
+        The message of the AssertionError.
 
     Returns
     -------
     tensor variable
-        `x` itself where nothing is to be checked.
+        `x` itself if there is nothing to check.
 
     Raises
     ------
     ValueError
-        When there are not as many lengths as dimensions.
+        If the number of lengths is not the number of dimensions.
     """
     if expected_shape is None:
         return x

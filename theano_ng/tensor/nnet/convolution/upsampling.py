@@ -1,4 +1,4 @@
-"""Images made larger by bilinear interpolation."""
+"""Functions that enlarge images by bilinear interpolation."""
 
 from math import gcd
 
@@ -18,26 +18,26 @@ __all__ = ["bilinear_kernel_1D", "bilinear_kernel_2D", "bilinear_upsampling", "f
 
 
 def _checked_ratio(ratio):
-    """A ratio: a positive int, or a scalar variable of integers; ValueError otherwise."""
+    """Return a ratio as a positive int or a scalar variable of integers; raise ValueError for other values."""
     if is_int(ratio):
         if ratio < 1:
             raise ValueError("the ratio must be positive, got %s" % ratio)
         return int(ratio)
     if isinstance(ratio, Variable) and ratio.ndim == 0 and ratio.dtype in INTEGERS:
         number = known(ratio)
-        # A variable of few bits would overflow.
+        # A variable of a narrow dtype would overflow.
         return cast(ratio, "int64") if number is None else _checked_ratio(number)
     raise ValueError("the ratio must be an integer, got %s" % (ratio,))
 
 
 def bilinear_kernel_1D(ratio, normalize=True):
-    """The kernel that interpolates linearly between elements that are `ratio` apart: a triangle.
+    """Return the kernel that interpolates linearly between elements at a distance of `ratio`: a triangle.
 
     Parameters
     ----------
     ratio : int, or scalar variable of integers
     normalize : bool
-        Whether the kernel is divided by `ratio`, so that its peak is 1.
+        Whether to divide the kernel by `ratio`, so that its peak is 1.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def bilinear_kernel_1D(ratio, normalize=True):
     Raises
     ------
     ValueError
-        For a ratio that is no positive integer.
+        If the ratio is not a positive integer.
 
     Examples
     --------
@@ -59,13 +59,15 @@ def bilinear_kernel_1D(ratio, normalize=True):
 
 
 def bilinear_kernel_2D(ratio, normalize=True):
-    """The kernel that interpolates bilinearly between pixels that are `ratio` apart: the outer product of :func:`bilinear_kernel_1D`.
+    """Return the kernel that interpolates bilinearly between pixels at a distance of `ratio`.
+
+    It is the outer product of :func:`bilinear_kernel_1D` with itself.
 
     Parameters
     ----------
     ratio : int, or scalar variable of integers
     normalize : bool
-        Whether the kernel is divided by ``ratio ** 2``, so that its peak is 1.
+        Whether to divide the kernel by ``ratio ** 2``, so that its peak is 1.
 
     Returns
     -------
@@ -76,23 +78,30 @@ def bilinear_kernel_2D(ratio, normalize=True):
 
 
 def _neighbours(x, axis):
-    """What lies before and behind each gap of an axis, the ends of which go on beyond it."""
+    """Return the elements before and after each gap of an axis.
+
+    There is also a gap before the first element, and a gap after the last element. The missing neighbor of such a gap
+    is a copy of the other neighbor.
+    """
     along = lambda *limits: (slice(None),) * axis + (slice(*limits),)  # noqa: E731
     longer = join(axis, x[along(0, 1)], x, x[along(-1, None)])
     return longer[along(0, -1)], longer[along(1, None)]
 
 
 def _cut(length, numerator, denominator):
-    """The slice of what lies in the gaps of an axis: the place of its first element is ``(numerator - 1) // 2``."""
+    """Return the slice that cuts the result out of an interpolated axis.
+
+    Without the step `denominator`, the first pixel would have position ``(numerator - 1) // 2`` in the result.
+    """
     start = numerator - (numerator - 1) // 2
     return slice(start, start + length * numerator, denominator)
 
 
 def _interpolated(x, ratios, separately):
-    """The last two axes of images, made longer by ratios (numerator, denominator)."""
+    """Return images whose last two axes are longer by ratios (numerator, denominator)."""
     batch, channels, rows, columns = (x.shape[i] for i in range(4))
     (n, _), (m, _) = ratios
-    # For each gap, how far its places are from what lies before.
+    # The distances of the positions in a gap from the element before the gap, as fractions of the gap.
     far_rows, far_columns = (cast(arange(k), x.dtype) / cast(k, x.dtype) for k in (n, m))
     cut_rows, cut_columns = (_cut(length, *ratio) for length, ratio in zip((rows, columns), ratios))
     above, below = _neighbours(x, 2)
@@ -112,7 +121,7 @@ def _interpolated(x, ratios, separately):
 
 
 def _fractions(frac_ratio):
-    """The ratios of rows and of columns as pairs of int in lowest terms; ValueError for anything else."""
+    """Return the ratios of rows and of columns as pairs of ints in lowest terms; raise ValueError for other values."""
     if not isinstance(frac_ratio, tuple):
         raise ValueError("frac_ratio must be a tuple, got %s" % (frac_ratio,))
     pairs = frac_ratio if all(isinstance(r, tuple) for r in frac_ratio) else (frac_ratio, frac_ratio)
@@ -129,7 +138,7 @@ def _fractions(frac_ratio):
 
 
 def _images(input):
-    """A 4-d tensor of floats; ValueError for another rank."""
+    """Return a 4-d tensor of floats; raise ValueError for another rank."""
     input = as_tensor_variable(input)
     if input.ndim != 4:
         raise ValueError("images must be a 4D tensor, got %s" % input.type)
@@ -137,28 +146,28 @@ def _images(input):
 
 
 def frac_bilinear_upsampling(input, frac_ratio):
-    """Interpolate images bilinearly, such that they are larger by a fraction.
+    """Enlarge images by a fraction, with bilinear interpolation.
 
     Parameters
     ----------
     input : (batch, channels, rows, columns) tensor
     frac_ratio : (numerator, denominator), or two of them for rows and for columns
-        Positive int. A ratio below 1 makes images smaller.
+        Positive ints. A ratio below 1 makes images smaller.
 
     Returns
     -------
     (batch, channels, rows * ratio, columns * ratio) tensor
-        Lengths that are not whole are rounded up.
+        Lengths that are not integers are rounded up.
 
     Raises
     ------
     ValueError
-        For another ratio, or images that have not four dimensions.
+        For an invalid ratio, and for images that do not have four dimensions.
 
     Notes
     -----
-    Of a ratio n / d in lowest terms, images are made n times larger as :func:`bilinear_upsampling` does, and of the result each d-th row and
-    column is taken, from the first one.
+    For a ratio n / d in lowest terms, :func:`bilinear_upsampling` first makes the images n times larger. Then each d-th
+    row and column is taken, beginning with the first.
     """
     return _interpolated(_images(input), _fractions(frac_ratio), True)
 
@@ -166,19 +175,20 @@ def frac_bilinear_upsampling(input, frac_ratio):
 def bilinear_upsampling(
     input, ratio=None, frac_ratio=None, batch_size=None, num_input_channels=None, use_1D_kernel=True
 ):
-    """Interpolate images bilinearly, such that they are larger.
+    """Enlarge images by bilinear interpolation.
 
     Parameters
     ----------
     input : (batch, channels, rows, columns) tensor
     ratio : int, or scalar variable of integers
-        How many times larger.
+        The factor by which rows and columns become longer.
     frac_ratio : pair of int, or two of them
         A ratio that is a fraction, in place of `ratio`; see :func:`frac_bilinear_upsampling`.
     batch_size, num_input_channels : int, optional
-        The first lengths of `input`, where they are known; what is 1 is broadcastable in the result.
+        The first two lengths of `input`, if they are known. A dimension of known length 1 is broadcastable in the
+        result.
     use_1D_kernel : bool
-        Whether rows are interpolated first and then columns, or both together. The result is the same.
+        If True, rows are interpolated before columns, otherwise both together. The results are equal.
 
     Returns
     -------
@@ -187,12 +197,13 @@ def bilinear_upsampling(
     Raises
     ------
     ValueError
-        When not exactly one ratio is given, or one that is none.
+        If not exactly one ratio is given, or if the ratio is invalid.
 
     Notes
     -----
-    Pixel i of an axis comes to place ``i * ratio + (ratio - 1) // 2``. What lies before the first and behind the last pixel is equal to it, one place more
-    at the end than at the start where the ratio is even.
+    Pixel i of an axis moves to position ``i * ratio + (ratio - 1) // 2``. Positions before the first pixel have the
+    value of the first pixel; positions after the last pixel have the value of the last pixel. If the ratio is even,
+    there is one more position at the end than at the start.
     """
     if ratio is not None and frac_ratio is not None:
         raise ValueError("can't use ratio and frac_ratio together")

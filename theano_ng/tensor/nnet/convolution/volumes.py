@@ -1,7 +1,8 @@
-"""Convolutions of volumes by the names that they had before `conv3d`: channels come last, kernels are not flipped, and a bias is added.
+"""Convolutions of volumes under the names of earlier versions, before `conv3d` existed.
 
-Volumes are (batch, rows, columns, times, channels), kernels (output channels, rows, columns, times, input channels). All is made of
-:func:`conv3d` and its gradients, with axes in another order.
+Channels come last, kernels are not flipped, and a bias is added. Volumes have the shape (batch, rows, columns, times,
+channels), kernels have the shape (output channels, rows, columns, times, input channels). The functions call
+:func:`conv3d` and its gradients, with the axes in another order.
 """
 
 from theano_ng.gof.graph import Variable
@@ -25,14 +26,14 @@ def _channels_last(x):
 
 
 def _strides(d):
-    """Three ints: numbers or constants, which decide what code runs."""
+    """Return three strides as ints. They must be numbers or constants, because they are parameters of the Op."""
     if not isinstance(d, Variable) and len(d) != 3:
         raise ValueError("d must have three strides, got %s" % (d,))
     return tuple(int(get_scalar_constant_value(d[i])) for i in range(3))
 
 
 def conv3D(V, W, b, d):
-    """Correlation of volumes with kernels, plus a bias.
+    """Correlate volumes with kernels, and add a bias.
 
     Parameters
     ----------
@@ -41,28 +42,28 @@ def conv3D(V, W, b, d):
         Kernels, which are not flipped.
     b : vector of output channels
     d : three ints
-        How far positions are apart along rows, columns and times.
+        The strides along rows, columns and times.
 
     Returns
     -------
     (batch, output rows, output columns, output times, output channels) tensor
-        Of the positions where a kernel lies inside the volume.
+        The results at all positions where a kernel lies inside the volume.
     """
     out = conv3d(_channels_first(V, "V"), _channels_first(W, "W"), subsample=_strides(d), filter_flip=False)
     return _channels_last(out) + b
 
 
 def convGrad3D(V, d, WShape, dCdH):
-    """Gradient of :func:`conv3D` with respect to its kernels.
+    """Return the gradient of :func:`conv3D` with respect to its kernels.
 
     Parameters
     ----------
     V, d
-        As there.
+        See :func:`conv3D`.
     WShape : five integers or integer vector
-        Shape of the kernels.
+        The shape of the kernels.
     dCdH : tensor
-        Gradient with respect to the result.
+        The gradient with respect to the result of :func:`conv3D`.
 
     Returns
     -------
@@ -78,18 +79,19 @@ def convGrad3D(V, d, WShape, dCdH):
 
 
 def convTransp3D(W, b, d, H, RShape=None):
-    """The transposed map of :func:`conv3D`, plus a bias.
+    """Apply the transpose of the linear map :func:`conv3D`, and add a bias.
 
     Parameters
     ----------
     W : (output channels, rows, columns, times, input channels) tensor
-        Kernels of the map that is transposed.
+        The kernels of the :func:`conv3D` that is transposed.
     b : vector of input channels
     d : three ints
-        Strides of the map that is transposed.
+        The strides of the :func:`conv3D` that is transposed.
     H : (batch, output rows, output columns, output times, output channels) tensor
     RShape : three integers or integer vector, optional
-        Rows, columns and times of the result; where these are negative or not given, the fewest that have such an `H`.
+        The rows, columns and times of the result. A length that is negative or not given is the smallest length for
+        which :func:`conv3D` has an output of the shape of `H`.
 
     Returns
     -------
