@@ -1,11 +1,11 @@
-"""How Sphinx builds the manual: ``make doc``, or ``python -m sphinx -W -b html doc doc/_build/html``."""
+"""Sphinx configuration of the manual. Run ``make doc``, or ``python -m sphinx -W -b html doc doc/_build/html``."""
 
 import doctest
 import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# The package of this checkout, the extension below, and the files that pages of the tutorial import.
+# Paths of the package in this checkout, of the extensions below, and of the files that pages of the tutorial import.
 sys.path[:0] = [os.path.dirname(HERE), HERE, os.path.join(HERE, "tutorial", "code")]
 
 from theano_ng.version import short_version  # noqa: E402
@@ -25,13 +25,13 @@ extensions = [
 exclude_patterns = ["_build"]
 root_doc = "index"
 default_role = "code"
-# Every reference has to lead somewhere; what docstrings of Python and NumPy refer to is theirs.
+# Every reference must have a target, except references in docstrings that come from Python and NumPy.
 nitpicky = True
 nitpick_ignore_regex = [("py:class", r"numpy\..*|v, remove specified key.*|None\.  (Update|Remove) .*")]
 
 autosummary_generate = False
 numpydoc_show_class_members = False
-# As in theano_ng/tests/test_doc.py.
+# The same options as in theano_ng/tests/test_doc.py.
 doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 doctest_global_setup = "import numpy as np"
 

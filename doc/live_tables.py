@@ -1,7 +1,7 @@
-"""Directives that read the package while the manual is built, so that the reference cannot fall behind it.
+"""Directives that read the package while the manual is built, so that the reference always agrees with the code.
 
-``.. flags::`` describes every configuration flag, ``.. rules:: database`` every rule that is registered there. ``.. names:: module`` describes the names listed below it. A build warns of documented names that no
-page describes.
+``.. flags::`` describes every configuration flag, and ``.. rules:: database`` every rule in a database.
+``.. names:: module`` describes the names in its content. A build warns of documented names that no page describes.
 """
 
 import importlib
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class LiveDirective(SphinxDirective):
-    """A directive whose content is made as text and then parsed."""
+    """A directive that generates its content as text and parses the text."""
 
     def parse(self, lines):
         container = nodes.container()
@@ -31,7 +31,7 @@ class LiveDirective(SphinxDirective):
 
 
 def table(header, rows, widths="auto"):
-    """Lines of a list-table."""
+    """Return the lines of a list-table."""
     lines = [".. list-table::", "   :header-rows: 1", "   :widths: %s" % widths, ""]
     for row in [header, *rows]:
         for i, cell in enumerate(row):
@@ -40,9 +40,9 @@ def table(header, rows, widths="auto"):
 
 
 def values(param):
-    """What a flag accepts, as one cell."""
+    """Return the accepted values of a flag, as the text of one cell."""
     allowed = param.allowed()
-    if callable(allowed):  # a function decides; what it accepts is in the flag's text
+    if callable(allowed):  # a function checks the values; the flag's text describes them
         return "text"
     return ", ".join(literal(a) for a in allowed) if isinstance(allowed, (tuple, list, set)) else literal(allowed)
 
@@ -52,7 +52,7 @@ def literal(value):
 
 
 class Flags(LiveDirective):
-    """All flags, a table for each section."""
+    """A directive that makes one table of flags for each section."""
 
     def run(self):
         from theano_ng import configparser
@@ -66,7 +66,7 @@ class Flags(LiveDirective):
             lines += [".. rubric:: %s" % (section or "Flags without a section"), ""]
             rows = []
             for param in sections[section]:
-                # A default that is computed says something about this machine only.
+                # A computed default depends on this machine.
                 default = "computed" if callable(param.default) else literal(param.default)
                 rows.append(("``%s``" % param.fullname, values(param), default, " ".join(param.doc.split())))
             lines += table(("flag", "values", "default", "meaning"), rows)
@@ -74,7 +74,10 @@ class Flags(LiveDirective):
 
 
 class Rules(LiveDirective):
-    """The rules of a database of `optdb`, or of `optdb` itself, with the tags by which modes choose them and what they do first."""
+    """A directive that lists the rules of a database of `optdb`, or of `optdb` itself.
+
+    Each row has the tags by which modes select the rule, and the first paragraph of its docstring.
+    """
 
     optional_arguments = 1
 
@@ -84,7 +87,7 @@ class Rules(LiveDirective):
 
         optdb.query(
             Query(include=["fast_run"])
-        )  # rules of all chapters are registered when the first function is rewritten
+        )  # the first query registers the rules of all subpackages
         database = optdb[self.arguments[0]] if self.arguments else optdb
         database = getattr(database, "db", database)
         tags = {}
@@ -107,12 +110,12 @@ class Rules(LiveDirective):
 
 
 def first_sentence(text):
-    """The first paragraph of a docstring, in one line and safe in a table."""
+    """Return the first paragraph of a docstring in one line, escaped for a table."""
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).replace("*", r"\*").replace("|", r"\|")
 
 
 class Names(LiveDirective):
-    """What the named attributes of a module are, each with its signature, an anchor and an entry in the index."""
+    """A directive that describes the named attributes of a module, with signatures, anchors and index entries."""
 
     required_arguments = 1
     has_content = True
@@ -132,13 +135,13 @@ class Names(LiveDirective):
                 lines += described("function", name, word + str(inspect.signature(thing)), thing)
             else:
                 values += described("data", name, word, thing)
-        # Examples in docstrings name what they explain without importing it.
+        # Examples in docstrings use the documented names without an import.
         setup = [".. testsetup::", "", "   from %s import %s" % (name, ", ".join(" ".join(self.content).split())), ""]
         return self.parse(setup + values + lines)
 
 
 def described(kind, module, signature, thing):
-    """Lines of a directive that describes an object of the package that is no class and no function of Python's."""
+    """Return the lines of a directive that describes an object that is neither a class nor a Python function."""
     own = thing.__doc__ if thing.__doc__ != type(thing).__doc__ and not isinstance(thing, np.ndarray) else None
     if own:
         text = str(SphinxDocString(own, config={})).splitlines()
@@ -150,7 +153,7 @@ def described(kind, module, signature, thing):
 
 
 def warn_of_undocumented(app, env):
-    """Warn of names that ``documented_names.txt`` lists and no page describes; what is described under another name is described."""
+    """Warn of names in ``documented_names.txt`` that no page describes. A description under another name counts."""
     objects = env.get_domain("py").objects
     things = map(resolve, objects)
     found = {id(identity(thing)) for thing in things if callable(thing) or isinstance(thing, property)}
@@ -162,12 +165,12 @@ def warn_of_undocumented(app, env):
 
 
 def identity(thing):
-    """The function behind a method of an object or a class."""
+    """Return the function of a bound method or class method, and any other object unchanged."""
     return getattr(thing, "__func__", thing)
 
 
 def resolve(path):
-    """What a dotted path names; None where it names nothing that can be found."""
+    """Return the object with a dotted path, or None if there is no such object."""
     module, _, name = path.rpartition(".")
     try:
         return importlib.import_module(path)

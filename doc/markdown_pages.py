@@ -1,7 +1,8 @@
-"""The directive ``.. markdown:: FILE``: a Markdown file of the repository as a part of a page.
+"""The directive ``.. markdown:: FILE``, which inserts a Markdown file of the repository into a page.
 
-It reads what the repository's own files have: headings, paragraphs, lists, tables, indented and fenced code, and `code`, **bold** and links in text.
-Headings of the first level are left out: the page has a title. ``:from:`` and ``:to:`` choose headings of the second level.
+It supports the syntax that files of the repository use: headings, paragraphs, lists, tables, indented and fenced
+code, and `code`, **bold** and links in text. Headings of the first level are omitted, because the page has a title.
+``:from:`` and ``:to:`` select a range between headings of the second level.
 """
 
 import os
@@ -15,13 +16,13 @@ from docutils import nodes
 
 
 def inline(text):
-    """Text in reStructuredText."""
+    """Convert text with inline markup to reStructuredText."""
     parts = re.split(r"(`[^`]*`|\*\*[^*]+\*\*|\[[^]]+\]\([^)]+\))", text)
     return "".join(span(part) if i % 2 else re.sub(r"([\\*|_`])", r"\\\1", part) for i, part in enumerate(parts))
 
 
 def span(part):
-    """`code`, bold text or a link in reStructuredText."""
+    """Convert `code`, bold text or a link to reStructuredText."""
     if part.startswith("`"):
         return "\\ ``%s``\\ " % part[1:-1] if part.strip("`") else part
     if part.startswith("**"):
@@ -31,7 +32,7 @@ def span(part):
 
 
 def blocks(lines):
-    """Groups of lines that belong together, without the empty ones between them."""
+    """Yield the blocks of a Markdown text (headings, paragraphs, items, tables, code) as lists of lines."""
     block, fenced = [], False
     for line in lines:
         if line.startswith("```"):
@@ -51,7 +52,7 @@ def blocks(lines):
 
 
 def table(lines):
-    """A Markdown table as a list-table."""
+    """Yield the lines of a list-table for a Markdown table."""
     rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))] for line in lines]
     width = max(len(row) for row in rows)
     yield from (".. list-table::", "   :header-rows: 1", "   :widths: auto", "")
@@ -61,7 +62,7 @@ def table(lines):
 
 
 def converted(lines):
-    """A Markdown file in reStructuredText."""
+    """Yield the lines of a Markdown file in reStructuredText."""
     for block in blocks(lines):
         heading = re.match(r"(#+) (.*)", block[0])
         if heading:
@@ -77,7 +78,7 @@ def converted(lines):
             yield from ("::", "")
             yield from block
         else:
-            # Joined first: code may go on in the next line.
+            # Join the lines first: inline code may continue in the next line.
             yield (
                 inline(" ".join(line.strip() for line in block))
                 if not block[0].startswith(("- ", "* "))
@@ -87,7 +88,7 @@ def converted(lines):
 
 
 class Markdown(SphinxDirective):
-    """A Markdown file, or the sections that options choose."""
+    """A Markdown file, or the sections that the options select."""
 
     required_arguments = 1
     option_spec = {"from": directives.unchanged, "to": directives.unchanged}
