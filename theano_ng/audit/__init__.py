@@ -1,4 +1,4 @@
-"""The audit of Ops: everything that can be wrong with one, by name and with the smallest input that shows it.
+"""The audit of Ops: a search for errors of an Op. Each error has a name and the smallest input that shows it.
 
 >>> import theano_ng as theano
 >>> from theano_ng.audit import audit

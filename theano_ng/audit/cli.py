@@ -1,4 +1,4 @@
-"""``theano_ng-audit``: look for everything that can be wrong with Ops, from the command line."""
+"""``theano_ng-audit``: the command that audits Ops."""
 
 import argparse
 import os
@@ -56,19 +56,19 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program's name; default: those of the process.
+        Arguments without the program's name. Default: the arguments of the process.
 
     Returns
     -------
     int
-        Exit status: 0 when nothing was found, 1 when something was, 2 when the command line is not understood.
+        Exit status: 0 if nothing was found, 1 if something was found, 2 if the command line is not understood.
     """
     parser = _parser()
     try:
         arguments = parser.parse_args(argv)
-    except SystemExit as stop:  # argparse has printed why
+    except SystemExit as stop:  # argparse has printed the reason
         return stop.code or 0
-    # Hypothesis would make a folder where the command is run.
+    # By default Hypothesis would create a folder in the working directory.
     os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", os.path.join(config.base_compiledir, "hypothesis"))
     try:
         return _run(arguments)
@@ -122,7 +122,7 @@ def _run(arguments):
 
 
 def _refuse_unmakeable(cases):
-    """Say before anything runs which cases' examples their Ops refuse."""
+    """Raise UsageError before any check runs if an Op refuses the example inputs of its case."""
     from theano_ng.audit.generate import require_hypothesis
     from theano_ng.audit.targets import Target
 
@@ -137,7 +137,7 @@ def _refuse_unmakeable(cases):
 
 
 def _printer(arguments):
-    """What prints a report as soon as its turn has come; None where the standard output is for JSON."""
+    """Return a function that prints a report, or None if the standard output is for JSON."""
     from theano_ng.audit import report
 
     if arguments.json == "-":
@@ -153,24 +153,25 @@ def _printer(arguments):
 
 
 def audit_all(cases, options, processes=1, quiet=False, done=None):
-    """Audit cases, several at a time if wanted, under a progress bar.
+    """Audit cases, optionally in parallel, and show a progress bar.
 
     Parameters
     ----------
     cases : list of Case
     options : dict
-        For `driver.audit`.
+        Arguments of `driver.audit`.
     processes : int
-        At most so many processes; one where the system cannot fork.
+        The greatest number of processes. If the system cannot fork, one process is used.
     quiet : bool
-        Without the bar.
+        If True, no progress bar is shown.
     done : callable, optional
-        Given each report in the order of the cases, as soon as it and those before it are there.
+        A function that is called with each report in the order of the cases, as soon as this report and all earlier
+        ones exist.
 
     Returns
     -------
     list of Report
-        In the order of the cases.
+        The reports, in the order of the cases.
     """
     from theano_ng.audit.driver import audit
     from theano_ng.audit.progress import Progress
@@ -196,7 +197,10 @@ def audit_all(cases, options, processes=1, quiet=False, done=None):
 
 
 def _audit_in_parallel(cases, options, processes, progress, add):
-    """As `audit_all`; forks know the cases, which need not be picklable."""
+    """Audit cases in parallel, for `audit_all`.
+
+    Forked processes inherit the cases, so the cases need not be picklable.
+    """
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
 
@@ -213,7 +217,7 @@ def _audit_in_parallel(cases, options, processes, progress, add):
                     add(ready.pop(turn))
                     turn += 1
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # rather than finish all cases before the error is seen
+            pool.shutdown(wait=False, cancel_futures=True)  # otherwise all cases would run before the error is seen
             raise
 
 

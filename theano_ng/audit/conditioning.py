@@ -1,40 +1,44 @@
-"""Whether a difference between two implementations is more than what rounding explains.
+"""Test whether rounding explains a difference between two implementations.
 
-Two right implementations may take a sum in another order. Where huge terms cancel, as in ``1e291 - 1e291 + 1``, what is left is then noise,
-which no tolerance relative to the result tells from an error. But noise shows when the inputs move by one unit in the last place: the
-result moves about as much. So this is tried, only after a difference was met.
+Two correct implementations may sum in different orders. If huge terms cancel, as in ``1e291 - 1e291 + 1``, the result
+is noise. No tolerance relative to the result separates this noise from an error. But the noise shows if the inputs move
+by one unit in the last place: then the result moves by about as much as the difference. This test runs only after a
+difference was found.
 """
 
 import numpy as np
 
 from theano_ng.audit.context import copied
 
-#: How often the inputs are moved by the smallest step.
+#: Number of times that the inputs are moved by the smallest step.
 TRIALS = 6
-#: How much more than one such step two implementations may differ: each rounds several times.
+#: Allowed difference of two implementations, as a multiple of the effect of such a step. Each implementation rounds
+#: several times.
 ROUNDINGS = 16
-#: A second step, so many times as long. What is smooth moves nearly so many times as far; a jump is as high for both.
+#: Length of a second step, as a multiple of the first. A smooth function moves nearly this many times as far; a jump
+#: has the same height.
 LONGER = 64
 
 
 def explained_by_rounding(run, values, k, one, other):
-    """Which elements of an output differ by no more than what the smallest changes of the inputs make of them.
+    """Find the elements of an output whose difference is no larger than the effect of minimal changes of the inputs.
 
     Parameters
     ----------
     run : callable
-        ``run(values)``: the outputs of the implementation to trust.
+        ``run(values)`` returns the outputs of the trusted implementation.
     values : list
         The inputs.
     k : int
-        Which output.
+        Index of the output.
     one, other : object
-        Its two values.
+        The two values of the output.
 
     Returns
     -------
     ndarray of bool or None
-        None where nothing is explained: values that cannot be compared, or an implementation that refuses the changed inputs.
+        True for the explained elements. None if nothing is explained: the values cannot be compared, or the
+        implementation refuses the changed inputs.
     """
     if not _inexact(one) or not _inexact(other) or one.dtype != other.dtype or one.shape != other.shape:
         return None
@@ -46,7 +50,7 @@ def explained_by_rounding(run, values, k, one, other):
             return None
         distance = np.abs(
             _wide(one) - _wide(other)
-        )  # not a number, or infinite, where one of them is: explained by nothing
+        )  # NaN or infinite if one of the values is; such a difference is never explained
         return np.isfinite(distance) & (distance <= ROUNDINGS * near) & (far >= LONGER / 8 * near)
 
 
@@ -55,12 +59,15 @@ def _inexact(value):
 
 
 def _wide(value):
-    """In a dtype in which differences of large numbers are finite."""
+    """Convert an array to a dtype in which differences of large numbers are finite."""
     return value.astype(np.clongdouble if value.dtype.kind == "c" else np.longdouble)
 
 
 def _spread(run, values, k, here, steps, rng):
-    """How far each element of an output moves at most when each element of the inputs moves up or down; None where it cannot be said."""
+    """Return how far each element of an output moves at most when the elements of the inputs move up or down.
+
+    The result is None if an implementation refuses the changed inputs.
+    """
     largest = np.zeros(here.shape, np.longdouble)
     for _ in range(TRIALS):
         try:
@@ -75,7 +82,10 @@ def _spread(run, values, k, here, steps, rng):
 
 
 def _moved(value, steps, rng):
-    """A copy with each element larger or smaller by so many units in the last place. Zeros stay: what is exact has no rounding to show."""
+    """Return a copy whose elements are larger or smaller by `steps` units in the last place.
+
+    Zeros do not move, because exact values have no rounding errors.
+    """
     if not _inexact(value):
         return copied(value)
     real = value.real.dtype.type

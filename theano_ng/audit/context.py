@@ -1,4 +1,4 @@
-"""What a check is given: the target, examples, and ways to say what came of it."""
+"""The context of a check: its target, its examples, and functions that make its verdict."""
 
 import os
 import time
@@ -11,7 +11,7 @@ from theano_ng.audit.records import Finding, Verdict
 
 
 class Context:
-    """What a check works with.
+    """The context of one check of one case.
 
     Parameters
     ----------
@@ -19,16 +19,16 @@ class Context:
     check : str
     max_examples, seed : int
     limit : float or None
-        Seconds.
+        Time limit in seconds.
     apart : bool
-        Whether each example is tried in a process of its own, because one of them kills it.
+        If True, each example runs in a separate process, because one of the examples kills its process.
 
     Attributes
     ----------
     case : Case
     op : Op
     node : Apply
-        The node for the types of the examples; ``target.built`` has those for other types.
+        The node for the types of the example inputs. ``target.built`` has the nodes for other types.
     """
 
     def __init__(self, target, check, max_examples=50, seed=0, limit=None, apart=False):
@@ -39,25 +39,25 @@ class Context:
         self._runners = {}
 
     def seconds_left(self):
-        """How long the check may still take; infinity without a limit."""
+        """Return the time in seconds that is left for the check. It is infinite without a limit."""
         return float("inf") if self._end is None else self._end - time.perf_counter()
 
     # -- verdicts --------------------------------------------------------------------------------------------------
 
     def ok(self, examples=0):
-        """Nothing found in so many examples."""
+        """Return the verdict of a check that found nothing in this number of examples."""
         return Verdict(self.check, "ok", examples, time.perf_counter() - self._start)
 
     def skipped(self, reason):
-        """The check does not apply."""
+        """Return the verdict of a check that does not apply."""
         return Verdict(self.check, "skipped", 0, time.perf_counter() - self._start, reason=reason)
 
     def failed(self, findings, examples=0):
-        """The verdict of a check that found something, after so many examples."""
+        """Return the verdict of a check that found something, after this number of examples."""
         return Verdict(self.check, "failed", examples, time.perf_counter() - self._start, tuple(findings))
 
     def finding(self, problem, example=None):
-        """The `Finding` of a `Problem`, shown by an example."""
+        """Return the `Finding` for a `Problem` that an example shows."""
         return Finding(
             self.check,
             problem.error,
@@ -68,7 +68,7 @@ class Context:
         )
 
     def verdict(self, problems, examples=0):
-        """The verdict for a list of problems, each a `Problem` or a pair (Problem, Example)."""
+        """Return the verdict for a list of problems, each a `Problem` or a pair (Problem, Example)."""
         pairs = [p if isinstance(p, tuple) else (p, None) for p in problems]
         if not pairs:
             return self.ok(examples)
@@ -77,21 +77,21 @@ class Context:
     # -- examples --------------------------------------------------------------------------------------------------
 
     def find(self, attempt, stages=None, **limits):
-        """Try examples, and shrink those that fail.
+        """Try examples, and shrink the failing ones.
 
         Parameters
         ----------
         attempt : callable
-            ``attempt(example)`` raises `Problem` when something is wrong, and `Reject` when the example does not apply.
+            ``attempt(example)`` raises `Problem` if something is wrong, and `Reject` if the example does not apply.
         stages : list of generate.Stage, optional
-            By default all there are.
+            Default: all stages of the target.
         **limits
-            For `generate.stages`.
+            Arguments of `generate.stages`.
 
         Returns
         -------
         Verdict
-            Skipped when all examples were rejected.
+            Its status is skipped if all examples were rejected.
         """
         if stages is None:
             stages = generate.stages(self.target, self.max_examples, **limits)
@@ -102,7 +102,7 @@ class Context:
         return self.verdict(found, search.accepted)
 
     def _apart(self, attempt):
-        """`attempt` in a forked process; one that dies is a Crash."""
+        """Return a function that calls `attempt` in a forked process. If the process dies, the problem is a Crash."""
 
         def forked(example):
             def quiet():
@@ -121,14 +121,14 @@ class Context:
         return forked
 
     def examples(self, count=20, valid=True, **limits):
-        """A list of examples without a property: drawn by the same stages, one of each first.
+        """Return a list of examples, drawn by the same stages as in `find`.
 
         Parameters
         ----------
         count : int
-            At most.
+            The greatest number of examples.
         valid : bool
-            Whether to leave out those that the Op refuses.
+            If True, leave out examples that the Op refuses.
         """
         found = []
 
@@ -136,7 +136,7 @@ class Context:
             if len(found) >= count:
                 raise driver.Reject()
             if valid:
-                from theano_ng.audit.value_checks import reference  # that module uses this one
+                from theano_ng.audit.value_checks import reference  # not at the top: value_checks imports this module
 
                 reference(self, example)
             found.append(example)
@@ -148,14 +148,15 @@ class Context:
     # -- implementations -------------------------------------------------------------------------------------------
 
     def runner(self, built, kind):
-        """What runs a node by one implementation, kept: see `runners.Runner`. None where there is none.
+        """Return the cached `runners.Runner` of a node and an implementation, or None if the implementation does not
+        exist.
 
         Raises
         ------
         Problem
-            CompileError, BadCacheVersion: when it cannot be built.
+            CompileError, BadCacheVersion: if the runner cannot be built.
         """
-        from theano_ng.audit.runners import Unbuildable, make_runner  # that module needs the compiler's side
+        from theano_ng.audit.runners import Unbuildable, make_runner  # not at the top: runners imports this module
 
         if (built.index, kind) not in self._runners:
             try:
@@ -169,9 +170,10 @@ class Context:
 
 
 def limited(function, room=1 << 29):
-    """Call a function with so many bytes of memory at most, beyond those in use: a number taken for a length fails soon.
+    """Call a function that may allocate at most `room` bytes of additional memory.
 
-    Filling more memory than that takes longer than all the rest of a check."""
+    Then an Op that uses a large example value as a length fails early. Filling more memory would take longer than the
+    rest of a check."""
     try:
         import resource
     except ImportError:  # not on this system
@@ -192,7 +194,10 @@ def limited(function, room=1 << 29):
 
 
 def copied(value):
-    """A copy of a value that an Op might overwrite: of an array a C-contiguous one, of a list all the way down; others as they are."""
+    """Copy a value that an Op might overwrite.
+
+    The copy of an array is C-contiguous, and lists are copied recursively. Other values are returned unchanged.
+    """
     if isinstance(value, list):
         return [copied(element) for element in value]
     return np.array(value, order="C", subok=False) if isinstance(value, np.ndarray) else value

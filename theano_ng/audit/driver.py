@@ -1,4 +1,4 @@
-"""The audit: which checks there are, and how they run over a case."""
+"""The driver of the audit: the list of all checks, and the functions that run them on a case."""
 
 import importlib
 import os
@@ -9,32 +9,32 @@ from dataclasses import dataclass, replace
 
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
-#: How many times the limit of a check's own time the parent process waits for it.
+#: The time that the parent process waits for a check, as a multiple of the time limit of the check.
 PATIENCE = 2
 
 
 def first_line(text):
-    """The first line of a text that is not blank, or an empty one."""
+    """Return the first line of a text that is not blank, or ''."""
     return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
 
 
 def one_line(failure):
-    """One line about an exception."""
+    """Describe an exception in one line."""
     text = first_line(failure)
     return "%s: %s" % (type(failure).__name__, text) if text else type(failure).__name__
 
 
 class Problem(Exception):
-    """Raised by what a check tries on one example: something is wrong.
+    """The exception by which a check reports an error that an example shows.
 
     Parameters
     ----------
     error : str
         One of `names.NAMES`.
     message : str
-        One line.
+        Description in one line.
     evidence, location : str
-        As for `Finding`.
+        The attributes of the `Finding`.
     """
 
     def __init__(self, error, message, evidence="", location=""):
@@ -46,22 +46,22 @@ class Problem(Exception):
 
 
 class Reject(Exception):
-    """Raised by what a check tries on one example: the example does not apply; it does not count."""
+    """The exception by which a check rejects an example that does not apply. Such an example is not counted."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One of the audit's checks: its name, what runs it, and what it promises.
+    """A check of the audit: its name, its function and the property that it checks.
 
     Attributes
     ----------
     name : str
     run : str
-        ``module:function``; the function takes a `Context` and returns a `Verdict`.
+        ``module:function``. The function takes a `Context` and returns a `Verdict`.
     meaning : str
-        One line.
+        The property that is checked, in one line.
     option : str
-        The parameter of `audit` that turns it off; "" when there is none.
+        The parameter of `audit` that turns the check off, or "".
     """
 
     name: str
@@ -76,7 +76,7 @@ class Check:
 
 _PACKAGE = "theano_ng.audit."
 
-#: Every check, in the order they run.
+#: All checks, in the order in which they run.
 CHECKS = [
     Check(
         "make_node",
@@ -122,14 +122,14 @@ CHECKS = [
 
 
 def select(checks=None, **options):
-    """The checks to run.
+    """Return the checks to run.
 
     Parameters
     ----------
     checks : str or collection of str, optional
-        Names; all by default.
+        Names of checks. Default: all checks.
     **options : bool
-        ``sanitize=False`` leaves out what has that option.
+        ``sanitize=False`` leaves out the checks with this `option`.
 
     Raises
     ------
@@ -148,12 +148,15 @@ def select(checks=None, **options):
 
 
 def as_case(op_or_case, inputs=()):
-    """A `Case` as it is; otherwise one of an Op (or callable, or class of an Op that needs no arguments) and its inputs."""
+    """Return a `Case`: the argument itself, or a new case for an Op and its inputs.
+
+    Instead of an Op, a callable or an Op class without constructor arguments may be given.
+    """
     if isinstance(op_or_case, Case):
         if inputs:
             raise TypeError("a Case has its own inputs; %d more were given" % len(inputs))
         return op_or_case
-    from theano_ng.gof.op import PureOp  # slow import; not needed for a Case
+    from theano_ng.gof.op import PureOp  # a slow import that a Case does not need
 
     if isinstance(op_or_case, type) and issubclass(op_or_case, PureOp):
         op_or_case = op_or_case()
@@ -174,27 +177,27 @@ def audit(
     time_limit=None,
     isolate=True,
 ):
-    """Look for everything that can be wrong with an Op.
+    """Run the checks on an Op and report all errors that they find.
 
     Parameters
     ----------
     op_or_case : Case, Op or callable
     *inputs
-        For an Op: see `Case`. An Op that declares `itypes` needs none.
+        Example inputs of an Op; see `Case`. An Op that declares `itypes` needs none.
     checks : str or collection of str, optional
-        Names of checks; see `CHECKS`. All by default.
+        Names of checks; see `CHECKS`. Default: all checks.
     max_examples : int
-        Random examples per check, beside the systematic ones.
+        Number of random examples per check, in addition to the systematic ones.
     seed : int
-        Of everything random; the same seed gives the same report.
+        Seed of all random choices. Equal seeds give equal reports.
     sanitize, leaks : bool
         Whether to build the C code with sanitizers, and to count references and memory.
     progress : callable, optional
-        ``progress(case, check, index, total, verdict)`` before each check (verdict None) and after it.
+        ``progress(case, check, index, total, verdict)`` is called before each check (verdict None) and after it.
     time_limit : float, optional
-        Seconds for all checks of the case together; each gets an equal part of what is left.
+        Seconds for all checks of the case together. Each check gets an equal part of the remaining time.
     isolate : bool
-        Whether each check runs in a forked process, where the system has them: a crash of C code is then a finding.
+        If True, each check runs in a forked process if the system can fork. A crash of C code is then a finding.
 
     Returns
     -------
@@ -203,9 +206,9 @@ def audit(
     Raises
     ------
     ImportError
-        Without Hypothesis.
+        If Hypothesis is not installed.
     TypeError, ValueError
-        For inputs that make no node, or unknown checks; also in the case's `skip`.
+        If the Op refuses the inputs, or for the name of an unknown check, also in the `skip` of the case.
     """
     from theano_ng.audit.generate import Target, require_hypothesis  # needs tensor
     from theano_ng.compile import debugmode  # noqa: F401  (as the rules)
@@ -215,9 +218,9 @@ def audit(
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
-    select(case.skip)  # a check that is misspelt there would run
+    select(case.skip)  # raises for a misspelled name, whose check would not be skipped
     target = Target(case, seed)
-    load()  # once, rather than in the process of each check
+    load()  # load the rules once, not in the process of each check
     verdicts = []
     for k, check in enumerate(chosen):
         if progress is not None:
@@ -233,7 +236,7 @@ def audit(
 
 
 def run(cases, **options):
-    """The reports of several cases; parameters as for `audit`.
+    """Audit several cases. The other parameters are those of `audit`.
 
     Returns
     -------
@@ -243,16 +246,16 @@ def run(cases, **options):
 
 
 def assert_audit(op_or_case, *inputs, **options):
-    """Audit, and raise when something is wrong; for test suites. Parameters as for `audit`.
+    """Audit an Op and raise an exception if something is wrong, for test suites. The parameters are those of `audit`.
 
     Raises
     ------
     AssertionError
-        With the table of verdicts.
+        The message is the table of verdicts.
     """
     report = audit(op_or_case, *inputs, **options)
     if not report.ok:
-        from theano_ng.audit.report import format_table  # only for failures
+        from theano_ng.audit.report import format_table  # imported only if something is wrong
 
         raise AssertionError("\n" + format_table([report]))
     return report
@@ -262,9 +265,10 @@ def assert_audit(op_or_case, *inputs, **options):
 
 
 def run_check(check, target, max_examples, seed, limit, isolate):
-    """The verdict of one check about one case.
+    """Run one check on one case and return its verdict.
 
-    In a forked process a check that dies is run again, each example in a process of its own, to know which one kills it.
+    If the forked process of a check dies, the check runs again with a separate process for each example. This finds the
+    example that kills it.
     """
     from theano_ng.audit.context import Context  # needs Hypothesis
 
@@ -295,10 +299,10 @@ def run_check(check, target, max_examples, seed, limit, isolate):
 
 
 def _judge(check, context):
-    """What a check says; an exception that escapes from it is a finding too: the Op raised it where nothing may."""
+    """Return the verdict of a check. A `Problem` that the check raises is a finding without an example."""
     try:
         return check(context)
-    except Problem as problem:  # outside of `find`: no input is to blame
+    except Problem as problem:  # raised outside of `find`, so no input is known
         return context.failed([context.finding(problem)])
 
 
@@ -308,14 +312,19 @@ def in_child(function, timeout=None):
     Parameters
     ----------
     function : callable
-        Its result has to be picklable.
+        A function whose result is picklable.
     timeout : float, optional
         Seconds after which the process is killed.
 
     Returns
     -------
     (str, object)
-        How the process ended, and the result: None when it died. An exception of the function is raised here.
+        Description of how the process ended, and the result of the function. The result is None if the process died.
+
+    Raises
+    ------
+    AuditError
+        If the function raises an exception.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -333,7 +342,7 @@ def in_child(function, timeout=None):
                 stream.write(answer)
             code = 0
         finally:
-            os._exit(code)  # not the parent's atexit handlers, nor its buffers
+            os._exit(code)  # without the atexit handlers and the buffers of the parent
     os.close(writer)
     data, ended = _read_all(reader, timeout)
     if not ended:
@@ -356,7 +365,7 @@ class AuditError(Exception):
 
 
 def _read_all(reader, timeout):
-    """All bytes of a pipe, and whether it was closed in time."""
+    """Return all bytes of a pipe, and True if the pipe was closed in time."""
     import select as system
 
     chunks, end = [], None if timeout is None else time.monotonic() + timeout

@@ -1,4 +1,4 @@
-"""What the sanitizers print, read: faults with their stacks, and the places in the user's code that they mean."""
+"""A parser of the sanitizers' output: faults with their stacks, and the lines of the user's code that caused them."""
 
 import inspect
 import os
@@ -16,7 +16,7 @@ _PYTHON_FREES = re.compile(r"dealloc|Py_X?DECREF|Py_CLEAR|_Py_Dealloc")
 
 @dataclass(frozen=True)
 class Frame:
-    """A level of a stack: function, and file and line where they are known (line 0: unknown)."""
+    """A level of a stack: a function, its file and a line. An unknown function or file is '', an unknown line is 0."""
 
     function: str
     file: str
@@ -25,22 +25,22 @@ class Frame:
 
 @dataclass(frozen=True)
 class Fault:
-    """One report of a sanitizer, or of the death of its process.
+    """One report of a sanitizer, or a report that the process died.
 
     Attributes
     ----------
     error : str
         ``AddressError``, ``UndefinedBehaviour``, ``ReferenceUnderflow`` or ``Crash``.
     what : str
-        The sanitizer's words, in one line.
+        The description by the sanitizer, in one line.
     frames : tuple of Frame
-        Where it happened.
+        The stack of the fault.
     freed : tuple of Frame
-        Where the memory had been freed, if it had.
+        The stack that freed the memory, if the memory was freed.
     text : str
         The whole report.
     call : str
-        Which of the calls on one example it was.
+        Description of the call, one of several on the same example.
     """
 
     error: str
@@ -52,11 +52,12 @@ class Fault:
 
 
 def read_faults(text):
-    """The faults in what a process printed, in order.
+    """Return the faults in the output of a process, in order.
 
     Parameters
     ----------
     text : str
+        The output.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def read_faults(text):
 
 def _undefined_fault(block):
     file, line, _, what = _RUNTIME.match(block[0]).groups()
-    what = re.sub(" address 0x[0-9a-f]+", " address", what)  # another one each time
+    what = re.sub(" address 0x[0-9a-f]+", " address", what)  # the address differs each time
     return Fault(
         "UndefinedBehaviour", what, (Frame("", file, int(line)), *_stack(block[1:])), (), "\n".join(block).strip()
     )
@@ -127,7 +128,7 @@ def _address_fault(block):
 
 
 def shortened(text):
-    """A report without the stacks below generated code, and without the picture of the shadow memory.
+    """Remove stack frames outside generated code, and the dump of the shadow memory, from a report.
 
     Parameters
     ----------
@@ -144,8 +145,8 @@ def shortened(text):
         frame = _FRAME.match(line)
         if frame is None:
             kept.append(line)
-        elif frame.group(2) not in (None, "filled_malloc"):  # others are Python's, NumPy's and the sanitizer's
-            if "_executor" in frame.group(2) and frame.group(1) == last:  # it calls the run function
+        elif frame.group(2) not in (None, "filled_malloc"):  # other frames belong to Python, NumPy and the sanitizer
+            if "_executor" in frame.group(2) and frame.group(1) == last:  # the executor only calls the run function
                 continue
             last = frame.group(1)
             line = re.sub(r"0x[0-9a-f]+ +in ", "", line, count=1)
@@ -162,23 +163,24 @@ def shortened(text):
 # ---------------------------------------------------------------- stacks
 
 _RAW = re.compile(r"^(\s*#\d+ 0x[0-9a-f]+ ) ?\((/.+)\+(0x[0-9a-f]+)\)(?: \(BuildId.*\))?$")
-_names = {}  # (file, offset) -> lines "function file:line", the innermost inlined function first
+_names = {}  # (file, offset) -> texts "function file:line", the innermost inlined function first
 
 
 def addr2line():
-    """The path of the program that finds source lines, or None."""
+    """Return the path of addr2line, the program that finds source lines, or None."""
     import shutil
 
     return shutil.which("addr2line")
 
 
 def symbolized(text, directory):
-    """Reports with functions and lines in place of addresses, for code in a directory.
+    """Replace addresses in reports by functions and source lines, for code in a directory.
 
     Parameters
     ----------
     text : str
     directory : str
+        The directory of the compiled code.
 
     Returns
     -------
@@ -220,7 +222,7 @@ def _look_up(file, offsets):
 
 
 def _stack(lines):
-    """The first stack in some lines."""
+    """Return the first stack in the lines of a report."""
     frames = []
     for line in lines:
         match = _FRAME.match(line)
@@ -238,20 +240,21 @@ def _stack(lines):
 
 
 def place(frames, source, owners):
-    """The user's line that a stack passes through.
+    """Find the line of the user's code that a stack passes through.
 
     Parameters
     ----------
     frames : sequence of Frame
     source : str
-        The generated module's text; "" for kernels.
+        Source code of the generated module; "" for kernels.
     owners : sequence of Op and Type
-        Whose methods made the text.
+        The objects whose methods produced the source code.
 
     Returns
     -------
     (str, str)
-        For the message, such as ``MyOp.c_code, line 7: `z[i] = x[i+1];` ``, and ``file:line``; both "" when no frame is in generated code.
+        A description for the message, such as ``MyOp.c_code, line 7: `z[i] = x[i+1];` ``, and ``file:line``. Both are
+        "" if no frame is in generated code.
     """
     here = [frame for frame in frames if os.path.basename(frame.file) == "mod.cpp" and frame.line]
     if source and here:
@@ -287,14 +290,17 @@ def _place_in_module(source, number, owners):
 
 
 def method_location(owner, method, text=""):
-    """``file:line`` of a method's line that yields a line of C, or of the method itself; "" when there is no source.
+    """Return ``file:line`` of the line of a method that produces a line of C. Without such a line, return that of the
+    method.
+
+    The result is "" if the source code of the method is not available.
 
     Parameters
     ----------
     owner : Op or Type
     method : str
     text : str, optional
-        A line of what the method returned.
+        A line of the C code that the method returned.
     """
     function = getattr(owner, method, None)
     function = inspect.unwrap(getattr(function, "__func__", function)) if function is not None else None
@@ -311,7 +317,7 @@ def method_location(owner, method, text=""):
 
 
 def _yields(template, text):
-    """Whether a line of Python text, with %(name)s or {name} or %s in it, can become a line of C."""
+    """Return True if a line of a Python template, with %(name)s, {name} or %s, can produce a line of C."""
     template = template.strip("\"'").rstrip("\\n").strip()
     if sum(c.isalnum() for c in re.sub(r"%\(\w+\)[sdir]|\{\w*\}|%[sdir]", "", template)) < 1 or not text:
         return False

@@ -1,7 +1,8 @@
-/* The data memory of NumPy's arrays, straight from malloc and filled with a known byte.
+/* An allocator for the data of NumPy arrays: memory comes directly from malloc and is filled with a known byte.
  *
- * NumPy keeps small blocks for later arrays, which hides from the address sanitizer that they were freed; and fresh memory holds by
- * chance what an Op forgets to write. Compiled as a module of the compile cache, which puts its name in place of the placeholder.
+ * NumPy keeps small freed blocks for later arrays, so the address sanitizer does not see that they were freed. Also,
+ * fresh memory may by chance contain the values that an Op forgets to write. The compile cache compiles this module and
+ * replaces the placeholder by the name of the module.
  */
 #include "module_prologue.h"
 
@@ -30,7 +31,7 @@ static PyDataMem_Handler handler = {
     "theano_ng_audit", 1, {NULL, filled_malloc, filled_calloc, filled_realloc, filled_free}
 };
 
-/* install(): from now on, this thread's arrays. */
+/* install(): use this allocator for arrays that the calling thread creates from now on; return the previous handler. */
 static PyObject *install(PyObject *self, PyObject *arguments) {
     PyObject *capsule = PyCapsule_New(&handler, "mem_handler", NULL);
     if (capsule == NULL)
@@ -40,7 +41,7 @@ static PyObject *install(PyObject *self, PyObject *arguments) {
     return previous;
 }
 
-/* set_fill(byte) */
+/* set_fill(byte): set the byte that fills fresh memory. */
 static PyObject *set_fill(PyObject *self, PyObject *arguments) {
     int byte;
     if (!PyArg_ParseTuple(arguments, "i", &byte))

@@ -1,4 +1,4 @@
-"""Ways to hold the same elements in memory: strides, alignment, byte order, writability."""
+"""Memory layouts: functions that copy an array to other strides, alignment, byte order or writability."""
 
 import tempfile
 
@@ -6,7 +6,7 @@ import numpy as np
 
 
 def strided(a):
-    """Every second element of a larger array, along every axis."""
+    """Return a copy that consists of every second element of a larger array, along every axis."""
     base = np.full(tuple(2 * n + 1 for n in a.shape), 77, a.dtype)
     view = base[(slice(1, None, 2),) * a.ndim + (...,)]
     view[...] = a
@@ -14,7 +14,7 @@ def strided(a):
 
 
 def reversed_(a):
-    """Negative strides along every axis."""
+    """Return a copy with negative strides along every axis."""
     flip = (slice(None, None, -1),) * a.ndim + (...,)
     return a[flip].copy()[flip]
 
@@ -24,7 +24,7 @@ def fortran(a):
 
 
 def misaligned(a):
-    """One byte beyond an aligned address."""
+    """Return a copy that begins one byte beyond an aligned address."""
     memory = np.zeros(a.nbytes + 1, "int8")
     view = memory[1:].view(a.dtype).reshape(a.shape) if a.nbytes else a.copy()
     view[...] = a
@@ -32,7 +32,7 @@ def misaligned(a):
 
 
 def swapped(a):
-    """The other byte order."""
+    """Return a copy with the other byte order."""
     return a.astype(a.dtype.newbyteorder())
 
 
@@ -43,7 +43,7 @@ def read_only(a):
 
 
 def misaligned_strides(a):
-    """Fields of packed records: aligned or not, strides that no element size divides."""
+    """Return a copy in a field of packed records: the strides are not multiples of the element size."""
     records = np.zeros(a.shape, [("pad", "i1"), ("value", a.dtype), ("more", "i2")])
     records["value"] = a
     return records["value"][...]
@@ -62,7 +62,10 @@ def contiguous(a):
 
 
 def offset(a):
-    """The inner part of a larger array: the last axis contiguous, the rows apart."""
+    """Return a copy that is the inner part of a larger array.
+
+    The last axis is contiguous, and there are gaps between rows.
+    """
     base = np.full(tuple(n + 2 for n in a.shape), 77, a.dtype)
     view = base[(slice(1, -1),) * a.ndim + (...,)]
     view[...] = a
@@ -70,7 +73,10 @@ def offset(a):
 
 
 def repeated(a):
-    """Strides of zero along axes whose elements are all equal; a plain copy where there is none."""
+    """Return a copy with strides of zero along axes whose elements are all equal.
+
+    Without such an axis, return a plain copy.
+    """
     base = a.copy()
     equal = [n > 1 and bool((a == a.take([0], axis=axis)).all()) for axis, n in enumerate(a.shape)]
     strides = [0 if one else stride for one, stride in zip(equal, base.strides)]
@@ -78,7 +84,7 @@ def repeated(a):
 
 
 def memmap(a):
-    """A file mapped into memory."""
+    """Return a copy in a file mapped into memory."""
     if not a.nbytes:
         return a.copy()
     with tempfile.TemporaryFile() as stream:
@@ -88,5 +94,5 @@ def memmap(a):
     return mapped
 
 
-#: Those with which everything has to cope.
+#: The layouts that every Op must accept.
 FORMS = [strided, reversed_, fortran, misaligned, swapped, read_only, misaligned_strides, subclass]

@@ -1,8 +1,9 @@
-"""Many inputs from few: Hypothesis draws lengths, layouts, contents and aliasing, and shrinks what fails.
+"""Generation of inputs from examples: Hypothesis draws lengths, layouts, contents and aliasing, and shrinks failing
+inputs.
 
-Generation goes in stages. A stage fixes the types of the inputs, so that shrinking never compiles anything, and limits what may be drawn:
-the first stages vary one thing each, so that it is met whatever is drawn, and that a failure shows what it takes; the last ones vary
-everything at once.
+Generation proceeds in stages. A stage fixes the types of the inputs, so that shrinking never compiles anything. It also
+limits the properties that are drawn. The first stages vary one property each. Therefore each property is tested
+whatever is drawn, and a failure shows which property causes it. The last stages vary all properties at once.
 """
 
 import random
@@ -18,10 +19,10 @@ from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.targets import Built, Target, destroyed
 from theano_ng.extras import require
 
-#: What can be varied about the inputs.
+#: The properties of inputs that can be varied.
 VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content")
 
-#: Layout -> how to bring an array into it.
+#: Layout -> function that copies an array to the layout.
 LAYOUTS = {
     "C": forms.contiguous,
     "fortran": forms.fortran,
@@ -36,28 +37,28 @@ LAYOUTS = {
     "subclass": forms.subclass,
     "memmap": forms.memmap,
 }
-# Layouts that share elements, or that nobody may write to: not for inputs that are overwritten.
+# Layouts with shared elements or write protection, which inputs that the Op overwrites cannot have.
 _NOT_WRITABLE = ("read-only", "repeated")
 
-#: What arrays are filled with.
+#: Kinds of array contents; see `fill`.
 CONTENTS = ("given", "small", "zero", "equal", "spread", "extreme", "nonfinite")
 
-#: How lengths are drawn: those of the examples, equal ones drawn together, or each on its own.
+#: Ways to choose lengths: the lengths of the examples; drawn, but equal lengths stay equal; or drawn one by one.
 LENGTHS = ("given", "tied", "free")
 
 ALIASES = ("none", "same", "overlap")
 
-_MOST_SHRINKS = 400  # examples that Hypothesis may try beyond those it generates
+_MOST_SHRINKS = 400  # examples that Hypothesis may try while it shrinks
 _SHRINK_SECONDS = 15.0
 
 
 def require_hypothesis():
-    """The module Hypothesis.
+    """Import and return the module `hypothesis`.
 
     Raises
     ------
     ImportError
-        Saying what to install.
+        The message explains how to install it.
     """
     return require("hypothesis", "the audit, which generates inputs,")
 
@@ -70,7 +71,7 @@ class Example:
     ----------
     built : Built
     values : tuple
-        One for each slot, in the layout that was drawn.
+        One value per slot, in the drawn layout.
     layouts : tuple of str
     alias : str
     """
@@ -81,11 +82,11 @@ class Example:
     alias: str = "none"
 
     def node_values(self):
-        """The values of the node's variables."""
+        """Return the values of the node's variables."""
         return self.built.values(self.values)
 
     def describe(self):
-        """One text for each input: type, shape, layout, values."""
+        """Return a description of each input: type, shape, layout, values."""
         texts = []
         for value, layout, t in zip(self.values, self.layouts, self.built.types):
             if isinstance(value, np.ndarray):
@@ -98,12 +99,12 @@ class Example:
         return tuple(texts)
 
     def key(self):
-        """Equal for examples that are the same."""
+        """Return a key that is equal for equal examples."""
         parts = [str(self.built.index), self.alias]
         values, layouts = list(self.values), list(self.layouts)
         for value in self.values:
             if hasattr(value, "indptr"):
-                # A sparse matrix is its parts.
+                # The key of a sparse matrix consists of its arrays.
                 values += [value.data, value.indices, value.indptr, np.array(value.shape)]
                 layouts += ["C"] * 4
         for value, layout in zip(values, layouts):
@@ -130,7 +131,7 @@ def _short(value, limit=300):
 
 
 def pool(dtype):
-    """The elements of a dtype that are most likely to be computed with wrongly."""
+    """Return the values of a dtype that are most likely to reveal errors."""
     dtype = np.dtype(dtype)
     if dtype.kind == "b":
         return [False, True]
@@ -141,7 +142,7 @@ def pool(dtype):
         )
     if dtype.kind == "f":
         info = np.finfo(dtype)
-        # Nothing huge: sums and products of such numbers depend on the order; see `fill`.
+        # Huge numbers are not included: sums and products of them depend on the order. See `fill`.
         return [
             0.0,
             -0.0,
@@ -161,12 +162,15 @@ _NONFINITE = (np.nan, np.inf, -np.inf)
 
 
 def nonfinite(dtype):
-    """What is not finite, of real dtypes: what comes of products of such complex numbers is left open by C and by NumPy."""
+    """Return the non-finite values of a real float dtype, and none for other dtypes.
+
+    C and NumPy do not define the products of non-finite complex numbers.
+    """
     return list(_NONFINITE) if np.dtype(dtype).kind == "f" else []
 
 
 def fill(shape, dtype, kind, example, rng):
-    """An array.
+    """Return an array with contents of the given kind.
 
     Parameters
     ----------
@@ -175,7 +179,7 @@ def fill(shape, dtype, kind, example, rng):
     kind : str
         One of `CONTENTS`.
     example : ndarray or None
-        That of the case.
+        The example of the case for this input.
     rng : numpy.random.RandomState
     """
     dtype = np.dtype(dtype)
@@ -184,7 +188,7 @@ def fill(shape, dtype, kind, example, rng):
         if kind == "given":
             flat = _given(size, dtype, example)
         elif kind == "small":
-            # Integers are often indices or lengths: those of the example are good ones.
+            # Integers are often indices or lengths, for which the values of the example are valid.
             if example is not None and example.size and example.dtype.kind in "biu" and dtype.kind in "biu":
                 flat = rng.choice(example.reshape(-1), size)
             else:
@@ -207,14 +211,15 @@ def fill(shape, dtype, kind, example, rng):
             )
             flat = np.array([choices[k] for k in rng.randint(0, len(choices), size)], dtype)
             if kind == "extreme" and dtype.kind == "f" and size:
-                # One huge number, beside which nothing else matters, in whatever order sums are taken. The product of two is finite.
+                # One huge number. Next to it the other terms of a sum have no effect, in any order of summation. The
+                # product of two such numbers is finite.
                 flat[rng.randint(size)] = np.sqrt(float(np.finfo(dtype).max)) / 4
         flat = flat.real if np.iscomplexobj(flat) and dtype.kind != "c" else flat
         return np.asarray(flat).astype(dtype).reshape(shape)
 
 
 def _given(size, dtype, example):
-    """The elements of the example, again and again; without one, numbers that are all different."""
+    """Return `size` elements of the example, repeated as needed. Without an example, return various numbers."""
     if example is None or not example.size:
         if dtype.kind in "fc":
             flat = (np.arange(size) * 7 % 11 - 4.0) * 0.3 + 0.1 + np.arange(size) * 0.01
@@ -227,7 +232,11 @@ def _given(size, dtype, example):
 
 
 def groups_of(target, built):
-    """For each slot, for each dimension: which lengths it has in common with others: a number, or None where it broadcasts."""
+    """Return for each slot the groups of its dimensions, or None if the slot is not varied.
+
+    Dimensions with equal lengths in the examples form a group, named by that length. A broadcastable dimension has the
+    group None.
+    """
     groups = []
     for slot, t in zip(target.slots, built.types):
         if not slot.varied:
@@ -240,14 +249,14 @@ def groups_of(target, built):
 
 
 def _draw_shapes(draw, st, target, built, modes, most):
-    """One shape for each slot; None for those that are not varied."""
+    """Draw a shape for each slot. A slot that is not varied has the shape None."""
     groups = groups_of(target, built)
     known = sorted({n for g in groups if g is not None for n in g if n is not None})
     mode = draw(st.sampled_from(modes))
     if mode == "given":
         return [None if g is None else tuple(1 if n is None else n for n in g) for g in groups]
     lengths = {n: draw(st.integers(0, most)) for n in known if n != 1}
-    # A length that the examples have 1, and that need not be: 1, or as long as another one.
+    # Dimensions of length 1 in the examples that are not broadcastable: draw 1, or the length of another group.
     lengths[1] = draw(st.sampled_from([1] + [lengths[n] for n in known if n != 1]))
     shapes = []
     for g in groups:
@@ -266,7 +275,7 @@ def _draw_shapes(draw, st, target, built, modes, most):
 
 @dataclass(frozen=True)
 class Stage:
-    """What may be drawn, and how often.
+    """A stage of generation: the choices for the properties of inputs, and the number of examples.
 
     Attributes
     ----------
@@ -276,7 +285,7 @@ class Stage:
     longest : int
         The greatest length drawn.
     specials : bool
-        Whether to put a few peculiar numbers among others.
+        Whether to replace a few elements by special values; see `pool`.
     mild : bool
         Whether integers stay small.
     """
@@ -293,15 +302,15 @@ class Stage:
 
 
 def stages(target, max_examples, layouts=True, contents=True, mild=False):
-    """The stages for a target, the most telling first.
+    """Return the stages for a target. The stages that are most likely to find errors come first.
 
     Parameters
     ----------
     target : Target
     max_examples : int
-        Random examples, besides those that vary one thing.
+        Number of random examples, in addition to those that vary one property.
     layouts, contents : bool
-        Whether to vary those.
+        Whether to vary layouts and contents.
     mild : bool
         Whether to leave out extreme contents.
 
@@ -345,7 +354,7 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
     ]
     result.append(Stage(base, max_examples, **everything))
     if "tied" in lengths:
-        # Long enough for the unrolled and the blocked parts of loops.
+        # Draw lengths that reach the unrolled and the blocked parts of loops.
         result.append(
             Stage(
                 base,
@@ -364,7 +373,7 @@ def _tensors(built):
 
 
 def _can_alias(target, built):
-    """Whether two inputs of one type may be given the same memory: none of them is overwritten."""
+    """Return True if two inputs of one type may share memory. This requires that the Op overwrites no input."""
     if destroyed(built.node):
         return False
     types = [t for slot, t in zip(target.slots, built.types) if slot.varied and slot.tensor]
@@ -372,7 +381,7 @@ def _can_alias(target, built):
 
 
 def strategy(target, stage):
-    """Hypothesis' strategy for the examples of a stage."""
+    """Return a strategy of Hypothesis for the examples of a stage."""
     st = require_hypothesis().strategies
 
     @st.composite
@@ -383,7 +392,7 @@ def strategy(target, stage):
 
 
 def draw_example(draw, st, target, stage):
-    """An `Example`; `draw` asks Hypothesis."""
+    """Return an `Example`. `draw` is the function by which Hypothesis draws values."""
     built = stage.built
     shapes = _draw_shapes(draw, st, target, built, list(stage.lengths), stage.longest)
     overwritten = _destroyed(built)
@@ -421,7 +430,10 @@ def draw_example(draw, st, target, stage):
 
 
 def _sparse(t, dense, rng):
-    """A matrix of a sparse type with some of the elements of an array; without the zeros, or with entries out of order, twice, or zero."""
+    """Return a sparse matrix with some of the elements of an array.
+
+    Either it stores no zeros, or its entries are unordered, and include duplicates and zeros.
+    """
     kept = dense * (rng.uniform(size=dense.shape) < 0.6).astype(dense.dtype)
     matrix = t.format_cls[t.format](np.where(kept == 0, 0, dense).astype(t.dtype))
     if rng.randint(3) == 0 and matrix.nnz:
@@ -447,13 +459,16 @@ def _unvaried(slot, t):
 
 
 def _destroyed(built):
-    """The slots that the Op overwrites."""
+    """Return the indices of the slots that the Op overwrites."""
     overwritten = destroyed(built.node)
     return {i for i, v in enumerate(built.given) if v in overwritten}
 
 
 def _alias(kind, target, built, values):
-    """Give the last input the memory of an earlier one of the same type and shape; returns what was possible."""
+    """Let an input share memory with an earlier input of the same type and shape.
+
+    Return the kind of aliasing achieved.
+    """
     for j in reversed(range(len(values))):
         for i in range(j):
             slots = target.slots[i], target.slots[j]
@@ -475,24 +490,27 @@ def _alias(kind, target, built, values):
 
 
 class _TimeIsUp(BaseException):
-    """Leaves Hypothesis, which takes an Exception for a failure of the property."""
+    """The exception that ends a search by Hypothesis when the time is over.
+
+    It is a BaseException, because Hypothesis treats an Exception as a failure of the property.
+    """
 
 
 class Search:
-    """Runs a property over the examples of stages, and shrinks what fails.
+    """A search that runs a function on the examples of stages, and shrinks failing examples.
 
     Parameters
     ----------
     attempt : callable
-        ``attempt(example)`` raises `Problem`, or `Reject`.
+        ``attempt(example)`` raises `Problem` for an error, and `Reject` for an example that does not apply.
     seed : int
     left : callable
-        ``left()``: seconds there are.
+        ``left()`` returns the remaining time in seconds.
 
     Attributes
     ----------
     tried, accepted : int
-        Different examples, and those of them that were not rejected.
+        Number of different examples, and number of those that were not rejected.
     """
 
     def __init__(self, attempt, seed, left):
@@ -501,7 +519,10 @@ class Search:
         self._known = {}
 
     def outcome(self, example):
-        """The Problem of an example, or None. The same example is tried once: what fails now and then fails once and for all."""
+        """Return the Problem of an example, or None.
+
+        Each example is tried only once, so that an intermittent failure counts as a failure from then on.
+        """
         key = example.key()
         if key not in self._known:
             self.tried += 1
@@ -518,14 +539,14 @@ class Search:
         return self._known[key]
 
     def run(self, target, all_stages, most=4):
-        """The problems with their smallest examples, no two of the same name.
+        """Search for problems of different names, and return them with their smallest examples.
 
         Parameters
         ----------
         target : Target
         all_stages : list of Stage
         most : int
-            How many problems are enough.
+            The number of problems after which the search ends.
 
         Returns
         -------
@@ -542,7 +563,7 @@ class Search:
         return found
 
     def _shorter(self, target, stage, number, found):
-        """A finding with shorter inputs, when it came up with those of the examples, whose lengths do not shrink."""
+        """Search for the same problem with shorter inputs, if the found input has the fixed lengths of the examples."""
         if stage.lengths != ("given",) or not target.varies("length"):
             return found
         short = replace(stage, examples=8, lengths=("tied",), longest=2)
@@ -565,7 +586,7 @@ class Search:
             if problem is None or not wanted(problem.error):
                 return False
             if state["error"] is None:
-                # From here on Hypothesis shrinks; a problem of another name is another problem.
+                # From now on Hypothesis shrinks the example. Only a problem of the same name counts.
                 state["error"], state["end"] = problem.error, time.perf_counter() + _SHRINK_SECONDS
             return problem.error == state["error"]
 

@@ -1,4 +1,4 @@
-"""The checks that count: references and memory, over many calls, also of calls that fail."""
+"""The checks that count references and memory over many calls, also over calls that raise exceptions."""
 
 import gc
 import sys
@@ -10,17 +10,19 @@ from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.value_checks import good_together, runner_or_none
 from theano_ng.gof.graph import Constant
 
-#: Calls whose references are counted, and own references to each object: one given back too often is not the last.
+#: Number of calls over which references are counted, and number of extra references to each object. The extra
+#: references keep an object alive if the Op releases too many references.
 CALLS, OWN = 40, 1 << 14
 
-#: Calls of one stretch, and stretches, of which the memory is measured; and the least bytes per call that count.
+#: Number of calls in a stretch, number of stretches over which memory is measured, and the least growth in bytes per
+#: call that counts as a leak.
 STRETCH, STRETCHES, BYTES = 60, 5, 8
 
 KINDS = (("py", "perform"), ("c", "c_code"))
 
 
 def check_references(context):
-    """Each call leaves as many references to inputs, outputs, dtypes, params, node and Op as it found.
+    """Check that a call does not change the number of references to inputs, outputs, dtypes, params, node and Op.
 
     Parameters
     ----------
@@ -34,7 +36,8 @@ def check_references(context):
 
 
 def check_memory(context):
-    """Memory does not grow from call to call: neither Python's, nor NumPy's, nor what C code takes from malloc.
+    """Check that memory does not grow from call to call: neither Python's, nor NumPy's, nor the memory that C code
+    allocates.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ def check_memory(context):
 
 def _find(context, attempt):
     gc.collect()
-    gc.freeze()  # what is there now is not looked at again at every collection
+    gc.freeze()  # the existing objects are not examined again in every collection
     try:
         return context.find(attempt, _stages(context))
     finally:
@@ -57,7 +60,7 @@ def _find(context, attempt):
 
 
 def _stages(context):
-    """A few examples of every kind: each costs many calls."""
+    """Return stages with a few examples of every kind, because each example costs many calls."""
     target = context.target
     stages = [generate.Stage(target.base, 1)]
     if any(slot.varied for slot in target.slots) and context.max_examples > 0:
@@ -73,7 +76,8 @@ def _stages(context):
 
 
 class _Calls:
-    """Calls one implementation again and again on one example, as a function would: cells are filled, the thunk runs.
+    """Repeated calls of one implementation on one example. As in a function, storage cells are filled and the thunk
+    runs.
 
     Parameters
     ----------
@@ -85,7 +89,7 @@ class _Calls:
     Attributes
     ----------
     fails : str
-        The exception that the calls end with; "" when they succeed.
+        Name of the exception that the calls raise; "" if they succeed.
     """
 
     def __init__(self, context, kind, example):
@@ -105,7 +109,7 @@ class _Calls:
                 variable.type.filter(value) for variable, value in zip(built.variables, example.node_values())
             ]
         except Exception:
-            raise Reject() from None  # refused before the Op sees it
+            raise Reject() from None  # the Type refuses the value
         self.own = [[value] * OWN for value in self.values]
         self.counts = [sys.getrefcount(value) for value in self.values]
         self.copies = [_copy(value) if i in self.destroyed else None for i, value in enumerate(self.values)]
@@ -117,7 +121,10 @@ class _Calls:
         self.fails = self.call()
 
     def call(self):
-        """One call. Its outputs stay in the cells, as previous values for the next one. Returns the name of its exception, or ""."""
+        """Call the thunk once and return the name of its exception, or "".
+
+        The outputs stay in the cells for the next call.
+        """
         for i in self.destroyed:
             value, copy = self.values[i], self.copies[i]
             if isinstance(value, np.ndarray) and value.flags.writeable:
@@ -129,12 +136,12 @@ class _Calls:
             while getattr(self.thunk, "lazy", False) and missing:
                 missing = self.thunk()
         except Exception as failure:
-            failure.__traceback__ = None  # its frames hold what they worked with
+            failure.__traceback__ = None  # the frames hold references to the objects that they used
             return type(failure).__name__
         return ""
 
     def end(self):
-        """Let go of the outputs, so that only a leak keeps what is counted."""
+        """Clear the cells, so that only a leak keeps the counted objects alive. Restore references that are missing."""
         for cell in self.outputs:
             cell[0] = None
         for value, count in zip(self.values, self.counts):
@@ -144,7 +151,7 @@ class _Calls:
 
 
 def _give_back(thing, missing):
-    """Make up for references that were given back once too often, before the object is freed while it is in use."""
+    """Restore references that were released too often, before the object is freed while it is in use."""
     import ctypes
 
     for _ in range(missing):
@@ -180,23 +187,23 @@ class _References:
 
 
 def _count_references(calls, node, name):
-    """The problems with references of so many calls, the worst first."""
+    """Return the problems with references over `CALLS` calls, the worst first."""
     problems = [] if calls.fails else _count_output_references(calls, node, name)
-    if problems:  # a lost output holds on to its dtype, and maybe to inputs
+    if problems:  # a leaked output keeps references to its dtype, and perhaps to inputs
         calls.end()
         return problems
     watched = _watched(calls, node)
     own = [[thing] * OWN for _, thing in watched]
-    for _ in range(3):  # what is made once is made now
+    for _ in range(3):  # objects that are created only once are created now
         calls.call()
-    gc.collect()  # what waits for it is no leak
+    gc.collect()  # garbage that is not collected yet is not a leak
     before = [sys.getrefcount(thing) for _, thing in watched]
     for _ in range(CALLS):
         calls.call()
     gc.collect()
     changes = [sys.getrefcount(thing) - count for (_, thing), count in zip(watched, before)]
     suffix = " that fails (%s)" % calls.fails if calls.fails else ""
-    # An output that is an input, or a view of one, holds on to it: one reference at most, not one for each call.
+    # An output that is an input, or a view of one, keeps at most one reference to it, not one per call.
     for (what, _), change in zip(watched, changes):
         per_call = change / CALLS
         if abs(per_call) < 0.9:
@@ -228,7 +235,7 @@ def _count_references(calls, node, name):
 
 
 def _watched(calls, node):
-    """Pairs (what it is, object) of everything whose references a call may touch."""
+    """Return pairs (description, object) of all objects whose references a call may change."""
     watched = [("input %d" % i, value) for i, value in enumerate(calls.values)]
     watched += [
         ("the memory under input %d" % i, value.base)
@@ -244,7 +251,7 @@ def _watched(calls, node):
             try:
                 watched.append(("the dtype of output %d (%s)" % (i, dtype), np.dtype(dtype)))
             except TypeError:
-                pass  # a dtype of its own kind
+                pass  # not a NumPy dtype
     watched += [("the Constant that is its input", v.data) for v in node.inputs if isinstance(v, Constant)]
     params = getattr(calls.thunk, "params", None)
     if params is not None:
@@ -257,7 +264,10 @@ def _watched(calls, node):
 
 
 def _count_output_references(calls, node, name):
-    """The problems with the references to new outputs: the cell has one, and nobody else."""
+    """Return the problems with references to new outputs.
+
+    Only the storage cell may have a reference to a new output.
+    """
     problems = []
     known = {id(value) for value in calls.values} | {id(v.data) for v in node.inputs if isinstance(v, Constant)}
     kept = [[] for _ in calls.outputs]
@@ -271,11 +281,12 @@ def _count_output_references(calls, node, name):
     gc.collect()
     for i, values in enumerate(kept):
         if not isinstance(values[0], np.ndarray) or len({id(value) for value in values} - known) < len(values):
-            continue  # one and the same object again and again, or an input
+            continue  # the output is always the same object, or an input
         elsewhere = sum(
             any(value is other for other in others) for k, others in enumerate(kept) if k != i for value in values
         )
-        # One in the list, one in the call. The Op may keep its last output, but then it lets go of the one before.
+        # One reference is in the list, and one is the argument of getrefcount. The Op may keep its last output, so only
+        # the references to earlier outputs count.
         more = min(sys.getrefcount(values[k]) - 2 for k in range(len(values) - 1))
         if more >= 1 and not elsewhere:
             problems.append(
@@ -324,7 +335,7 @@ class _Memory:
             growth = _growth(calls, measure, STRETCH, STRETCHES)
             if growth < BYTES:
                 continue
-            # Again, longer: what a cache or the allocator takes once does not come twice.
+            # Measure again over more calls, to exclude memory that a cache or the allocator takes only once.
             again = _growth(calls, measure, 3 * STRETCH, STRETCHES)
             if again < BYTES or again < growth / 3:
                 continue
@@ -339,7 +350,10 @@ class _Memory:
 
 
 def _growth(calls, measure, stretch, stretches):
-    """Bytes per call: the least growth of several stretches of calls, each with a full collection of garbage before it is measured."""
+    """Return the growth of memory in bytes per call: the least growth over several stretches of calls.
+
+    A full garbage collection precedes each measurement.
+    """
     import tracemalloc
 
     traced = measure is _traced
@@ -369,7 +383,7 @@ def _traced():
 
 
 def _top_lines(calls):
-    """Where Python's share of a leak is allocated."""
+    """Return a description of the lines of Python code that allocate leaked memory."""
     import tracemalloc
 
     tracemalloc.start(1)
@@ -391,12 +405,12 @@ def _top_lines(calls):
 
 
 def _system_bytes():
-    """A function that says how many bytes malloc has given out; None where that cannot be asked."""
+    """Return a function that counts the bytes allocated by malloc, or None if the C library has no mallinfo2."""
     import ctypes
 
     try:
         mallinfo2 = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError):  # another C library than glibc 2.33
+    except (AttributeError, OSError):  # not glibc 2.33 or newer
         return None
 
     class Info(ctypes.Structure):

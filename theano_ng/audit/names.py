@@ -1,6 +1,6 @@
-"""The names of what an audit can find, each with its meaning."""
+"""The names of the errors that an audit can find, with their meanings."""
 
-#: Name -> meaning. The first are those of DebugMode's exceptions.
+#: Name -> meaning. The first names are those of DebugMode's exceptions.
 NAMES = {
     # DebugMode; AddressError is a name of sanitizers, too
     "BadThunkOutput": "two ways to compute the Op (perform, C code, memory it is given for its outputs) give different values",
@@ -42,11 +42,11 @@ NAMES = {
 
 
 def meaning(name):
-    """One line about a finding's name.
+    """Return the meaning of the name of an error, in one line.
 
     Raises
     ------
     KeyError
-        For a name that no check gives.
+        If no check reports errors of this name.
     """
     return NAMES[name]

@@ -1,4 +1,4 @@
-"""A line on a terminal that says how far an audit is."""
+"""The terminal line that shows the progress of an audit."""
 
 import time
 
@@ -6,16 +6,16 @@ from theano_ng.status_line import StatusLine
 
 
 class Progress:
-    """Called by the driver before and after each check; draws one line, again and again, on a terminal, and nothing elsewhere.
+    """A progress line. The driver calls it before and after each check, and it redraws the line.
 
     Parameters
     ----------
     cases : int
-        How many cases there are.
+        Number of cases.
     stream : file, optional
         Default: the standard error stream.
     enabled : bool, optional
-        Whether to draw; by default when the stream is a terminal.
+        Whether to draw the line. Default: True if the stream is a terminal.
     """
 
     def __init__(self, cases=1, stream=None, enabled=None):
@@ -23,7 +23,10 @@ class Progress:
         self.start, self.examples, self.finished = time.monotonic(), 0, 0
 
     def __call__(self, case, check, index, total, verdict):
-        """Parameters as the driver gives them: before a check its index, afterwards the next one and the verdict."""
+        """Redraw the line.
+
+        Before a check, `index` is its index; afterwards it is the next index, and `verdict` is given.
+        """
         if verdict is not None:
             self.examples += verdict.examples
         self._draw((self.finished + index / max(total, 1)) / self.cases, "%s: %s" % (case, check))
@@ -31,7 +34,7 @@ class Progress:
             self.finished += 1
 
     def done(self, case):
-        """A case is done, of which no check was told."""
+        """Count a finished case whose checks were not reported."""
         self.finished += 1
         self._draw(self.finished / self.cases, case)
 
@@ -41,5 +44,5 @@ class Progress:
         self.line.show("[%s] %3.0f%% %s, %d examples, %.0f s" % (bar, 100 * part, what, self.examples, seconds))
 
     def clear(self):
-        """Wipe the line, for what is printed next."""
+        """Clear the line before other output is printed."""
         self.line.clear()

@@ -1,4 +1,4 @@
-"""What passes between the parts of the audit: cases, findings, verdicts, reports."""
+"""The records of an audit: cases, findings, verdicts and reports."""
 
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -8,21 +8,21 @@ STATUSES = ("ok", "failed", "skipped")
 
 @dataclass(frozen=True)
 class Case:
-    """An Op, and inputs to start from.
+    """A case of the audit: an Op and example inputs, from which the audit generates other inputs.
 
     Parameters
     ----------
     op : Op or callable
-        Called with symbolic inputs, it gives the outputs. A callable may build its Op from them.
+        The Op, or a function that applies an Op. It is called with symbolic inputs and returns the outputs.
     inputs : sequence
-        One entry for each input: an example value, a Type, or a Variable whose type is meant.
+        One entry per input: an example value, a Type, or a Variable, of which only the type is used.
     name : str, optional
-        In reports; by default that of the Op.
+        Name of the case in reports. Default: the name of the Op.
     tied : callable, optional
         ``tied(values) -> bool``: whether generated values are good input together. By default lengths that are equal in the examples
         stay equal.
     vary : collection of str, optional
-        What to vary about the examples; all of `generate.VARIATIONS` by default.
+        The properties of the examples to vary. Default: all of `generate.VARIATIONS`.
     skip : dict, optional
         Check name -> why it does not apply to this Op; shown in the report.
     tolerance : float, optional
@@ -45,22 +45,22 @@ class Case:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something wrong, with the smallest input that shows it.
+    """An error that an audit found, with the smallest input that shows it.
 
     Attributes
     ----------
     check : str
-        The check that found it: ``c_code``, ``infer_shape`` ...
+        The check that found the error: ``c_code``, ``infer_shape`` ...
     error : str
-        Its name: that of DebugMode's exception, or one of `names`.
+        Name of the error, from `names`.
     message : str
-        One line.
+        Description in one line.
     inputs : list of str
-        Each input: dtype, shape, layout, values.
+        Description of each input: dtype, shape, layout, values.
     evidence : str
-        All that is known: differences, stack of the sanitizer ...
+        Details: differences, stack of the sanitizer ...
     location : str
-        ``file:line`` of the code to look at; "" where unknown.
+        ``file:line`` of the code that is probably wrong; "" if unknown.
     """
 
     check: str
@@ -73,18 +73,18 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check says about one case.
+    """The result of one check of one case.
 
     Attributes
     ----------
     check : str
     status : {'ok', 'failed', 'skipped'}
     examples : int
-        Inputs tried.
+        Number of inputs tried.
     seconds : float
     findings : tuple of Finding
     reason : str
-        Why it was skipped.
+        The reason for a skipped check.
     """
 
     check: str

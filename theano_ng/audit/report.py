@@ -1,4 +1,4 @@
-"""What an audit found, for people, for programs (JSON) and for continuous integration (JUnit's XML)."""
+"""Output formats of reports: text for people, JSON for programs, and JUnit's XML for continuous integration."""
 
 import os
 import re
@@ -7,10 +7,10 @@ import textwrap
 
 from theano_ng.audit.names import NAMES
 
-#: Of the JSON document; counts up when something in it changes its meaning or goes away.
+#: Version of the JSON schema. It is incremented when an item is removed or changes its meaning.
 SCHEMA = 1
 
-#: Lines of evidence, and of a message or an input, that are shown unless everything is asked for.
+#: Number of lines of evidence, and of a message or an input, that are shown without the option -v.
 EVIDENCE_LINES, MESSAGE_LINES = 24, 6
 
 _COLOURS = {"ok": "32", "failed": "31;1", "skipped": "33", "title": "1"}
@@ -18,7 +18,7 @@ _WORDS = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}
 
 
 def wants_colour(stream):
-    """Whether a stream is a terminal that is to have colours (see https://no-color.org)."""
+    """Return True if a stream is a terminal and colors are not switched off (see https://no-color.org)."""
     return (
         bool(getattr(stream, "isatty", lambda: False)())
         and not os.environ.get("NO_COLOR")
@@ -27,29 +27,29 @@ def wants_colour(stream):
 
 
 def format_table(reports, width=None, colour=False, verbosity=1):
-    """The reports as a text: for each case a table of verdicts and its findings, then a line that sums up.
+    """Format reports as text: for each case a table of verdicts and the findings, then a summary line.
 
     Parameters
     ----------
     reports : sequence of Report
     width : int, optional
-        Columns; by default those of the terminal, between 60 and 140.
+        Number of columns. Default: the width of the terminal, between 60 and 140.
     colour : bool
-        Whether to use a terminal's colours.
+        Whether to use the colors of a terminal.
     verbosity : {0, 1, 2}
         0: findings only, without the tables. 2: all evidence.
 
     Returns
     -------
     str
-        ASCII, without a newline at its end.
+        ASCII text, without a newline at its end.
     """
     texts = [format_report(report, width, colour, verbosity) for report in reports]
     return "\n".join([text for text in texts if text] + [format_summary(reports, colour)])
 
 
 def format_report(report, width=None, colour=False, verbosity=1):
-    """The part of `format_table` about one case: "" when there is nothing to say, else with an empty line at its end."""
+    """Format the report of one case, for `format_table`. The text is "" or ends with an empty line."""
     width = min(max(width or shutil.get_terminal_size((100, 24)).columns, 60), 140)
     paint = _painter(colour)
     if not verbosity and report.ok:
@@ -64,12 +64,12 @@ def format_report(report, width=None, colour=False, verbosity=1):
 
 
 def format_summary(reports, colour=False):
-    """The last line of `format_table`."""
+    """Return the summary line of `format_table`."""
     return summary(reports, _painter(colour))
 
 
 def summary(reports, paint=lambda kind, text: text):
-    """One line: how many cases, checks and findings."""
+    """Return a line with the numbers of cases, checks and findings."""
     verdicts = [verdict for report in reports for verdict in report.verdicts]
     count = sum(len(report.findings) for report in reports)
     skipped = sum(verdict.status == "skipped" for verdict in verdicts)
@@ -148,7 +148,7 @@ def _cut(line, width):
 
 
 def _ascii(text):
-    """Text in ASCII, without control characters: nothing that is told of may move a terminal's cursor."""
+    """Convert text to ASCII without control characters, so that reported text cannot move the cursor of a terminal."""
     text = str(text).encode("ascii", "backslashreplace").decode()
     return re.sub("[\x00-\x08\x0b-\x1f\x7f]", lambda match: "\\x%02x" % ord(match.group()), text)
 
@@ -164,7 +164,7 @@ def _painter(colour):
 
 
 def to_json(reports):
-    """The reports as what `json.dump` takes.
+    """Convert reports to a dict for `json.dump`.
 
     Parameters
     ----------
@@ -173,7 +173,8 @@ def to_json(reports):
     Returns
     -------
     dict
-        ``schema``, ``version`` (of the package), ``ok``, ``summary`` and ``reports``: see the reference manual.
+        A dict with the keys ``schema``, ``version`` (of the package), ``ok``, ``summary`` and ``reports``; see the
+        reference manual.
     """
     from theano_ng.version import version
 
@@ -229,7 +230,7 @@ def to_json(reports):
 
 
 def to_junit(reports):
-    """The reports in the format of JUnit: a test suite for each case, a test case for each check.
+    """Convert reports to the format of JUnit: a test suite for each case, a test case for each check.
 
     Parameters
     ----------
@@ -290,5 +291,5 @@ def _finding_text(finding):
 
 
 def _xml(text):
-    """Text without the characters that XML does not know."""
+    """Replace characters that XML does not permit by question marks."""
     return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(text))

@@ -1,4 +1,4 @@
-"""From the words of a command line to cases: targets, and descriptions of inputs."""
+"""Conversion of command-line arguments to cases: targets, and descriptions of inputs."""
 
 import ast
 import importlib
@@ -20,24 +20,27 @@ EXAMPLES = """\
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the text says what was given, what is understood, and shows an example."""
+    """The exception for a command line that is not understood.
+
+    Its text quotes the argument, explains the syntax and has an example.
+    """
 
 
 # ---------------------------------------------------------------- targets
 
 
 def cases_of(target, inputs=None, seed=0):
-    """The cases that a target means.
+    """Return the cases of a target.
 
     Parameters
     ----------
     target : str
-        ``package.module:Op`` (a class, an instance, or a function; attributes may follow attributes), ``package.module`` or ``file.py``
-        with a function ``audit_cases``, or ``file.py:Op``.
+        ``package.module:Op`` (a class, an instance or a function, also a nested attribute), ``package.module`` or
+        ``file.py`` with a function ``audit_cases``, or ``file.py:Op``.
     inputs : str, optional
         See `parse_inputs`.
     seed : int
-        Of the values that are made for `inputs`.
+        Seed of the random values for `inputs`.
 
     Returns
     -------
@@ -48,7 +51,7 @@ def cases_of(target, inputs=None, seed=0):
     UsageError
     """
     place, colon, path = target.partition(":")
-    if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):  # a drive
+    if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):  # the letter of a drive
         place, colon, path = target.rpartition(":") if target.count(":") > 1 else (target, "", "")
     if place.endswith(".py"):
         module = _import_file(place)
@@ -105,7 +108,7 @@ def _import_file(path):
         name = "audited_" + name
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # pickles name it
+    sys.modules[name] = module  # pickles refer to the module by this name
     try:
         spec.loader.exec_module(module)
     except BaseException as failure:
@@ -117,9 +120,9 @@ def _import_file(path):
 
 
 def _import_module(name):
-    """The module, or the innermost one of a dotted name, and the rest of the name."""
+    """Import the innermost module of a dotted name. Return the module and the rest of the name."""
     if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())  # an installed script has its own folder there instead
+        sys.path.insert(0, os.getcwd())  # in an installed script, sys.path begins with the folder of the script instead
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         tried = ".".join(parts[:count])
@@ -152,7 +155,7 @@ def _cases_of_module(module, target, inputs, seed):
 
 
 def _called(make, target):
-    """The cases that a function without parameters makes."""
+    """Return the cases that a function without parameters returns."""
     try:
         entries = make()
         entries = [entries] if isinstance(entries, Case) else list(entries)
@@ -222,7 +225,7 @@ def _cases_of_object(found, path, module, target, inputs, seed):
 
 
 def _cases_of_class(module, cls):
-    """The cases among those of the Op's module that are about the class."""
+    """Return the cases for a class of Ops, from `audit_cases` of the given module or of the module of the class."""
     for where in dict.fromkeys((module, sys.modules.get(cls.__module__))):
         make = getattr(where, "audit_cases", None)
         if make is not None:
@@ -236,7 +239,7 @@ def _cases_of_class(module, cls):
 
 
 def guess_types(op):
-    """Types of inputs that an Op or function accepts: all alike if possible, matrices first.
+    """Find types of inputs that an Op or function accepts. Equal types are tried first, and matrices first.
 
     Parameters
     ----------
@@ -270,7 +273,7 @@ def guess_types(op):
 
 
 def _counts(op):
-    """How many inputs an Op may take, the likeliest first."""
+    """Return the numbers of inputs that an Op may accept, the most likely first."""
     function = getattr(op, "make_node", op)
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -284,15 +287,16 @@ def _counts(op):
 
 
 def parse_inputs(text, seed=0):
-    """Example inputs from their descriptions.
+    """Convert descriptions of example inputs to values and types.
 
     Parameters
     ----------
     text : str
-        Separated by commas: ``float64(3,4)`` (an array of that dtype and shape, of made-up values), ``float64`` (of rank 0), names of
-        tensor constructors (``matrix``, ``dvector``, ``lscalar``), or Python literals (``2``, ``[1.5, 2.5]``).
+        Descriptions, separated by commas: ``float64(3,4)`` (an array of this dtype and shape with random values),
+        ``float64`` (a 0-d array), names of tensor constructors (``matrix``, ``dvector``, ``lscalar``), or Python
+        literals (``2``, ``[1.5, 2.5]``).
     seed : int
-        Of made-up values.
+        Seed of the random values.
 
     Returns
     -------
@@ -307,7 +311,7 @@ def parse_inputs(text, seed=0):
 
 
 def _split(text):
-    """Parts between the commas that are in no bracket."""
+    """Split a text at the commas outside of brackets."""
     parts, depth = [""], 0
     for c in text:
         depth += (c in "([{") - (c in ")]}")

@@ -1,4 +1,4 @@
-"""Runs one node by one of its implementations, without a function around it: what the Op does is seen as it is."""
+"""Runners, which execute one implementation of a node without a compiled function. They observe the Op directly."""
 
 from theano_ng.audit.context import limited
 from theano_ng.audit.driver import one_line
@@ -10,16 +10,16 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class Unbuildable(Exception):
-    """Raised for a node that nothing can be built to run.
+    """The exception for a node for which no runner can be built.
 
     Parameters
     ----------
     error : str
         One of `names.NAMES`.
     message, evidence : str
-        As for `Finding`.
+        The attributes of the `Finding`.
     method : str
-        The method of the Op to look at.
+        The method of the Op that is probably wrong.
     """
 
     def __init__(self, error, message, evidence, method):
@@ -28,7 +28,7 @@ class Unbuildable(Exception):
 
 
 class Runner:
-    """Runs a node.
+    """A function that runs one implementation of a node.
 
     Parameters
     ----------
@@ -38,7 +38,8 @@ class Runner:
     Attributes
     ----------
     inputs, outputs : list of list
-        Cells of the node's variables and of its outputs. What a call leaves in those of the outputs the next one finds there.
+        Storage cells of the node's variables and of its outputs. The output cells keep their values until the next
+        call.
     """
 
     def __init__(self, built, kind):
@@ -59,19 +60,20 @@ class Runner:
         self.outputs = [storage[v] for v in node.outputs]
 
     def __call__(self, values, keep=False):
-        """The outputs for values of the node's variables.
+        """Compute the outputs for values of the node's variables.
 
         Parameters
         ----------
         values : list
-            In the layout to use; what Types do not accept is converted as by a call of a function.
+            The values, in the layouts to use. A value that its Type does not accept is converted, as in the call of a
+            function.
         keep : bool
-            Whether to find in the output cells what the call before left there.
+            If True, the output cells hold the outputs of the previous call when the thunk runs.
 
         Returns
         -------
         list
-            Copies: outputs may be views, or be overwritten by the next call.
+            Copies of the outputs, because outputs may be views, and the next call may overwrite them.
         """
         for cell, variable, value in zip(self.inputs, self.built.variables, values):
             cell[0] = variable.type.filter(value)
@@ -98,13 +100,14 @@ class Runner:
 
 
 def make_runner(built, kind):
-    """A `Runner`, or None when the Op has no such implementation for the node.
+    """Return a `Runner`, or None if the Op lacks this implementation for the node.
 
     Parameters
     ----------
     built : Built
     kind : {'py', 'c', 'any'}
-        'any': Python, or C where there is none, or what `make_thunk` gives.
+        'any' means the Python implementation, or C code if the Op has no `perform`. If the Op overrides `make_thunk`,
+        it means that thunk.
 
     Raises
     ------
@@ -120,15 +123,15 @@ def make_runner(built, kind):
     if not has_c_implementation(op):
         return None
     if meets_unknown_halves(built.node) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None):
-        return None  # as decided, and printed, by make_c_thunk
+        return None  # make_c_thunk decides in the same way, and prints a message
     try:
         return _built(built, "c")
     except (NotImplementedError, MethodNotDefined):
-        return None  # not for these types
+        return None  # the implementation does not support these types
 
 
 def _built(built, kind):
-    """A `Runner`; what the Op raises meanwhile has a name."""
+    """Return a `Runner`. Convert an exception of the Op to `Unbuildable` with the name of the error."""
     try:
         return Runner(built, kind)
     except (NotImplementedError, MethodNotDefined):

@@ -1,4 +1,4 @@
-"""The check that builds an Op's C code with -fsanitize=address,undefined and runs it in a process of its own."""
+"""The check that builds an Op's C code with -fsanitize=address,undefined and runs it in a separate process."""
 
 import os
 import pickle
@@ -15,7 +15,8 @@ from theano_ng.gof.compiler import trust
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import Kernel
 
-#: -O1 for true stacks and quick builds. From gcc 12 on, local variables that the code leaves uninitialized get a pattern besides.
+#: -O1 gives exact stacks and fast builds. With gcc 12 and later, another flag fills uninitialized local variables with
+#: a pattern.
 FLAGS = "-fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1 -O1"
 RUNTIMES = ("libasan.so", "libubsan.so", "libstdc++.so")
 ADDRESS_OPTIONS = dict(
@@ -34,15 +35,16 @@ ADDRESS_OPTIONS = dict(
 )
 UNDEFINED_OPTIONS = dict(halt_on_error=0, print_stacktrace=1)
 
-#: Seconds that one answer may take, which may mean two compilations.
+#: Time limit in seconds for one answer, which may include two compilations.
 LIMIT = 120
 
-#: Examples that fail, after which no more are tried: each costs a process, and they mostly fail in the same way.
+#: Number of failed examples after which no other examples are tried. Each failure costs a process, and most failures
+#: are alike.
 MOST_FAULTS = 40
 
 
 def unavailable():
-    """Why there are no sanitizers here; "" when there are."""
+    """Return the reason why the sanitizers cannot be used, or "" if they can."""
     from theano_ng.gof.compiler.toolchain import find_toolchain
 
     if not sys.platform.startswith("linux"):
@@ -57,7 +59,10 @@ def unavailable():
 
 
 def _runtimes(toolchain):
-    """Paths of the libraries to preload: None for those that the compiler does not have. libstdc++ is needed for exceptions to pass."""
+    """Return the paths of the libraries to preload, with None for a library that the compiler lacks.
+
+    C++ exceptions need libstdc++.
+    """
     from theano_ng.gof.compiler.toolchain import run_program
 
     if toolchain.cxx not in _known:
@@ -73,12 +78,12 @@ _known = {}
 
 
 class WorkerDied(Exception):
-    """The worker's process ended, or took too long.
+    """The exception for a worker process that ended, or that did not answer in time.
 
     Parameters
     ----------
     text : str
-        What it printed on stderr.
+        Its output on stderr.
     """
 
 
@@ -88,12 +93,12 @@ class Worker:
     Parameters
     ----------
     limit : float
-        Seconds that one answer may take.
+        Time limit in seconds for one answer.
 
     Raises
     ------
     WorkerDied
-        When it does not come up.
+        If the process cannot be started.
     """
 
     def __init__(self, limit=LIMIT):
@@ -114,7 +119,7 @@ class Worker:
             flags += " " + worker.INITIALIZED[0]
         symbolize = (
             0 if faults.addr2line() else 1
-        )  # a process reads all debug information of Python before it names a function
+        )  # the sanitizer itself reads all debug information of Python before it names a function
         environment.update(
             LD_PRELOAD=" ".join(path for path in _runtimes(toolchain) if path is not None),
             PYTHONMALLOC="malloc",
@@ -124,7 +129,7 @@ class Worker:
             ASAN_OPTIONS=_options(ADDRESS_OPTIONS, symbolize),
             UBSAN_OPTIONS=_options(UNDEFINED_OPTIONS, symbolize),
             OPENBLAS_NUM_THREADS="1",
-            # nocleanup: kernels' texts stay, to be shown
+            # nocleanup keeps the source code of kernels, for reports.
             THEANO_FLAGS=",".join(
                 part
                 for part in (
@@ -166,28 +171,28 @@ class Worker:
         try:
             pickle.dump(message, self.process.stdin)
             self.process.stdin.flush()
-        except OSError:  # dead: what it said comes instead of the answer
+        except OSError:  # the process is dead; `_receive` raises WorkerDied with its output
             pass
         return self._receive()
 
     def load(self, key, program):
-        """Compile a program and get ready to run it.
+        """Compile and load a program in the worker.
 
         Parameters
         ----------
         key : object
-            What it is called from now on.
+            Key of the program in later requests.
         program : worker.Program
 
         Returns
         -------
         bool
-            Whether anything in it was compiled with the sanitizers.
+            True if any part of the program was compiled with the sanitizers.
 
         Raises
         ------
         ValueError
-            With the reason, when it does not compile or load.
+            If the program does not compile or load. The message is the reason.
         WorkerDied
         """
         kind, answer = self._ask("load", key, program)
@@ -202,12 +207,13 @@ class Worker:
         ----------
         key : object
         values : list
-            One for each input of the program.
+            One value per input of the program.
 
         Returns
         -------
         (dict or None, list of Fault)
-            What came of it (see `worker.run_example`; None when the process died of it), and what the sanitizers said.
+            The record of `worker.run_example`, or None if the process died, and the faults that the sanitizers
+            reported.
 
         Raises
         ------
@@ -260,7 +266,8 @@ _SEVERITY = ("ReferenceUnderflow", "AddressError", "Crash", "UndefinedBehaviour"
 
 
 def check_sanitizer(context):
-    """The C code does nothing that the address and undefined-behaviour sanitizers object to, and writes every element of its outputs.
+    """Check C code with the address and undefined-behavior sanitizers, and check that it writes all elements of its
+    outputs.
 
     Parameters
     ----------
@@ -279,11 +286,11 @@ def check_sanitizer(context):
     for built in context.target.built:
         try:
             programs[built.index] = worker.program_of(built.node)
-        except Exception as failure:  # no C code for these types; or params that cannot be sent
+        except Exception as failure:  # no C code for these types, or params that cannot be pickled
             reason = reason or one_line(failure)
     if not programs:
         return context.skipped("no C code for these types (%s)" % reason)
-    # What is built by something else than the C compiler, for devices, is not for its sanitizers.
+    # The sanitizers work only for code of the C compiler, not for device code of other compilers.
     if all(program.native is not None and not _compiled(program.native) for program in programs.values()):
         return context.skipped("ships compiled; make sanitize covers it")
     try:
@@ -295,22 +302,22 @@ def check_sanitizer(context):
         )
     with process:
         stages = generate.stages(context.target, context.max_examples)
-        if context.target.varies("length"):  # first of all with lengths that shrink
+        if context.target.varies("length"):  # begin with examples whose lengths can shrink
             stages.insert(0, generate.Stage(context.target.base, 5, lengths=("tied",)))
         return context.find(_Attempt(context, process, programs), stages)
 
 
 def _compiled(code):
-    """Whether native code has kernels of C."""
+    """Return True if native code has kernels in C."""
     return any(isinstance(kernel, Kernel) for kernel in code.kernels)
 
 
 class _Attempt:
-    """Tries examples in the worker."""
+    """The function that tries an example in the worker."""
 
     def __init__(self, context, process, programs):
         self.context, self.process, self.programs = context, process, programs
-        self.ready = {}  # index of the signature -> whether its program can be run
+        self.ready = {}  # index of the signature -> True if its program can be run
         self.faults = 0
 
     def __call__(self, example):
@@ -325,7 +332,7 @@ class _Attempt:
             try:
                 cells[variable] = variable.type.filter(value)
             except Exception:
-                raise Reject() from None  # no value of this type
+                raise Reject() from None  # not a value of this type
         inputs = [cells[v] for v in (node.inputs if program.native is not None else dict.fromkeys(node.inputs))]
         try:
             record, found = self.process.run(built.index, inputs)
@@ -355,10 +362,10 @@ class _Attempt:
         return self.context.target.location("c_code")
 
     def _values(self, example):
-        """The values of the node's variables, unless they ask for too much memory, or are no good together."""
+        """Return the values of the node's variables. Reject values that need too much memory or that `tied` refuses."""
         try:
             if self.context.target.has_perform:
-                run_or_error(self.context, "py", example, plain=True)  # what perform refuses, C code has to survive
+                run_or_error(self.context, "py", example, plain=True)  # C code must survive refused values too
             elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()
@@ -372,7 +379,7 @@ class _Attempt:
             try:
                 self.process.load(built.index, program)
                 self.ready[built.index] = True
-            except ValueError:  # it does not compile: the check c_code says so
+            except ValueError:  # it does not compile, which the check c_code reports
                 self.ready[built.index] = False
             except WorkerDied as failure:
                 self.ready[built.index] = False
@@ -384,7 +391,7 @@ class _Attempt:
         return self.ready[built.index]
 
     def restart(self):
-        """Put another process in the place of one that died."""
+        """Replace a process that died by a new one, and load the programs again."""
         self.process.close()
         self.process.__init__()
         for index, fine in self.ready.items():
@@ -395,7 +402,7 @@ class _Attempt:
         frames = fault.frames
         if (
             fault.error == "ReferenceUnderflow"
-        ):  # the reference that was given back too often, not the one that missed it
+        ):  # report the code that freed the object, not the later access
             frames = fault.freed
         params_type = getattr(built.op, "params_type", None)
         owners = [built.op] + [v.type for v in built.node.inputs + built.node.outputs] + [params_type]

@@ -1,4 +1,4 @@
-"""Checks of the Op as an object: nodes, equality, hash, pickle, maps, versions of its C code."""
+"""Checks of the Op as a Python object: nodes, equality, hash, pickle, maps, and the version of its C code."""
 
 import copy
 import inspect
@@ -16,12 +16,12 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 
-# Types of constructor arguments and attributes for which other values can be made up.
+# Types of constructor arguments and attributes for which the checks can generate other values.
 _PLAIN = (bool, int, float, str)
 
 
 def hash_of(op):
-    """The hash of an Op; None when it has none."""
+    """Return the hash of an Op, or None if hash() raises an exception."""
     try:
         return hash(op)
     except Exception:
@@ -29,7 +29,7 @@ def hash_of(op):
 
 
 def has_equality(op):
-    """Whether equality of the Op is more than identity."""
+    """Return True if equality of the Op is not identity."""
     return getattr(type(op), "__eq__", object.__eq__) is not object.__eq__
 
 
@@ -44,7 +44,7 @@ def _first_of_each(problems):
 
 
 def check_make_node(context):
-    """Making the node again gives the same types in new variables; clones are like the original."""
+    """Check that a second call of make_node gives new variables of the same types, and that clones equal the node."""
     problems = []
     where = context.target.location("make_node")
     for built in context.target.built:
@@ -135,7 +135,7 @@ def check_make_node(context):
 
 
 def check_props(context):
-    """Equality, hash and text of the Op."""
+    """Check equality, hash and text of the Op."""
     op, target, problems, tried = context.op, context.target, [], 0
     where = target.location("__eq__")
     for name, function in (("__str__", str), ("__repr__", repr)):
@@ -211,7 +211,7 @@ def check_props(context):
 
 
 def compare_equal(op, other, way, where, target):
-    """Problems of two Ops that have to be equal."""
+    """Return the problems of two Ops that must be equal."""
     problems = []
     if not (op == other and other == op) or op != other:
         problems.append(
@@ -234,13 +234,16 @@ def compare_equal(op, other, way, where, target):
 
 
 def _equals(context):
-    """Ops that have to equal the one under audit, each with how it came about."""
+    """Yield pairs (description, Op) of Ops that must equal the audited Op.
+
+    The description names the way in which the Op was made.
+    """
     op, case = context.op, context.case
     for way, function in (("a copy of it", copy.copy), ("a deep copy of it", copy.deepcopy)):
         try:
             yield way, function(op)
         except Exception:
-            continue  # check_pickle tells
+            continue  # check_pickle reports it
     if case.op is not op:
         from theano_ng.audit.targets import Built
 
@@ -251,12 +254,12 @@ def _equals(context):
 
 
 def _same_attributes(op, other):
-    """Whether all attributes of two Ops say the same. A constructor may give its arguments another form first."""
+    """Return True if all attributes of two Ops have equal texts. A constructor may convert its arguments first."""
     return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
 
 
 def _arguments(op):
-    """The arguments of the Op's constructor by name, as far as its attributes tell; None when they do not."""
+    """Return the constructor arguments of the Op by name, read from its attributes; None if one is unknown."""
     init = type(op).__init__
     if init in (object.__init__, Op.__init__):
         return {}
@@ -278,7 +281,7 @@ def _arguments(op):
 
 
 def _rebuild(op, changes):
-    """The Op built anew with some arguments changed; None when that cannot be done."""
+    """Return an Op built with the same constructor arguments except for `changes`, or None if that is not possible."""
     values = _arguments(op)
     if values is None:
         return None
@@ -286,7 +289,7 @@ def _rebuild(op, changes):
         other = type(op)(**dict(values, **changes))
     except Exception:
         return None
-    # Where the attributes are not what the constructor was given, this is no copy.
+    # If the names of the attributes differ, the arguments were not reconstructed correctly.
     if set(getattr(other, "__dict__", ())) != set(getattr(op, "__dict__", ())):
         return None
     return other
@@ -303,7 +306,10 @@ def _other_values(value):
 
 
 def _changed(op):
-    """Ops with one argument, or else one attribute, changed; each with what was."""
+    """Yield pairs (description, Op) of Ops with one changed argument.
+
+    If the arguments are unknown, one attribute is changed instead.
+    """
     values = _arguments(op)
     rebuilt = _rebuild(op, {})
     if values is not None and rebuilt is not None and _same_attributes(op, rebuilt):
@@ -327,12 +333,15 @@ def _changed(op):
 
 
 def _differs(context, other):
-    """How another Op differs in what it does from that under audit; "" when nothing is seen."""
+    """Describe how the behavior of another Op differs from that of the audited Op.
+
+    The text is "" if no difference is found.
+    """
     built = context.target.base
     try:
         node = other.make_node(*built.node.inputs)
     except Exception:
-        return ""  # not a good value for the argument
+        return ""  # the value is not valid for the argument
     mine, theirs = [v.type for v in built.node.outputs], [v.type for v in node.outputs]
     if mine != theirs:
         return "makes outputs of types %s, not %s" % (theirs, mine)
@@ -360,7 +369,7 @@ def _differs(context, other):
 
 
 def check_pickle(context):
-    """The Op survives copying and pickling, and so do functions that use it."""
+    """Check that the Op, and functions that use it, can be copied and pickled."""
     op, target = context.op, context.target
     where = target.location("__reduce__") or target.location("__getstate__") or target.location("__init__")
     problems = []
@@ -400,7 +409,7 @@ def check_pickle(context):
 
 
 def _why_not_importable(cls):
-    """Why pickle cannot find a class, "" when it can."""
+    """Return the reason why pickle cannot import a class, or ""."""
     if "<locals>" in cls.__qualname__:
         return "the class is local to a function"
     found = sys.modules.get(cls.__module__)
@@ -427,7 +436,7 @@ def _function_problems(context, where):
             on_unused_input="ignore",
         )
     except Exception:
-        return []  # other checks tell
+        return []  # other checks report it
     values = [copied(v) for v in examples[0].node_values()]
     try:
         g = pickle.loads(pickle.dumps(f, pickle.HIGHEST_PROTOCOL))
@@ -452,7 +461,7 @@ def _function_problems(context, where):
 
 
 def check_maps(context):
-    """destroy_map and view_map: dicts from outputs to lists of inputs that exist."""
+    """Check that destroy_map and view_map are dicts from existing outputs to lists of existing inputs."""
     problems = []
     for built in context.target.built:
         for name in ("destroy_map", "view_map"):
@@ -471,7 +480,7 @@ def check_maps(context):
 
 
 def _bad_map(name, table, inputs, outputs):
-    """What is wrong with a map, "" when nothing is."""
+    """Describe the error of a map; "" if it is correct."""
     if table is None:
         return ""
     if not isinstance(table, dict):
@@ -505,7 +514,7 @@ _APPLY_TEXTS = ("c_support_code_apply", "c_support_code_struct", "c_init_code_st
 
 
 def c_text(node):
-    """All C code that an Op gives for a node, as one text; None when it has none."""
+    """Return all C code of an Op for a node as one text, or None if it has no C code."""
     op = node.op
     inputs = ["in_%d" % i for i in range(len(node.inputs))]
     outputs = ["out_%d" % i for i in range(len(node.outputs))]
@@ -527,12 +536,12 @@ def c_text(node):
         try:
             parts.append("%s: %s" % (name, method(*arguments)))
         except (MethodNotDefined, NotImplementedError, TypeError):
-            continue  # not defined, or with the compiler as argument
+            continue  # the method is not defined, or takes the compiler as an argument
     return "\n".join(parts)
 
 
 def check_cache_version(context):
-    """The version of the C code is a tuple of hashables that goes with the code."""
+    """Check that the version of the C code is a tuple of hashables, and that equal Ops have equal code and versions."""
     op, target = context.op, context.target
     if not target.has_c:
         return context.skipped("no C code")
@@ -582,7 +591,7 @@ def check_cache_version(context):
                     Problem("BadCacheVersion", "equal Ops have different versions", "version %r" % (version,), where)
                 )
         except Exception:
-            pass  # check_pickle tells
+            pass  # check_pickle reports it
     if not texts and not problems:
         return context.skipped("no C code for these types")
     return context.verdict(_first_of_each(problems), texts)

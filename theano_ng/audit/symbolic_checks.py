@@ -1,4 +1,4 @@
-"""Checks of what an Op says about itself: shapes, connections, derivatives."""
+"""Checks of the symbolic methods of an Op: shapes, connections, derivatives."""
 
 import warnings
 
@@ -16,15 +16,15 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.utils import MethodNotDefined
 
-#: Half the distance between the points of a difference quotient, relative to values of about 1.
+#: Half the distance between the points of a difference quotient, for values of about 1.
 STEP = 1e-5
-#: How many times smaller a step is that tells slopes from the steps of a function.
+#: Factor by which a second step is smaller. The second step distinguishes slopes from jumps of a function.
 FINER = 1000
 #: Relative tolerance of derivatives.
 TOLERANCE = 1e-4
-#: Elements of each input whose derivatives are compared.
+#: Number of elements of each input whose derivatives are compared.
 MOST_ELEMENTS = 40
-# How much less precise gradients of less precise inputs are.
+# dtype -> tolerance of gradients of less precise dtypes.
 _COARSE = {"float32": 1e-2, "float16": 2e-1}
 
 _NOT_THERE = (NotImplementedError, MethodNotDefined, NullTypeGradError, DisconnectedInputError)
@@ -35,7 +35,7 @@ def _continuous(v):
 
 
 def _compile(inputs, outputs):
-    """A function that computes in Python where that is possible: nothing is compiled for it."""
+    """Return a function that computes in Python if possible, so that nothing is compiled."""
     from theano_ng.compile import In, Mode, function
 
     inputs = [v if isinstance(v, In) else In(v, mutable=True) for v in inputs]
@@ -51,7 +51,7 @@ def _compile(inputs, outputs):
 
 
 def check_infer_shape(context):
-    """Inferred shapes, by a graph without the Op, are those of the values."""
+    """Check that inferred shapes, computed by a graph without the Op, are the shapes of the outputs."""
     if not hasattr(context.op, "infer_shape"):
         return context.skipped("no infer_shape")
     where, functions = context.target.location("infer_shape"), {}
@@ -89,7 +89,10 @@ def check_infer_shape(context):
 
 
 def _shape_function(built, where):
-    """What computes the inferred shapes from input values, and which outputs they belong to; None when all are left open."""
+    """Return a function from input values to inferred shapes, and the indices of their outputs.
+
+    The result is None if infer_shape leaves all shapes unknown.
+    """
     from theano_ng.tensor.exceptions import ShapeError
 
     node = built.node
@@ -103,7 +106,7 @@ def _shape_function(built, where):
             shapes.append(tuple(tensor.constant(np.int64(n)) for n in np.shape(v.data)))
             continue
         if v not in known:
-            # Sparse matrices have lengths, none of which broadcasts.
+            # Sparse types have no broadcast pattern: none of their dimensions broadcasts.
             pattern = getattr(v.type, "broadcastable", (False,) * v.type.ndim)
             known[v] = tuple(tensor.constant(np.int64(1)) if one else tensor.lscalar() for one in pattern)
             lengths += [(v, axis, n) for axis, n in enumerate(known[v]) if not isinstance(n, Constant)]
@@ -184,13 +187,13 @@ def _shape_function(built, where):
 
 
 def pattern_of(node):
-    """The connection pattern of a node, checked by the caller."""
+    """Return the connection pattern of a node. The caller has checked its form."""
     method = getattr(node.op, "connection_pattern", None)
     return [[True] * len(node.outputs) for _ in node.inputs] if method is None else method(node)
 
 
 def check_connection_pattern(context):
-    """The pattern has the right form, and floating point inputs that are said to be disconnected have no influence."""
+    """Check the form of the pattern, and check that floating-point inputs declared as disconnected have no effect."""
     if not hasattr(context.op, "connection_pattern"):
         return context.skipped("no connection_pattern: all is connected")
     where = context.target.location("connection_pattern")
@@ -208,7 +211,7 @@ def check_connection_pattern(context):
         for i in free:
             position = variables.index(node.inputs[i])
             if any(w is node.inputs[i] and j != i for j, w in enumerate(node.inputs)):
-                continue  # it is another, connected input too
+                continue  # the variable is also another input, which may be connected
             other = list(values)
             other[position] = other[position] * other[position].dtype.type(0.75) + other[position].dtype.type(0.37)
             try:
@@ -225,7 +228,7 @@ def check_connection_pattern(context):
                         where,
                     )
 
-    # Integer inputs have no derivatives, whatever their values do.
+    # Integer inputs are not tested, because they have no derivatives.
     if not any(_continuous(v) and not all(row) for v, row in zip(context.node.inputs, pattern_of(context.node))):
         return context.ok(len(context.target.built))
     return context.find(attempt, layouts=False)
@@ -264,12 +267,12 @@ def _check_pattern_form(node, where):
 
 
 def has_grad(op):
-    """Whether the Op can be asked for a gradient."""
+    """Return True if the Op defines a gradient."""
     return hasattr(op, "grad") or type(op).L_op is not PureOp.L_op or "L_op" in vars(op)
 
 
 def _connected(node, i, k):
-    """Whether an input of a node is said to be connected to an output."""
+    """Return True if the connection pattern connects input i of a node to output k."""
     pattern = getattr(node.op, "connection_pattern", None)
     return pattern is None or pattern(node)[i][k]
 
@@ -280,9 +283,9 @@ class Gradients:
     Attributes
     ----------
     terms : list
-        One for each variable of the node: the gradient, or None where there is none.
+        The gradient for each variable of the node, or None if the variable has no gradient.
     reason : str
-        Why there is nothing to compute.
+        The reason why no gradient can be computed.
     """
 
     def __init__(self, built, where):
@@ -305,7 +308,7 @@ class Gradients:
             ):
                 mine = [
                     v.zeros_like()
-                ]  # "disconnected", where connection_pattern says otherwise: as good as a gradient of zero
+                ]  # "disconnected", although connection_pattern connects the input, is equivalent to zero
             self.terms.append(None if not whole or not mine else mine[0] if len(mine) == 1 else tensor.add(*mine))
         self.places = [i for i, t in enumerate(self.terms) if t is not None]
         if not self.outs or not self.places:
@@ -325,11 +328,14 @@ class Gradients:
             ) from None
 
     def _terms(self, node, where):
-        """What L_op returns, checked; None with a reason where the Op has no gradient for these inputs."""
+        """Return the checked result of L_op.
+
+        If the Op has no gradient for these inputs, set `reason` and return None.
+        """
         weights = dict(zip(self.outs, self.weights))
         cotangents = [weights[k] if k in weights else disconnected_type() for k in range(len(node.outputs))]
         if not self.outs:
-            # Integer outputs: gradients still have to be of the right kind.
+            # The outputs are integers: gradients are not computed, but their types are checked.
             cotangents = [
                 out.zeros_like(dtype="float64") if hasattr(out, "zeros_like") else disconnected_type()
                 for out in node.outputs
@@ -368,7 +374,7 @@ class Gradients:
                 and dtype != v.type.dtype
                 and (v.type.dtype, dtype) != ("float16", "float32")
             ):
-                # Constants take float16 to float32, which loses nothing.
+                # Constants may promote float16 to float32, which loses nothing.
                 problem = "has dtype %s; all inputs and outputs have %s" % (dtype, v.type.dtype)
             if problem:
                 raise Problem(
@@ -380,13 +386,16 @@ class Gradients:
         return terms
 
     def __call__(self, values, weights):
-        """Gradients of ``sum(weight * output)``, one for each of `places`."""
+        """Compute the gradients of ``sum(weight * output)``, one per index in `places`."""
         with np.errstate(all="ignore"):
             return self.function(*[copied(v) for v in values], *[copied(w) for w in weights])
 
 
 def check_grad(context):
-    """Gradients: number, kinds, dtypes, shapes; values against finite differences; those of float32 against those of float64."""
+    """Check the number, kinds, dtypes, shapes and values of gradients.
+
+    Values are compared with finite differences. Gradients in float32 are compared with gradients in float64.
+    """
     op, target = context.op, context.target
     if not has_grad(op):
         return context.skipped("no grad")
@@ -443,21 +452,23 @@ def check_grad(context):
 
 
 def _broadcast_unsaid(kind, shape, grown):
-    """Whether shapes differ only where a length happened to be 1, and the Op broadcast it although the type does not say so: NumPy does that,
-    and `perform` with it. A gradient knows types only. What is to be repeated has to be declared; other examples are no matter of the
-    gradient."""
+    """Return True if shapes differ only because the Op broadcast an undeclared dimension of length 1.
+
+    The type of the input does not declare the dimension as broadcastable. NumPy broadcasts such dimensions, and so does
+    a `perform` that uses NumPy. But a gradient knows only the types. Broadcasting must be declared, so such examples
+    are no errors of the gradient."""
     return len(shape) == len(grown) and all(
         n == m or (n == 1 and not one) for n, m, one in zip(shape, grown, kind.broadcastable)
     )
 
 
 def _derivative_stages(context):
-    """Stages without layouts, and with contents near 1: derivatives are about smooth points."""
+    """Return stages with one layout and moderate contents, because derivatives are compared at smooth points."""
     return generate.stages(context.target, context.max_examples, layouts=False, mild=True)
 
 
 def _nice(values):
-    """Whether difference quotients can be trusted."""
+    """Return True if all values are finite and below 1000, so that difference quotients are reliable."""
     return all(
         v.dtype.kind not in "fc" or (np.isfinite(v).all() and (np.abs(v) < 1e3).all())
         for v in values
@@ -466,13 +477,13 @@ def _nice(values):
 
 
 def _weights(outputs, outs):
-    """A cotangent for each output: different numbers about 1."""
+    """Return a cotangent for each output: different numbers between 0.5 and 1.5."""
     rng = np.random.RandomState(11)
     return [np.asarray(rng.uniform(0.5, 1.5, np.shape(outputs[k])), outputs[k].dtype) for k in outs]
 
 
 def _coarse(built, found):
-    """The tolerance when not everything is float64; 0 when it is."""
+    """Return the tolerance for variables that are not float64, or 0 if all are float64."""
     kinds = {
         v.type.dtype for v in list(built.variables) + [built.node.outputs[k] for k in found.outs] if _continuous(v)
     }
@@ -480,7 +491,7 @@ def _coarse(built, found):
 
 
 def _compare_coarse(context, example, gradients, analytic, weights, tolerance, where):
-    """Gradients of less precise inputs against those of the node for float64, where the target has one."""
+    """Compare gradients in float32 or float16 with those of the node for float64, if the target has such a node."""
     types = tuple(
         t.clone(dtype="float64") if getattr(t, "dtype", None) in _COARSE and isinstance(t, tensor.TensorType) else t
         for t in example.built.types
@@ -501,7 +512,7 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
         expected = fine(values, [w.astype("float64") for w in weights])
     except Exception:
         return
-    # What is computed in the least precise of the types may overflow on the way to a gradient of another type.
+    # An intermediate value in the least precise dtype may overflow, although the gradient has another dtype.
     limit = min(
         [
             float(np.finfo(v.type.dtype).max)
@@ -524,7 +535,7 @@ def _compare_coarse(context, example, gradients, analytic, weights, tolerance, w
 
 
 def _run(context, built, values):
-    """The outputs for values, or None."""
+    """Return the outputs for values, or None if the Op raises an exception."""
     try:
         with np.errstate(all="ignore"):
             return context.runner(built, "any")([copied(v) for v in values])
@@ -533,7 +544,7 @@ def _run(context, built, values):
 
 
 def _moved(outputs, others, outs):
-    """Differences of the outputs, in float64; None when the shapes changed or something is not finite."""
+    """Return the differences of the outputs in float64, or None if a shape changed or a value is not finite."""
     result = []
     for k in outs:
         a, b = np.asarray(outputs[k], "float64"), np.asarray(others[k], "float64")
@@ -544,12 +555,13 @@ def _moved(outputs, others, outs):
 
 
 def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
-    """The derivative of ``sum(weight * output)`` along the way to `moved`, and its uncertainty; None where the Op is not smooth.
+    """Return the derivative of ``sum(weight * output)`` in a direction, its scale and its uncertainty; None if the Op
+    is not smooth.
 
     Parameters
     ----------
     moved : callable
-        ``moved(t)``: the values a step t along the way.
+        ``moved(t)`` returns the values after a step t in the direction.
     step : float
     """
     slopes = []
@@ -562,7 +574,8 @@ def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
     right, left = ([s for s in side] for side in slopes)
     size = sum(float(np.abs(w * r).sum()) + float(np.abs(w * x).sum()) for w, r, x in zip(weights, right, left)) / 2
     bend = max([float(np.abs(r - x).max(initial=0)) for r, x in zip(right, left)], default=0)
-    # The two sides of a smooth function differ by the step times the curvature; across a kink or a jump they just differ.
+    # The two one-sided slopes of a smooth function differ by the step times the curvature. At a kink or a jump they
+    # differ by more.
     if bend > 1e-2 * max(1.0, size):
         return None
     level = max([float(np.abs(np.asarray(outputs[k], "float64")).max(initial=0)) for k in outs], default=0)
@@ -596,7 +609,7 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
                 finer = _slope(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
                 apart = abs(numeric - symbolic) if np.isfinite(symbolic) else tolerance * max(size, 1e-2) + noise
                 if finer is None or abs(numeric - finer[0]) > apart / 4:
-                    continue  # a step as large as the steps of the function, or too large for its curvature; or there is no limit
+                    continue  # a jump of the function, a step too large for its curvature, or no limit
                 at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
                 raise Problem(
                     "BadGradient",
@@ -607,7 +620,7 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
 
 
 def _second(found, where):
-    """Problem of building the gradient of the gradient, or None."""
+    """Build the gradient of the gradient. Return the problem that occurs, or None."""
     if found is None or found.function is None:
         return None
     terms = [found.terms[i] for i in found.places]
@@ -621,7 +634,7 @@ def _second(found, where):
         return None
     except AttributeError as failure:
         if "has no attribute 'grad'" in str(failure):
-            return None  # an Op that the gradient uses has none
+            return None  # an Op in the gradient has no gradient
         return Problem(
             "BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where
         )
@@ -636,7 +649,7 @@ def _second(found, where):
 
 
 def check_rop(context):
-    """R_op against the directional derivative, for one direction in all inputs and in each alone."""
+    """Compare R_op with the directional derivative: in a direction of all inputs and in a direction of each input."""
     op, target = context.op, context.target
     if type(op).R_op is PureOp.R_op and "R_op" not in vars(op):
         return context.skipped("no R_op")
@@ -685,7 +698,10 @@ def check_rop(context):
 
 
 def _rop_functions(built, where):
-    """Triples: the variables that move, the outputs that R_op gives a tangent of, and the function; or why there are none."""
+    """Return triples of the moving variables, the outputs with tangents, and the function that computes these tangents.
+
+    If R_op gives no tangents, return the reason as a string.
+    """
     node, result, reason = built.node, [], "R_op gives no tangents"
     free = [i for i, v in enumerate(built.variables) if _continuous(v)]
     outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
@@ -698,7 +714,7 @@ def _rop_functions(built, where):
             tangents = node.op.R_op(list(node.inputs), [points.get(v) for v in node.inputs])
         except _NOT_THERE as failure:
             reason = "not implemented: %s" % first_line(failure)
-            continue  # maybe it is for another input alone
+            continue  # it may be implemented for another input alone
         except Exception as failure:
             what = "all inputs" if moving is free else "input %d alone, the other eval_points None," % moving[0]
             raise Problem(
@@ -765,14 +781,14 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
         nearer = None if finer is None else _moved(outputs, finer, [k])
         if nearer is None:
             continue
-        # Steps of the function, such as those of floor, are met in proportion to the length of ours.
+        # The larger the step, the more jumps of the function it meets, as for floor. So compare with a smaller step.
         smooth &= np.abs(nearer[0] * FINER / STEP - right) <= 1e-2 * np.maximum(1.0, np.abs(right))
         size = np.maximum((np.abs(right) + np.abs(left)) / 2, 1e-2)
         bound = (context.case.tolerance or TOLERANCE) * np.maximum(
             size, np.abs(right).max(initial=0)
         ) + 5e-14 * level / STEP
         if not smooth.all():
-            continue  # elements that are smooth may be so by coincidence: where outputs are sorted, for instance
+            continue  # elements may be smooth by coincidence, for instance if the Op sorts its outputs
         wrong = ~(np.abs((right + left) / 2 - tangent) <= bound + 1e-3 * np.abs(right - left))
         if wrong.any():
             at = tuple(int(n) for n in np.argwhere(wrong)[0])

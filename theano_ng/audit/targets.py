@@ -1,4 +1,4 @@
-"""What is audited: the node that a case makes, for the input types of its examples and for others that the Op accepts."""
+"""Targets of the audit: the nodes that a case makes, for the types of its examples and for other accepted types."""
 
 import inspect
 import os
@@ -10,7 +10,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import PureOp, has_c_implementation, has_perform
 from theano_ng.gof.type import PureType
 
-#: How many different tuples of input types C code is built for.
+#: The greatest number of tuples of input types for which C code is built.
 MAX_SIGNATURES = 12
 
 _FLOATS = ("float64", "float32", "float16")
@@ -39,12 +39,13 @@ class Slot:
     ----------
     type : Type
     value : object
-        The example; None when there is only a type.
+        The example value, or None if only a type was given.
     fixed : Constant or None
-        What is given to the Op as it is, and not varied.
+        A constant that is passed to the Op unchanged and is not varied.
     tensor, sparse : bool
-        Whether values are arrays, or sparse matrices.
+        Whether the values are arrays, or sparse matrices.
     varied : bool
+        Whether the audit varies the values.
     """
 
     def __init__(self, entry, index):
@@ -60,13 +61,13 @@ class Slot:
         elif isinstance(entry, PureType):
             self.type = entry
         elif callable(entry) and hasattr(entry, "__name__") and not isinstance(entry, type):
-            self.type = entry().type  # tensor.dmatrix and the like
+            self.type = entry().type  # for instance tensor.dmatrix
         else:
             self.type, self.value = _typed(entry, index)
         if self.value is not None:
             self.value = self.type.filter(self.value, allow_downcast=True)
         self.tensor = isinstance(self.type, tensor.TensorType)
-        # SciPy's matrices, which are varied as arrays are: their elements, shapes and dtypes.
+        # Elements, shapes and dtypes of SciPy's sparse matrices are varied like those of arrays.
         self.sparse = hasattr(self.type, "format_cls") and self.value is not None
         self.varied = (self.tensor or self.sparse) and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
@@ -77,21 +78,21 @@ class Slot:
 
     @property
     def shape(self):
-        """The example's shape; that of a mere type has length 3 where it does not broadcast."""
+        """The shape of the example. Without an example, a dimension has length 3, or 1 if it is broadcastable."""
         if self.value is not None:
             return self.value.shape
         return tuple(1 if one else 3 for one in self.type.broadcastable)
 
 
 def _typed(value, index):
-    """Type and value of an example."""
+    """Return the Type and the value of an example."""
     if isinstance(value, (np.ndarray, np.generic, bool, int, float, complex, list)):
         try:
             array = np.asarray(value)
             return tensor.TensorType(str(array.dtype.newbyteorder("=")), [n == 1 for n in array.shape]), array
         except TypeError:
-            pass  # no numbers
-    from theano_ng.compile import shared  # its constructors know the types of other values
+            pass  # the elements are not numbers
+    from theano_ng.compile import shared  # its constructors choose the types of other values
 
     try:
         return shared(value).type, value
@@ -102,21 +103,21 @@ def _typed(value, index):
 
 
 class Built:
-    """The node that the Op makes of inputs of certain types.
+    """The node that the Op makes for inputs of certain types.
 
     Attributes
     ----------
     index : int
-        Which of the signatures of the target.
+        Index of the signature in the target.
     types : tuple of Type
-        One for each slot.
+        The input types, one per slot.
     node : Apply
-        The node under audit; each of its inputs is a variable without owner, or a constant.
+        The audited node. Each of its inputs is a variable without owner, or a constant.
     made : Apply
-        The node as make_node gave it, whose inputs the callable may have computed. What make_node sees of them, such as the values that
-        they are known to have, may be in the types of its outputs.
+        The original result of make_node. The callable of the case may have computed its inputs. The types of its
+        outputs may depend on facts that make_node finds about these inputs, for instance known values.
     variables : list of Variable
-        Its inputs that are not constant, each once.
+        The inputs of `node` that are not constant, each once.
     """
 
     def __init__(self, target, types):
@@ -137,7 +138,8 @@ class Built:
         self.made, self._prepare = node, None
         free = [v for v in node.inputs if not isinstance(v, Constant)]
         if not all(v in given for v in free):
-            # The callable computes inputs of the node; they are computed in Python and taken as its inputs.
+            # The callable computes inputs of the node. Replace them by new variables; `values` computes their values in
+            # Python.
             fresh = {v: v.type() for v in free}
             self._before = list(fresh)
             node = node.clone_with_new_inputs([fresh.get(v, v) for v in node.inputs])
@@ -151,12 +153,12 @@ class Built:
         return self.node.op
 
     def values(self, values):
-        """The values of `variables`, from those of the slots."""
+        """Return the values of `variables`, computed from the values of the slots."""
         if self._before is None:
             by_variable = dict(zip(self.given, values))
             return [by_variable[v] for v in self.variables]
         if self._prepare is None:
-            from theano_ng.compile import Mode, function  # compile time
+            from theano_ng.compile import Mode, function  # imported when needed, since the import is slow
 
             inputs = [v for v in self.given if not isinstance(v, Constant)]
             self._prepare = function(inputs, self._before, mode=Mode("py", None), on_unused_input="ignore")
@@ -167,7 +169,7 @@ class Built:
 
 
 class Target:
-    """The Op of a case, and the nodes it makes.
+    """The Op of a case, and the nodes that it makes.
 
     Parameters
     ----------
@@ -178,12 +180,13 @@ class Target:
     ----------
     slots : list of Slot
     built : list of Built
-        For the types of the examples first; then for others that make_node accepts, at most `MAX_SIGNATURES`.
+        The nodes: first the node for the types of the examples, then those for other accepted types. There are at most
+        `MAX_SIGNATURES` nodes.
 
     Raises
     ------
     ValueError
-        When the examples themselves are refused.
+        If the Op refuses the examples.
     """
 
     def __init__(self, case, seed=0):
@@ -203,7 +206,7 @@ class Target:
         self.op = self.base.op
         self.op_text = _text(self.op)
         self.built = [self.base]
-        seen = [self.base.types]  # a Type that has no hash is for check_types to find
+        seen = [self.base.types]  # a list, since a Type may have no hash, which check_types reports
         for types in self._variations(base):
             types = tuple(types)
             if len(self.built) == MAX_SIGNATURES:
@@ -214,9 +217,9 @@ class Target:
             try:
                 built = Built(self, types)
             except Exception:
-                continue  # refused: what matters is what is accepted
+                continue  # the Op refuses these types
             if type(built.op) is not type(self.op):
-                continue  # a callable that uses another Op for these types
+                continue  # the callable uses another Op for these types
             built.index = len(self.built)
             self.built.append(built)
 
@@ -229,17 +232,17 @@ class Target:
         return has_perform(self.op)
 
     def varies(self, what):
-        """Whether the case wants something varied: one of `generate.VARIATIONS`."""
+        """Return True if the case varies a property, one of `generate.VARIATIONS`."""
         return self.case.vary is None or what in self.case.vary
 
     def location(self, method):
-        """``file:line`` of a method of the Op; "" where it has none."""
+        """Return ``file:line`` of a method of the Op, or "" if the Op lacks the method."""
         return location_of(self.op, method)
 
     # -- variations of the types ---------------------------------------------------------------------------------
 
     def _variations(self, base):
-        """Tuples of input types, the most telling first: kinds of variation take turns."""
+        """Yield tuples of input types, the ones most likely to find errors first. The kinds of variation alternate."""
         sources = []
         if self.varies("dtype"):
             sources += [self._together(base), self._apart(base)]
@@ -256,18 +259,18 @@ class Target:
                     yield types
 
     def _change(self, base, change, chosen=None):
-        """The types with `change(type)` in place of each varied one (of those chosen)."""
+        """Return the types, with `change(type)` instead of each varied type (only in the slots `chosen`, if given)."""
         return [
             change(t) if slot.varied and (chosen is None or i in chosen) else t
             for i, (slot, t) in enumerate(zip(self.slots, base))
         ]
 
     def _arrays(self):
-        """Indices of the varied slots whose types have broadcastable dimensions."""
+        """Return the indices of the varied slots whose types have a broadcast pattern."""
         return [i for i, slot in enumerate(self.slots) if slot.varied and slot.tensor]
 
     def _groups(self, base):
-        """Indices of the varied slots, by dtype."""
+        """Return a dict from dtypes to the indices of their varied slots."""
         groups = {}
         for i, (slot, t) in enumerate(zip(self.slots, base)):
             if slot.varied:
@@ -275,21 +278,24 @@ class Target:
         return groups
 
     def _together(self, base):
-        """All inputs that share a dtype get another: first those of floating point, which are what most Ops are about."""
+        """Yield types in which all inputs of one dtype get another dtype.
+
+        Float inputs come first: most Ops are for floats.
+        """
         groups = sorted(self._groups(base).items(), key=lambda item: item[0] not in _FLOATS)
         for dtype in _DTYPES:
             for _, members in groups:
                 yield self._change(base, lambda t: _in_dtype(t, dtype), members)
 
     def _apart(self, base):
-        """One input gets another dtype."""
+        """Yield types in which one input gets another dtype."""
         many = [i for members in self._groups(base).values() if len(members) > 1 for i in members]
         for dtype in ("float32", "int8", "float64", "complex128"):
             for i in many:
                 yield self._change(base, lambda t: _in_dtype(t, dtype), [i])
 
     def _patterns(self, base):
-        """Dimensions declared to broadcast, or not."""
+        """Yield types with other broadcast patterns."""
         arrays = self._arrays()
         yield self._change(base, lambda t: t.clone(broadcastable=(False,) * t.ndim), arrays)
         ranked = [i for i in arrays if base[i].ndim]
@@ -300,7 +306,7 @@ class Target:
             yield self._change(base, lambda t: t.clone(broadcastable=t.broadcastable[:-1] + (True,)), [i])
 
     def _ranks(self, base):
-        """One dimension more, one less, none; of all inputs that have any, or of one."""
+        """Yield types with one dimension more, one less, or no dimensions, for all inputs or for a single input."""
         arrays = self._arrays()
         ranked = [i for i in arrays if base[i].ndim]
         yield self._change(base, lambda t: t.clone(broadcastable=()), arrays)
@@ -312,7 +318,7 @@ class Target:
 
 
 def _in_dtype(t, dtype):
-    """A type with another dtype; itself when there is none (no sparse matrices of float16)."""
+    """Return the type with another dtype, or the type itself if no such type exists (sparse float16 matrices)."""
     try:
         return t.clone(dtype=dtype)
     except NotImplementedError:
@@ -327,7 +333,10 @@ def _text(op):
 
 
 def destroyed(node):
-    """The inputs of a node that it overwrites, as far as its destroy_map makes sense: `check_maps` tells when it does not."""
+    """Return the inputs that a node overwrites, from the valid entries of destroy_map.
+
+    `check_maps` reports invalid ones.
+    """
     table = getattr(node.op, "destroy_map", None)
     places = (
         [i for entry in table.values() if isinstance(entry, (list, tuple)) for i in entry]
@@ -337,7 +346,8 @@ def destroyed(node):
     return {node.inputs[i] for i in places if isinstance(i, (int, np.integer)) and 0 <= i < len(node.inputs)}
 
 
-# What a scalar Op may call what the Op around it (Elemwise, CAReduce) has under a method's name; the first that it defines counts.
+# Method of an Op such as Elemwise or CAReduce -> names of the corresponding methods of its scalar Op. The first defined
+# method counts.
 _OF_SCALAR_OP = {
     "perform": ("impl",),
     "c_code": ("c_expression", "c_code"),
@@ -350,10 +360,11 @@ _BASES = ("theano_ng.scalar.op", "theano_ng.gof.op")
 
 
 def location_of(op, method):
-    """``file:line`` where a method of an Op is defined; "" where that cannot be known.
+    """Return ``file:line`` of the definition of a method of an Op, or "" if it is unknown.
 
-    An Op that applies a `scalar_op` to the elements of tensors is the same for all of them. What counts is the method of the scalar Op, or
-    its class where it leaves the method to a base class.
+    An Op that applies a `scalar_op` to the elements of tensors has the same methods for all scalar Ops. Therefore the
+    result is the position of the method of the scalar Op, or of the class of the scalar Op if the class inherits the
+    method.
     """
     if method in _OF_SCALAR_OP and isinstance(getattr(op, "scalar_op", None), PureOp):
         return _location_in_scalar_op(op.scalar_op, _OF_SCALAR_OP[method]) or _location(op, method)

@@ -10,7 +10,7 @@ from theano_ng.gof.type import Type
 
 
 def check_types(context):
-    """Types accept their values as they are, compare them by what they are, and are equal and hashed consistently."""
+    """Check that Types accept their values unchanged, compare them correctly, and have consistent equality and hash."""
     values, tried = {}, 0
     for example in context.examples(12):
         node = example.built.node
@@ -36,13 +36,13 @@ def _location(t, method):
 
 
 def _wrong(t, values):
-    """What is wrong with a Type; each with the method to look at."""
+    """Yield the errors of a Type, each with the method that is probably wrong."""
     yield from _wrong_identity(t)
     valid = []
     for value in values:
         try:
             if not t.is_valid_value(value):
-                continue  # a layout that has to be converted first
+                continue  # an array in a layout that the Type converts first
         except Exception as failure:
             yield "is_valid_value raises %s" % one_line(failure), "is_valid_value"
             continue
@@ -58,7 +58,7 @@ def _wrong(t, values):
             except Exception as failure:
                 yield "%s raises %s" % (name, one_line(failure)), name
                 continue
-            # values_eq may call NaN different from itself, as == does.
+            # In `values_eq`, NaN may differ from itself, as with ==.
             if not same and not (name == "values_eq" and _has_nan(value)):
                 yield "%s calls a value different from itself" % name, name
     for one, other in zip(valid, valid[1:]):
@@ -82,7 +82,7 @@ def _wrong_identity(t):
         yield "the Type has no hash: a class that defines __eq__ has to define __hash__", "__eq__"
         return
     if type(t).__eq__ in (Type.__eq__, object.__eq__):
-        return  # by identity, which is allowed
+        return  # equality by identity is allowed
     try:
         twin = copy.copy(t)
     except Exception:
@@ -107,7 +107,7 @@ def _brief(value):
 
 
 def _far_apart(one, other):
-    """Whether two values surely differ, by far more than rounding."""
+    """Return True if two values certainly differ, by far more than rounding errors."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         if one.shape != other.shape:
             return True

@@ -1,4 +1,4 @@
-"""Checks of values: perform, C code, both against each other, on every layout and with every kind of memory for the outputs."""
+"""Checks of values: perform and C code, compared with each other, on every layout and kind of output storage."""
 
 import numpy as np
 
@@ -14,20 +14,20 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic
 from theano_ng.tensor.type import TensorType
 
-#: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
+#: Examples with larger arrays are rejected. They occur if an Op uses the value of an input as a length.
 MOST_ELEMENTS = 1 << 13
 
-# What running out of the memory that an example may use looks like.
+# Exceptions when an example exceeds its limit of memory.
 _TOO_LARGE = (MemoryError, RecursionError)
 
 
 def reference(context, example):
-    """The node's outputs by the implementation to trust, on C-contiguous copies; cached with the example.
+    """Return the outputs of the trusted implementation on C-contiguous copies of the inputs.
 
     Raises
     ------
     Reject
-        When the Op refuses the values, or the case's `tied` does.
+        If the Op or the function `tied` of the case refuses the values.
     """
     outcome = run_or_error(context, "any", example, plain=True)
     if isinstance(outcome, Exception):
@@ -36,7 +36,9 @@ def reference(context, example):
 
 
 def run_or_error(context, kind, example, plain=False, keep=False):
-    """The outputs of one implementation, or the exception it refuses the example with; None where there is no such implementation.
+    """Run one implementation and return its outputs, or the exception with which it refuses the example.
+
+    The result is None if the implementation does not exist.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ def run_or_error(context, kind, example, plain=False, keep=False):
         See `make_runner`.
     example : Example
     plain : bool
-        Whether to run on C-contiguous copies instead of the layouts of the example.
+        If True, run on C-contiguous copies instead of the layouts of the example.
     keep : bool
         See `Runner.__call__`.
     """
@@ -56,13 +58,13 @@ def run_or_error(context, kind, example, plain=False, keep=False):
     except Problem:
         if context.check == "c_code":
             raise
-        raise Reject() from None  # one check tells
+        raise Reject() from None  # the check c_code reports it
     if runner is None:
         return None
     try:
         values = limited(example.node_values)
     except Exception:
-        raise Reject() from None  # what computes the node's inputs refuses
+        raise Reject() from None  # the computation of the node's inputs raises an exception
     if any(isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS for value in values):
         raise Reject()
     if plain:
@@ -82,7 +84,10 @@ def run_or_error(context, kind, example, plain=False, keep=False):
 
 
 def good_together(tied, values):
-    """Whether a case's `tied` accepts values; those of another rank than it expects, for which it raises, are not good."""
+    """Return True if the function `tied` of a case accepts values.
+
+    An exception, for instance for another rank, means no.
+    """
     try:
         return tied is None or bool(tied(list(values)))
     except Exception:
@@ -90,25 +95,26 @@ def good_together(tied, values):
 
 
 def without_destroyed(built, values):
-    """Values to hand to the node: copies of those it overwrites, with the same layout."""
+    """Return the values with copies of those that the node overwrites. The copies have the same layouts."""
     overwritten = destroyed(built.node)
     return [_lessbroken_deepcopy(value) if v in overwritten else value for v, value in zip(built.variables, values)]
 
 
 def first_difference(variables, one, other):
-    """Index of the first output whose values differ, or None."""
+    """Return the index of the first output whose values differ, or None."""
     for i, (r, a, b) in enumerate(zip(variables, one, other)):
         try:
             with np.errstate(all="ignore"):
                 if not check_eq(r, a, b):
                     return i
         except Exception:
-            return i  # of types that cannot be compared
+            return i  # the values cannot be compared
     return None
 
 
 def different(context, example, one, other, exact=False):
-    """Index of the first output whose values differ by more than rounding explains, or None; see `conditioning`.
+    """Return the index of the first output whose values differ by more than rounding explains, or None; see
+    `conditioning`.
 
     Parameters
     ----------
@@ -117,7 +123,7 @@ def different(context, example, one, other, exact=False):
     one, other : list
         The outputs of two runs.
     exact : bool
-        Whether the runs do the same on the same memory, so that rounding explains nothing.
+        If True, both runs do the same operations on the same memory, so rounding explains no difference.
     """
     outputs = example.built.node.outputs
     i = first_difference(outputs, one, other)
@@ -130,7 +136,7 @@ def different(context, example, one, other, exact=False):
 
 
 def is_rounding_noise(context, example, i, one, other):
-    """Whether two values of output i differ by no more than rounding explains."""
+    """Return True if rounding explains the difference between two values of output i."""
     run = context.runner(example.built, "any")
     explained = explained_by_rounding(run, [copied(v) for v in example.node_values()], i, one, other)
     return (
@@ -140,7 +146,7 @@ def is_rounding_noise(context, example, i, one, other):
 
 
 def difference(node, i, name1, one, name2, other, values):
-    """The evidence that two runs differ in output i: the text of DebugMode."""
+    """Return the evidence that two runs differ in output i, in the format of DebugMode."""
     return str(BadThunkOutput(node.outputs[i], name1, one[i], name2, other[i], values))
 
 
@@ -148,7 +154,7 @@ def difference(node, i, name1, one, name2, other, values):
 
 
 def check_output_types(context):
-    """Values of all outputs, as each implementation leaves them, are of the types that make_node declares."""
+    """Check that the outputs of each implementation have the types that make_node declares."""
     location = context.target.location("make_node")
 
     def attempt(example):
@@ -176,11 +182,11 @@ def check_output_types(context):
 
 
 def wrong_type(kind, value):
-    """Why a value is not of a Type, in a few words; "" when it is."""
+    """Return the reason why a value is not of a Type, or "" if it is."""
     if value is None and not kind.is_valid_value(None):
         return "was never set"
     if hasattr(kind, "broadcastable") and hasattr(kind, "dtype"):
-        # Arrays of other kinds, on a device, are what their Type says.
+        # For device arrays, which are not NumPy arrays, the Type decides.
         if not isinstance(value, np.ndarray) and (isinstance(kind, TensorType) or not kind.is_valid_value(value)):
             return "is %s, not an array" % type(value).__name__
         if str(value.dtype) != kind.dtype:
@@ -196,7 +202,7 @@ def wrong_type(kind, value):
 
 
 def runner_or_none(context, built, kind="c"):
-    """A runner; None when there is none, or when it cannot be built: `check_c_code` reports that."""
+    """Return a runner, or None if it does not exist or cannot be built. `check_c_code` reports the latter."""
     try:
         return context.runner(built, kind)
     except Problem:
@@ -207,7 +213,7 @@ def runner_or_none(context, built, kind="c"):
 
 
 class Reader(Op):
-    """Reads values: outputs that share memory are wrong where a node reads them, not where they only go out."""
+    """An Op that reads values. DebugMode finds undeclared aliases among outputs only if a node reads the outputs."""
 
     __props__ = ()
 
@@ -219,14 +225,14 @@ class Reader(Op):
 
 
 class DebugRun:
-    """A node in DebugMode, called with example values.
+    """A function in DebugMode that contains one node. It is called with example values.
 
     Parameters
     ----------
     context : Context
     built : Built
     py, c : bool
-        What runs.
+        Whether the Python implementation and the C code run.
     """
 
     def __init__(self, context, built, py, c):
@@ -250,14 +256,15 @@ class DebugRun:
         self.context, self.built = context, built
 
     def __call__(self, example, where):
-        """Raise the Problem that DebugMode finds."""
+        """Run an example, and raise the Problem that DebugMode finds."""
         from theano_ng.configdefaults import config
         from theano_ng.configparser import change_flags
 
         values = without_destroyed(self.built, example.node_values())
         try:
             with np.errstate(all="ignore"), change_flags(**{"DebugMode.warn_input_not_reused": False}):
-                # Every combination of steps for two dimensions; more of them only take longer.
+                # DebugMode tries every combination of strides for two dimensions. More dimensions would only take
+                # longer.
                 with change_flags(
                     **{
                         "DebugMode.check_preallocated_output_ndim": min(
@@ -282,10 +289,10 @@ class DebugRun:
             ) from None
 
     def _noise(self, failure, example):
-        """Whether what DebugMode found is a difference that rounding explains."""
+        """Return True if DebugMode found a difference that rounding explains."""
         if type(failure) is not BadThunkOutput or failure.hint:
             return False
-        there = failure.r.owner  # a copy of our node
+        there = failure.r.owner  # a copy of the audited node
         return (
             there is not None
             and there.op == self.built.op
@@ -294,7 +301,7 @@ class DebugRun:
 
 
 def summary(failure):
-    """One line about an exception of DebugMode."""
+    """Describe an exception of DebugMode in one line."""
     parts = [type(failure).__name__]
     if isinstance(failure, AddressError):
         parts = [failure.one_line()]
@@ -315,7 +322,7 @@ def summary(failure):
 
 
 def compared(one, other):
-    """A few words about how two values differ."""
+    """Describe in a few words how two values differ."""
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         return "%s against %s" % (type(one).__name__, type(other).__name__) if type(one) is not type(other) else ""
     if one.dtype != other.dtype:
@@ -326,7 +333,7 @@ def compared(one, other):
         differ = ~((one == other) | ((one != one) & (other != other)))
         if one.dtype.kind in "fc":
             far = differ & ~np.isclose(one, other, rtol=1e-4)
-            differ = far if far.any() else differ  # not what rounding explains
+            differ = far if far.any() else differ  # leave out small differences if there are large ones
     places = np.argwhere(differ)
     if not len(places):
         return ""
@@ -344,7 +351,7 @@ def compared(one, other):
 
 
 def check_perform(context):
-    """`perform` on its own: the same result for every layout, the second time, and in DebugMode."""
+    """Check that `perform` gives the same result for every layout, in a second call, and in DebugMode."""
     if not context.target.has_perform or context.runner(context.target.base, "any") is None:
         return context.skipped("no perform")
     where = context.target.location("perform")
@@ -368,7 +375,7 @@ def check_perform(context):
 
 
 def _agree(context, one, other, name1, name2, example, where, error="BadThunkOutput"):
-    """Raise Problem when two outcomes differ; Reject when both are refusals."""
+    """Raise Problem if two outcomes differ. Raise Reject if both are exceptions."""
     if isinstance(one, Exception) or isinstance(other, Exception):
         if isinstance(one, Exception) and isinstance(other, Exception):
             raise Reject()
@@ -390,7 +397,7 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
 
 
 def check_c_code(context):
-    """C code against `perform`: values, refusals, every layout, all in DebugMode."""
+    """Compare C code with `perform`: values and refusals, on every layout, and in DebugMode."""
     target = context.target
     if not target.has_c:
         return context.skipped("no C code")
@@ -441,7 +448,7 @@ def check_c_code(context):
 
 
 def snapshot(op):
-    """What is public about an Op: attributes of plain types, as text."""
+    """Return the public attributes of an Op whose values have plain types, as texts."""
     plain = (
         bool,
         int,
@@ -466,25 +473,25 @@ def snapshot(op):
 
 
 def _shape_of(node):
-    """What may not change about a node."""
+    """Return the parts of a node that may not change."""
     return list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs]
 
 
 def check_mutation(context):
-    """Making thunks and running them leaves the Op and the nodes as they were."""
+    """Check that making and running thunks does not change the Op and the nodes."""
     from theano_ng.audit.structure_checks import hash_of
 
     target, problems = context.target, []
     ops = [(built.op, snapshot(built.op), hash_of(built.op)) for built in target.built]
     nodes = [(built.node, _shape_of(built.node)) for built in target.built]
-    # Drawn first: what draws them runs `perform`, and may be the first to change something.
+    # Draw the examples after the snapshots, because drawing runs `perform`, which may already change the Op.
     examples = context.examples(2 * len(target.built), layouts=False, contents=False)
     for kind, method in (("py", "perform"), ("c", "c_code")):
         for example in examples:
             try:
                 run_or_error(context, kind, example)
             except Exception:
-                continue  # check_c_code tells what does not compile
+                continue  # check_c_code reports C code that does not compile
         where = target.location(method)
         for op, before, hashed in ops:
             after = snapshot(op)

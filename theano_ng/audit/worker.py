@@ -1,11 +1,13 @@
-"""The process in which an Op's C code runs under sanitizers, and what is sent to it.
+"""The worker process, in which an Op's C code runs under sanitizers, and its messages.
 
-It gets no Op but programs: the text of the module that the linker generates for a node, or the node's `NativeCode`. Any Op can be
-looked at in this way, also one that no other process can import. It compiles and loads programs, and runs examples in a fork of
-itself, so that a crash ends the fork only; the next example gets another.
+The worker does not receive the Op. It receives programs: the source code of the module that the linker generates for a
+node, or the node's `NativeCode`. Therefore any Op can be checked, also an Op that another process cannot import. The
+worker compiles and loads programs. It runs examples in a forked process, so that a crash ends only the fork. The next
+example runs in a new fork.
 
-Messages are pickles. To the worker: ``("load", key, program)``, answered by ``("loaded", whether anything was compiled)`` or
-``("refused", text)``; and ``("run", key, example)``, answered by ``("done", record, text on stderr)`` or ``("died", status, text)``.
+Messages are pickles. The parent sends ``("load", key, program)``, and the worker answers
+``("loaded", whether anything was compiled)`` or ``("refused", text)``. Or the parent sends ``("run", key, example)``,
+and the worker answers ``("done", record, text on stderr)`` or ``("died", status, text)``.
 """
 
 import os
@@ -13,14 +15,16 @@ import pickle
 import sys
 from dataclasses import dataclass
 
-#: What fresh memory is filled with, in the first and in the second run; and how the second build initializes local variables.
+#: The bytes that fill fresh memory in the first and in the second run, and the compiler flags that initialize local
+#: variables in the two builds.
 FILLS = (0xA7, 0x5C)
 INITIALIZED = ("-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero")
 
-#: In front of the words that say on stderr which call follows.
+#: Prefix of the line on stderr that describes the next call.
 CALL = b"@theano_ng-audit: "
 
-#: Seconds that an example may take, and examples after which a fork is replaced: it keeps all values.
+#: Time limit in seconds for an example, and number of examples after which a fork is replaced, because a fork keeps all
+#: values.
 LIMIT, MOST = 20, 300
 
 
@@ -28,17 +32,18 @@ LIMIT, MOST = 20, 300
 
 
 def pack(values):
-    """Values with the layout that they have in memory: strides, alignment, write protection, shared memory.
+    """Pack values with their memory layout: strides, alignment, write protection and shared memory.
 
     Parameters
     ----------
     values : sequence
-        Arrays; other objects are pickled.
+        Arrays. Other objects are pickled.
 
     Returns
     -------
     (list of bytes, list of tuple)
-        Blocks of memory, and for each value where it lies.
+        The blocks of memory, each after the remainder of its address modulo 16. For each value a tuple of its kind, its
+        position in a block, and its layout.
     """
     import numpy as np
 
@@ -79,11 +84,12 @@ def _memory(low, high):
 
 
 def unpack(packed):
-    """The values of `pack`, in fresh memory; each block ends where its last value ends.
+    """Return the packed values in fresh memory. Each block ends where its last value ends.
 
     Parameters
     ----------
     packed : (list, list)
+        The result of `pack`.
 
     Returns
     -------
@@ -102,7 +108,7 @@ def unpack(packed):
         if kind == "object":
             values.append(pickle.loads(place[0]))
             continue
-        if kind == "empty":  # behind the end of a block: no access is right
+        if kind == "empty":  # the data begin at the end of a block, so that any access is an error
             shape, strides, dtype, writeable = place
             value = np.ndarray(shape, dtype, np.empty(32, "uint8"), 32, strides)
         else:
@@ -124,17 +130,17 @@ class Program:
     Attributes
     ----------
     outputs : tuple
-        For each output (dtype, broadcastable), or None when it is no array.
+        For each output (dtype, broadcastable), or None if it is not an array.
     native : NativeCode or None
     layouts : tuple of int
-        With `native`: what its thunk checks.
+        With `native`: the layouts that its thunk checks.
     source : str
-        Without `native`: the generated module.
+        Without `native`: the source code of the generated module.
     arguments, without : tuple of str
-        Compiler arguments besides the usual ones, and those of the usual ones that the Op forbids.
+        Additional compiler arguments, and usual compiler arguments that the Op forbids.
     header_dirs, lib_dirs, libraries : tuple of str
     constants : bytes
-        Pickled values of the graph's constants, params among them.
+        Pickled values of the graph's constants, including params.
     """
 
     outputs: tuple
@@ -150,7 +156,7 @@ class Program:
 
 
 def program_of(node):
-    """The program of a node.
+    """Return the program of a node.
 
     Parameters
     ----------
@@ -163,9 +169,9 @@ def program_of(node):
     Raises
     ------
     MethodNotDefined, NotImplementedError
-        When the node has no C code.
+        If the node has no C code.
     pickle.PicklingError, TypeError, AttributeError
-        When its params cannot be pickled.
+        If its params cannot be pickled.
     """
     from theano_ng.gof.codegen.clinker import CLinker
     from theano_ng.gof.compiler import GCC_compiler
@@ -203,7 +209,7 @@ def program_of(node):
 
 
 class _Text:
-    """What the compile cache asks of a linker, for a module's text."""
+    """The interface of a linker that the compile cache uses, for the source code of a module."""
 
     node_order = ()
 
@@ -234,7 +240,7 @@ class _Text:
 
 
 def _load_module(text):
-    """Compile a module's text, or find it in the cache: its content is all that it depends on."""
+    """Compile the source code of a module, or find the module in the cache. The source code is the only cache key."""
     from theano_ng.configdefaults import config
     from theano_ng.gof.compiler import get_module_cache
 
@@ -277,10 +283,10 @@ class _Loaded:
                 finally:
                     config.gcc.cxxflags = flags
 
-        self.kept = None  # a thunk and its cells, which all examples share
+        self.kept = None  # a thunk and its input cells, which all examples share
 
     def thunk(self, inputs, outputs, second=False):
-        """A callable bound to cells; of the second build if that is wanted and there is one."""
+        """Return a thunk bound to storage cells. If `second` is True and a second build exists, use that build."""
         if self.program.native is not None:
             return self.program.native.bind(self.addresses, inputs, outputs, list(self.program.layouts))
         from theano_ng.gof import _native
@@ -296,8 +302,10 @@ class _Loaded:
 
 
 def run_example(loaded, packed, set_fill):
-    """Run a program on one example: on fresh memory of either fill, with memory for its outputs of every kind, and by a thunk that has
-    seen the examples before.
+    """Run a program on one example in several ways.
+
+    It runs with fresh memory of both fills, with every kind of preallocated output memory, and by a thunk that has
+    computed earlier examples.
 
     Parameters
     ----------
@@ -305,13 +313,14 @@ def run_example(loaded, packed, set_fill):
     packed : (list, list)
         See `pack`.
     set_fill : callable
-        Chooses the byte that fresh memory is filled with.
+        A function that sets the byte that fills fresh memory.
 
     Returns
     -------
     dict
-        ``error``: text of the exception that the code raised, or None. ``uninitialized``: for each output that depends on what memory
-        held before, (output, number of elements, index of the first, the two values found there).
+        ``error``: text of the exception that the code raised, or None. ``uninitialized``: a tuple for each output that
+        depends on the previous contents of memory. It contains the output, the number of such elements, the index of
+        the first one, and its two values.
     """
     first, error = _run("in fresh memory", loaded, packed, set_fill)
     record = {"error": error, "uninitialized": []}
@@ -321,7 +330,7 @@ def run_example(loaded, packed, set_fill):
     record["uninitialized"] = _differences(first, second)
     if record["uninitialized"]:
         again, _ = _run("in fresh memory", loaded, packed, set_fill)
-        if _differences(first, again):  # another result at every call: not what this is about
+        if _differences(first, again):  # the result differs in every call, which is another error
             record["uninitialized"] = []
     for kind, words in (
         ("same", "given an output of an earlier call"),
@@ -336,7 +345,7 @@ def run_example(loaded, packed, set_fill):
 
 
 def _run_kept(loaded, packed, set_fill):
-    """One more call of the thunk that all examples share."""
+    """Call the thunk that all examples share."""
     if loaded.kept is None:
         inputs, outputs = [[None] for _ in packed[1]], [[None] for _ in loaded.program.outputs]
         loaded.kept = loaded.thunk(inputs, outputs), inputs
@@ -349,22 +358,22 @@ def _run_kept(loaded, packed, set_fill):
     try:
         thunk()
     except Exception:
-        pass  # refused before
+        pass  # the exceptions of this thunk are not reported
 
 
 def _say(words):
-    """Tell on stderr, between the sanitizers' reports, what is done."""
+    """Write a description of the next call to stderr, among the reports of the sanitizers."""
     os.write(2, b"%s%s\n" % (CALL, words.encode()))
 
 
 def _run(words, loaded, packed, set_fill, second=False, given=None):
-    """The outputs of one call of a new thunk, and the text of its exception."""
+    """Call a new thunk once. Return its outputs and the text of its exception."""
     _say(words)
     set_fill(FILLS[second])
     values = unpack(packed)
     _kept.append(
         [[value] * 64 for value in values]
-    )  # a reference that the code gives back once too often is not the last
+    )  # extra references: an object stays alive if the code releases too many
     inputs = [[value] for value in values]
     outputs = [[None] for _ in loaded.program.outputs] if given is None else [[value] for value in given]
     try:
@@ -375,11 +384,11 @@ def _run(words, loaded, packed, set_fill, second=False, given=None):
     return [cell[0] for cell in outputs], error
 
 
-_kept = []  # until the fork ends
+_kept = []  # references that are kept until the fork ends
 
 
 def _given(kind, value, description):
-    """Memory to be given for an output: of its size, smaller, or written backwards; None where there is no such thing."""
+    """Return preallocated memory for an output: equally large, smaller, or with negative strides; or None."""
     import numpy as np
 
     if description is None or not isinstance(value, np.ndarray):
@@ -400,7 +409,7 @@ def _given(kind, value, description):
 
 
 def _differences(first, second):
-    """Where two lists of outputs differ; see `run_example`."""
+    """Return the differences between two lists of outputs, as in ``uninitialized`` of `run_example`."""
     import numpy as np
 
     found = []
@@ -440,7 +449,7 @@ class _Fork:
     programs : dict
         Key -> _Loaded.
     helper : module
-        Of ``filled.c``.
+        The compiled module of ``filled.c``.
     """
 
     def __init__(self, programs, helper):
@@ -481,7 +490,7 @@ class _Fork:
             answers.flush()
 
     def run(self, key, packed):
-        """The answer to a request."""
+        """Send a request and return the answer."""
         self.count += 1
         before = self.log.seek(0, os.SEEK_END)
         pickle.dump((key, packed), self.requests)
@@ -497,7 +506,7 @@ class _Fork:
         return (*answer, text.decode("utf-8", "replace"))
 
     def end(self):
-        """End it, if it has not; its status."""
+        """End the process if it still runs, and return its status."""
         self.requests.close()
         self.answers.close()
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
@@ -519,7 +528,7 @@ def _serve(source, sink):
         try:
             kind, key, thing = pickle.load(source)
         except EOFError:
-            os._exit(0)  # nothing is left to tidy up; a fork ends when its pipe does
+            os._exit(0)  # no cleanup is needed: a fork ends when its pipe is closed
         if kind == "run":
             fork = fork or _Fork(programs, helper)
             answer = fork.run(key, thing)
@@ -531,7 +540,8 @@ def _serve(source, sink):
                 answer = "loaded", programs[key].instrumented
             except Exception as error:
                 answer = "refused", "%s: %s" % (type(error).__name__, error)
-        # A fork does not see what is loaded later, and tells of each place once.
+        # A fork does not have programs that are loaded later. Also, its sanitizer reports each position in the code
+        # only once.
         if fork is not None and (kind == "load" or answer[2] or fork.count == MOST):
             fork.end()
             fork = None
@@ -541,7 +551,7 @@ def _serve(source, sink):
 def main():
     """Serve requests from the standard input."""
     sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what C code prints is no answer
+    os.dup2(2, 1)  # the output of C code must not be mixed with the answers
     _serve(sys.stdin.buffer, sink)
 
 

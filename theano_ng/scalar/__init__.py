@@ -1,4 +1,4 @@
-"""Scalar types and ops: what Elemwise, Composite and reductions are made of."""
+"""Scalar types and ops, from which Elemwise, Composite and reductions are built."""
 
 from theano_ng.gof import ports
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
@@ -7,7 +7,7 @@ from theano_ng.scalar.basic_scipy import *  # noqa: F401,F403
 
 ports.cdata_op.fill("theano_ng.scalar.cdata_op:MakeCData")
 
-# Shared variables come with functions, a floor above.
+# `sharedvar` needs `theano_ng.compile`, a higher layer, so it is imported on first use.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {

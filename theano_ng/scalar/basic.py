@@ -1,7 +1,8 @@
-"""The classic module of scalar types and ops: every name of ``theano.scalar.basic``.
+"""Scalar types and ops under the names of the classic module ``theano.scalar.basic``.
 
-The code lives by theme in `types`, `variables`, `out_types`, `op`, `ops_arith`, `ops_unary`, `ops_compare`, `ops_math`, `ops_complex` and
-`composite`; the op instances are made here. `bool`, `complex`, `pow` and others hide Python's built-ins, so that this module defines nothing else.
+The code is divided by topic into `types`, `variables`, `out_types`, `op`, `ops_arith`, `ops_unary`, `ops_compare`,
+`ops_math`, `ops_complex` and `composite`. This module creates the op instances. It defines nothing else, because
+`bool`, `complex`, `pow` and other names hide Python's built-ins here.
 """
 
 from theano_ng.configdefaults import config
@@ -245,7 +246,7 @@ complex_from_polar = ComplexFromPolar(complex_out, name="complex_from_polar")
 __all__ = [name for name in dir() if not name.startswith("__")]
 ops.define({name: globals()[name] for name in __all__})
 
-# Behind `__all__`: not among the names that come with a star.
+# Imported after `__all__` is made, so that ``import *`` does not export these names.
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names  # noqa: E402
 
 __getattr__, __dir__, _ = lazy_names(

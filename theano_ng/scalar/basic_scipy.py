@@ -1,6 +1,6 @@
 """Scalar ops for SciPy's special functions.
 
-SciPy is imported when a value is computed in Python; the C code does not need it.
+SciPy is imported only when Python computes a value. The C code does not need SciPy.
 """
 
 import functools
@@ -44,7 +44,7 @@ def _number(value, like):
 
 
 class _Special:
-    """What the special functions share: evaluation by SciPy, C by a function of doubles."""
+    """Mixin of the special functions: Python calls SciPy, and the C code calls a function of doubles."""
 
     scipy_name = None
     c_function = None
@@ -55,11 +55,11 @@ class _Special:
 
     @property
     def on_arrays(self):
-        """Whether `value` computes whole arrays: that is so where `impl` adds nothing to SciPy's function."""
+        """True if `value` accepts whole arrays, which is the case if the class does not override `impl`."""
         return type(self).impl is _Special.impl
 
     def value(self, *arrays):
-        """SciPy's function of arrays of the output's dtype."""
+        """Apply SciPy's function to arrays that have the dtype of the output."""
         return _special(self.scipy_name)(*arrays)
 
     def c_expression(self, args, dtypes, out):
@@ -72,7 +72,7 @@ class _Special:
         )
 
     def derivatives(self, inputs, output):
-        """Return the derivative of the output with respect to each input; None where no formula is implemented."""
+        """Return the derivative of the output with respect to each input, or None for an input without a formula."""
         raise MethodNotDefined("derivatives", type(self), self.__class__.__name__)
 
     def L_op(self, inputs, outputs, grads):
@@ -95,7 +95,7 @@ class _Special:
 
 
 def _as_float(x):
-    """Return an integer as a float: SciPy has integer loops of other meaning or less precision for some functions."""
+    """Convert an integer to a float: some integer loops of SciPy have another meaning or less precision."""
     x = compute_in_output_float(x)
     return float(x) if np.asarray(x).dtype.kind in "biu" else x
 
@@ -109,7 +109,7 @@ class _BinarySpecial(_Special, BinaryScalarOp):
 
 
 class _LibmSpecial(_UnarySpecial):
-    """A function of libm that exists for float too."""
+    """Base class of functions that libm provides for float and double."""
 
     def c_expression(self, args, dtypes, out):
         if out == "float32":
@@ -168,7 +168,7 @@ class Erfcinv(_UnarySpecial):
 
     def impl(self, x):
         value = super().impl(x)
-        # SciPy takes the smallest number for 0: half of it underflows.
+        # SciPy treats the smallest positive number as 0, because half of it underflows.
         return value.dtype.type(27.213293210812948815) if float(x) == 5e-324 else value
 
     def derivatives(self, inputs, output):
@@ -186,14 +186,14 @@ class Gamma(_UnarySpecial):
 
 
 class GammaLn(_UnarySpecial):
-    """Logarithm of the absolute value of the gamma function; that of -inf is -inf."""
+    """Logarithm of the absolute value of the gamma function; ``gammaln(-inf)`` is -inf."""
 
     nfunc_spec = ("scipy.special.gammaln", 1, 1)
     scipy_name, c_function, c_helpers = "gammaln", "tng_lgamma", "gamma.h"
 
     def impl(self, x):
         value = super().impl(x)
-        # SciPy's value is infinite for the smallest numbers.
+        # SciPy returns infinity for the smallest numbers.
         return -np.log(abs(x)) if 0 < abs(float(x)) < 1e-100 else value
 
     def derivatives(self, inputs, output):
@@ -231,10 +231,10 @@ class Chi2SF(_BinarySpecial):
     output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, x, k):
-        # The function behind scipy.stats.chi2.sf, whose module takes long to import.
+        # scipy.stats.chi2.sf calls this function, but scipy.stats takes long to import.
         if not k > 0 or x != x:
             return float("nan")
-        return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))  # float64 as the output
+        return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))  # float64 is the dtype of the output
 
     def derivatives(self, inputs, output):
         x, k = inputs
@@ -246,12 +246,12 @@ class Chi2SF(_BinarySpecial):
             ops.sub(ops.mul(ops.sub(a, constant(1, dtype="int8")), ops.log(t)), ops.add(t, ops.gammaln(a)))
         )
         slope = ops.mul(_number(-0.5, output), density)
-        # Below 0 there is nothing.
+        # The density is 0 for x < 0.
         return [ops.switch(ops.lt(x, constant(0, dtype="int8")), slope.zeros_like(), slope), None]
 
 
 class _IncompleteGamma(_BinarySpecial):
-    """Gradient in x of the incomplete gamma functions: a multiple of ``x**(k - 1) * exp(-x)``."""
+    """Base class of the incomplete gamma functions. Their gradient in x is a multiple of ``x**(k - 1) * exp(-x)``."""
 
     c_helpers = ("gamma.h", "special.h")
     sign = 1
@@ -297,7 +297,7 @@ class GammaU(_IncompleteGamma):
         if 0 < float(k) < 1e-300 and x > 0:
             k = np.float64(1e-300)  # the value is E1(x), but gamma(k) overflows
         with np.errstate(all="ignore"):
-            # The factors may be too small or too large for float32 where their product is not.
+            # Compute in float64: a factor may be out of the range of float32 although the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
@@ -309,12 +309,12 @@ class GammaL(_IncompleteGamma):
 
     def impl(self, k, x):
         with np.errstate(all="ignore"):
-            # The factors may be too small or too large for float32 where their product is not.
+            # Compute in float64: a factor may be out of the range of float32 although the product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
 def _orders_beside(bessel, v, x):
-    """A Bessel function of the orders v - 1 and v + 1, of which its derivative is made (DLMF 10.6.1 and 10.29.1)."""
+    """Return a Bessel function of the orders v - 1 and v + 1; its derivative uses both (DLMF 10.6.1 and 10.29.1)."""
     one = constant(1, dtype="int8")
     return bessel(ops.sub(v, one), x), bessel(ops.add(v, one), x)
 

@@ -13,7 +13,7 @@ _names = ("sympy_func_%d" % i for i in itertools.count())
 
 
 def include_line(line):
-    """Whether a line of SymPy's C code is kept: includes and comments go."""
+    """Return True if a line of SymPy's C code is kept. Includes and comments are dropped."""
     return "#include" not in line and "/*" not in line and "*/" not in line
 
 
@@ -28,7 +28,7 @@ def theano_dtype(expr):
 
 
 class SymPyCCode(ScalarOp):
-    """A scalar op that computes a SymPy expression in the C code that SymPy prints for it.
+    """A scalar op that computes a SymPy expression with the C code that SymPy prints for the expression.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class SymPyCCode(ScalarOp):
         return "%s = %s(%s);" % (output, self.name, ", ".join(input_names))
 
     def c_code_cache_version(self):
-        # The C text is part of what the cache compares.
+        # The support code holds the C source of the expression, and the cache key includes the support code.
         return (1,)
 
 

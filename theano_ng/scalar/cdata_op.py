@@ -1,4 +1,4 @@
-"""The Op that makes C pointers of integers, for `CDataType.make_value`."""
+"""The Op that converts an integer to a C pointer, for `CDataType.make_value`."""
 
 from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply
@@ -9,7 +9,7 @@ from theano_ng.scalar.types import as_scalar, int64
 
 
 class MakeCData(Op):
-    """Op from an integer address to a value of a CDataType.
+    """Op that converts an integer address to a value of a CDataType.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ class MakeCData(Op):
         self.rtype = rtype
 
     def compiled(self):
-        """A compiled function of the Op, from an integer to a value."""
+        """Return a compiled function that applies the Op to an integer."""
         address = int64()
         return ports.compile_function([address], self(address), mode=None, profile=False)
 

@@ -1,8 +1,8 @@
-"""Composite: several scalar ops as one.
+"""Composite: a scalar op that computes a graph of scalar ops.
 
-A Composite keeps its ops as a flat program: values are numbered slots, first the inputs, then constants and results in the order in
-which they are computed. Identity, C code, evaluation and pickling work on the program; the graph of variables that the classic
-attributes ``fgraph``, ``inputs`` and ``outputs`` show is made from it when it is asked for.
+A Composite keeps its ops as a flat program. Values are numbered slots: first the inputs, then constants and results in
+the order of their use. Identity, C code, evaluation and pickling work on the program. The classic attributes
+``fgraph``, ``inputs`` and ``outputs`` show a graph of variables, which is built from the program on first access.
 """
 
 import re
@@ -24,7 +24,7 @@ from theano_ng.scalar.program import Instruction, Program, constant_key
 from theano_ng.scalar.types import Scalar, c_literal, c_type, get_scalar_type
 from theano_ng.scalar.variables import ScalarConstant
 
-# How ops that have an operator print inside a Composite; all others print as calls.
+# Ops that print as an operator inside a Composite. All other ops print as calls.
 _OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**", Mod: "%"}
 
 # A sub-expression whose text is longer than this is printed once, under a name.
@@ -35,18 +35,18 @@ _PLACEHOLDER = r"__tng_([a-z]+[0-9]*)__"
 
 
 class Composite(ScalarOp):
-    """A scalar op made of a graph of scalar ops, as elementwise fusion makes them.
+    """A scalar op that computes a graph of scalar ops. Elementwise fusion creates such ops.
 
     Parameters
     ----------
     inputs, outputs : list of scalar variables
-        What lies between them must consist of `ScalarOp` applications and constants. Nested Composites are flattened, equal
-        sub-expressions merged.
+        The graph between them may contain only `ScalarOp` applications and constants. Nested Composites are flattened,
+        and equal sub-expressions are merged.
 
     Raises
     ------
     ValueError
-        If another kind of op, or a variable that is neither an input nor a constant, is found between them.
+        If the graph contains another kind of op, or a variable that is neither computed, nor an input, nor a constant.
 
     Examples
     --------
@@ -123,23 +123,23 @@ class Composite(ScalarOp):
 
     @property
     def inputs(self):
-        """Scalar variables that stand for the inputs."""
+        """The input variables of the inner graph."""
         return self._ensure_graph()[0]
 
     @property
     def outputs(self):
-        """Scalar variables computed from `inputs`."""
+        """The output variables of the inner graph, computed from `inputs`."""
         return self._ensure_graph()[1]
 
     @property
     def fgraph(self):
-        """The inner graph as a FunctionGraph of its own."""
+        """The inner graph as a FunctionGraph. It shares no variables with `inputs` and `outputs`."""
         if self._fgraph is None:
             self.init_fgraph()
         return self._fgraph
 
     def init_fgraph(self):
-        """Make the FunctionGraph of the inner graph."""
+        """Build the FunctionGraph of the inner graph."""
         inputs = [t.make_variable() for t in self._program.input_types]
         values, _ = self._program.build(inputs)
         self._fgraph = FunctionGraph(inputs, [values[o] for o in self._program.outputs], clone=False)
@@ -148,7 +148,7 @@ class Composite(ScalarOp):
 
     @property
     def name(self):
-        """How the op prints, for example ``Composite{((i0 + i1) * i0)}``."""
+        """The printed form of the op, for example ``Composite{((i0 + i1) * i0)}``."""
         if self._name is None:
             self.init_name()
         return self._name
@@ -158,7 +158,7 @@ class Composite(ScalarOp):
         self._name = value
 
     def init_name(self):
-        """Make the printed form from the inner expressions."""
+        """Build the printed form from the inner expressions."""
         program = self._program
         uses = {}
         for instruction in program.instructions:
@@ -192,7 +192,7 @@ class Composite(ScalarOp):
         return self.name
 
     def make_new_inplace(self, output_types_preference=None, name=None):
-        """Return an equal op; its types are those of the inner graph, so that `output_types_preference` changes nothing."""
+        """Return an equal op. The inner graph determines the types, so `output_types_preference` has no effect."""
         op = Composite.__new__(type(self))
         op._set_program(self._program)
         if name:
@@ -207,7 +207,10 @@ class Composite(ScalarOp):
         return self.outputs_type
 
     def make_node(self, *inputs):
-        """Apply the op; for inputs of other types an op with the same inner ops is made for them."""
+        """Apply the op.
+
+        If the inputs have other types, build and apply a Composite of the same inner ops for these types.
+        """
         inputs = [ops.as_scalar(i) for i in inputs]
         if len(inputs) != self.nin:
             raise TypeError(
@@ -225,7 +228,7 @@ class Composite(ScalarOp):
         return Composite(fresh, [values[o] for o in self._program.outputs]).make_node(*inputs)
 
     def clone_float32(self):
-        """Return the same op computing in float32 where this one computes in float16."""
+        """Return a Composite that computes in float32 wherever this op computes in float16."""
         fresh = [_wide(t).make_variable() for t in self.inputs_type]
         values = dict(enumerate(fresh))
         for slot, (type_, data) in self._program.constants.items():
@@ -262,14 +265,14 @@ class Composite(ScalarOp):
         return results[0] if self.nout == 1 else results
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Let the inner ops prepare themselves for `impl`, 'c' or 'py'."""
+        """Prepare the inner ops for the implementation `impl`, 'c' or 'py'."""
         if impl == "py":
             self.init_py_impls()
         for inner in self._ensure_graph()[2]:
             inner.op.prepare_node(inner, None, None, impl)
 
     def L_op(self, inputs, outputs, output_grads):
-        """Gradient by the chain rule through the inner ops."""
+        """Return the gradients, by the chain rule through the inner ops."""
         program = self._program
         values = dict(enumerate(inputs))
         for slot, (type_, data) in program.constants.items():
@@ -303,7 +306,7 @@ class Composite(ScalarOp):
 
     @property
     def lowered(self):
-        """The program that generated code computes."""
+        """The program that generated code computes: products and sums are paired as `contracted` describes."""
         if self._lowered is None:
             self._lowered = contracted(self._program)
         return self._lowered
@@ -312,11 +315,19 @@ class Composite(ScalarOp):
         return self.lowered.build([t.make_variable() for t in self._program.input_types])[1]
 
     def init_c_code(self):
-        """Make the C template: inner names become ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
+        """Build the C template, in which inner names are ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
         self._c_code_template = self._make_template(wide=False, sub={})
 
     def _make_template(self, wide, sub):
-        """Return the C template; `wide` as in `c_code_wide`, the item "zeros" of `sub` as in `RealDivision`."""
+        """Return the C template.
+
+        Parameters
+        ----------
+        wide : bool
+            If True, float16 values are held in float32 variables, as in `c_code_wide`.
+        sub : dict
+            May have the item "zeros" that `RealDivision` describes.
+        """
         program = self.lowered
         unsafe = set()
         if divides(self):
@@ -331,7 +342,7 @@ class Composite(ScalarOp):
             elif wide:
                 names[slot] = c_literal("float32", data)
             else:
-                # The bits of the half, which is what its C type holds.
+                # The C type of float16 holds the bits of the value.
                 names[slot] = "((npy_float16)%d)" % int(np.asarray(data, dtype="float16").view("uint16"))
         count = 0
         for k, (instruction, node) in enumerate(zip(program.instructions, self._lowered_nodes())):
@@ -372,7 +383,7 @@ class Composite(ScalarOp):
 
     @property
     def _f16_ok(self):
-        """Whether the ops inside that meet float16 know it."""
+        """True if the C code of each inner op with float16 operands supports float16."""
         return not any(meets_unknown_halves(node) for node in self._ensure_graph()[2])
 
     def c_code(self, node, nodename, inames, onames, sub):
@@ -390,7 +401,7 @@ class Composite(ScalarOp):
         return template % names
 
     def _gather(self, method, *args):
-        """Return the lists that the inner ops give for a classic C method, joined, each entry once."""
+        """Join the lists that a classic C method of the inner ops returns. Each entry appears once."""
         found = []
         undefined = getattr(ScalarOp, method)
         for op in self._inner_ops():
@@ -421,12 +432,12 @@ class Composite(ScalarOp):
 
     @property
     def c_code_is_own(self):
-        """Whether the `c_code` of all inner ops is."""
+        """True if the `c_code` of all inner ops belongs to this package."""
         return all(getattr(op, "c_code_is_own", False) for op in self._inner_ops())
 
     @property
     def c_support_is_c(self):
-        """Whether the support code of all inner ops is plain C."""
+        """True if the support code of all inner ops is plain C."""
         return all(getattr(op, "c_support_is_c", False) for op in self._inner_ops())
 
     def c_headers(self):
@@ -469,7 +480,7 @@ def _wide(type_):
 
 
 def handle_cast(node, mapping):
-    """Rewrite rule of `Compositef32` for casts: a cast to float16 becomes one to float32."""
+    """Apply the rule of `Compositef32` for casts: a cast to float16 becomes a cast to float32."""
     value = mapping[node.inputs[0]]
     op = node.op.clone_float32()
     result = value if value.type == op.o_type else op(value)
@@ -477,22 +488,22 @@ def handle_cast(node, mapping):
 
 
 def handle_composite(node, mapping):
-    """Rewrite rule of `Compositef32` for a nested Composite."""
+    """Apply the rule of `Compositef32` for a nested Composite: convert it to float32."""
     op = node.op.clone_float32()
     for old, new in zip(node.outputs, op.make_node(*[mapping[i] for i in node.inputs]).outputs):
         mapping[old] = new
 
 
 class Compositef32:
-    """Turns a scalar graph that computes in float16 into one that computes in float32.
+    """A converter of scalar graphs from float16 to float32.
 
-    ``special`` maps op classes to the rules for them.
+    ``special`` maps op classes to their rules.
     """
 
     special = {Cast: handle_cast, Composite: handle_composite}
 
     def apply(self, fgraph):
-        """Return a new FunctionGraph, with float32 in the place of float16.
+        """Return a new FunctionGraph with float32 instead of float16.
 
         Parameters
         ----------

@@ -1,7 +1,8 @@
-"""Products that are rounded only once, together with the sum or difference that they go into.
+"""Contraction: a product and the sum or difference that uses it are rounded only once, together.
 
-Processors have one instruction for both. If compilers choose the pairs, the choice depends on the other operations in a loop. So `contracted`
-chooses them in the program of a Composite. Compiled kernels and the interpreter use the same pairs, and compilers are told to make no others.
+Processors have one instruction for both operations. If the compiler chose the pairs, its choice would depend on the
+other operations of the loop. Therefore `contracted` chooses the pairs in the program of a Composite. Compiled kernels
+and the interpreter use the same pairs, and compiler flags forbid other pairs.
 """
 
 import copy
@@ -21,14 +22,14 @@ _DTYPES = ("float32", "float64")
 
 
 class _Contracted(ScalarOp):
-    """A product and a sum of three floats of one dtype, rounded once where the processor has an instruction for that.
+    """A product and a sum of three floats of one dtype, rounded once if the processor has an instruction for both.
 
-    Python rounds twice: this class is part of generated code only.
+    The Python function `impl` rounds twice. Only programs for generated code contain this op.
     """
 
     nin = 3
     output_types_preference = staticmethod(upcast_out)
-    signs = ("", "")  # of the product, of the term
+    signs = ("", "")  # the signs of the product and of the term
 
     def impl(self, x, y, z):
         with np.errstate(all="ignore"):
@@ -42,7 +43,7 @@ class _Contracted(ScalarOp):
 
     @classmethod
     def c_text(cls, args, dtype):
-        """The C of one evaluation."""
+        """Return the C expression of one evaluation."""
         factor, term = ["-(%s)" % arg if sign else arg for sign, arg in zip(cls.signs, (args[0], args[2]))]
         return "%s(%s, %s, %s)" % ("TNG_MUL_ADDF" if dtype == "float32" else "TNG_MUL_ADD", factor, args[1], term)
 
@@ -68,11 +69,12 @@ ops.define(dict(mul_add=mul_add, mul_sub=mul_sub, sub_mul=sub_mul))
 
 
 def contracted(program):
-    """Return a program that computes the same, with products and the sums that they go into as one instruction.
+    """Return an equivalent program in which products and the sums that use them are single instructions.
 
-    That is done with a product of float32 or float64 that one sum or difference of its dtype uses, and nothing else, or whose negative is used
-    so. Of two products that are added, the first is taken. Nothing negates a sum that is one instruction: gcc would replace the negative of
-    ``x * y + z`` by ``-(x * y) - z``, which has the other sign if the sum is zero.
+    A product is combined with a sum or difference if both are float32 or both are float64, and if nothing else uses the
+    product. The negative of such a product is combined in the same way. If two products are added, the first one is
+    combined. The result of a combined sum is never negated: gcc would replace the negative of ``x * y + z`` by
+    ``-(x * y) - z``, which has the other sign if the sum is zero.
 
     Parameters
     ----------
@@ -92,14 +94,14 @@ def contracted(program):
 
 
 class _Pairs:
-    """The products of a program that are rounded with a sum.
+    """The pairs of a product and a sum in a program that are combined.
 
     Attributes
     ----------
     taken : dict
         Slot of the product, or of its negative, that a sum takes -> whether that is the negative.
     sums : set
-        Slots of the sums that are one instruction with a product.
+        Slots of the combined sums.
     """
 
     def __init__(self, program):
@@ -119,7 +121,7 @@ class _Pairs:
                     self.taken[self.maker[slot].args[0]] = False
 
     def _may_negate(self, instruction):
-        """Whether compilers may see the negative of an operand here."""
+        """Return True if compilers may see the negative of an operand in this instruction."""
         if isinstance(instruction.op, Neg):
             return True
         constants = [self.program.constants[a][1] for a in instruction.args if a in self.program.constants]
@@ -128,7 +130,7 @@ class _Pairs:
         )
 
     def _is(self, slot, *kinds):
-        """Whether an instruction of these kinds on floats of one dtype gives the value in a slot."""
+        """Return True if a slot is the result of an op of the given classes on floats of one dtype."""
         instruction = self.maker.get(slot)
         if instruction is None or type(instruction.op) not in kinds:
             return False
@@ -136,21 +138,24 @@ class _Pairs:
         return len(dtypes) == 1 and dtypes <= set(_DTYPES)
 
     def _is_product(self, slot):
-        """Whether a slot holds a product that only one instruction uses."""
+        """Return True if a slot holds a product that only one instruction uses."""
         return self.uses[slot] == 1 and (self._is(slot, Sqr) or self._is(slot, Mul) and len(self.maker[slot].args) > 1)
 
     def _can_be_taken(self, slot, subtracted=False):
-        """Whether a sum can take a term, a product or its negative, in its instruction; a product that it subtracts needs a factor to negate."""
+        """Return True if a sum can be combined with a term that is a product or the negative of a product.
+
+        A product that is subtracted needs a factor that can be negated.
+        """
         negative = self._is(slot, Neg)
         product = self.maker[slot].args[0] if negative else slot
         if not self._is_product(product) or negative and self.uses[slot] != 1:
             return False
         args = self.maker[product].args
-        # The product of all but the last factor is no sum.
+        # With three or more factors, the product of all but the last is not a sum, so it can be negated.
         return negative == subtracted or len(args) > 2 or not self.sums.issuperset(args)
 
     def _chosen(self, instruction):
-        """The operands of a sum that are rounded together with it."""
+        """Return the operands of a sum that are combined with it."""
         (slot, *_), args = instruction.outs, instruction.args
         if self._is(slot, Sub):
             x, y = args
@@ -163,7 +168,7 @@ class _Pairs:
         return [a for a in args if a == first or a in args[2:] and self._can_be_taken(a)]
 
     def instructions(self):
-        """The instructions of the program with the pairs."""
+        """Return the instructions of the program with the combined pairs."""
         self._written, self._next = [], max(self.types) + 1
         factors = {}
         for instruction in self.program.instructions:
@@ -187,7 +192,7 @@ class _Pairs:
         return self._next - 1
 
     def _factors(self, instruction):
-        """The two factors of a product; the first one can be negated."""
+        """Return the two factors of a product. The first factor can be negated."""
         args = instruction.args
         if type(instruction.op) is Sqr:
             return args * 2

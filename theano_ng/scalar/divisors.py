@@ -1,7 +1,7 @@
-"""Which integer divisors of a scalar op may be zero.
+"""Search for the integer divisors of a scalar op that may be zero.
 
-Division and modulus of integers by zero are errors. What divides by an input, or by what a Composite computes inside, is found here, and
-also what keeps divisors from being zero, so that nobody has to look at them.
+Division and modulus of integers by zero are errors. A divisor is an input of the op or a value that a Composite
+computes inside. This module also recognizes ops whose results cannot be zero, so that such divisors need no check.
 """
 
 from typing import NamedTuple
@@ -12,13 +12,16 @@ from theano_ng.scalar.op import is_discrete
 from theano_ng.scalar.ops_arith import Clip, Maximum, RealDivision, Switch
 from theano_ng.scalar.ops_compare import EQ
 
-# What is known of all elements of a value; None: nothing.
+# Facts about all elements of a value. None means that nothing is known.
 POSITIVE, NONZERO, ZERO = "positive", "nonzero", "zero"
 _NOT_ZERO = (POSITIVE, NONZERO)
 
 
 class IsZero(NamedTuple):
-    """Known of a condition: it is true exactly where another value, named by anything that compares, is zero."""
+    """The fact that a condition is true exactly where another value is zero.
+
+    Any comparable object may name that value.
+    """
 
     value: object
 
@@ -29,9 +32,9 @@ class Division(NamedTuple):
     Attributes
     ----------
     instruction : int
-        Its number in the program of a Composite; 0 for an op by itself.
+        Index of the division in the program of a Composite. It is 0 for an op that is not a Composite.
     divisor : int
-        The slot that it divides by; those of inputs are their numbers.
+        Slot of the divisor. The slot of an input is its position.
     operation : {"division", "modulo"}
     """
 
@@ -41,7 +44,7 @@ class Division(NamedTuple):
 
 
 def known_of(data):
-    """What is known of a constant.
+    """Return the fact that is known about a constant.
 
     Parameters
     ----------
@@ -60,12 +63,12 @@ def known_of(data):
 
 
 def keeps_from_zero(op):
-    """Whether the result of a scalar op may be known not to be zero, or to tell where something is zero."""
+    """Return True if the result of a scalar op may be known to be nonzero, or may show where another value is zero."""
     return isinstance(op, (Maximum, Clip, Switch, EQ))
 
 
 def divides(op):
-    """Whether a scalar op divides, or contains one that does."""
+    """Return True if a scalar op is a floor division or a modulus, or contains one."""
     program = getattr(op, "_program", None)
     return isinstance(op, RealDivision) or (
         program is not None and any(isinstance(i.op, RealDivision) for i in program.instructions)
@@ -79,19 +82,19 @@ def divisions(op, dtypes, out, known=None, names=None):
     ----------
     op : ScalarOp
     dtypes : list of str
-        Of the inputs.
+        dtypes of the inputs.
     out : str
         dtype of the first output.
     known : list, optional
-        What is known of each input. Default: nothing.
+        The fact that is known about each input, or None. Default: no facts.
     names : list, optional
-        What `IsZero` names the inputs by. Default: their numbers.
+        Objects by which `IsZero` names the inputs. Default: the positions of the inputs.
 
     Returns
     -------
     divisions : list of Division
     results : list
-        What is known of each output.
+        The fact that is known about each output, or None.
     """
     known = dict(enumerate(known or [None] * len(dtypes)))
     names = dict(enumerate(names)) if names is not None else {}
@@ -109,13 +112,13 @@ def divisions(op, dtypes, out, known=None, names=None):
         if isinstance(inner, RealDivision):
             if is_discrete(computed) and known.get(args[1]) not in _NOT_ZERO:
                 found.append(Division(k, args[1], inner.operation))
-        elif len(outs) == 1 and computed == types[outs[0]]:  # what is cut to fewer bits may be zero
+        elif len(outs) == 1 and computed == types[outs[0]]:  # a value truncated to fewer bits may be zero
             known[outs[0]] = _result(inner, [known.get(a) for a in args], [names.get(a, a) for a in args])
     return found, [known.get(o) for o in outputs]
 
 
 def _result(op, known, names):
-    """What is known of the result of an op that is no division."""
+    """Return the fact that is known about the result of an op that is not a division."""
     if isinstance(op, Maximum):
         return POSITIVE if POSITIVE in known else None
     if isinstance(op, Clip):

@@ -1,15 +1,16 @@
-"""The ops that others are differentiated with, by name.
+"""A namespace of the scalar ops, for modules that use ops defined by other modules.
 
-The gradient of an op is written with ops that other modules define: `ops.mul(gz, ops.cos(x))`. `basic` and `basic_scipy`, which make the
-instances, put them here.
+The gradient of an op uses other ops, for instance `ops.mul(gz, ops.cos(x))`. `basic` and `basic_scipy` create the op
+instances and register them in this namespace.
 """
 
 
 class Instances:
-    """A namespace of scalar ops; asking for one that is not made yet names it."""
+    """A namespace of scalar ops. The error for an op that is not defined yet names that op."""
 
     def define(self, names):
-        """Add what a module offers. Of each class of ops the first instance is its `usual` one.
+        """Add the names that a module exports. The first instance of each op class becomes the attribute `usual` of the
+        class.
 
         Parameters
         ----------

@@ -23,7 +23,10 @@ _support_texts = {}
 
 
 def support_text(name):
-    """Return the text of the helper header `name` of ``scalar/c_code``; it may appear several times in a unit."""
+    """Return the text of the header `name` of ``scalar/c_code``.
+
+    A compilation unit may contain the text several times.
+    """
     text = _support_texts.get(name)
     if text is None:
         with open(os.path.join(_C_CODE_DIR, name)) as f:
@@ -33,12 +36,12 @@ def support_text(name):
 
 @functools.cache
 def _complex_numbers():
-    """What C needs to compute with complex numbers; in C++ the prologue has had it."""
+    """Return the C header for complex arithmetic. In C++ the prologue already contains it."""
     return c_include_text("complex_numbers.h")
 
 
 def c_cast(arg, dtype, to):
-    """Return C for `arg`, of type `dtype`, converted to the type `to` (no float16)."""
+    """Return C that converts `arg` from the dtype `dtype` to the dtype `to`. Neither may be float16."""
     if dtype == to:
         return arg
     if to == "bool":
@@ -50,29 +53,29 @@ def c_cast(arg, dtype, to):
 
 
 def _wide(dtype):
-    """The dtype in which a number of the given one is computed with."""
+    """Return the dtype in which values of `dtype` are computed: float32 for float16."""
     return "float32" if dtype == "float16" else dtype
 
 
 def is_complex(dtype):
-    """Whether the dtype string names a complex type."""
+    """Return True if the dtype string names a complex type."""
     return dtype[0] == "c"
 
 
 def is_float(dtype):
-    """Whether the dtype string names a real float type."""
+    """Return True if the dtype string names a real float type."""
     return dtype[0] == "f"
 
 
 def is_discrete(dtype):
-    """Whether the dtype string names an integer type or bool."""
+    """Return True if the dtype string names an integer type or bool."""
     return dtype[0] in "biu"
 
 
 def float_function(function, dtype):
     """Return the C name of the libm function `function` for `dtype`.
 
-    The complex functions are reached by their compiler builtins, which need no header in C nor in C++.
+    A complex function is called as a compiler builtin, which needs no header in C or C++.
     """
     if is_complex(dtype):
         return "__builtin_c%s%s" % (function, "f" if dtype == "complex64" else "")
@@ -80,46 +83,51 @@ def float_function(function, dtype):
 
 
 def zeros_for(inputs):
-    """Return one zero per input in floatX: the gradient of what is constant almost everywhere."""
+    """Return one zero per input: the gradient of a function that is constant almost everywhere.
+
+    The zero of a discrete input has the dtype floatX. The zero of any other input has the dtype of the input.
+    """
     return [x.zeros_like(dtype=config.floatX if x.type in discrete_types else x.type.dtype) for x in inputs]
 
 
 def discrete_gradient(inputs, outputs):
-    """Return zero gradients when the output is discrete, else None."""
+    """Return zero gradients if the output is discrete, else None."""
     if outputs[0].type in discrete_types:
         return zeros_for(inputs)
     return None
 
 
 class ScalarOp(Op):
-    """An operation on numbers, which Elemwise and CAReduce extend to tensors.
+    """An operation on scalars. Elemwise and CAReduce extend it to tensors.
 
     Parameters
     ----------
     output_types_preference : callable, optional
-        Takes the input types, returns the list of the output types. Default: the method `output_types_preference` of the class, or
-        an overridden `output_types`.
+        A function from the input types to the list of the output types. Default: the method `output_types_preference`
+        of the class, or an overridden `output_types`.
     name : str, optional
-        How the op prints.
+        The printed form of the op.
 
     Notes
     -----
-    A subclass gives `impl`, a Python function of numbers, and for C either `c_code`, the classic template, or `c_expression`, from which
-    `c_code` is made for all dtypes, float16 included. Two ops are equal when they have the same class, the same
-    `output_types_preference` and the same ``__props__`` if the class has them.
+    A subclass defines `impl`, a Python function of scalars. For C it defines `c_code`, the classic template, or
+    `c_expression`. From `c_expression` the base class builds `c_code` for all dtypes, float16 included. Two ops are
+    equal if they have the same class, the same `output_types_preference` and the same ``__props__`` if the class has
+    them.
     """
 
     is_scalar_op = True
     nin = -1
     nout = 1
-    # Whether `c_code` computes on the bits of float16, and is preferred to `c_code_wide`.
+    # If True, `c_code` computes on the bits of float16 and is preferred to `c_code_wide`.
     on_half_bits = False
-    # Header of scalar/c_code that the generated C needs, or a tuple of several in their order.
+    # Header of scalar/c_code that the generated C needs, or a tuple of headers in order.
     c_helpers = None
-    # The same for an output of real floats only; the header sees TNG_FOR_float32 or TNG_FOR_float64 defined, by what is computed in.
+    # Header that the generated C needs if it computes real floats. The macro TNG_FOR_float32 or TNG_FOR_float64 is
+    # defined before it, according to the dtype of the computation.
     c_float_helpers = None
     nfunc_spec = None
-    # The op of this class that the package offers; its output types are those that `c_expression` computes in.
+    # The instance of this class that the package exports. `c_expression` computes in the output types of this instance.
     usual = None
 
     def _call_signature(self):
@@ -132,7 +140,10 @@ class ScalarOp(Op):
 
     @property
     def _f16_ok(self):
-        """Whether the C code knows float16: that which is made from `c_expression` does; a template of a subclass has to say so."""
+        """True if the C code supports float16. Code built from `c_expression` does.
+
+        A subclass whose own template supports float16 overrides this attribute.
+        """
         return type(self).c_code is ScalarOp.c_code
 
     def __init__(self, output_types_preference=None, name=None):
@@ -214,9 +225,10 @@ class ScalarOp(Op):
         return self.grad(inputs, output_gradients)
 
     def R_op(self, inputs, eval_points):
-        """Forward-mode derivative: the sum over inputs of (d output / d input) * eval point.
+        """Return the forward-mode derivative: the sum over inputs of (d output / d input) * eval point.
 
-        For numbers the transposed Jacobian of one output is the Jacobian, so `L_op` with a unit cotangent gives it.
+        For scalars the transposed Jacobian of one output equals the Jacobian, so `L_op` with a unit cotangent computes
+        it.
         """
         if all(e is None for e in eval_points):
             return [None] * self.nout
@@ -274,7 +286,7 @@ class ScalarOp(Op):
         return str(self)
 
     def make_new_inplace(self, output_types_preference=None, name=None):
-        """Return the same op with other output types, for an elementwise op that works in place.
+        """Return a copy of the op with other output types, for an elementwise op that works in place.
 
         Parameters
         ----------
@@ -297,22 +309,22 @@ class ScalarOp(Op):
         args : list of str
             C names of the inputs.
         dtypes : list of str
-            Their dtypes; never float16, for which the caller passes the value as float32.
+            dtypes of the inputs. They are never float16: the caller passes a float16 value as float32.
         out : str
-            dtype of the output; the caller converts the expression to it.
+            dtype of the output. The caller converts the expression to it.
 
         Raises
         ------
         MethodNotDefined
-            If the op has no C for these dtypes.
+            If the op has no C code for these dtypes.
         """
         raise MethodNotDefined("c_expression", type(self), self.__class__.__name__)
 
     def _c_dtype(self, dtypes, out):
-        """The dtype in which C computes the output of dtype `out`.
+        """Return the dtype in which C computes an output of dtype `out`.
 
-        An op that works in place may have an output of less range than its value, as ``x /= y`` for integers x and floats y: the value is
-        computed as everywhere else, then converted.
+        The output of an op that works in place may have a smaller range than the computed value, as in ``x /= y`` for
+        an integer x and a float y. The value is computed in the usual dtype, then converted.
         """
         usual = type(self).usual
         if usual is None or self.nout != 1:
@@ -326,7 +338,7 @@ class ScalarOp(Op):
         return computed if upcast(computed, out) == computed else out
 
     def _c_value(self, args, dtypes, out):
-        """`c_expression` as a value of the dtype `out`."""
+        """Return `c_expression`, converted to the dtype `out`."""
         computed = _wide(self._c_dtype(dtypes, out))
         if computed == out:
             return self.c_expression(args, dtypes, out)
@@ -354,14 +366,15 @@ class ScalarOp(Op):
         return "{ %s %s = %s; }" % (" ".join(declarations), output, expression)
 
     def c_code_wide(self, node, name, inputs, outputs, sub):
-        """Return C as `c_code` does, but for float16 operands that are held in variables of the type npy_float32.
+        """Return C like `c_code`, for float16 operands that are held in variables of the type npy_float32.
 
-        Elementwise kernels use it: they convert float16 by whole blocks, and round the outputs then.
+        Elementwise kernels use this code. They convert float16 operands in whole blocks, and round the outputs
+        afterwards.
 
         Raises
         ------
         MethodNotDefined
-            If there is none, as for float16 and an op with a `c_code` of its own.
+            If an operand is float16 and the class overrides `c_code`.
         """
         if type(self).c_code is not ScalarOp.c_code:
             if all(v.type.dtype != "float16" for v in (*node.inputs, *node.outputs)):
@@ -370,12 +383,12 @@ class ScalarOp(Op):
         return self.c_code_from_expression(node, name, inputs, outputs, sub)
 
     def c_code_from_expression(self, node, name, inputs, outputs, sub):
-        """`c_code_wide` of an op with a `c_expression`."""
+        """Return the `c_code_wide` of an op that defines `c_expression`."""
         dtypes = [_wide(v.type.dtype) for v in (*node.inputs, *node.outputs)]
         return "%s = %s;" % (outputs[0], self._c_value(list(inputs), dtypes[:-1], dtypes[-1]))
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
-        """Return C as `c_code` does, in two parts, for a loop in which some inputs stay the same.
+        """Return C like `c_code`, in two parts, for a loop in which some inputs are constant.
 
         Parameters
         ----------
@@ -385,12 +398,15 @@ class ScalarOp(Op):
         Returns
         -------
         (str, str) or None
-            What is computed before the loop, and its body; None where nothing is gained over `c_code`.
+            The code before the loop and the code of the loop body. None if this gains nothing over `c_code`.
         """
         return None
 
     def c_code_contiguous(self, node, name, inp, out, sub):
-        """Return C for whole contiguous arrays; no op of this package has it, the compiler vectorizes the plain loop."""
+        """Return C for whole contiguous arrays, or raise MethodNotDefined.
+
+        In this package only calls of AMD LibM use it. For other ops the compiler vectorizes the plain loop.
+        """
         raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
 
     def c_support_code(self):
@@ -398,7 +414,7 @@ class ScalarOp(Op):
         return "".join([support_text(name) for name in names])
 
     def c_support_code_apply(self, node, name):
-        """Return the helpers that depend on the dtypes: conversions of float16, the complex types."""
+        """Return the support code that depends on the dtypes: float16 conversions, complex types, `c_float_helpers`."""
         dtypes = [v.type.dtype for v in node.inputs] + [v.type.dtype for v in node.outputs]
         code = support_text("half.h") if "float16" in dtypes else ""
         if any(d[0] == "c" for d in dtypes):
@@ -414,14 +430,17 @@ class ScalarOp(Op):
 
     @property
     def c_code_is_own(self):
-        """Whether `c_code` is the package's: C, whereas an author's expects the classes of complex_numbers.h for complex numbers."""
+        """True if `c_code` belongs to this package, and so is plain C.
+
+        The `c_code` of other authors may expect the C++ classes of complex_numbers.h for complex numbers.
+        """
         return is_own(type(self).c_code)
 
     @property
     def c_support_is_c(self):
-        """Whether the support code is known to be plain C without headers, so that a kernel can be compiled as C.
+        """True if the support code is known to be plain C without headers, so that a kernel can be compiled as C.
 
-        That of the base class is; an op with support code or headers of its own may need C++.
+        The support code of the base class is plain C. A class that overrides its support code or headers may need C++.
         """
         cls = type(self)
         return all(
@@ -436,7 +455,7 @@ class ScalarOp(Op):
         return self.c_code_cache_version()
 
     def supports_c_code(self, inputs, outputs):
-        """Whether the op has C for inputs and outputs of these types.
+        """Return True if the op has C code for inputs and outputs of these types.
 
         Parameters
         ----------
@@ -469,7 +488,7 @@ class UnaryScalarOp(ScalarOp):
     amd_float64 = None
 
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
-        """Return a call to the AMD LibM array function, when ``config.lib.amdlibm`` asks for it and the op names one."""
+        """Return a call of the AMD LibM array function of the class, if ``config.lib.amdlibm`` is set."""
         (x,), (z,) = inputs, outputs
         if not config.lib.amdlibm or node.inputs[0].type != node.outputs[0].type:
             raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
@@ -503,7 +522,11 @@ class BinaryScalarOp(ScalarOp):
 
 
 class AsDeclared:
-    """Base of ops that are not defined in place, where an instance has output types of its own, for what the class refuses."""
+    """Mixin for ops whose in-place versions refuse the same input types as the class.
+
+    An in-place version has a separate `output_types_preference`, which accepts these types. Therefore `output_types`
+    first calls the `output_types_preference` of the class, which raises TypeError for them.
+    """
 
     def output_types(self, types):
         type(self).output_types_preference(*types)
@@ -511,7 +534,7 @@ class AsDeclared:
 
 
 def compute_in_output_float(x):
-    """Return a discrete NumPy number as the float that `upgrade_to_float` gives it, so that int8 is not computed in float16."""
+    """Convert a one-byte integer or bool to float32, as `upgrade_to_float` does. NumPy would compute in float16."""
     kind = getattr(x, "dtype", None)
     if kind is not None and kind.itemsize == 1 and kind.kind in "biu":
         return np.asarray(x).astype(np.float32)[()]
@@ -521,7 +544,8 @@ def compute_in_output_float(x):
 class UnaryMath(UnaryScalarOp):
     """A function of one number that NumPy and libm share.
 
-    Class attributes: ``nfunc_spec`` (NumPy's name), ``c_function`` (libm's name) and ``c_complex`` (whether C has it for complex).
+    Class attributes: ``nfunc_spec`` (NumPy's name), ``c_function`` (libm's name) and ``c_complex`` (True if C has the
+    function for complex numbers).
     """
 
     output_types_preference = staticmethod(upgrade_to_float)

@@ -41,15 +41,15 @@ from theano_ng.scalar.types import (
 
 
 def quiet(function, *inputs):
-    """Call a NumPy ufunc without warnings about what the values do."""
+    """Call a NumPy ufunc without floating-point warnings."""
     with np.errstate(all="ignore"):
         return function(*inputs)
 
 
 def wrapping(operator, args, dtypes, out):
-    """Return C for a chain of + - or * whose result wraps for integers as NumPy's does, without undefined overflow.
+    """Return C for a chain of + - or *. Integer results wrap around as in NumPy, without undefined overflow.
 
-    Complex numbers are multiplied as NumPy does it: without C's recovery of infinities from NaNs.
+    Complex numbers are multiplied as in NumPy, without C's recovery of infinities from NaNs.
     """
     if out == "bool":
         return "((%s) != 0)" % operator.join("(%s)" % a for a in args)
@@ -65,14 +65,14 @@ def wrapping(operator, args, dtypes, out):
 
 
 def _reduced_gradient(x, gz):
-    """Return `gz` in a dtype fit for `x`: the real part when x is real and gz is complex."""
+    """Return `gz`, or the real part of `gz` if `x` is real and `gz` is complex."""
     if gz.type in complex_types and x.type not in complex_types:
         return ops.real(gz)
     return gz
 
 
 def fold(function, inputs):
-    """``function`` over any number of inputs, computed in the dtype of the result: two narrow ones may not wrap around."""
+    """Reduce the inputs with `function`, in the dtype of the result: two narrow inputs alone could wrap around."""
     if len(inputs) > 2:
         inputs = (np.asarray(inputs[0], dtype=np.result_type(*inputs))[()], *inputs[1:])
     return reduce(function, inputs)
@@ -126,14 +126,14 @@ class Mul(ScalarOp):
         for k, x in enumerate(inputs):
             others = inputs[:k] + inputs[k + 1 :]
             if gz.type in complex_types and others:
-                # gz holds d cost / d re and d cost / d im of the output as its parts: the factor enters conjugated.
+                # The parts of gz are d cost / d re and d cost / d im of the output, so the factors enter conjugated.
                 others = [ops.conj(o) if o.type in complex_types else o for o in others]
             result.append(_reduced_gradient(x, ops.mul(gz, *others) if others else gz))
         return result
 
 
 class Sub(AsDeclared, BinaryScalarOp):
-    """Difference; not defined for two bools, as in NumPy."""
+    """Difference. It is not defined for two bools, as in NumPy."""
 
     nfunc_spec = ("subtract", 2, 1)
     output_types_preference = staticmethod(upcast_out_nobool)
@@ -156,7 +156,7 @@ class Sub(AsDeclared, BinaryScalarOp):
 
 
 class TrueDiv(BinaryScalarOp):
-    """Quotient; two discrete inputs give floatX."""
+    """Quotient. The quotient of two discrete inputs has the dtype floatX."""
 
     nfunc_spec = ("true_divide", 2, 1)
     output_types_preference = staticmethod(upcast_out)
@@ -184,12 +184,12 @@ class TrueDiv(BinaryScalarOp):
             return zeros_for(inputs)
         gx = ops.true_div(gz, conj_if_complex(y))
         gy = ops.true_div(ops.neg(ops.mul(gz, conj_if_complex(x))), conj_if_complex(ops.mul(y, y)))
-        # With a discrete input the gradient is that with respect to the same number taken as a float.
+        # The gradient for a discrete input is the gradient with respect to the input converted to a float.
         return [_reduced_gradient(x, gx), _reduced_gradient(y, gy)]
 
 
 def conj_if_complex(x):
-    """Return the conjugate of a complex variable, and any other as it is."""
+    """Return the conjugate of a complex variable. Return any other variable unchanged."""
     return ops.conj(x) if x.type in complex_types else x
 
 
@@ -199,23 +199,24 @@ def _real_only(op, types):
 
 
 class RealDivision(BinaryScalarOp):
-    """What floor division and modulus have in common: no complex numbers, C functions of ``integer.h``, one for each dtype, and errors where
-    an integer is divided by zero.
+    """Base class of floor division and modulus. Complex numbers and integer divisions by zero are errors.
 
     Attributes
     ----------
     ufunc : callable
         NumPy's function.
     c_function : str
-        Name in C, without the dtype.
+        Name of the C functions of ``integer.h``, without the dtype. Each dtype has a function.
     operation : {"division", "modulo"}
-        For messages.
+        Name of the operation in error messages.
     complex_error : ComplexError
+        The exception for complex inputs.
 
     Notes
     -----
-    The C code fails where an integer divisor is zero, if ``sub`` has no item "zeros". That is None where no divisor is zero, or how variables
-    are called, one for each dtype, that the code makes true where it meets a zero: then it has no branches, and loops are vectorized.
+    If ``sub`` has no item "zeros", the C code fails at an integer divisor of zero. ``sub["zeros"]`` is None if no
+    divisor is zero. Otherwise it is the format of variable names, one name per dtype. The code sets the variable to
+    true at a zero divisor and continues. Code with an item "zeros" has no branches, so loops are vectorized.
     """
 
     c_helpers = "integer.h"
@@ -246,13 +247,14 @@ class RealDivision(BinaryScalarOp):
         return self._c_checked(node, inputs[1], sub, self.c_code_from_expression(node, name, inputs, outputs, sub))
 
     def _c_checked(self, node, divisor, sub, code):
-        """`code`, which divides, with what is to happen where an integer divisor is zero."""
+        """Return `code`, which divides, together with the check for integer divisors of zero."""
         check = self._c_check(node, divisor, sub)
-        # What only notes zeros stands behind: so operands are loaded in their order, which matters to how processors fetch them ahead.
+        # A check that only records zeros follows the division. Then operands are loaded in their order, which matters
+        # for the prefetching of processors.
         return code + "\n" + check if "zeros" in sub else check + code
 
     def _c_check(self, node, divisor, sub):
-        """C for what is to happen where an integer divisor is zero."""
+        """Return the C check for integer divisors of zero."""
         computed = self._c_dtype([i.type.dtype for i in node.inputs], node.outputs[0].type.dtype)
         if not is_discrete(computed):
             return ""
@@ -268,13 +270,13 @@ class RealDivision(BinaryScalarOp):
 
 
 def zero_divisor(operation, divisor):
-    """The message of a ZeroDivisionError; tensor/native/divisors.h has the same text.
+    """Return the message of a ZeroDivisionError. tensor/native/divisors.h has the same text.
 
     Parameters
     ----------
     operation : {"division", "modulo"}
     divisor : str
-        What is zero.
+        Description of the divisor that is zero.
     """
     return (
         "integer %s by zero: %s is 0. Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide "
@@ -283,7 +285,7 @@ def zero_divisor(operation, divisor):
 
 
 class IntDiv(RealDivision):
-    """Floor division; an integer divided by zero is an error, also where NumPy gives zero."""
+    """Floor division. An integer divided by zero is an error, although NumPy may return zero."""
 
     nfunc_spec = ("floor_divide", 2, 1)
     ufunc, c_function, operation = np.floor_divide, "tng_floordiv", "division"
@@ -292,7 +294,7 @@ class IntDiv(RealDivision):
     )
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
-        """One divisor: its scaled inverse is computed once."""
+        """Return C that computes the scaled inverse of a constant divisor once, before the loop."""
         (x, y), out = [v.type.dtype for v in node.inputs], node.outputs[0].type.dtype
         if type(self) is not IntDiv or 1 not in fixed or out not in ("int8", "uint8", "int16", "uint16", "uint32"):
             return None
@@ -316,7 +318,7 @@ def mod_check(x, y):
     Raises
     ------
     ComplexError
-        If one of them is complex.
+        If `x` or `y` is complex.
     """
     if as_scalar(x).type in complex_types or as_scalar(y).type in complex_types:
         raise Mod.complex_error
@@ -324,7 +326,10 @@ def mod_check(x, y):
 
 
 class Mod(RealDivision):
-    """Modulus with the sign of the divisor, as in Python; an integer modulo zero is an error, also where NumPy gives zero."""
+    """Modulus with the sign of the divisor, as in Python.
+
+    An integer modulo zero is an error, although NumPy may return zero.
+    """
 
     nfunc_spec = ("mod", 2, 1)
     ufunc, c_function, operation = np.mod, "tng_mod", "modulo"
@@ -345,10 +350,11 @@ class Mod(RealDivision):
 
 
 def power(x, y):
-    """``np.power`` of arrays or numbers, with the values of the C code.
+    """Compute ``np.power`` of arrays or scalars, with the same values as the C code.
 
-    An integer to a negative integer power is truncated towards zero, where NumPy refuses. For a floating point exponent of 0.5 NumPy may
-    take the square root (whether it does depends on the strides of the exponent), which differs from C's ``pow`` at -inf and -0.0.
+    An integer to a negative integer power is truncated towards zero; NumPy refuses it. For a floating-point exponent of
+    0.5 NumPy may compute the square root, depending on the strides of the exponent. The square root differs from C's
+    ``pow`` at -inf and -0.0.
     """
     kind = np.result_type(x, y).kind
     if kind in "iu":
@@ -377,8 +383,8 @@ class Pow(BinaryScalarOp):
 
     Notes
     -----
-    An integer to a negative integer power is truncated towards zero (NumPy refuses it), and ``0 ** -1`` is 0: neither a compiled loop nor
-    constant folding may fail on a value.
+    An integer to a negative integer power is truncated towards zero (NumPy refuses it), and ``0 ** -1`` is 0. The
+    reason: neither a compiled loop nor constant folding may fail because of a value.
     """
 
     nfunc_spec = ("power", 2, 1)
@@ -398,7 +404,7 @@ class Pow(BinaryScalarOp):
         return "tng_pow_%s(%s, %s)" % (out, x, y)
 
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
-        """Return a call of AMD LibM's array power for ``x ** constant``-like inputs when ``config.lib.amdlibm`` is set."""
+        """Return a call of AMD LibM's array power if ``config.lib.amdlibm`` is set and the operands have one type."""
         (x, y), (z,) = inputs, outputs
         if not config.lib.amdlibm or any(v.type != node.outputs[0].type for v in node.inputs):
             raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
@@ -433,7 +439,10 @@ class Pow(BinaryScalarOp):
 
 
 class _Extremum(BinaryScalarOp):
-    """Larger or smaller of the inputs; NaN if one of them is NaN, and complex numbers in the order of their parts, as in NumPy."""
+    """The larger or the smaller of two inputs, with NumPy's rules. The result is NaN if an input is NaN.
+
+    Complex numbers are ordered by their real parts, and those with equal real parts by their imaginary parts.
+    """
 
     commutative = True
     associative = True
@@ -450,7 +459,7 @@ class _Extremum(BinaryScalarOp):
             return "((%s) != (%s) || %s ? %s : %s)" % (x, x, compare_complex(self.c_operator + "=", x, y), x, y)
         if is_discrete(out):
             return "(%s %s %s ? %s : %s)" % (x, self.c_operator, y, x, y)
-        # If x is NaN, x != x picks it; if y is NaN, both comparisons are false and y is taken.
+        # If x is NaN, x != x selects x. If only y is NaN, both comparisons are false, which selects y.
         return "((%s %s %s) | (%s != %s) ? %s : %s)" % (x, self.c_operator, y, x, x, x, y)
 
     def L_op(self, inputs, outputs, gout):
@@ -459,7 +468,7 @@ class _Extremum(BinaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        # Where both are equal, the gradient goes to the first input only.
+        # If both inputs are equal, the gradient goes to the first input only.
         first = ops.eq(z, x)
         return [ops.mul(first, gz), ops.mul(ops.sub(constant(1, dtype="int8"), first), gz)]
 
@@ -474,7 +483,7 @@ class Maximum(_Extremum):
 
 
 class MaximumFromNothing(Maximum):
-    """The maximum of which a reduction over no elements is minus infinity. For floats."""
+    """The maximum of floats, for reductions that may have no elements: such a reduction gives minus infinity."""
 
     identity = -float("inf")
 
@@ -486,7 +495,7 @@ class Minimum(_Extremum):
 
 
 class Clip(ScalarOp):
-    """``min`` where x < min, ``max`` where x > max, else x; NaN stays NaN."""
+    """Limit x to a range: ``min`` if x < min, ``max`` if x > max, else x. NaN stays NaN."""
 
     nin = 3
     output_types_preference = staticmethod(upcast_out_no_complex)
@@ -512,7 +521,7 @@ class Clip(ScalarOp):
             return zeros
         below = ops.lt(x, low)
         above = ops.gt(x, high)
-        # Below the minimum the test against the maximum is not made, as in impl.
+        # As in `impl`, an x below the minimum is not compared with the maximum.
         inside = ops.mul(ops.sub(constant(1, dtype="int8"), below), ops.sub(constant(1, dtype="int8"), above))
         over = ops.mul(ops.sub(constant(1, dtype="int8"), below), above)
         return [ops.mul(inside, gz), ops.mul(below, gz), ops.mul(over, gz)]
@@ -522,7 +531,7 @@ class Clip(ScalarOp):
 
 
 class Second(BinaryScalarOp):
-    """The second input; the first one only lends its shape to the elementwise version (`fill`)."""
+    """The second input. The first input only gives its shape to the result of the elementwise version (`fill`)."""
 
     output_types_preference = transfer_type(1)
     on_arrays = True
@@ -536,7 +545,7 @@ class Second(BinaryScalarOp):
         return c_cast(args[1], dtypes[1], out)
 
     def connection_pattern(self, node):
-        """The output does not depend on the first input."""
+        """Return the pattern of an output that does not depend on the first input."""
         return [[False], [True]]
 
     def grad(self, inputs, gout):
@@ -547,7 +556,7 @@ class Second(BinaryScalarOp):
 
 
 class Identity(UnaryScalarOp):
-    """The input."""
+    """The unchanged input."""
 
     output_types_preference = staticmethod(same_out)
     on_arrays = True
@@ -568,7 +577,7 @@ class Identity(UnaryScalarOp):
 
 
 class Switch(ScalarOp):
-    """The second input where the first is not zero, else the third."""
+    """The second input if the first input is not zero, else the third input."""
 
     nin = 3
     nfunc_spec = ("where", 3, 1)
@@ -578,7 +587,7 @@ class Switch(ScalarOp):
 
     def output_types(self, types):
         if "output_types_preference" in self.__dict__:
-            # In-place version: the type of the input that is overwritten.
+            # An in-place version has the type of the overwritten input.
             return self.output_types_preference(*types)
         return upcast_out(types[1], types[2])
 
@@ -600,16 +609,16 @@ class Switch(ScalarOp):
 
 
 def int_or_true_div(x_discrete, y_discrete):
-    """Return the op that ``/`` stands for.
+    """Return the op that the operator ``/`` applies.
 
     Parameters
     ----------
     x_discrete, y_discrete : bool
-        Whether the operands are integers.
+        True if the operand is an integer.
 
     Returns
     -------
-    `true_div`, or, for two discrete operands, what ``config.int_division`` says: `int_div` ('int') or `true_div` ('floatX').
+    `int_div` for two discrete operands when ``config.int_division`` is 'int', else `true_div`.
 
     Raises
     ------

@@ -8,10 +8,10 @@ from theano_ng.scalar.types import bool_, c_type, discrete_types, upcast
 
 
 class LogicalComparison(BinaryScalarOp):
-    """A comparison of two numbers; the result is bool.
+    """A comparison of two scalars. The result is bool.
 
-    Operands of different dtypes are compared in the promoted dtype, as NumPy does; complex numbers by their real parts, and those that have
-    the same one by their imaginary parts.
+    Operands of different dtypes are compared in the promoted dtype, as in NumPy. Complex numbers are compared by their
+    real parts, and those with equal real parts by their imaginary parts.
     """
 
     c_operator = None
@@ -20,7 +20,7 @@ class LogicalComparison(BinaryScalarOp):
         super().__init__(*args, **kwargs)
 
     def output_types(self, *input_dtypes):
-        """bool, or for an in-place version what was asked for."""
+        """Return bool, or the requested output types of an in-place version."""
         if "output_types_preference" in self.__dict__:
             return self.output_types_preference(*input_dtypes[0])
         return [bool_]
@@ -45,7 +45,7 @@ _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 def _comparison(operator, args, dtypes):
     """Return C that compares two numbers in their promoted dtype."""
     common = upcast(*dtypes)
-    # The promoted dtype of bool and float16 operands is not computed with as such.
+    # C compares bools as uint8 and float16 values as float32.
     common = {"bool": "uint8", "float16": "float32"}.get(common, common)
     if common == "float64" and is_discrete(dtypes[0]) and is_discrete(dtypes[1]):
         return _compare_signs(operator, args, dtypes)
@@ -56,7 +56,7 @@ def _comparison(operator, args, dtypes):
 
 
 def compare_complex(operator, x, y):
-    """Return C that compares two complex numbers in NumPy's order: false where a part that decides is NaN."""
+    """Return C that compares two complex numbers in NumPy's order. The result is false if a deciding part is NaN."""
     if operator in (">", ">="):
         operator, x, y = _MIRRORED[operator], y, x
     parts = {"xr": "TNG_RE(%s)" % x, "xi": "TNG_IM(%s)" % x, "yr": "TNG_RE(%s)" % y, "yi": "TNG_IM(%s)" % y}
@@ -66,25 +66,25 @@ def compare_complex(operator, x, y):
 
 
 def _compare_signs(operator, args, dtypes):
-    """Return C that compares a signed integer with an uint64 exactly, which their promoted dtype, float64, cannot."""
+    """Return C that compares a signed integer with an uint64 exactly. Their promoted dtype, float64, would round."""
     signed, unsigned = args
     if dtypes[0] == "uint64":
         unsigned, signed = args
         operator = _MIRRORED[operator]
-    # A negative number is smaller than, and different from, every unsigned one.
+    # A negative number is smaller than every unsigned number.
     if operator in ("<", "<=", "!="):
         return "((%s) < 0 || (npy_uint64)(%s) %s (%s))" % (signed, signed, operator, unsigned)
     return "((%s) >= 0 && (npy_uint64)(%s) %s (%s))" % (signed, signed, operator, unsigned)
 
 
 class FixedLogicalComparison(UnaryScalarOp):
-    """A predicate of one number; the result is bool."""
+    """A predicate of one scalar. The result is bool."""
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
 
     def output_types(self, *input_dtypes):
-        """bool, or for an in-place version what was asked for."""
+        """Return bool, or the requested output types of an in-place version."""
         if "output_types_preference" in self.__dict__:
             return self.output_types_preference(*input_dtypes[0])
         return [bool_]
@@ -150,7 +150,7 @@ def _float_predicate(function, arg, dtype):
 
 
 class IsNan(FixedLogicalComparison):
-    """Whether x is NaN."""
+    """Test of x for NaN."""
 
     nfunc_spec = ("isnan", 1, 1)
 
@@ -162,7 +162,7 @@ class IsNan(FixedLogicalComparison):
 
 
 class IsInf(FixedLogicalComparison):
-    """Whether x is infinite."""
+    """Test of x for infinity."""
 
     nfunc_spec = ("isinf", 1, 1)
 
@@ -174,11 +174,12 @@ class IsInf(FixedLogicalComparison):
 
 
 class InRange(LogicalComparison):
-    """Whether low < x < hi, the ends included unless open.
+    """Test of x for an interval: ``low < x < hi``, with ``<=`` at an end that is not open.
 
     Parameters
     ----------
     openlow, openhi : bool
+        If True, the interval does not contain its lower or upper end.
     """
 
     nin = 3
@@ -203,7 +204,7 @@ class InRange(LogicalComparison):
         return "%s & %s" % (above, below)
 
     def get_grad(self, elem):
-        """Return the gradient for the input `elem`: zero, in floatX if it is discrete."""
+        """Return the gradient for the input `elem`: zero. It has the dtype floatX if `elem` is discrete."""
         return zeros_for([elem])[0]
 
     def L_op(self, inputs, outputs, gout):
@@ -211,7 +212,7 @@ class InRange(LogicalComparison):
 
 
 class _BitTypes:
-    """Output types of bitwise ops: discrete inputs only."""
+    """Mixin with the output types of bitwise ops, which accept only discrete inputs."""
 
     def output_types(self, *input_types):
         types = input_types[0]
@@ -234,13 +235,13 @@ class _BitTypes:
 
 
 class UnaryBitOp(_BitTypes, UnaryScalarOp):
-    """A bitwise op of one integer or bool."""
+    """A bitwise op on one integer or bool."""
 
     output_types_preference = staticmethod(same_out)
 
 
 class BinaryBitOp(_BitTypes, BinaryScalarOp):
-    """A bitwise op of two integers or bools."""
+    """A bitwise op on two integers or bools."""
 
     output_types_preference = staticmethod(upcast_out)
     commutative = True
@@ -260,7 +261,7 @@ class BinaryBitOp(_BitTypes, BinaryScalarOp):
 
 
 class OR(BinaryBitOp):
-    """Bitwise or; logical or of bools."""
+    """Bitwise or. For bools: logical or."""
 
     identity = 0
     nfunc_spec = ("bitwise_or", 2, 1)
@@ -276,7 +277,7 @@ class XOR(BinaryBitOp):
 
 
 class AND(BinaryBitOp):
-    """Bitwise and; logical and of bools."""
+    """Bitwise and. For bools: logical and."""
 
     identity = -1
     nfunc_spec = ("bitwise_and", 2, 1)
@@ -284,7 +285,7 @@ class AND(BinaryBitOp):
 
 
 class Invert(UnaryBitOp):
-    """Bitwise complement; logical not of a bool."""
+    """Bitwise complement. For a bool: logical not."""
 
     nfunc_spec = ("invert", 1, 1)
 

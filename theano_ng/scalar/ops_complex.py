@@ -75,7 +75,7 @@ class Angle(UnaryScalarOp):
     output_types_preference = specific_out(float64)
 
     def impl(self, x):
-        # In double precision, which the output has.
+        # Compute in double precision, the dtype of the output.
         return np.angle(np.complex128(x) if np.iscomplexobj(x) else np.float64(x))
 
     def c_expression(self, args, dtypes, out):
@@ -102,12 +102,12 @@ def _refuse_complex(op, x, y):
 
 
 def _complex_type(*parts):
-    """The NumPy type of a number made of the given parts."""
+    """Return the NumPy type of a complex number with the given parts."""
     return np.result_type(np.result_type(*[np.asarray(part).dtype for part in parts]), np.complex64).type
 
 
 class Complex(BinaryScalarOp):
-    """Complex number of the given real and imaginary parts."""
+    """Complex number with the given real and imaginary parts."""
 
     output_types_preference = staticmethod(complex_out)
 
@@ -120,13 +120,13 @@ class Complex(BinaryScalarOp):
         return _complex_type(x, y)(complex(x, y))
 
     def c_code(self, node, name, inputs, outputs, sub):
-        # Assigned part by part: x + y*i would turn an infinite part into NaN.
+        # Assign the parts separately: x + y*i would turn an infinite part into NaN.
         if any(i.type.dtype == "float16" for i in node.inputs):
             raise MethodNotDefined("c_code", type(self), "complex of float16")
         part = _PART[node.outputs[0].type.dtype]
         (x, y), (z,) = inputs, outputs
         dtypes = [i.type.dtype for i in node.inputs]
-        # The result is put together in a variable of its own, since the output may be written as a dereferenced pointer.
+        # Assign to a local variable first, because the name of the output may be a dereferenced pointer.
         return "{ %s %s_z; TNG_RE(%s_z) = %s; TNG_IM(%s_z) = %s; %s = %s_z; }" % (
             c_type(node.outputs[0].type.dtype),
             name,
@@ -145,7 +145,7 @@ class Complex(BinaryScalarOp):
 
 
 class Conj(UnaryScalarOp):
-    """Complex conjugate; a real number is its own."""
+    """Complex conjugate. A real number is its own conjugate."""
 
     nfunc_spec = ("conj", 1, 1)
     output_types_preference = staticmethod(same_out_min8)
@@ -165,7 +165,7 @@ class Conj(UnaryScalarOp):
 
 
 class ComplexFromPolar(BinaryScalarOp):
-    """Complex number of the given modulus and argument."""
+    """Complex number with the given modulus and argument."""
 
     output_types_preference = staticmethod(complex_out)
 
@@ -239,7 +239,7 @@ class Cast(UnaryScalarOp):
         return (type(self), None, (self.o_type.dtype,))
 
     def clone_float32(self):
-        """Return the cast to use where float16 is computed as float32."""
+        """Return the cast for a graph in which float32 replaces float16."""
         return ops.convert_to_float32 if self.o_type == ops.float16 else self
 
     def make_new_inplace(self, output_types_preference=None, name=None):
@@ -252,7 +252,7 @@ class Cast(UnaryScalarOp):
         return self._cast(input, self.o_type.dtype)
 
     def value(self, x):
-        """An array of the output's dtype is what it is."""
+        """Return `x`, which already has the dtype of the output."""
         return x
 
     def c_code(self, node, name, inputs, outputs, sub):
@@ -261,7 +261,7 @@ class Cast(UnaryScalarOp):
             if dtype == "float16":
                 return "%s = %s;" % (outputs[0], inputs[0])
             if dtype != "float32":
-                # By way of float32 there would be two roundings.
+                # A conversion through float32 would round twice.
                 return "%s = tng_double_to_half(%s);" % (outputs[0], c_cast(inputs[0], dtype, "float64"))
         return super().c_code(node, name, inputs, outputs, sub)
 
@@ -285,7 +285,7 @@ class Cast(UnaryScalarOp):
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout
-        # An integer that becomes a float counts as if it were one.
+        # The gradient for an integer input is the gradient for the same value as a float.
         dtype = config.floatX if x.type in discrete_types else x.type.dtype
         if self.o_type in discrete_types:
             return [x.zeros_like(dtype=dtype)]
@@ -294,7 +294,7 @@ class Cast(UnaryScalarOp):
         return [ops.cast(gz, dtype)]
 
 
-# Made here, so that `cast` gives one instance per dtype.
+# The instances that `cast` returns, one per dtype.
 CASTS = {dtype: Cast(get_scalar_type(dtype), name="convert_to_%s" % dtype) for dtype in DTYPE_SPECS}
 
 
@@ -305,7 +305,7 @@ def cast(x, dtype):
     ----------
     x : number or scalar variable
     dtype : str
-        ``'floatX'`` stands for ``config.floatX``.
+        ``'floatX'`` means ``config.floatX``.
 
     Returns
     -------

@@ -313,13 +313,13 @@ class ArcTan2(BinaryScalarOp):
 
 
 def _as_float(x):
-    """A number in the float dtype in which it is computed."""
+    """Convert a number to the float dtype in which it is computed."""
     x = np.asarray(x)
     return x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)[()]
 
 
 class _Rounding(UnaryScalarOp):
-    """Rounding to a whole number, of a float dtype: that of the input, or the one that `upgrade_to_float` gives integers."""
+    """Base class of roundings to a whole number. The result is a float, also for integers (`upgrade_to_float`)."""
 
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
     c_function = None
@@ -328,7 +328,7 @@ class _Rounding(UnaryScalarOp):
         return self.rounded(_as_float(x))
 
     def rounded(self, x):
-        """The value for a float."""
+        """Return the rounded value of a float."""
         return getattr(np, self.nfunc_spec[0])(x)
 
     def c_expression(self, args, dtypes, out):
@@ -340,7 +340,7 @@ class _Rounding(UnaryScalarOp):
         return "__builtin_%s%s(%s)" % (self.c_function, "f" if dtype == "float32" else "", x)
 
     def grad(self, inputs, gout):
-        """Zero: the function is constant between its jumps."""
+        """Return zero: the function is constant between its jumps."""
         (x,) = inputs
         return [x.zeros_like(dtype=config.floatX if x.type in discrete_types else x.type.dtype)]
 
@@ -367,7 +367,7 @@ class Trunc(_Rounding):
 
 
 class RoundHalfToEven(_Rounding):
-    """Nearest whole number, halves to the even one, as ``numpy.round``."""
+    """Nearest whole number. A half is rounded to the even neighbor, as in ``numpy.round``."""
 
     nfunc_spec = ("around", 1, 1)
     c_function = "rint"
@@ -377,7 +377,7 @@ class RoundHalfToEven(_Rounding):
 
 
 def round_half_away_from_zero_(a):
-    """Round one number to the nearest whole one, halves away from zero.
+    """Round a number to the nearest whole number. A half is rounded away from zero.
 
     Parameters
     ----------
@@ -386,25 +386,25 @@ def round_half_away_from_zero_(a):
     Returns
     -------
     number
-        Of the dtype of `a`.
+        The rounded number, in the dtype of `a`.
     """
     a = np.asarray(a)
     if a.dtype.kind in "biu":
         return a[()]
     whole = np.trunc(a)
-    # x - trunc(x) is exact, where floor(x + 0.5) is not for the largest number below one half.
+    # x - trunc(x) is exact. floor(x + 0.5) is wrong for the largest number below one half.
     with np.errstate(all="ignore"):
         rounded = whole + np.copysign(np.abs(a - whole) >= 0.5, a)
     return np.where(np.isfinite(a), rounded, a).astype(a.dtype)[()]
 
 
 def round_half_away_from_zero_vec(a):
-    """`round_half_away_from_zero_` of every element of an array."""
+    """Apply `round_half_away_from_zero_` to every element of an array."""
     return round_half_away_from_zero_(a)
 
 
 class RoundHalfAwayFromZero(_Rounding):
-    """Nearest whole number, halves away from zero, as C's ``round``."""
+    """Nearest whole number. A half is rounded away from zero, as in C's ``round``."""
 
     c_function = "round"
 

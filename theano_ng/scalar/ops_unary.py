@@ -20,7 +20,7 @@ from theano_ng.scalar.types import c_type, get_scalar_type
 
 
 class Abs(UnaryScalarOp):
-    """Absolute value; of a complex number its modulus, a real number."""
+    """Absolute value. The absolute value of a complex number is its modulus, a real number."""
 
     nfunc_spec = ("abs", 1, 1)
     output_types_preference = staticmethod(real_out)
@@ -36,7 +36,7 @@ class Abs(UnaryScalarOp):
             return "%s = (npy_float16)((%s) & 0x7fff);" % (outputs[0], inputs[0])
         return super().c_code(node, name, inputs, outputs, sub)
 
-    # A bit that needs no conversion; inside of a Composite there are floats.
+    # `c_code` clears the sign bit of a float16 without a conversion. In a Composite with float16, operands are floats.
     on_half_bits = True
     _f16_ok = True
     c_code_wide = ScalarOp.c_code_from_expression
@@ -63,7 +63,7 @@ class Abs(UnaryScalarOp):
 
 
 class Sgn(AsDeclared, UnaryScalarOp):
-    """Sign: -1, 0 or 1; of a complex number x / |x|; NaN for NaN."""
+    """Sign: -1, 0 or 1, and NaN for NaN. The sign of a complex number x is ``x / |x|``, or 0 if x is 0."""
 
     nfunc_spec = ("sign", 1, 1)
     output_types_preference = staticmethod(same_out_nobool)
@@ -88,7 +88,7 @@ class Sgn(AsDeclared, UnaryScalarOp):
 
 
 class Neg(AsDeclared, UnaryScalarOp):
-    """Negation; not defined for bool, as in NumPy."""
+    """Negation. It is not defined for bool, as in NumPy."""
 
     nfunc_spec = ("negative", 1, 1)
     output_types_preference = staticmethod(same_out_nobool)
@@ -114,7 +114,7 @@ class Neg(AsDeclared, UnaryScalarOp):
 
 
 class Inv(UnaryScalarOp):
-    """Reciprocal, ``1 / x``; discrete inputs give a float."""
+    """Reciprocal, ``1 / x``. The result for a discrete input is a float."""
 
     output_types_preference = staticmethod(upgrade_to_float)
 

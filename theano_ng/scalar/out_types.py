@@ -1,7 +1,8 @@
 """Rules that give the output types of scalar ops from their input types.
 
-A rule is a callable that takes `Scalar` types and returns a tuple or list of them. Rules compare and hash by what they do, since they
-are part of the identity of an op; functions do so by themselves, parametrized rules are objects with ``__props__``.
+A rule is a callable that takes `Scalar` types and returns a tuple or list of `Scalar` types. Rules are part of the
+identity of an op, so equal rules must compare equal and have the same hash. Functions satisfy this by themselves. Rules
+with parameters are objects with ``__props__``.
 """
 
 from theano_ng.configdefaults import config
@@ -20,12 +21,12 @@ from theano_ng.scalar.types import (
 
 
 def upcast_out(*types):
-    """One output of the promoted dtype of all inputs."""
+    """Return one output type: the promoted dtype of all inputs."""
     return (get_scalar_type(upcast(*[t.dtype for t in types])),)
 
 
 def upcast_out_nobool(*types):
-    """As `upcast_out`; a TypeError if that is bool."""
+    """Return the type of `upcast_out`. Raise TypeError if it is bool."""
     result = upcast_out(*types)
     if result[0] == bool_:
         raise TypeError("bool output not supported: expected at least one input that is not bool")
@@ -33,75 +34,75 @@ def upcast_out_nobool(*types):
 
 
 def upcast_out_min8(*types):
-    """As `upcast_out`, with int8 in the place of bool."""
+    """Return the type of `upcast_out`, with int8 instead of bool."""
     result = upcast_out(*types)
     return (int8,) if result[0] == bool_ else result
 
 
 def upcast_out_no_complex(*types):
-    """As `upcast_out`; a TypeError for complex inputs."""
+    """Return the type of `upcast_out`. Raise TypeError for complex inputs."""
     if any(t in complex_types for t in types):
         raise TypeError("complex type are not supported: got inputs of types %s" % (types,))
     return upcast_out(*types)
 
 
 def same_out(type):
-    """One output of the type of the input."""
+    """Return one output type: the type of the input."""
     return (type,)
 
 
 def same_out_nobool(type):
-    """As `same_out`; a TypeError for bool."""
+    """Return the type of the input. Raise TypeError for bool."""
     if type == bool_:
         raise TypeError("bool input is not supported")
     return (type,)
 
 
 def same_out_min8(type):
-    """As `same_out`, with int8 in the place of bool."""
+    """Return the type of the input, with int8 instead of bool."""
     return (int8 if type == bool_ else type,)
 
 
 def same_out_float_only(type):
-    """As `same_out`; a TypeError unless the input is a real float."""
+    """Return the type of the input. Raise TypeError unless it is a real float."""
     if not type.dtype.startswith("float"):
         raise TypeError("only float type is supported, got %s" % type)
     return (type,)
 
 
 def same_out_nocomplex(type):
-    """As `same_out`; a TypeError for complex."""
+    """Return the type of the input. Raise TypeError for complex."""
     if type in complex_types:
         raise TypeError("complex argument not supported, got %s" % type)
     return (type,)
 
 
 def int_out_nocomplex(*types):
-    """int64, from real inputs."""
+    """Return int64. Raise TypeError for complex inputs."""
     if any(t in complex_types for t in types):
         raise TypeError("complex argument not supported: got inputs of types %s" % (types,))
     return (get_scalar_type("int64"),)
 
 
 def float_out_nocomplex(*types):
-    """float64, from real inputs."""
+    """Return float64. Raise TypeError for complex inputs."""
     if any(t in complex_types for t in types):
         raise TypeError("complex argument not supported: got inputs of types %s" % (types,))
     return (float64,)
 
 
 def int_out(*types):
-    """int64."""
+    """Return int64."""
     return (get_scalar_type("int64"),)
 
 
 def float_out(*types):
-    """float64."""
+    """Return float64."""
     return (float64,)
 
 
 def real_out(type):
-    """The type of the real part of the input."""
+    """Return the type of the real part of the input."""
     if type == complex64:
         return (float32,)
     if type == complex128:
@@ -109,7 +110,7 @@ def real_out(type):
     return (type,)
 
 
-# Which float a discrete input is computed in: the smallest that holds all its values, and at least float32.
+# Discrete dtype -> float dtype in which such an input is computed: float32 for up to 16 bits, else float64.
 _FLOAT_FOR = {
     "bool": "float32",
     "int8": "float32",
@@ -124,33 +125,35 @@ _FLOAT_FOR = {
 
 
 def upgrade_to_float(*types):
-    """Promoted dtype of the inputs, discrete ones counting as the float that holds them (at least float32)."""
+    """Return the promoted type of the inputs, after each discrete dtype is replaced by a float dtype (`_FLOAT_FOR`)."""
     return (get_scalar_type(upcast(*[_FLOAT_FOR.get(t.dtype, t.dtype) for t in types])),)
 
 
 def upgrade_to_float_no_complex(*types):
-    """As `upgrade_to_float`; a TypeError for complex inputs."""
+    """Return the type of `upgrade_to_float`. Raise TypeError for complex inputs."""
     if any(t in complex_types for t in types):
         raise TypeError("complex argument not supported: got inputs of types %s" % (types,))
     return upgrade_to_float(*types)
 
 
 def complex_out(*types):
-    """The smallest complex dtype that holds the inputs."""
+    """Return the smallest complex type that holds the inputs."""
     return (get_scalar_type(upcast("complex64", upcast(*[t.dtype for t in types]))),)
 
 
 def upgrade_to_float64(*types):
-    """float64 for discrete and real inputs, as SciPy; complex keeps its own dtype."""
+    """Return float64 for discrete and real inputs, as SciPy does. For complex inputs return their promoted type."""
     return (get_scalar_type(upcast(*[t.dtype if t in complex_types else "float64" for t in types])),)
 
 
 class transfer_type(object2):
-    """Each output has the type of the input of that number; None: what `upcast_out` gives.
+    """A rule that gives each output the type of an input.
 
     Parameters
     ----------
     *transfer : int, None or callable
+        One item per output: the position of the input, None for the type of `upcast_out`, or a function of the tuple of
+        input types.
     """
 
     __props__ = ("transfer",)
@@ -176,7 +179,7 @@ class transfer_type(object2):
 
 
 class specific_out(object2):
-    """Outputs of given types.
+    """A rule that gives the outputs fixed types, independent of the inputs.
 
     Parameters
     ----------
@@ -193,7 +196,7 @@ class specific_out(object2):
 
 
 class unary_out_lookup(object2):
-    """Output type of a one-input op, looked up in a table.
+    """A rule that looks up the output type of a one-input op in a table.
 
     Parameters
     ----------
@@ -221,5 +224,5 @@ class unary_out_lookup(object2):
 
 
 def floatX_out(*types):
-    """One output of dtype ``config.floatX``."""
+    """Return one output type, of dtype ``config.floatX``."""
     return (get_scalar_type(config.floatX),)

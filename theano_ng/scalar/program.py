@@ -1,6 +1,6 @@
-"""Flat programs of scalar ops, which Composite is made of.
+"""Flat programs of scalar ops: the representation of a Composite.
 
-Values are numbered slots: first the inputs, then constants and results in the order in which they are used.
+Values are numbered slots: first the inputs, then constants and results in the order of their use.
 """
 
 from collections import namedtuple
@@ -11,17 +11,17 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.scalar.op import ScalarOp
 from theano_ng.scalar.variables import ScalarConstant
 
-# op applied to the values in slots `args`, giving the slots `outs` of types `types`
+# Apply `op` to the values in the slots `args`. The results are the slots `outs`, of types `types`.
 Instruction = namedtuple("Instruction", "op args outs types")
 
 
 def constant_key(type_, data):
-    # By bits, so that 0.0 and -0.0 differ and NaN equals itself.
+    # Compare bits, so that 0.0 and -0.0 differ and NaN equals itself.
     return (type_.dtype, np.asarray(data).tobytes())
 
 
 class Program:
-    """The instructions of a Composite, without duplicates and without what no output needs."""
+    """The instructions of a Composite, without duplicate instructions and without unused ones."""
 
     def __init__(self, inputs, outputs):
         self.input_types = tuple(i.type for i in inputs)
@@ -40,7 +40,10 @@ class Program:
         self._drop_unused()
 
     def _toposort(self, outputs, slots):
-        """Return the nodes that compute `outputs`, operands first, each once."""
+        """Return the nodes that compute `outputs`.
+
+        Each node appears once, after the nodes that compute its operands.
+        """
         order, done = [], set()
         stack = [o for o in reversed(outputs)]
         while stack:
@@ -81,7 +84,7 @@ class Program:
         return slot
 
     def _append(self, op, args, types):
-        """Add an instruction, or find the same one; return its output slots."""
+        """Add an instruction unless an equal one exists; return its output slots."""
         key = (op, args)
         outs = self._known.get(key)
         if outs is None:
@@ -100,7 +103,7 @@ class Program:
             slots[variable] = slot
 
     def _append_program(self, inner, args):
-        """Inline the program of a nested Composite, which is flat itself."""
+        """Inline the flat program of a nested Composite."""
         moved = dict(enumerate(args))
         for slot, (type_, data) in inner.constants.items():
             key = constant_key(type_, data)
@@ -114,7 +117,7 @@ class Program:
         return tuple(moved[o] for o in inner.outputs)
 
     def _drop_unused(self):
-        """Remove instructions and constants that no output needs, and number the rest without gaps."""
+        """Remove instructions and constants that no output needs. Renumber the remaining slots without gaps."""
         needed, kept = set(self.outputs), []
         for instruction in reversed(self.instructions):
             if not needed.isdisjoint(instruction.outs):
@@ -122,7 +125,7 @@ class Program:
                 kept.append(instruction)
         nin = len(self.input_types)
         number = {k: k for k in range(nin)}
-        # In the order of use, so that the numbers do not depend on the order in which the graph was walked.
+        # Number slots in the order of use, so that the numbers do not depend on the order of the graph traversal.
         used = []
         constants = {}
         for op, args, outs, types in reversed(kept):
@@ -143,7 +146,7 @@ class Program:
         del self._next
 
     def key(self):
-        """Return what two programs must share to compute the same, hashable."""
+        """Return a hashable key. Programs with equal keys compute the same function."""
         return (
             self.input_types,
             tuple((i.op, i.args, i.types) for i in self.instructions),

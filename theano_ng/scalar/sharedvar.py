@@ -1,6 +1,6 @@
 """Shared scalars: mutable numbers that several functions may use.
 
-They are an example of a shared variable of another type than tensors; `theano_ng.shared` makes 0-d tensors of numbers.
+They are an example of shared variables that are not tensors. `theano_ng.shared` converts numbers to 0-d tensors.
 """
 
 import numpy as np
@@ -25,9 +25,9 @@ def shared(value, name=None, strict=False, allow_downcast=None):
         A Python int gives int64, a float float64.
     name : str, optional
     strict : bool
-        Whether later values must have exactly this type.
+        If True, later values must have exactly this type.
     allow_downcast : bool, optional
-        Whether later values may lose precision.
+        If True, later values may lose precision.
 
     Raises
     ------

@@ -13,11 +13,11 @@ from theano_ng.scalar.variables import ScalarConstant, ScalarVariable
 
 
 class ComplexError(NotImplementedError):
-    """An operation that has no meaning for complex numbers was asked for."""
+    """The exception for an operation that is not defined for complex numbers."""
 
 
 class IntegerDivisionError(Exception):
-    """Two integers were divided with ``/`` while ``config.int_division`` is ``'raise'``."""
+    """The exception for a division of two integers with ``/`` while ``config.int_division`` is ``'raise'``."""
 
 
 # dtype: (class of the NumPy scalars, C type, prefix of the NumPy array scalar type object in C)
@@ -58,7 +58,7 @@ def c_type(dtype):
 def _upcast(dtypes, floatX, cast_policy):
     result = np.result_type(*dtypes).name
     if result == "float64" and cast_policy == "numpy+floatX" and floatX == "float32" and "float64" not in dtypes:
-        # Under this policy only explicit float64 data make float64 results.
+        # Under this policy the result is float64 only if an operand is float64.
         return "float32"
     return result
 
@@ -73,8 +73,8 @@ def upcast(dtype, *dtypes):
     Returns
     -------
     str
-        NumPy's promotion, except that under ``config.cast_policy == 'numpy+floatX'`` with ``floatX == 'float32'`` the result is
-        float64 only when an argument is.
+        The dtype of NumPy's promotion, with one exception. Under ``config.cast_policy == 'numpy+floatX'`` with
+        ``floatX == 'float32'`` the result is float64 only if an argument is float64.
     """
     return _upcast((str(dtype),) + tuple(map(str, dtypes)), config.floatX, config.cast_policy)
 
@@ -87,7 +87,7 @@ class Scalar(Type):
     Parameters
     ----------
     dtype : str
-        One of bool, [u]int8 ... [u]int64, float16, float32, float64, complex64, complex128; ``'floatX'`` stands for
+        One of bool, [u]int8 ... [u]int64, float16, float32, float64, complex64, complex128. ``'floatX'`` means
         ``config.floatX``.
     """
 
@@ -118,7 +118,7 @@ class Scalar(Type):
         return (get_scalar_type, (self.dtype,)) if type(self) is Scalar else (type(self), (self.dtype,))
 
     def __setstate__(self, state):
-        self.__init__(state["dtype"])  # as Theano pickled it
+        self.__init__(state["dtype"])  # the state that Theano pickled
 
     def __str__(self):
         return str(self.dtype)
@@ -128,7 +128,7 @@ class Scalar(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """NumPy scalars are immutable, so that sharing is never visible: always False."""
+        """Return False: NumPy scalars are immutable, so shared memory is never visible."""
         return False
 
     def filter(self, data, strict=False, allow_downcast=None):
@@ -140,7 +140,8 @@ class Scalar(Type):
         strict : bool
             Accept only a scalar that has exactly this dtype.
         allow_downcast : bool or None
-            True: convert whatever the loss; False: only without loss; None: without loss, or a Python float to floatX.
+            If True, convert even with a loss of precision. If False, convert only without loss. If None, convert
+            without loss, or convert a Python float to floatX.
 
         Raises
         ------
@@ -175,11 +176,11 @@ class Scalar(Type):
         )
 
     def values_eq(self, a, b):
-        """Exact equality; two NaN are equal."""
+        """Return True if `a` and `b` are exactly equal. Two NaN are equal."""
         return bool(a == b) or bool(a != a and b != b)
 
     def values_eq_approx(self, a, b, tolerance=1e-4):
-        """Equality up to ``tolerance * (|a| + |b|)``; NaN and inf must agree exactly."""
+        """Return True if `a` and `b` differ by at most ``tolerance * (|a| + |b|)``. NaN and inf must agree exactly."""
         if self.values_eq(a, b):
             return True
         if self.dtype not in ("float16", "float32", "float64", "complex64", "complex128"):
@@ -193,7 +194,7 @@ class Scalar(Type):
         return ScalarVariable(self, name=name)
 
     def upcast(self, *others):
-        """Return the dtype that holds this type and the types `others`."""
+        """Return the smallest dtype that holds values of this type and of the types `others`."""
         return upcast(self.dtype, *[other.dtype for other in others])
 
     def clone(self, dtype=None):
@@ -281,12 +282,12 @@ class Scalar(Type):
 
 
 def c_literal(dtype, data):
-    """Return a C expression, C11 and C++, for the number `data` of type `dtype`.
+    """Return a C expression, valid as C11 and as C++, for the scalar `data` of dtype `dtype`.
 
     Raises
     ------
     MethodNotDefined
-        For float16, whose C type holds bits and not a value.
+        For float16: its C type holds bits, not a value.
     """
     ctype = c_type(dtype)
     if dtype == "float16":
@@ -294,7 +295,7 @@ def c_literal(dtype, data):
     if dtype.startswith("complex"):
         part = {"complex64": "float32", "complex128": "float64"}[dtype]
         re, im = c_literal(part, data.real), c_literal(part, data.imag)
-        # Not as a sum: inf * 1.0i has a real part, NaN.
+        # Assign the parts separately: in a sum, ``inf * 1.0i`` would add NaN to the real part.
         return "__extension__ ({ %s tng_z; TNG_RE(tng_z) = %s; TNG_IM(tng_z) = %s; tng_z; })" % (ctype, re, im)
     if dtype.startswith("float"):
         value = float(data)
@@ -323,7 +324,7 @@ def _cached_scalar_type(dtype):
 
 
 def get_scalar_type(dtype):
-    """Return the one `Scalar` of this dtype.
+    """Return the cached `Scalar` of a dtype.
 
     Parameters
     ----------
@@ -347,7 +348,7 @@ float32 = get_scalar_type("float32")
 float64 = get_scalar_type("float64")
 complex64 = get_scalar_type("complex64")
 complex128 = get_scalar_type("complex128")
-# The C type ``int`` of parameters such as type codes.
+# The C type ``int``, for parameters such as type codes.
 int_t = get_scalar_type(np.dtype(np.intc).name)
 
 int_types = (int8, int16, int32, int64)
@@ -363,17 +364,18 @@ discrete_dtypes = tuple(t.dtype for t in discrete_types)
 
 
 class NumpyAutocaster:
-    """Give a Python number the first dtype of a list that holds it exactly.
+    """A converter that gives a Python number the first dtype of a list that holds it exactly.
 
     Parameters
     ----------
     dtypes : sequence of str
-        Tried in order; the last one is taken when none is exact. float16 is only tried when it is ``config.floatX``.
+        dtypes to try in order. The last one is used if none is exact. float16 is tried only if it is ``config.floatX``.
 
     Notes
     -----
-    Values that already have a dtype keep it. Under ``config.cast_policy == 'numpy+floatX'`` the dtypes are NumPy's, with floatX
-    for Python floats. Otherwise a Python float becomes floatX at once when floatX is one of `dtypes` and not float64.
+    Values that already have a dtype keep it. Under ``config.cast_policy == 'numpy'`` the dtypes are NumPy's. Under
+    ``'numpy+floatX'`` they are NumPy's too, except that Python floats become floatX. Under the other policy a Python
+    float becomes floatX directly if floatX is in `dtypes` and is not float64.
     """
 
     def __init__(self, dtypes):
@@ -392,7 +394,7 @@ class NumpyAutocaster:
             return np.asarray(x, dtype=config.floatX)
         array = np.asarray(x)
         if array.dtype.kind == "u" or array.dtype.kind == "O":
-            # Beyond int64: unsigned if that is enough, and an error in the caller if not.
+            # The integer exceeds int64: the array is uint64, or has object dtype, for which the caller raises an error.
             return array
         with np.errstate(all="ignore"):
             for dtype in self.dtypes:
@@ -409,7 +411,7 @@ autocast_float = NumpyAutocaster(("float16", "float32", "float64"))
 
 
 class autocast_float_as:
-    """Context in which Python floats are given one of `dtypes`.
+    """Context manager in which Python floats become one of `dtypes`.
 
     Examples
     --------
@@ -442,7 +444,8 @@ def convert(x, dtype=None):
     ----------
     x : number, array or nested list
     dtype : str, optional
-        Default: the dtype of `x` if it has one, else what `autocast_int` and `autocast_float` choose: int8 for True.
+        Default: the dtype of `x` if it has one, else the choice of `autocast_int` or `autocast_float`. True becomes
+        int8.
 
     Returns
     -------
@@ -452,7 +455,7 @@ def convert(x, dtype=None):
         return np.asarray(x, dtype=config.floatX if dtype == "floatX" else str(dtype))
     if hasattr(x, "dtype"):
         return np.asarray(x)
-    if isinstance(x, int):  # also for bools: unlike them, an int8 can be negated and subtracted
+    if isinstance(x, int):  # also for a Python bool: unlike bool, int8 can be negated and subtracted
         return autocast_int(x)
     if isinstance(x, float):
         return autocast_float(x)
@@ -486,7 +489,7 @@ def as_scalar(x, name=None):
     ----------
     x : number, scalar variable, 0-d tensor variable or Apply with one output
     name : str, optional
-        Name of the constant, when one is made.
+        Name of the constant, if `x` is converted to a constant.
 
     Raises
     ------
@@ -511,7 +514,7 @@ def as_scalar(x, name=None):
 
 
 def as_common_dtype(*vars):
-    """Cast scalar variables to the dtype that holds them all.
+    """Cast scalar variables to the smallest dtype that holds the values of all of them.
 
     Returns
     -------
@@ -531,12 +534,12 @@ def _multi(*fns):
             Parameters
             ----------
             *names : str
-                One for each; or a string with one letter for each, or a list of names.
+                One name per variable. A single argument is a string with one letter per variable, or a list of names.
 
             Returns
             -------
             list of ScalarVariable
-                A bare variable for a single name.
+                For a single name: the variable itself.
             """
             if len(names) == 1:
                 (names,) = names

@@ -1,6 +1,6 @@
 """Scalar variables and their Python operators."""
 
-# The operators build ops of this package; the module is only looked into when an operator is called.
+# The operators look up their ops in this namespace when they are called. The modules of the ops import this module.
 from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Constant, Variable
 
@@ -28,11 +28,11 @@ class _scalar_py_operators:
         return ops.cast(self, dtype)
 
     def zeros_like(self, dtype=None):
-        """Return zero in `dtype` (default: this dtype), as a function of self so that the graph stays connected."""
+        """Return zero in `dtype` (default: that of self), as a function of self so that the graph stays connected."""
         return ops.second(self, ops.constant(0, dtype=self.type.dtype if dtype is None else str(dtype)))
 
     def ones_like(self, dtype=None):
-        """Return one in `dtype` (default: this dtype), as a function of self."""
+        """Return one in `dtype` (default: that of self), as a function of self."""
         return ops.second(self, ops.constant(1, dtype=self.type.dtype if dtype is None else str(dtype)))
 
     # COMPARISONS; == and != keep the identity semantics of variables
@@ -122,5 +122,5 @@ class ScalarConstant(_scalar_py_operators, Constant):
     """A symbolic number with a known value."""
 
     def merge_signature(self):
-        # By bits: 0.0 and -0.0 differ when they divide, and NaN is equal to itself.
+        # Compare bits: 0.0 and -0.0 give different quotients, and NaN must equal itself.
         return (self.type, self.data.tobytes())

@@ -1,4 +1,4 @@
-"""The table of differences that rules may cause: kinds, reason, and names of rules."""
+"""The table of the differences that rules may cause: kinds of difference, reason, and names of the rules."""
 
 from dataclasses import dataclass
 
@@ -12,9 +12,9 @@ class Accepted:
     kinds : tuple of str
         Keys of `comparing.KINDS`.
     reason : str
-        One sentence.
+        The reason, in one sentence.
     rules : frozenset of str
-        Names of the rules that may cause it.
+        Names of the rules that may cause the difference.
     """
 
     kinds: tuple
@@ -294,7 +294,7 @@ def reason_for(one, difference):
     """
     kind = difference.kind
     if kind == "sign of infinity":
-        kind = "sign of zero"  # of a zero that divides
+        kind = "sign of zero"  # a division by zero turns the sign of the zero into the sign of an infinity
     for row in TABLE:
         if one.name in row.rules and kind in row.kinds:
             return row.reason

@@ -1,4 +1,4 @@
-"""Apply one rule to a graph until it no longer applies, and compute graphs with the Python implementations of their Ops."""
+"""Application of one rule to a graph until it no longer applies, and computation of graphs in Python."""
 
 import contextlib
 import logging
@@ -19,10 +19,10 @@ from theano_ng.gof.traces import has_trace
 from theano_ng.sandbox.linalg.ops import HintsFeature
 from theano_ng.tensor.opt.shape import ShapeFeature
 
-#: A rule that still changes a graph after so many walks over the graph counts as endless.
+#: A rule that still changes a graph after this number of walks over the graph counts as endless.
 MOST_WALKS = 12
 
-#: An equilibrium stops when a rule was used more often than so many times the number of nodes.
+#: An equilibrium stops when the uses of a rule exceed this multiple of the number of nodes.
 MOST_USES = 8
 
 
@@ -33,11 +33,12 @@ class Rewriting:
     Attributes
     ----------
     before, after : FunctionGraph
-        Their inputs are clones of the same variables, in the same order.
+        The graphs before and after the rule. Their inputs are clones of the same variables, in the same order.
     applied, ended : bool
         Whether the rule changed the graph, and whether it stopped applying.
     traced : bool
-        Whether all outputs after the rule have stack traces; True where some variable had none before the rule.
+        Whether all outputs after the rule have stack traces. It is also True if a variable had no stack trace before
+        the rule.
     """
 
     before: Any
@@ -92,7 +93,8 @@ def rewritten(rule, inputs, outputs):
             tracker.reset()
             text = str(after)
             walker.optimize(after)
-            # A change that would overwrite a constant is reverted, but the tracker has seen it: the text shows that nothing changed.
+            # A change that would overwrite a constant is reverted, but the tracker has recorded it. In this case the
+            # text of the graph is unchanged.
             if not tracker.changed or str(after) == text and walker is not rule:
                 break
             applied = True

@@ -1,11 +1,11 @@
-"""Values with upper bounds of their errors."""
+"""The class `Bounded`: values with upper bounds of their errors."""
 
 from dataclasses import dataclass
 from typing import Any
 
 
 class Unsupported(Exception):
-    """Raised for an Op that `reference` cannot compute with more digits."""
+    """The exception for an Op that `reference` cannot compute with more digits."""
 
 
 @dataclass
@@ -21,7 +21,7 @@ class Bounded:
     actual : ndarray or None
         The values that the graph itself computes.
     partial : tuple of ndarray
-        Intermediate values that no variable of the graph holds, such as products of some of many factors.
+        Intermediate values that no variable of the graph holds, such as partial products of many factors.
     """
 
     value: Any

@@ -87,7 +87,7 @@ def _judge_of(one):
 
 
 def _verdict(number):
-    """Return the verdict about one of the rules in `_shared`; None when no time is left."""
+    """Return the verdict about one of the rules in `_shared`, or None if no time is left."""
     rules, arguments, end = _shared
     if end is not None and time.monotonic() > end:
         return None
@@ -95,7 +95,7 @@ def _verdict(number):
     return _judge_of(one)(one, EFFORTS[arguments.effort], arguments.seed).run()
 
 
-# Rules, arguments and the time at which to stop: set before the pool forks, so that its processes inherit them.
+# The rules, the arguments and the end time. They are set before the pool forks, so that its processes inherit them.
 _shared = []
 
 
@@ -131,7 +131,7 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program's name; default: those of the process.
+        Arguments without the program's name. Default: the arguments of the process.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def main(argv=None):
     """
     try:
         arguments = _parser().parse_args(argv)
-    except SystemExit as stop:  # argparse has printed why
+    except SystemExit as stop:  # argparse has printed the reason
         return stop.code or 0
     if arguments.processes < 1:
         sys.stderr.write("theano_ng.audit.rewrites: --processes is %d; it has to be positive\n" % arguments.processes)

@@ -1,4 +1,4 @@
-"""Compare the values of a graph before and after a rule element by element, and name the kind of each difference."""
+"""Comparison of the values of a graph before and after a rule, element by element. Each difference has a kind."""
 
 from dataclasses import dataclass
 
@@ -28,13 +28,13 @@ KINDS = {
     "crash": "the rule itself raised an error",
 }
 
-#: Most elements of one comparison that are checked with `mpmath`.
+#: The greatest number of elements of one comparison that are checked with `mpmath`.
 MOST_EXACT = 40
 
-#: Difference that another order of terms may make, in roundings of the largest intermediate value.
+#: Difference that another order of terms may cause, in units of the rounding error of the largest intermediate value.
 SPARE = 8
 
-#: The same in roundings of the largest result, where the intermediate values are not known.
+#: The allowed difference if the intermediate values are unknown, in units of the rounding error of the largest result.
 SPARE_OF_ARRAYS = 64
 
 
@@ -50,9 +50,9 @@ class Difference:
     place : tuple of int or None
         The indices of the first element that differs.
     before, after : str
-        The two values there, as text.
+        The two values of this element, as text.
     true : str
-        The true value as text; "" where it is not known.
+        The true value as text, or "" if it is unknown.
     """
 
     kind: str
@@ -83,8 +83,8 @@ def compare(before, after, bounds=None, precise=None):
     before, after : list or Exception
         Results of `Computation`.
     bounds : callable, optional
-        ``bounds(output, shape)`` is called when floats differ. It returns the `reference.Bounded` of the output before and
-        after the rule, or None where it is not known, and the `reference.Ranges` of both graphs.
+        ``bounds(output, shape)`` is called when floats differ. It returns the `reference.Bounded` of the output before
+        and after the rule (None if unknown), and the `reference.Ranges` of both graphs.
     precise : callable, optional
         ``precise(output, place)`` returns the true value of one element as an mpmath number, or None.
 
@@ -133,7 +133,7 @@ def _compare_one(output, a, b, bounds, precise):
 
 
 def _at(output, kind, a, b, mask, true=None):
-    """Return a list with the difference of one kind, at the first element of a mask; an empty list for an empty mask."""
+    """Return a list with one difference, at the first True element of a mask; an empty list if no element is True."""
     if not np.any(mask):
         return []
     place = tuple(int(i[0]) for i in np.nonzero(np.atleast_1d(mask)))[: a.ndim]
@@ -200,7 +200,10 @@ def _floats(output, a, b, bounds, precise):
 
 
 def _granted(a, before, after):
-    """Return the rounding error that the graph before may have; where its result is not finite, that of the graph after."""
+    """Return the permitted rounding error: that of the graph before the rule.
+
+    If an element of its result is not finite, the error is that of the graph after the rule.
+    """
     found = []
     for known in (before, after):
         fits = known is not None and np.shape(known.error) == a.shape
@@ -209,8 +212,8 @@ def _granted(a, before, after):
 
 
 def _close_enough(a, b, true, error):
-    """Return a mask of the places where `b` is as near to the true value as `a`, or as near as the rounding errors before allow."""
-    # One more rounding of the result is always allowed, and an infinity where the true value is too large.
+    """Return a mask of the elements at which `b` is as near to the true value as `a`, or within the permitted error."""
+    # One additional rounding of the result is always permitted, and so is an infinity if the true value is too large.
     info = np.finfo(a.dtype)
     wide = np.longdouble if a.dtype.kind == "f" else np.clongdouble
     unit = np.longdouble(info.eps) * np.abs(true) + np.longdouble(info.smallest_subnormal)
@@ -224,7 +227,10 @@ def _close_enough(a, b, true, error):
 
 
 def _judged_exactly(output, a, b, doubtful, precise, error):
-    """Return `doubtful` without the elements at which `b` is accurate enough, as their true value in `mpmath` shows."""
+    """Return `doubtful` without the elements at which `b` is accurate enough.
+
+    The true values are computed by `mpmath`.
+    """
     if precise is None or not np.any(doubtful):
         return doubtful
     doubtful = np.array(doubtful)

@@ -9,19 +9,19 @@ from theano_ng.audit.rewrites import special
 from theano_ng.audit.rewrites.vocabulary import VARIABLES
 from theano_ng.scalar import Scalar
 
-#: Lengths of axes that are tried.
+#: The lengths of axes that are tried.
 LENGTHS = (3, 0, 1, 2)
 
-#: Most sets of lengths for an elementwise graph.
+#: The greatest number of sets of lengths for an elementwise graph.
 MOST_LENGTHS = 16
 
-#: Most combinations of values for an elementwise graph that is a variation of another one.
+#: The greatest number of combinations of values for an elementwise graph that is a variation of another graph.
 NARROW = 1 << 11
 
-#: Most sets of values for the inputs of an elementwise graph that have no last axis.
+#: The greatest number of sets of values for those inputs of an elementwise graph that have no last axis.
 MOST_IN_TURN = 1 << 8
 
-#: Number of patterns of a sparse variable, of three rows and columns.
+#: Number of patterns of a sparse variable with three rows and three columns.
 PATTERNS = 18
 
 #: Values of integer scalars, which may be axes, indices or lengths.
@@ -39,16 +39,16 @@ def contents(instance, rng, most, wide):
     instance : Instance
     rng : numpy.random.Generator
     most : int
-        Most choices of lengths and places.
+        The greatest number of choices of lengths and of scalar positions.
     wide : bool
         Whether a pointwise graph (`Instance.is_pointwise`) is computed for all pairs of values of a small dtype.
 
     Returns
     -------
     list of list
-        Sets of values, one for each input.
+        Sets of values. Each set has one value per input.
     str
-        Description of the values and lengths that are all covered; "" where only a part is.
+        Description of the values and lengths that are covered completely, or "" if only a part is covered.
     """
     if instance.is_pointwise and (instance.is_elementwise or wide):
         found, over = _values_of_elements(instance, rng, *([] if wide else [NARROW]))
@@ -61,8 +61,8 @@ def contents(instance, rng, most, wide):
 
 
 def _values_of_elements(instance, rng, *most):
-    """Return sets of values for a pointwise graph, and a description of the values that are all covered."""
-    # Inputs without a last axis have one value at a time; the others have all their values in one array.
+    """Return sets of values for a pointwise graph, and a description of the values that are covered completely."""
+    # An input without a last axis has one value per set. The other inputs have all their values in one array.
     inputs = sorted(instance.inputs, key=_has_last_axis)
     vectors, over = special.combinations([v.dtype for v in inputs], rng, *most)
     starts = _changes(vectors[: sum(not _has_last_axis(v) for v in inputs)])
@@ -85,7 +85,7 @@ def _has_last_axis(v):
 
 
 def _changes(vectors):
-    """Return the places at which values differ from the values before them, and place 0."""
+    """Return index 0 and the indices at which a value differs from the preceding value."""
     if not vectors:
         return [0]
     changed = np.zeros(len(vectors[0]), bool)
@@ -97,21 +97,23 @@ def _changes(vectors):
 
 
 def shapes_and_values(inputs, rng, most):
-    """Return arrays of all lengths with small integers, whose sums and products are exact; then some arrays with special values.
+    """Return arrays of all lengths with small integers, then some arrays with special values.
+
+    Sums and products of the small integers are exact.
 
     Parameters
     ----------
     inputs : list of Variable
     rng : numpy.random.Generator
     most : int
-        Most choices of lengths and places.
+        The greatest number of choices of lengths and of scalar positions.
 
     Returns
     -------
     list of list
-        Sets of values, one for each input.
+        Sets of values. Each set has one value per input.
     str
-        Description of the lengths and places that are all covered; "" where only a part is.
+        Description of the lengths and scalar positions that are covered completely, or "" if only a part is covered.
     """
     over = ""
     for lengths in (LENGTHS, LENGTHS[1:], LENGTHS[2:]):
@@ -134,12 +136,15 @@ def shapes_and_values(inputs, rng, most):
 
 
 def varies(inputs):
-    """Return True if a variable has more than one choice of lengths, places or patterns."""
+    """Return True if a variable has more than one choice of lengths, scalar values or sparse patterns."""
     return any(len(_shapes(v)) > 1 for v in inputs)
 
 
 def _told(inputs, choices, lengths):
-    """Describe the choices that were all taken, and name the variables that keep their values; "" where all variables do."""
+    """Describe the choices that are covered completely, and name the variables with a fixed value.
+
+    The text is "" if all variables have fixed values.
+    """
     places = any(isinstance(one[0], int) for one in choices)
     axes = any(isinstance(one[0], tuple) and any(map(len, one)) for one in choices)
     patterns = any(isinstance(one[0], scipy.sparse.spmatrix) for one in choices)
@@ -164,14 +169,15 @@ def _base(v):
 
 
 def _is_changed(v):
-    """Return True if the type of a variable differs from that of the variable of this name in `vocabulary`."""
+    """Return True if the type of a variable differs from the type of the variable with this name in `vocabulary`."""
     return v.name not in VARIABLES or VARIABLES[v.name][0].type != v.type
 
 
 def _shapes(v, lengths=LENGTHS):
-    """Return the shapes that a variable may have, the natural one first.
+    """Return the shapes that a variable may have. Its natural shape comes first.
 
-    An integer scalar has values instead, a sparse matrix has patterns, and a variable that keeps its value has None.
+    For an integer scalar the result contains values instead, and for a sparse matrix patterns. For a variable with a
+    fixed value it is [None].
     """
     base = _base(v)
     if scipy.sparse.issparse(base):
@@ -187,7 +193,7 @@ def _shapes(v, lengths=LENGTHS):
 
 
 def _with_first(natural, lengths):
-    """Return the lengths of an axis, the natural one first; a reduced set of lengths may leave it out."""
+    """Return the lengths of an axis. The natural length comes first, unless a reduced set of lengths leaves it out."""
     first = (natural,) if lengths == LENGTHS or natural in lengths else ()
     return (*first, *[other for other in lengths if other != natural])
 

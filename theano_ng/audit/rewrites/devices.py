@@ -1,4 +1,7 @@
-"""Try rules about arrays on devices: an Op of a device is computed in Python, by the `perform` of the host's Op."""
+"""The oracle for rules about device arrays.
+
+An Op on a device is computed in Python, by the `perform` of the host's Op.
+"""
 
 import numpy as np
 
@@ -59,7 +62,7 @@ def is_available():
 
 
 def namespace(dtype="float64"):
-    """Return a dict of the names that the examples of rules about devices use; arrays have the given dtype."""
+    """Return a dict of the names in the examples of rules about devices. Its arrays have the given dtype."""
     names = {}
     for module in _MODULES:
         names.update(vars(module))
@@ -74,7 +77,7 @@ def namespace(dtype="float64"):
 
 
 def _moved(values, inputs):
-    """Return values, copied to a device for the variables on a device."""
+    """Return the values of inputs. Values of device variables are copied to their device."""
     return [
         pygpu.array(np.ascontiguousarray(value), context=v.type.context) if isinstance(v.type, GpuArrayType) else value
         for value, v in zip(values, inputs)
@@ -82,7 +85,7 @@ def _moved(values, inputs):
 
 
 class DeviceJudge(Judge):
-    """A judge of one rule about devices, on its examples with other dtypes, numbers and slices, and on arrays of all lengths."""
+    """A judge of one rule about devices. It varies dtypes, numbers, slices and lengths in the examples of the rule."""
 
     def run(self):
         name = self.one.name
@@ -110,7 +113,7 @@ class DeviceJudge(Judge):
 
     def _try_on_device(self, text, names, example):
         try:
-            value = eval(text, dict(names))  # a text of this package
+            value = eval(text, dict(names))  # the text comes from this package
         except Exception:  # an Op refused its inputs
             return
         outputs = list(value) if isinstance(value, (list, tuple)) else [value]

@@ -2,7 +2,7 @@
 
 import re
 
-# Examples of rules whose docstring is the docstring of their class.
+# Examples of rules that have no docstrings except that of their class.
 OF_INSTANCES = {
     "local_mul_canonizer": [
         "(x * y) / x  ->  y",

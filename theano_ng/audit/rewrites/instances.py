@@ -1,4 +1,8 @@
-"""Graphs on which a rule is tried: texts with other dtypes and ranks, one variable in several places, constants, more outputs."""
+"""The graphs on which a rule is tried.
+
+They are built from texts, with other dtypes and ranks, with a variable that replaces others, with constants, and with
+more outputs.
+"""
 
 import itertools
 from dataclasses import dataclass, field
@@ -35,7 +39,7 @@ class Setting:
     given : tuple of (str, Variable, str)
         Name in the text, its new variable, and the Python text that makes the variable.
     more : str
-        Further outputs of the graph: "" for none, "inner" for every inner variable, "input" for every input.
+        Additional outputs of the graph: "" for none, "inner" for every inner variable, "input" for every input.
     """
 
     kind: str
@@ -61,22 +65,26 @@ class Instance:
 
     @property
     def is_elementwise(self):
-        """True where the graph is pointwise, and all inputs have a last axis of any length."""
+        """True if the graph is pointwise, and all inputs have a last axis of any length."""
         return self.is_pointwise and all(v.ndim >= 1 and not v.broadcastable[-1] for v in self.inputs)
 
     @property
     def needs_regular_matrices(self):
-        """True where a matrix is inverted or decomposed: results of nearly singular matrices cannot be compared."""
+        """True if a matrix is inverted or decomposed: results for nearly singular matrices cannot be compared."""
         return any(v.owner is not None and type(v.owner.op).__name__ in _DECOMPOSING for v in ancestors(self.outputs))
 
     @property
     def is_pointwise(self):
-        """True where each element of the outputs depends on one element of each input."""
+        """True if each element of the outputs depends on one element of each input."""
         return all(map(_keeps_last_axis, ancestors(self.outputs)))
 
 
 def _keeps_last_axis(v):
-    """Return True for an input, a constant of one element, and a result of an elementwise Op or of new axes on the left."""
+    """Return True if a variable has the same last axis as the inputs.
+
+    This holds for inputs, constants of one element, results of elementwise Ops, and DimShuffles that only add axes on
+    the left.
+    """
     if not isinstance(v.type, TensorType):
         return False
     if v.owner is None:
@@ -94,13 +102,13 @@ def build(text, setting=Setting("as it is")):
     Returns
     -------
     Instance or None
-        None where the text is invalid, or its graph cannot be compared.
+        None if the text is invalid, or if its graph cannot be compared.
     """
     space = dict(names())
     space.update((name, variable) for name, variable, _ in setting.given)
     try:
-        value = eval(text, space)  # a text of this package, or of a rule's own docstring
-    except Exception:  # a change that makes no sense: an Op refused its inputs
+        value = eval(text, space)  # the text comes from this package or from the docstring of a rule
+    except Exception:  # a setting that is invalid for this text: an Op refused its inputs
         return None
     outputs = [v for v in (value if isinstance(value, (list, tuple)) else [value])]
     if not outputs or not all(isinstance(v, Variable) for v in outputs):
@@ -151,7 +159,7 @@ def _is_tensor(name):
 def _partitions(items):
     """Yield all ways to make some of the items equal, as dicts item -> representative."""
     for blocks in itertools.product(range(len(items)), repeat=len(items)):
-        # The number of each block is that of its first item, so that each partition appears once.
+        # Each block has the index of its first item, so that each partition appears once.
         if all(blocks[b] == b and b <= i for i, b in enumerate(blocks)) and len(set(blocks)) < len(items):
             yield {item: items[b] for item, b in zip(items, blocks)}
 
@@ -163,7 +171,7 @@ def settings(text, most_dtypes=None):
     ----------
     text : str
     most_dtypes : int, optional
-        Number of dtypes that are tried; default: all.
+        Number of dtypes that are tried. Default: all dtypes.
 
     Yields
     ------

@@ -1,4 +1,7 @@
-"""The verdict about one rule: many graphs to which it may apply are built, and computed before and after it."""
+"""The verdict about one rule.
+
+The oracle builds many graphs to which the rule may apply, and computes them before and after the rule.
+"""
 
 import itertools
 import zlib
@@ -25,18 +28,18 @@ from theano_ng.tensor.opt.canonicalize import Canonizer
 
 @dataclass(frozen=True)
 class Effort:
-    """The number of graphs and values that are tried for one rule.
+    """The numbers of graphs and values that are tried for one rule.
 
     Attributes
     ----------
     texts : int
-        Most variations of the text of each example.
+        The greatest number of variations of each example.
     generated : int
-        Most texts that are generated around the Ops that the rule tracks.
+        The greatest number of expressions that are generated with the Ops that the rule tracks.
     borrowed : int
-        Most examples of other rules that contain such an Op.
+        The greatest number of examples of other rules that contain such an Op.
     sets : int
-        Sets of values for the graph of an unchanged example; other graphs have `few_sets`.
+        The number of sets of values for the graph of an unchanged example. Other graphs have `few_sets`.
     """
 
     texts: int = 12
@@ -46,11 +49,11 @@ class Effort:
 
     @property
     def few_sets(self):
-        """Number of sets of values for all graphs but that of an unchanged example."""
+        """The number of sets of values for all graphs except the graph of an unchanged example."""
         return max(self.sets // 40, 8)
 
 
-#: Kinds of settings that are tried with all sets of values, and with all values of small dtypes.
+#: Kinds of settings that are tried with all sets of values, and kinds that are tried with all values of small dtypes.
 AS_IT_IS, IN_FULL = ("as it is",), ("as it is", "dtype")
 
 _SMALL = frozenset(("bool", "int8", "uint8", "float16", "complex64"))
@@ -87,16 +90,17 @@ class Verdict:
     status : str
         "wrong", "proved", "exhausted", "sampled" or "not applicable".
     reason : str
-        Why the rule is not applicable, or why it was only sampled.
+        The reason why the rule is not applicable, or why it was only sampled.
     graphs, values : int
-        Number of graphs to which the rule applied, and of sets of values or elements on which they were compared.
+        Number of graphs to which the rule applied, and number of sets of values or elements on which they were
+        compared.
     findings : list of Found
     exceptions : dict
         Kind of difference -> reason, for each documented difference that was seen.
     proofs : tuple of str
         The theories that proved the equations of examples.
     over : tuple of str
-        Descriptions of the values and lengths for which examples were computed in full.
+        Descriptions of the values and lengths that examples cover completely.
     """
 
     name: str
@@ -114,14 +118,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The evidence for the equation of an example in some dtypes: a proof, or values that were all computed.
+    """The evidence for the equation of an example in some dtypes: a proof, or values that were covered completely.
 
     Attributes
     ----------
     proof : str
-        The theory that proves it; "" for none.
+        The theory that proves the equation, or "".
     over : str
-        Description of the values or lengths that were all computed; "" where only a part was.
+        Description of the values or lengths that were covered completely, or "" if only a part was covered.
     """
 
     proof: str = ""
@@ -199,7 +203,7 @@ class Judge:
         """Compare the graph of a text before and after the rule, if the text has a graph and the rule applies to it."""
         instance = build(text, setting)
         if instance is None or example is None and instance.needs_regular_matrices and text not in corpus():
-            return  # for a regular matrix A, 1 / A or A * A may be singular
+            return  # elementwise results such as 1 / A or A * A of a regular matrix A may be singular
         change = self._changed(instance)
         if change is None:
             return
@@ -214,7 +218,7 @@ class Judge:
             self._cover(change, instance, example, over)
 
     def _changed(self, instance):
-        """Apply the rule to a graph; return None where it does not apply, or where it leaves no graph to compare."""
+        """Apply the rule to a graph. Return None if the rule does not apply, or if there is no graph to compare."""
         try:
             change = rewritten(self.one.rule, instance.inputs, instance.outputs)
         except Exception as failure:  # any error of a rule is a fault
@@ -239,7 +243,7 @@ class Judge:
                 self._report(Difference("endless", after="with the other rules of its database"), instance, None)
 
     def _computes(self, instance):
-        """Return True if the graph can be computed for some values: a rule may fail where its Ops refuse all of them."""
+        """Return True if the graph can be computed for some values. If its Ops refuse all values, a rule may fail."""
         computation = Computation(FunctionGraph(instance.inputs, instance.outputs, clone=True))
         sets, _ = contents(instance, self.rng, 8, False)
         return not all(isinstance(computation(values), Exception) for values in sets)
@@ -313,7 +317,7 @@ class Judge:
 
 
 def _why_not(example):
-    """Return why an example is only sampled; %s in it is for the kinds of its inputs."""
+    """Return the reason why an example is only sampled. The text contains %s for the kinds of its inputs."""
     inputs = build(example).inputs if build(example) is not None else []
     if inputs and not varies(inputs):
         return "no length varies, and the elements of %s inputs have too many values"
@@ -321,14 +325,17 @@ def _why_not(example):
 
 
 def _is_wide(instance):
-    """Return True if all pairs of values are tried: for small dtypes, and where the setting replaces an integer or a boolean."""
+    """Return True if all pairs of values are tried.
+
+    This is done for small dtypes, and if the setting replaces an integer or a boolean.
+    """
     dtypes = {v.dtype for v in instance.inputs if hasattr(v, "dtype")}
     varied = [VARIABLES[name][0].dtype for name, _, _ in instance.setting.given if name in VARIABLES]
     return dtypes <= _SMALL or any(dtype[0] in "iub" for dtype in varied)
 
 
 def _best(texts):
-    """Return the best description of covered values: that of all values of a dtype, if there is one; "" for none."""
+    """Return the best description of covered values, or "". A description of all values of a dtype is the best."""
     return min(texts, key=lambda text: ("special" in text, len(text), text), default="")
 
 
@@ -342,7 +349,7 @@ def _few_settings(text, kind):
 
 
 def _generated_settings(text):
-    """Yield the settings in which a generated text is tried: as it is, and in complex numbers."""
+    """Yield the settings in which a generated text is tried: unchanged, and with complex numbers."""
     yield Setting("generated")
     for setting in settings(text):
         if setting.kind == "dtype" and setting.given[0][1].dtype == "complex128":
@@ -383,7 +390,10 @@ def compare_at(change, before, after, values, elementwise):
 
 
 def smallest(rule, instance, values, difference):
-    """Return values of one element each, for an elementwise graph, if they show a difference of this kind; else all values."""
+    """Return values of one element each if they show a difference of this kind, else all values.
+
+    Only the values of an elementwise graph are reduced.
+    """
     if not instance.is_elementwise or not difference.place:
         return values
     one = [v[..., difference.place[-1] : difference.place[-1] + 1] for v in values]
@@ -428,9 +438,9 @@ def _may_track(tracks, ops):
 
 
 def _elementwise(rule, tracks):
-    """Return the names and the numbers of operands of the elementwise functions at which a rule looks.
+    """Return the names of the elementwise functions that a rule matches, with their numbers of operands.
 
-    A rule that tracks all Elemwise and has no condition (`when`) looks at none in particular.
+    For a rule that tracks all Elemwise and has no condition (`when`), the result is empty.
     """
     found = {}
     for name, op in names().items():

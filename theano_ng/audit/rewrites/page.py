@@ -1,10 +1,10 @@
-"""The verdicts as text, as JSON, and as the page of the manual."""
+"""Output formats of verdicts: text, JSON, and the page of the manual."""
 
 from collections import Counter
 
 from theano_ng.audit.rewrites.comparing import KINDS
 
-#: Version of the JSON document; it grows when an entry changes its meaning or is removed.
+#: Version of the JSON schema. It is incremented when an entry changes its meaning or is removed.
 SCHEMA = 2
 
 _INTRODUCTION = """Rewriting rules, and how far each was checked
@@ -60,7 +60,7 @@ def summary(verdicts):
 
 
 def text_of(verdict):
-    """Return a few lines about one verdict."""
+    """Return the text of one verdict, with its findings."""
     lines = ["%-48s %-14s %s" % (verdict.name, verdict.status, _how(verdict))]
     for found in verdict.findings:
         difference = found.difference
@@ -75,7 +75,8 @@ def to_json(verdicts, seed):
     Returns
     -------
     dict
-        ``schema``, ``seed``, ``ok``, ``counts`` and ``rules``: one entry for each, with the attributes of `Verdict`.
+        A dict with the keys ``schema``, ``seed``, ``ok``, ``counts`` and ``rules``. Each entry of ``rules`` has
+        attributes of `Verdict`.
     """
     return {
         "schema": SCHEMA,

@@ -61,7 +61,10 @@ def _told(difference):
 
 
 def _shown(value, variable):
-    """Return a Python expression for a value. A long array, or a value that is no array, is looked up in `vocabulary`."""
+    """Return a Python expression for a value.
+
+    A long array, or a value that is not an array, is read from `vocabulary`.
+    """
     if scipy.sparse.issparse(value):
         return "scipy.sparse.%s_matrix(np.array(%r))" % (value.format, value.toarray().tolist())
     if not isinstance(value, (np.ndarray, np.generic)) or value.size > 200:

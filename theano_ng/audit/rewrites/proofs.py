@@ -1,8 +1,9 @@
 """Proofs that an elementwise graph has the same values before and after a rule.
 
-z3 proves that values are equal bit for bit: integers and booleans as bit vectors, floats as IEEE numbers. sympy proves that they are equal in
-exact arithmetic: integers as polynomials, whose equations hold for all widths, and real and complex numbers. A theory supports the Ops
-for which it has a method. z3 is limited by a number of steps, not of seconds, so that equal runs give equal answers.
+z3 proves that values are equal bit for bit: integers and booleans as bit vectors, floats as IEEE numbers. sympy proves
+that values are equal in exact arithmetic. It treats integers as polynomials, whose equations hold for all widths, and
+it supports real and complex numbers. A theory supports the Ops for which it has a method. The limit of z3 is a number
+of steps, not of seconds, so that equal runs give equal answers.
 """
 
 import functools
@@ -20,19 +21,20 @@ try:
 except ImportError:  # without these packages nothing is proved
     sympy = z3 = None
 
-#: Most steps of z3 for one equation: a second for dtypes of one byte and float16, and a tenth of it for wider ones.
+#: The greatest number of steps of z3 for one equation: about one second for dtypes of one byte and float16, and a tenth
+#: of it for wider dtypes.
 STEPS, FEWER_STEPS = 1_000_000, 100_000
 
-#: Most nodes of both graphs together that sympy compares.
+#: The greatest number of nodes in both graphs together that sympy compares.
 MOST_NODES = 24
 
 
 class Unknown(Exception):
-    """Raised for a graph that a theory does not describe, or an equation that it does not decide."""
+    """The exception for a graph that a theory does not describe, or for an equation that it does not decide."""
 
 
 class Undecided(Unknown):
-    """Raised for an equation for which z3 would need more steps."""
+    """The exception for an equation for which z3 would need more steps."""
 
 
 def _kind(dtype):
@@ -40,13 +42,16 @@ def _kind(dtype):
 
 
 class _Theory:
-    """A translator of graphs into terms. Subclasses have `leaf`, `number`, `converted`, `equal`, and methods named after scalar Ops."""
+    """A translator of graphs into terms.
+
+    Subclasses define `leaf`, `number`, `converted`, `equal`, and methods with the names of scalar Ops.
+    """
 
     def __init__(self):
         self.leaves = {}
 
     def translate(self, fgraph, names):
-        """Return the terms of the outputs. Inputs of one name and dtype have the same term in all graphs."""
+        """Return the terms of the outputs. Inputs with equal names and dtypes have the same term in all graphs."""
         terms = {}
         for v, name in zip(fgraph.inputs, names):
             key = name, v.dtype
@@ -69,7 +74,7 @@ class _Theory:
         return self.number(np.asarray(v.data).reshape(-1)[0], v.dtype)
 
     def _node(self, node, inputs):
-        if isinstance(node.op, (DimShuffle, Alloc)):  # the same element
+        if isinstance(node.op, (DimShuffle, Alloc)):  # these Ops do not change the element
             return inputs[0]
         if not isinstance(node.op, Elemwise) or len(node.outputs) != 1:
             raise Unknown(node.op)
@@ -229,7 +234,7 @@ class Bits(_Theory):
 
 
 class Ieee(_Theory):
-    """Floats with all roundings, infinities and signed zeros; all NaN are equal."""
+    """Floats with all roundings, infinities and signed zeros. All NaN are equal."""
 
     def leaf(self, name, dtype):
         return z3.Bool(name) if dtype == "bool" else z3.FP(name, self._sort(dtype))
@@ -348,7 +353,10 @@ class Ieee(_Theory):
 
 
 class Polynomials(_Theory):
-    """Integers of one dtype that are added and multiplied: an equation of all integers also holds when they wrap around."""
+    """Integers of one dtype that are added and multiplied.
+
+    An equation that holds for all integers also holds with wraparound.
+    """
 
     def leaf(self, name, dtype):
         if dtype not in INTEGERS:
@@ -388,7 +396,7 @@ class Polynomials(_Theory):
 
 
 class Reals(_Theory):
-    """Real numbers, or positive ones, by sympy."""
+    """Real or positive numbers, by sympy."""
 
     def __init__(self, **assumptions):
         super().__init__()
@@ -403,7 +411,7 @@ class Reals(_Theory):
         value = value.item()
         if isinstance(value, complex) or not np.isfinite(value):
             raise Unknown(value)
-        if abs(value - float(np.log(2))) < 1e-12:  # of `log(exp(x) + exp(x))`
+        if abs(value - float(np.log(2))) < 1e-12:  # the constant in rewrites of `log(exp(x) + exp(x))`
             return sympy.log(2)
         return sympy.nsimplify(value, rational=True)
 
@@ -494,7 +502,7 @@ if sympy is not None:
 
 
 class Complexes(Reals):
-    """Complex numbers, some of them real; only single-valued functions are translated."""
+    """Complex numbers, mixed with real ones. Only single-valued functions are translated."""
 
     _KNOWN = frozenset("Add Mul Sub TrueDiv Neg Inv Sqr Exp Abs Conj Second Identity Cast".split())
 
@@ -528,7 +536,10 @@ class Complexes(Reals):
 
 
 def _by_z3(theory, before, after, names):
-    """Return True if two graphs have equal outputs, False if they differ somewhere; raise `Undecided` where z3 gives up."""
+    """Return True if two graphs have equal outputs for all inputs, else False.
+
+    Raise `Undecided` if z3 reaches its limit.
+    """
     olds, news = theory.translate(before, names), theory.translate(after, names)
     solver = z3.Solver()
     small = all(np.dtype(v.dtype).itemsize == 1 or v.dtype == "float16" for v in before.inputs)
@@ -549,7 +560,7 @@ def _by_sympy(theory, before, after, names):
 
 @functools.lru_cache(maxsize=None)
 def _is_zero(difference):
-    """Return True if sympy simplifies a term to zero; False does not prove that the term is not zero."""
+    """Return True if sympy simplifies a term to zero. False does not prove that the term is not zero."""
     return difference == 0 or sympy.simplify(sympy.expand(sympy.logcombine(sympy.expand_log(difference)))) == 0
 
 
@@ -565,7 +576,8 @@ def _theories(dtypes):
 
 
 def prove(change, names, hopeless=None):
-    """Return the name of a theory that proves that both graphs of a `Rewriting`, which have to be pointwise, are equal.
+    """Return the name of a theory that proves that both graphs of a `Rewriting` are equal. The graphs must be
+    pointwise.
 
     Parameters
     ----------
@@ -573,12 +585,14 @@ def prove(change, names, hopeless=None):
     names : list of str
         The names of the inputs.
     hopeless : set, optional
-        Names of theories that are skipped. A theory that needs too many steps is added: other dtypes would need them too.
+        Names of theories that are skipped. A theory that needs too many steps is added, since it would need them for
+        other dtypes too.
 
     Returns
     -------
     str
-        "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers"; "" where no theory proves it.
+        "bits", "polynomials", "IEEE", "reals", "positive reals" or "complex numbers"; "" if no theory proves the
+        equation.
     """
     if z3 is None:
         return ""

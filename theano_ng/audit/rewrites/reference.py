@@ -1,9 +1,9 @@
 """The true values of a graph, and upper bounds of the rounding errors that the graph may make.
 
-Values are computed with more digits: with `numpy.longdouble`, then with `mpmath` for the few elements that longdouble leaves in doubt.
-Each value has an upper bound of its error, to first order. Each node adds one unit in the last place of its result to the error. It
-passes on the errors of its inputs, as far as a change of an input by its error changes the result. Nodes with integer or boolean results
-compute the same values as in the graph.
+Values are computed with more digits: first with `numpy.longdouble`, then with `mpmath` for the few elements for which
+longdouble does not decide. Each value has an upper bound of its error, to first order. The error of a result has two
+parts: one unit in the last place of the result, and the changes of the result when each input changes by its error.
+Nodes with integer or boolean results compute the same values as in the graph.
 """
 
 from dataclasses import dataclass
@@ -35,12 +35,13 @@ mpmath = require("mpmath", "The oracle of rewriting rules")
 #: Precision of `mpmath` in bits. The exponents of two float64 differ by at most 2,098, so that the sum of any two is exact.
 BITS = 2400
 
-#: Precision for graphs with functions that would take a tenth of a second with `BITS`. Even for the lowest x at which a float64 can
-#: hold 1 + erf(x), the sum is not rounded to zero.
+#: Precision in bits for graphs with functions that would take a tenth of a second with `BITS`. With this precision 1 +
+#: erf(x) is not rounded to zero, even for the lowest x at which a float64 can hold the sum.
 FEWER_BITS = 1200
 _SLOW = frozenset(["Erf", "Erfc", "Erfcx"])
 
-#: Error of the functions of scipy, in units in the last place: exp(-x * x) amplifies the rounding error of its argument.
+#: Error of the functions of scipy in units in the last place. It is large because exp(-x * x) amplifies the rounding
+#: error of its argument.
 CEPHES = 64
 
 _MOVES = (DimShuffle, Subtensor, IncSubtensor, AdvancedSubtensor, AdvancedSubtensor1, Alloc, Join, Reshape, Rebroadcast)
@@ -74,7 +75,7 @@ _MOST = 1e30
 
 
 def _limited(function):
-    """Return an exponential function of mpmath that raises OverflowError where its result has too large an exponent."""
+    """Return an exponential function of mpmath that raises OverflowError if the exponent of its result is too large."""
 
     def of(x):
         if abs(x) > _MOST:
@@ -92,7 +93,8 @@ def _mp_pow(x, y):
     return mpmath.power(x, y)
 
 
-# Name of a scalar Op's class -> (function of longdouble, whether it has only the precision of float64, function of mpmath).
+# Class name of a scalar Op -> (function of longdouble, True if it has only the precision of float64, function of
+# mpmath).
 _FUNCTIONS = {
     "Add": (_sum_of, False, _sum_of),
     "Mul": (_product_of, False, _product_of),
@@ -141,7 +143,7 @@ _FUNCTIONS = {
 
 
 def _wide(actual):
-    """Return the value of an input or an integer, which has no error."""
+    """Return the `Bounded` value of an input or an integer, whose error is zero."""
     value = (
         actual if actual.dtype == bool else actual.astype(np.clongdouble if actual.dtype.kind == "c" else np.longdouble)
     )
@@ -154,7 +156,7 @@ def _unit(dtype):
 
 
 def _spread(function, inputs, value):
-    """Return the change of a function's value by the errors of its inputs."""
+    """Return the change of a function's value that the errors of its inputs cause."""
     total = np.zeros(np.shape(value), np.longdouble)
     for i, one in enumerate(inputs):
         if one.value.dtype == bool or not np.any(one.error):
@@ -163,7 +165,7 @@ def _spread(function, inputs, value):
         for sign in (1, -1, 1j, -1j) if one.value.dtype.kind == "c" else (1, -1):
             moved = [v.value if j != i else v.value + sign * v.error for j, v in enumerate(inputs)]
             off = np.abs(function(*moved) - value)
-            # A function is NaN outside of its domain: only the change on the side inside the domain counts.
+            # A function is NaN outside its domain. Only changes inside the domain count.
             change = np.maximum(change, np.where(np.isnan(off), 0, off))
         total = total + change
     return total
@@ -194,7 +196,10 @@ def _elementwise(node, inputs):
 
 
 def _moved(node, inputs):
-    """Return the `Bounded` result of an Op that only moves values: run it on the values and on the errors."""
+    """Return the `Bounded` result of an Op that only moves values.
+
+    The Op runs once on the values and once on the errors.
+    """
     found = []
     places = _moved_inputs(node.op, len(inputs))
     for part in ("value", "error"):
@@ -210,7 +215,7 @@ def _moved(node, inputs):
 
 
 def _moved_inputs(op, count):
-    """Return the positions of the inputs that an Op moves; the others are indices and lengths."""
+    """Return the positions of the inputs whose values an Op moves. The other inputs are indices and lengths."""
     if isinstance(op, Join):
         return range(1, count)
     return (0, 1) if isinstance(op, IncSubtensor) else (0,)
@@ -241,13 +246,13 @@ def _reduced(node, inputs):
 
 
 def _multiplied(x, axis, dtype):
-    """Return the `Bounded` product of elements, whose relative errors are added."""
+    """Return the `Bounded` product of elements. Its relative error is the sum of the relative errors."""
     eps, least = _unit(dtype)
     value = np.prod(x.value, axis=axis)
     relative = np.where(x.value != 0, x.error / np.abs(x.value), 0)
     error = np.abs(value) * (np.sum(relative, axis=axis) + x.value.size * eps) + least
     found = Bounded(value, np.where(np.isfinite(error), error, 0))
-    # In any order of the factors, all partial products lie between these two.
+    # For any order of the factors, all partial products lie between these two products.
     size = np.abs(x.value)
     found.partial = tuple(np.prod(choose(size, np.longdouble(1)), axis=axis) for choose in (np.maximum, np.minimum))
     return found
@@ -338,7 +343,7 @@ def _node(node, inputs):
         return _moved(node, inputs)
     if isinstance(op, Ger):
         return _rank_one_update(node, inputs)
-    if isinstance(op, AllocEmpty):  # its content is overwritten before it is read
+    if isinstance(op, AllocEmpty):  # the content is overwritten before it is read
         shape = [int(v.actual) for v in inputs]
         return Bounded(np.zeros(shape, np.longdouble), np.zeros(shape, np.longdouble))
     if isinstance(op, CAReduce):
@@ -360,7 +365,7 @@ def bounds(fgraph, values):
     Returns
     -------
     list of Bounded or None
-        None for an output whose value is not known.
+        None for an output whose value is unknown.
     list of (str, ndarray, bool)
         The dtype and the values of each known float or complex variable, and True for an input or a constant.
     """
@@ -388,11 +393,11 @@ class Ranges:
     Attributes
     ----------
     outside : ndarray of bool
-        Where an intermediate value is too large or too small for its dtype.
+        True if an intermediate value is too large or too small for its dtype.
     largest : ndarray of longdouble
-        The size of the largest finite value, of inputs and intermediate values.
+        The absolute value of the largest finite input or intermediate value.
     unknown, unknown_input, infinite_input : ndarray of bool
-        Where any value is NaN; where an input is NaN; where an input is infinite.
+        True if any value is NaN; if an input is NaN; if an input is infinite.
     """
 
     outside: Any
@@ -439,7 +444,10 @@ def _fits(values, shape):
 
 
 def _spread_over(values, shape):
-    """Return values broadcast to a shape. If they do not fit, return the largest one: each element may depend on it."""
+    """Return values broadcast to a shape.
+
+    If they do not fit, return the largest value: each element may depend on it.
+    """
     return np.broadcast_to(values, shape) if _fits(values, shape) else np.max(values, initial=0)
 
 
@@ -462,7 +470,7 @@ def _compute(node, known, actual):
         try:
             node.op.perform(node, [np.array(actual[v]) for v in node.inputs], cells)
             actual.update((v, np.asarray(cell[0])) for v, cell in zip(node.outputs, cells))
-        except Exception:  # an Op with params, or one that refuses these values: its results are unknown
+        except Exception:  # the Op has params, or refuses these values: its results are unknown
             pass
     inputs = [known[v] for v in node.inputs]
     for v in node.outputs:
@@ -507,23 +515,23 @@ def _step(inputs, outputs, given):
     return found, [value for one in floats for value in (one.value, *one.partial)]
 
 
-# -- a few elements with as many digits as they need --------------------------------------------------------------------------
+# -- exact values of a few elements ------------------------------------------------------------------------------------
 
 
 def exact(fgraph, values):
-    """Compute the outputs of an elementwise graph of single numbers with `mpmath`.
+    """Compute the outputs of an elementwise graph of scalars with `mpmath`.
 
     Parameters
     ----------
     fgraph : FunctionGraph
-        All its variables are of rank 0, or have one element.
+        A graph whose variables have rank 0 or one element.
     values : list of numbers
         The values of the inputs.
 
     Returns
     -------
     list of mpmath.mpf or None
-        None where the value is not known: NaN, an infinity, a division by zero, or an Op that has no function of `mpmath`.
+        None if the value is unknown: NaN, an infinity, a division by zero, or an Op without a function of `mpmath`.
     """
     known = {v: _number(value) for v, value in zip(fgraph.inputs, values)}
     slow = any(type(getattr(node.op, "scalar_op", None)).__name__ in _SLOW for node in fgraph.apply_nodes)
@@ -562,14 +570,14 @@ def _exact_node(node, inputs):
 
 
 def is_as_good(a, b, true, error):
-    """Return True if `b` is as near to the true value as `a`, or within the rounding error that is allowed.
+    """Return True if `b` is as near to the true value as `a`, or within the permitted rounding error.
 
     Parameters
     ----------
     a, b : numbers of a float dtype
     true : mpmath.mpf
     error : float
-        The rounding error that is allowed in addition to one unit in the last place.
+        The permitted rounding error, in addition to one unit in the last place.
     """
     info = np.finfo(a.dtype)
     with mpmath.workprec(BITS):

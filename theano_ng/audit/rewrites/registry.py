@@ -1,4 +1,4 @@
-"""Every rule that is registered in a database, with its name, its tags and the databases that hold it."""
+"""The registry of all rules in databases, with their names, their tags and the databases that contain them."""
 
 import importlib
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, LocalOp
 from theano_ng.tensor import opt
 from theano_ng.tensor.nnet import opt_sigm
 
-# Modules that register their rules when they are imported; only graphs with their Ops need these rules.
+# Modules that register their rules when they are imported. Only graphs with the Ops of these modules need the rules.
 CHAPTERS = tuple(
     "theano_ng." + name
     for name in (
@@ -23,7 +23,7 @@ CHAPTERS = tuple(
 
 
 def load_all():
-    """Register the rules of all chapters."""
+    """Import the modules in `CHAPTERS`, which registers their rules, and load the rules of the databases."""
     for chapter in CHAPTERS:
         importlib.import_module(chapter)
     load()
@@ -38,7 +38,7 @@ class Registered:
     name : str
     rule : LocalOptimizer or Optimizer
     tags : set of str
-        All tags under which it is registered, in any database.
+        All tags of the rule, from all databases.
     databases : dict
         Database -> its name; empty for a rule that is only documented.
     """
@@ -60,7 +60,7 @@ class Registered:
 
 
 def parts(optimizer):
-    """Return the rules that an optimizer applies; the optimizer itself when it is a rule."""
+    """Return the rules that an optimizer applies. For a rule, return the rule itself."""
     if isinstance(optimizer, LocalOptGroup):
         return [part for rule in optimizer.opts for part in parts(rule)]
     if isinstance(optimizer, EquilibriumOptimizer):
@@ -92,7 +92,7 @@ def _collect(db, db_name, found, devices):
 
 
 def _is_own(one):
-    """Return True for a rule of this package; tests may have registered others in this process."""
+    """Return True for a rule of this package. Tests may have registered other rules in this process."""
     return one.module.startswith("theano_ng.") and ".tests" not in one.module
 
 
@@ -107,7 +107,7 @@ def registered(devices=False):
     Returns
     -------
     list of Registered
-        In the order of their databases.
+        The rules, in the order of their databases.
     """
     if devices:
         importlib.import_module("theano_ng.gpuarray")  # registers the rules about devices
@@ -122,7 +122,7 @@ def registered(devices=False):
 
 
 def partners(one):
-    """Return the rules that are applied together with a rule until none applies: those of its equilibrium databases.
+    """Return the rules of the equilibrium databases of a rule: they are applied together until none applies.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def partners(one):
     Returns
     -------
     list of list of LocalOptimizer
-        One list for each such database; `one` is in all of them.
+        One list per equilibrium database. Each list contains `one`.
     """
     found = []
     for db in one.databases:
@@ -142,7 +142,7 @@ def partners(one):
 
 
 def rule_named(name):
-    """Return the rule of a name.
+    """Return the rule with a given name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Values on which rules are compared: values at which arithmetic changes its behaviour, and random values."""
+"""Values on which rules are compared: special values, at which arithmetic changes its behavior, and random values."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ FLOATS = ("float16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 DTYPES = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
-#: Most combinations of the values of inputs for one graph.
+#: The greatest number of combinations of input values for one graph.
 MOST_COMBINATIONS = 1 << 16
 
 
@@ -29,7 +29,7 @@ def _floats(dtype):
 
 
 def _integers(dtype):
-    """Return small integers, integers at the limits of a dtype, and powers of two with their neighbours."""
+    """Return small integers, integers at the limits of a dtype, and powers of two with their neighbors."""
     info = np.iinfo(dtype)
     found = {
         0,
@@ -67,7 +67,7 @@ def special(dtype):
 
 
 def constants(dtype):
-    """Return the constants that replace a variable."""
+    """Return the constants that may replace a variable of a dtype."""
     if dtype == "bool":
         return [False, True]
     if dtype in INTEGERS:
@@ -80,7 +80,7 @@ def constants(dtype):
 
 
 def everything(dtype):
-    """Return all values of a dtype of one or two bytes; None for a wider dtype."""
+    """Return all values of a dtype of one or two bytes, or None for a wider dtype."""
     if dtype == "bool":
         return special(dtype)
     size = np.dtype(dtype).itemsize
@@ -120,7 +120,7 @@ def _few(dtype, count):
 
 
 def _candidates(dtype, variables, rng):
-    """Return the values that one of several variables takes, and a name for the set of these values."""
+    """Return the values to try for one of several variables, and a name for the set of these values."""
     whole = everything(dtype)
     if whole is not None and (variables == 1 or dtype == "bool"):
         return whole, "values of %s" % dtype
@@ -144,21 +144,22 @@ def _told(names):
 
 
 def combinations(dtypes, rng, most=MOST_COMBINATIONS):
-    """Return combinations of values of several variables: all combinations of their candidates, or of a random part of them.
+    """Return all combinations of the candidate values of several variables, or of a random part of the candidates.
 
     Parameters
     ----------
     dtypes : sequence of str
     rng : numpy.random.Generator
     most : int
-        Most combinations for each value of the booleans; above this limit candidates are left out at random.
+        The greatest number of combinations for each value of the booleans. Above this limit candidates are left out at
+        random.
 
     Returns
     -------
     list of ndarray
-        One vector for each variable, all of the same length.
+        One vector per variable, all of equal length.
     str
-        Description of the values of which these are all combinations; "" where candidates were left out.
+        Description of the values whose combinations are covered completely, or "" if candidates were left out.
     """
     if not dtypes:
         return [], "the only value"

@@ -1,4 +1,7 @@
-"""Upper bounds of the errors of a loop: each step is bounded from the bounded results of the steps before it."""
+"""Upper bounds of the errors of a loop.
+
+The errors of a step are bounded from the bounded results of the earlier steps.
+"""
 
 import numpy as np
 
@@ -11,7 +14,7 @@ def bounded_loop(node, known, actual, bounded_step):
     Parameters
     ----------
     node : Apply
-        A node of a `Scan` that has no condition, no shared states, and no states that several steps write to.
+        A node of a `Scan` without a condition, without shared states, and without states that several steps write to.
     known, actual : dict
         Variable -> `Bounded`; variable -> array.
     bounded_step : callable
@@ -20,7 +23,7 @@ def bounded_loop(node, known, actual, bounded_step):
     Returns
     -------
     list of Bounded
-        One for each output, in order.
+        The outputs, in order.
 
     Raises
     ------
@@ -57,7 +60,7 @@ def _row(one, i):
 
 
 def _kept(rows, length, buffer=None):
-    """Return the last `length` rows in one array; rows that no step writes are those of the buffer."""
+    """Return the last `length` rows as one array. Rows that no step writes come from the buffer."""
     rows = rows[max(len(rows) - length, 0) :]
     if buffer is not None:
         rows = rows + [_row(buffer, i) for i in range(len(rows), length)]

@@ -1,6 +1,7 @@
-"""Texts of expressions on which a rule is tried: variations of its examples, and expressions around its Ops.
+"""Texts of the expressions on which a rule is tried: variations of its examples, and expressions with its Ops.
 
-A text is a Python expression in the names of `vocabulary`. A variation may make no sense; then `instances.build` finds no graph for it.
+A text is a Python expression with names of `vocabulary`. A variation may be invalid; then `instances.build` returns
+None.
 """
 
 import ast
@@ -12,7 +13,7 @@ from theano_ng.audit.rewrites.vocabulary import VARIABLES
 #: Integers that replace an integer in a text.
 WHOLE = (-3, -2, -1, 0, 1, 2, 3)
 
-#: Functions that are put around parts of expressions.
+#: Expressions that replace a part of a text. They contain that part.
 WRAPPERS = ("abs({0})", "-({0})", "({0}) * ({0})", "({0}) + ({0})", "sqr({0})", "exp({0})", "1 / ({0})")
 
 
@@ -48,7 +49,7 @@ def _outside_lambdas(root):
 
 
 class _Numbered(ast.NodeTransformer):
-    """A transformer that replaces one node, which is given by its number in the order of a walk."""
+    """A transformer that replaces one node, given by its index in the order of traversal."""
 
     def __init__(self, number, make):
         self.number, self.make, self.count = number, make, -1
@@ -65,7 +66,7 @@ def _replaced(tree, number, make):
 
 
 class _Walk(ast.NodeVisitor):
-    """The nodes of a tree in the order in which `_Numbered` counts them."""
+    """A list of the nodes of a tree, in the order in which `_Numbered` counts them."""
 
     def __init__(self, tree):
         self.nodes = []
@@ -81,7 +82,7 @@ def _parsed(text):
 
 
 def _parts(tree):
-    """Yield (number, node) of the parts that may be variables: calls, operators, subscripts and names outside of lambdas."""
+    """Yield (index, node) for parts that may be variables: calls, operators, subscripts and names outside lambdas."""
     inside = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Lambda):
@@ -98,7 +99,10 @@ def _parts(tree):
 
 
 def wrapped(text):
-    """Yield the text with each part in each of `WRAPPERS`; so a variable becomes a product, and a square a fourth power."""
+    """Yield the text with each part in each of `WRAPPERS`.
+
+    For example, a variable becomes a product, and a square a fourth power.
+    """
     tree = _parsed(text)
     for number, node in _parts(tree):
         inner = ast.unparse(node)
@@ -120,7 +124,7 @@ def repeated(text):
 
 
 def with_other_numbers(text):
-    """Yield the text with each number replaced by others: axes, indices, exponents, factors."""
+    """Yield the text with each number replaced by other numbers: axes, indices, exponents, factors."""
     tree = _parsed(text)
     for number, node in enumerate(_Walk(tree).nodes):
         if isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
@@ -143,7 +147,7 @@ def swapped(text):
 
 
 def with_other_ranges(text):
-    """Yield the text with each slice replaced by others."""
+    """Yield the text with each slice replaced by other slices."""
     tree = _parsed(text)
     steps = [
         (None, None, -1),
@@ -185,7 +189,7 @@ def variations(text):
                 yield kind, new
 
 
-# -- expressions around the Ops that a rule tracks --------------------------------------------------------------------------------
+# -- expressions with the Ops that a rule tracks -----------------------------------------------------------------------
 
 #: Factors in `quotients`.
 ATOMS = ("x", "abs(x)", "-x", "sgn(x)", "y", "x * y", "2")
@@ -233,14 +237,15 @@ _OPERANDS = ("x", "y", "0", "1", "-1", "2", "x * y", "x + y", "-x", "abs(x)", "x
 
 
 def around(name, arity):
-    """Yield small expressions in which a function is applied to others, and others to it.
+    """Yield small expressions in which a function is applied to operands, and other functions are applied to its
+    result.
 
     Parameters
     ----------
     name : str
         The name of a function in `vocabulary`, or a template with ``{0}``, ``{1}``.
     arity : int
-        The number of its operands.
+        The number of operands of the function.
     """
     pattern = name if "{0}" in name else "%s(%s)" % (name, ", ".join("{%d}" % i for i in range(arity)))
     for operands in itertools.product(_OPERANDS, repeat=min(arity, 2)):

@@ -30,7 +30,7 @@ from theano_ng.typed_list import TypedListType
 _random = np.random.RandomState(1729)
 _square = _random.uniform(0.3, 0.9, size=(3, 3))
 
-# Names, dtype, and a value or the shape of random values. Axes of length one are broadcastable.
+# Names of variables, their dtype, and their value or the shape of random values. Axes of length one are broadcastable.
 _TABLE = [
     ("a b s", "float64", ()),
     ("u v x y z", "float64", (3,)),
@@ -77,7 +77,7 @@ for _names, _dtype, _value in _TABLE:
 VARIABLES["number"], VARIABLES["other"] = (scalar.float64("number"), 0.75), (scalar.float64("other"), 0.5)
 VARIABLES["l"] = TypedListType(T.dvector)("l"), [np.array([0.25, 0.5]), np.array([1.0, 2, 3])]
 VARIABLES["state"] = random_state_type("state"), np.random.RandomState(3)
-# Sparse matrices, and the vectors of which one consists.
+# Sparse matrices, and the vectors that represent a sparse matrix.
 _matrix = scipy.sparse.csr_matrix(np.array([[0, 0.5, 0], [0.25, 0, 0], [0.75, 0, 0]]))
 for _name, _filled in (("M", _matrix), ("N", _matrix.tocsc())):
     VARIABLES[_name] = theano_ng.sparse.matrix(_filled.format, _name, "float64"), _filled
@@ -120,7 +120,7 @@ def namespace():
     ):
         names.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
     names.update(softmax_op=softmax_op, softmax_grad=softmax_grad, softmax_with_bias=softmax_with_bias)
-    # The examples of table rows name these Ops by their classes.
+    # Some examples refer to these Ops by the names of their classes.
     for op in (
         softmax_op,
         logsoftmax_op,
@@ -132,7 +132,8 @@ def namespace():
         crossentropy.CrossentropyCategorical1HotGrad(),
     ):
         names[type(op).__name__] = op
-    # Names that tensors have, too (dot, add, sin ...) mean the functions of tensors; `sparse_dot` is that of sparse matrices.
+    # A name of both packages (dot, add, sin ...) means the function of tensors. `sparse_dot` is the function of sparse
+    # matrices.
     for name, value in vars(theano_ng.sparse).items():
         if not name.startswith("_"):
             names.setdefault(name, value)
