@@ -1,4 +1,4 @@
-"""From graphs to callables: functions, shared variables, modes."""
+"""Compilation of graphs into callables: functions, shared variables and modes."""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
@@ -82,7 +82,7 @@ from theano_ng.moved import former_modules
 register_mode_class("DebugMode", "theano_ng.compile.debugmode")
 register_mode_class("NanGuardMode", "theano_ng.compile.nanguardmode")
 
-# The rarely used modes and builders, and a classic name of a higher floor.
+# Loaded on first use: rarely used modes and builders, and a documented name that is defined in a higher layer (tensor).
 _lent, __dir__, _ = lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Copies of state that a call overwrites in place."""
+"""Backups of state that a call overwrites in place."""
 
 
 cdef bint is_generator(value)

@@ -1,6 +1,6 @@
-"""Copies of state that a call overwrites in place, and the restoration of that state when the call fails.
+"""Backups of state that a call overwrites in place, and the restoration of that state when the call fails.
 
-`_function.pyx` decides which state a call copies.
+`_function.pyx` decides which state is backed up before a call.
 """
 import copy
 
@@ -14,32 +14,32 @@ cdef extern from "numpy/arrayobject.h":
     int PyDataType_REFCHK(cnp.dtype dtype)
     object PyArray_NewCopy(cnp.ndarray array, cnp.NPY_ORDER order)
 
-# assumed size in bytes of a value of unknown size: it is not small
+# The size in bytes that is assumed for a value of unknown size, so that the value does not count as small.
 cdef enum:
     UNKNOWN_SIZE = 1 << 30
 
-# The class of arrays on devices, when one is used.
+# The class of device arrays; None until `set_device_array` is called.
 cdef object DeviceArray = None
 
 
 def set_device_array(cls):
-    """Say of which class arrays on devices are: state of functions that is overwritten in place."""
+    """Set the class of device arrays, so that state of functions that is held in them can be backed up."""
     global DeviceArray
     DeviceArray = cls
 
 
 cdef bint is_on_device(value):
-    """Whether a value is an array on a device."""
+    """Return True if a value is a device array."""
     return type(value) is DeviceArray
 
 
 cdef bint is_generator(value):
-    """Whether a value is a generator of random numbers, whose state can be taken and put back."""
+    """Return True if a value is a random number generator whose state can be read and restored."""
     return hasattr(value, "get_state") and hasattr(value, "set_state")
 
 
 cdef Py_ssize_t size_of(value) except -1:
-    """How many bytes a copy of a value copies, about. A generator counts nothing: it is always copied."""
+    """Return the approximate size in bytes of a copy of a value. A generator has size 0: it is always copied."""
     if PyArray_CheckExact(value):
         return cnp.PyArray_NBYTES(<cnp.ndarray>value)
     if type(value) is list:
@@ -50,7 +50,7 @@ cdef Py_ssize_t size_of(value) except -1:
 
 
 cdef Py_ssize_t bytes_in_list(list value) except -1:
-    """How much a copy of a list copies, inner lists and arrays included."""
+    """Return the approximate size in bytes of a deep copy of a list, inner lists and arrays included."""
     cdef Py_ssize_t size = 8 * len(value)
     for element in value:
         if type(element) is list:
@@ -60,17 +60,18 @@ cdef Py_ssize_t bytes_in_list(list value) except -1:
     return size
 
 
-# -- generators of NumPy: `get_state` takes 40 us, many times what a small sample takes
+# -- NumPy generators: `get_state` takes 40 us, many times longer than drawing a small sample
 
 
 cdef struct TwisterState:
-    # As numpy.random.MT19937 keeps it.
+    # The memory layout of the state of numpy.random.MT19937.
     unsigned int key[624]
     int position
 
 
 cdef struct SecondNormal:
-    # As numpy.random.RandomState keeps it: normal numbers are made in pairs.
+    # The second number of a pair of normal samples, in the memory layout of numpy.random.RandomState, which generates
+    # normal numbers in pairs.
     int is_there
     double value
 
@@ -79,13 +80,14 @@ cdef enum:
     NOT_LOOKED_FOR = -2
     NOT_FOUND = -1
 
-# Where in a RandomState its SecondNormal is. NumPy does not say; `find_second_normal` looks, and does not believe without a proof.
+# Offset in bytes of the SecondNormal inside a RandomState object. NumPy does not publish it: `find_second_normal`
+# searches the object's memory, and verifies the result before it is used.
 cdef Py_ssize_t second_normal_at = NOT_LOOKED_FOR
 cdef object RandomState = None, MT19937 = None
 
 
 cdef class GeneratorBackup:
-    """The state of a RandomState over an MT19937. Bringing it back takes no memory.
+    """The saved state of a RandomState over an MT19937. Restoring it allocates no memory.
 
     Attributes
     ----------
@@ -113,7 +115,7 @@ cdef inline SecondNormal *second_normal_of(generator) noexcept:
 
 
 cpdef bint has_known_layout(value) except -1:
-    """Whether a `GeneratorBackup` can be made of a value."""
+    """Return True if a `GeneratorBackup` can hold the state of a value."""
     global second_normal_at, RandomState, MT19937
     if second_normal_at == NOT_LOOKED_FOR:
         from numpy.random import MT19937, RandomState
@@ -122,7 +124,10 @@ cpdef bint has_known_layout(value) except -1:
 
 
 cdef Py_ssize_t find_second_normal() except NOT_LOOKED_FOR:
-    """Where in a RandomState its SecondNormal is; NOT_FOUND unless all of its state is seen to be where we take it to be."""
+    """Return the offset of the SecondNormal inside a RandomState object.
+
+    Return NOT_FOUND unless tests confirm that the whole state has the assumed memory layout.
+    """
     global second_normal_at
     cdef double number = 0.5772156649015329
     generator = RandomState(0)
@@ -143,7 +148,7 @@ cdef Py_ssize_t find_second_normal() except NOT_LOOKED_FOR:
 
 
 cdef bint is_where_expected(int k) except -1:
-    """Whether a state that is set is read, and a state that is read comes back."""
+    """Return True if a GeneratorBackup reads the state that was set with `set_state`, and can restore it."""
     generator = RandomState(0)
     key = [(k + 1) * 1000003 * i % 2**32 for i in range(624)]
     wanted = "MT19937", key, 600 + k, k % 2, 0.25 + k
@@ -161,7 +166,7 @@ cdef bint is_where_expected(int k) except -1:
 
 
 cdef object backup_of(value):
-    """What brings a value back after it was changed in place: its state, or a copy."""
+    """Return a backup from which `bring_back` restores a value after an in-place change: its state, or a copy."""
     if PyArray_CheckExact(value):
         return PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_KEEPORDER)
     if type(value) is list:
@@ -182,7 +187,10 @@ cdef void copy_elements(int ndim, const cnp.npy_intp *dims, char *to, const cnp.
 
 
 cdef bint write_back(cnp.ndarray value, cnp.ndarray backup) noexcept:
-    """Give an array the elements of its copy; False where Python objects are among them. Takes no memory."""
+    """Copy the elements of a backup back into an array, without allocating memory.
+
+    Return False, and copy nothing, if the dtype contains Python objects.
+    """
     if PyDataType_REFCHK(value.descr):
         return False
     if cnp.PyArray_IS_C_CONTIGUOUS(value) and cnp.PyArray_IS_C_CONTIGUOUS(backup):
@@ -194,14 +202,14 @@ cdef bint write_back(cnp.ndarray value, cnp.ndarray backup) noexcept:
 
 
 cdef void bring_back(list cell, value, backup) noexcept:
-    """Let a cell hold what it held before its value was changed.
+    """Restore the value that a cell held before the value was changed in place.
 
-    Others may hold the value (borrow=True), so it stays the same object. Where that fails, as changing other objects than arrays may take memory,
-    the cell gets the copy.
+    With borrow=True the user may hold the same object, so it is restored in place. This may fail for objects other
+    than arrays, because changing them can allocate memory; the cell then gets the backup instead.
     """
     try:
         if cnp.PyArray_Check(value):
-            # A read-only one has not been changed.
+            # A read-only array has not been changed.
             if cnp.PyArray_ISWRITEABLE(<cnp.ndarray>value) and not write_back(value, backup):
                 value[...] = backup
         elif type(backup) is GeneratorBackup:
@@ -221,7 +229,7 @@ cdef void bring_back(list cell, value, backup) noexcept:
 
 
 cdef list copy_list(list value, bint deep):
-    """A copy of a list and the lists in it; of what they hold too, if it is to be deep."""
+    """Return a copy of a list and of its inner lists; if `deep`, of all other elements too."""
     cdef list made = []
     for element in value:
         if type(element) is list:

@@ -1,4 +1,4 @@
-"""The hot path of compiled functions."""
+"""Declarations of the hot path of compiled functions."""
 from cpython.object cimport PyObject
 
 from theano_ng.compile._scalars cimport Number
@@ -10,19 +10,19 @@ ctypedef void *PyThread_type_lock
 
 
 cdef struct Waiter:
-    # A thread that waits, on its stack.
-    PyThread_type_lock lock     # held until the turn is offered
-    bint offered
-    Waiter *next
+    # A waiting thread: an element of a linked list, allocated on the stack of that thread.
+    PyThread_type_lock lock     # held until the thread is woken
+    bint offered                # whether the thread has been woken
+    Waiter *next                # the thread that began to wait next, or NULL
 
 
 cdef class CallGate:
-    """Lets one thread at a time into a function (or into functions that share memory)."""
+    """A lock that lets one thread at a time run a function (or functions that share memory)."""
     cdef bint busy
-    cdef unsigned long owner
-    cdef unsigned long forks    # how many there had been when the owner came in
-    cdef PyObject *inside       # the function that the owner calls; borrowed
-    cdef Waiter *first          # the thread that has waited longest, and behind it the others
+    cdef unsigned long owner    # identifier of the thread that holds the gate
+    cdef unsigned long forks    # number of forks when the owner entered
+    cdef PyObject *inside       # the function that the owner runs; borrowed
+    cdef Waiter *first          # queue of waiting threads, the longest wait first
 
     cdef int enter(self, FunctionBase function) except -1
     cdef int wait(self, FunctionBase function, unsigned long me) except -1
@@ -35,25 +35,25 @@ cdef class CallGate:
 
 
 cdef struct Quick:
-    # How an argument is recognised as ready for use. `typenum` is -1 when only the Type itself can tell.
-    int typenum
+    # The fast test of an argument: an argument that passes is used without a call of the Type's `filter`.
+    int typenum             # NumPy's type number, or -1 when the Type has no fast test
     int ndim
-    int broadcast           # bit d: the length of axis d must be 1
-    unsigned int held       # 0-d arrays: bit n is set when an array of type number n is taken too, whatever its value
-    bint scalar             # a number may become a 0-d array without asking
-    char role               # what to do with the cell after a call
+    int broadcast           # bit d is set when the length of axis d must be 1
+    unsigned int held       # for 0-d inputs: bit n is set when 0-d arrays of type number n convert without loss
+    bint scalar             # whether a scalar may be converted to a 0-d array here
+    char role               # the treatment of the cell after a call: EMPTIED, REFED, STATE or IMPLICIT
 
 
 cdef struct Pair:
-    # An input that is changed in place, and one that must not show it.
-    int changed
-    int other
-    int copy
+    # Positions of two inputs that must not share memory, because the graph changes one of them in place.
+    int changed             # the input that is changed
+    int other               # the other input
+    int copy                # the one of the two that is copied when they share memory
 
 
 cdef class FunctionBase:
     cdef object _fn
-    cdef CLazyLinker vm                 # `fn`, when it is the compiled machine
+    cdef CLazyLinker vm                 # `fn` if it is the compiled virtual machine, else None
     cdef public bint trust_input
     cdef public bint unpack_single
     cdef public bint return_none
@@ -64,21 +64,23 @@ cdef class FunctionBase:
     cdef public list output_storage
     cdef CallGate gate
     cdef list in_cells, out_cells, types, defaults_, owned
-    cdef list copied_defaults           # numbers of the inputs that get a copy of their default after a call; None when there are none
-    cdef list next_defaults             # these copies, during a call
-    cdef list updates                   # (cell of an input, cell of an output, whether that is emptied)
-    cdef list fresh                     # room for the updates' values
-    cdef list saved                     # (cell, old value) of state that a call overwrites
-    # cells of state that the graph changes in place, None for an empty list: all of it; what is lost when a node fails on shapes that are new;
-    # when one fails for whatever reason; when one of the package's native nodes fails on values, or for want of memory
+    cdef list copied_defaults           # positions of inputs that get a copy of their default after a call, or None
+    cdef list next_defaults             # the copies of these defaults, during a call
+    cdef list updates                   # (input cell, output cell, whether the output cell is emptied)
+    cdef list fresh                     # preallocated space for the values of the updates
+    cdef list saved                     # (cell, old value) of state that the caller gave another value for this call
+    # Cells of state that the graph changes in place; None instead of an empty list.
+    # guarded: all of them; new_shapes: those that are lost when a node fails because of shapes that are new to it;
+    # exposed: those that are lost when a node fails for any reason;
+    # exposed_if_small: those that are lost when a native node of the package fails on values or for lack of memory.
     cdef list guarded, new_shapes, exposed, exposed_if_small
-    cdef list backups                   # (cell, value, copy of the value) of these, during a call that may fail
+    cdef list backups                   # (cell, value, backup of the value), during a call that may fail
     cdef bint always_guard              # whether the guarded cells are copied in every call
-    cdef bint updates_are_ours          # whether `fn` leaves them to us
-    cdef set proven_shapes              # of calls that went well
-    cdef long shapes, last_shapes
+    cdef bint updates_are_ours          # whether this class has to apply the updates, because `fn` does not
+    cdef set proven_shapes              # hashes of the argument shapes of calls that succeeded
+    cdef long shapes, last_shapes       # hash of the shapes of this call, or -1; hash that was last found or added
     cdef int n_in, n_positional, n_returned, n_pairs
-    cdef Arena arena                    # where the following are
+    cdef Arena arena                    # owns the memory of the following arrays
     cdef Quick *quick
     cdef Pair *pairs
     cdef PyObject **cells

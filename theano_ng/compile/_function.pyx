@@ -1,6 +1,7 @@
-"""Calling a compiled function: arguments into cells, run, results out of cells, updates.
+"""The call of a compiled function.
 
-`compile.function_module.Function` is the class that users see; this base holds what happens at each call.
+A call puts the arguments into cells, runs the graph, takes the results out of cells, and applies the updates.
+`compile.function_module.Function` is the class that users see; its base class here does the work of each call.
 """
 import copy
 import os
@@ -37,27 +38,28 @@ cdef extern from "numpy/arrayobject.h":
     int PyArray_ISBEHAVED_RO(cnp.ndarray array)
     int PyArray_ISONESEGMENT(cnp.ndarray array)
 
-# what becomes of an input's cell after a call
+# The treatment of an input's cell after a call.
 cdef enum:
-    EMPTIED = 0         # the argument is forgotten
-    REFED = 1           # the default value comes back
-    STATE = 2           # what was given, or the update, stays
-    IMPLICIT = 3        # callers give no value
+    EMPTIED = 0         # the cell is emptied
+    REFED = 1           # the cell gets the default value back
+    STATE = 2           # the cell keeps its value, or gets the value of the update
+    IMPLICIT = 3        # callers give no value; otherwise as STATE
 
-# bytes of state that may be copied in every call
+# The largest number of bytes of state that is copied in every call.
 cdef enum:
     EXPOSED_LIMIT = 1048576
 
 
-_waiting = {}       # thread -> the gate that it waits at
+_waiting = {}       # thread identifier -> the gate that this thread waits for
 
-# A child of `fork` has one thread, that which forked: `survivor`. Gates remember how many forks there had been.
+# A child process of `fork` has a single thread: the thread that called `fork`, whose identifier is `survivor`.
+# Each gate records the number of forks at which it was entered.
 cdef unsigned long forks = 0
 cdef unsigned long survivor = 0
 
 
 def after_fork():
-    """In a child: other threads, which may be inside functions or wait for them, are not there."""
+    """Record a fork in the child process, where the other threads, inside functions or waiting, no longer exist."""
     global forks, survivor
     forks += 1
     survivor = PyThread_get_thread_ident()
@@ -69,7 +71,7 @@ if hasattr(os, "register_at_fork"):
 
 
 cdef inline void take(CallGate self, FunctionBase function, unsigned long me) noexcept:
-    """Note that a thread is in."""
+    """Record that a thread has entered the gate."""
     self.busy = True
     self.owner = me
     self.inside = <PyObject *>function
@@ -77,10 +79,12 @@ cdef inline void take(CallGate self, FunctionBase function, unsigned long me) no
 
 
 cdef class CallGate:
-    """See _function.pxd. C code may release the GIL while it runs: a second thread then waits here until the first one has its results.
+    """A lock that lets one thread at a time run a function, or functions that share memory.
 
-    Uncontended, entering and leaving are a few machine instructions. No Python code runs in here, so that no signal handler can raise between
-    two of them, and leaving takes no memory.
+    C code may release the GIL while it runs. A second thread then waits here until the first thread has its results.
+
+    Without contention, entering and leaving take a few machine instructions. They run no Python code, so no signal
+    handler can raise an exception between two instructions. Leaving allocates no memory.
     """
 
     cdef int enter(self, FunctionBase function) except -1:
@@ -91,7 +95,7 @@ cdef class CallGate:
         return 0
 
     cdef int wait(self, FunctionBase function, unsigned long me) except -1:
-        """Come in when the thread inside has left."""
+        """Enter the gate as soon as the thread inside has left."""
         cdef Waiter mine
         cdef int status
         if self.forks != forks:
@@ -121,7 +125,7 @@ cdef class CallGate:
                     status = PyThread_acquire_lock_timed(mine.lock, -1, 1)
                 if status == PY_LOCK_INTR:
                     PyErr_CheckSignals()
-                    if self.forks != forks:     # by a handler of signals
+                    if self.forks != forks:     # a signal handler has forked
                         self.forget_other_threads()
                 else:
                     mine.offered = False
@@ -132,7 +136,7 @@ cdef class CallGate:
             PyThread_acquire_lock(mine.lock, NOWAIT_LOCK)
             PyThread_release_lock(mine.lock)
             PyThread_free_lock(mine.lock)
-            if not self.busy and self.first != NULL:    # who was offered the turn, and fails, passes it on
+            if not self.busy and self.first != NULL:    # this thread was woken but failed: wake the next thread
                 self.offer()
         return 0
 
@@ -152,22 +156,28 @@ cdef class CallGate:
     cdef void offer(self) noexcept:
         """Wake the thread that has waited longest."""
         if self.forks != forks:
-            self.first = NULL       # all others were threads of the parent
+            self.first = NULL       # the waiting threads belong to the parent process
         elif not self.first.offered:
             self.first.offered = True
             PyThread_release_lock(self.first.lock)
 
     cdef void forget_other_threads(self) noexcept:
-        """In a child of `fork`: end the call of a thread that is not there. State of which there is a copy is as it was before that call."""
+        """Remove the threads of the parent process from the gate, in a child process of `fork`.
+
+        If one of them was inside, its call ends as failed: state that was backed up is restored.
+        """
         self.first = NULL
         self.forks = forks
         if self.owner != survivor:
             (<FunctionBase>self.inside).finish(True)
 
     cdef bint waits_for(self, unsigned long me) except -1:
-        """Whether the thread inside waits, if through others, for one that `me` is in. The last of a circle to arrive sees it."""
+        """Return True if the thread inside waits, directly or through other threads, for a gate that `me` holds.
+
+        Such a cycle is detected by the thread that closes it.
+        """
         cdef CallGate gate = self
-        cdef Py_ssize_t left = len(_waiting)    # others may be in a circle of their own, just now being broken
+        cdef Py_ssize_t left = len(_waiting)    # bounds the walk: other threads may form a cycle that is being broken
         while gate is not None and gate.busy and gate.owner != me and left >= 0:
             gate = _waiting.get(gate.owner)
             left -= 1
@@ -186,18 +196,21 @@ cdef int run_raising(CLazyLinker vm, list subset) except -1:
     return vm.compute(subset)
 
 
-# 0, or -1 with an exception set. Seen from its caller it raises nothing: a `try` around it would save and restore the current exception in
-# every call.
+# Returns 0, or -1 with an exception set. It is declared `noexcept`, so that the caller needs no `try` statement, which
+# would save and restore the current exception in every call.
 cdef quiet_fn run_machine = <quiet_fn><void *>run_raising
 
 
 cdef int raise_current() except -1:
-    """Raise the exception that is set."""
+    """Raise the exception that has been set."""
     return -1
 
 
 cdef bint overlap(PyObject *a, PyObject *b) noexcept:
-    """Whether two arrays' memory ranges meet (the ranges, not the elements: good enough to decide on a copy)."""
+    """Return True if the memory ranges of two arrays overlap.
+
+    The ranges are compared, not the elements: that is enough to decide on a copy.
+    """
     cdef char *low[2]
     cdef char *high[2]
     cdef cnp.ndarray array
@@ -219,10 +232,7 @@ cdef bint overlap(PyObject *a, PyObject *b) noexcept:
 
 
 cdef class FunctionBase:
-    """State and call of a compiled function.
-
-    `setup` is called once by the subclass.
-    """
+    """The state of a compiled function and the code of its calls. The subclass calls `setup` once."""
 
     def __cinit__(self, *args, **kwargs):
         self.gate = CallGate()
@@ -234,7 +244,7 @@ cdef class FunctionBase:
 
     @property
     def fn(self):
-        """What runs the graph: a virtual machine or another callable without arguments."""
+        """The callable without arguments that runs the graph: usually a virtual machine."""
         return self._fn
 
     @fn.setter
@@ -250,23 +260,25 @@ cdef class FunctionBase:
         Parameters
         ----------
         roles : list of str
-            For each input "emptied", "refed", "state" or "implicit".
+            The treatment of each input's cell after a call: "emptied", "refed", "state" or "implicit".
         quick : list of (typenum, ndim, broadcast bits, scalar, held) or None
-            How an argument is recognised without its Type.
+            For each input, the fast test of arguments (see `Quick`); None if only the Type can check them.
         defaults : list
-            For each input ``(value, copy)``: what comes back after a call, and whether a copy of it does.
+            For each input ``(value, copy)``: the value that the cell gets after a call, and whether it gets a copy.
         pairs : list of (int, int, int)
-            Inputs (one changed in place, another one, which of them is to be copied when they share memory).
+            Positions of two inputs that must not share memory, and of the one that is copied if they do: (the input
+            that is changed in place, the other input, the input to copy).
         clear_output : list of bool
             For each returned output, whether its cell is emptied after a call. The other outputs are updates.
         updates : list of (int, int, bool)
-            (input, output, whether that output's cell is emptied), for runners that leave the updates to us.
+            (input, output, whether that output's cell is emptied), for an `fn` that does not apply the updates itself.
         guarded : list of int
             Inputs that hold state which the graph changes in place.
         at_stake : Exposure
-            Those of them that are lost when a node fails, by what it can fail for.
+            The guarded inputs that are lost when a node fails, by the possible causes of the failure.
         always : bool
-            Whether all guarded inputs are copied in every call, whatever their size: something else than nodes can fail.
+            Whether all guarded inputs are copied in every call, whatever their size, because code other than the nodes
+            can fail.
         """
         cdef int i, n_returned = len(clear_output)
         self.n_in = len(self.input_storage)
@@ -304,7 +316,7 @@ cdef class FunctionBase:
         for i in range(n_returned):
             self.cells[self.n_in + i] = <PyObject *>self.out_cells[i]
             self.clear_output[i] = clear_output[i]
-        # explicit inputs behind an implicit one can be given by name only
+        # An explicit input that follows an implicit one can be given by name only.
         for i in range(self.n_positional, self.n_in):
             if roles[i] != "implicit":
                 self.n_positional = -1
@@ -312,7 +324,7 @@ cdef class FunctionBase:
         self.owned = [self.in_cells, self.out_cells]
 
     def share_gate(self, FunctionBase other):
-        """Let this function and another one, with which it shares memory, run one at a time."""
+        """Use the gate of another function, so that the two, which share memory, run one at a time."""
         self.gate = other.gate
 
     def __call__(self, *args, **kwargs):
@@ -342,7 +354,7 @@ cdef class FunctionBase:
             if not self.unpack_single or self.n_returned != 1 or subset is not None or self.output_keys is not None:
                 result = self.room_for_results(subset)
             self.run(subset)
-            # From here on nothing takes memory, and nothing fails.
+            # From here on, no code allocates memory and no code fails.
             failed = False
             return self.commit(result, subset)
         finally:
@@ -359,7 +371,7 @@ cdef class FunctionBase:
         return result
 
     cdef int set_input(self, int i, value) except -1:
-        """Put an argument into its cell: as it is when it is recognised, otherwise through the Type."""
+        """Put an argument into its cell: unchanged if it passes the fast test, otherwise after the Type's `filter`."""
         cdef Quick *quick = &self.quick[i]
         cdef cnp.ndarray array
         cdef Number number
@@ -388,7 +400,7 @@ cdef class FunctionBase:
         return self.filter_input(i, value)
 
     cdef bint may_round(self, int i, value, const Number *number) except -1:
-        """Whether a number may be rounded: only from float to float32, where the Type allows it, and not into infinity."""
+        """Return True if a number may be rounded: from float to float32, if the Type allows it, and not to infinity."""
         return (self.quick[i].typenum == cnp.NPY_FLOAT and number.kind == REAL and isfinite(<float>number.real)
                 and self._may_round(i, value))
 
@@ -404,7 +416,7 @@ cdef class FunctionBase:
         return 0
 
     def _set_input(self, int i, value):
-        """For `_bind`: give input `i` a value."""
+        """Put an argument into the cell of input `i`. Called from Python, by `_bind`."""
         self.set_input(i, value)
 
     cdef int break_aliases(self) except -1:
@@ -423,16 +435,16 @@ cdef class FunctionBase:
                 if may_share is None or not may_share(<object>a, <object>b):
                     continue
             cell = self.in_cells[self.pairs[i].copy]
-            # copy.copy would leave the parts of lists and sparse matrices shared.
+            # copy.copy is not enough: the parts of lists and sparse matrices would stay shared.
             cell[0] = copy.deepcopy(cell[0])
         return 0
 
     cdef int guard(self, list subset) except -1:
-        """Copy the state that the graph changes in place, as far as something can fail after that.
+        """Back up the state that the graph changes in place and that a later failure of the call would leave changed.
 
-        A node can fail when others have made their updates in place already. The shapes of arguments are a reason that is gone when arguments
-        of these shapes went well before. The other reasons are known for each node (see `functions.exposure`); there it is taken for granted
-        that arguments are contiguous, and that all outputs are computed.
+        A node can fail after other nodes have changed state in place. It can fail because of the argument shapes,
+        unless an earlier call with the same shapes succeeded. The other possible causes are known for each node (see
+        `functions.exposure`). That analysis assumes that arguments are contiguous and that all outputs are computed.
         """
         self.shapes = -1
         if self.always_guard or self.profile is not None or self.vm is None:
@@ -446,7 +458,10 @@ cdef class FunctionBase:
         return 0
 
     cdef bint knows_shapes(self) except -1:
-        """Whether a call with arguments of these shapes went well before, and all are contiguous."""
+        """Return True if an earlier call with the same argument shapes succeeded, and all arguments are contiguous.
+
+        Also store the hash of the shapes in `self.shapes`.
+        """
         cdef unsigned long key = 0
         cdef cnp.ndarray array
         cdef PyObject *value
@@ -474,7 +489,11 @@ cdef class FunctionBase:
         return True
 
     cdef int keep(self, list cells, bint whatever_size) except -1:
-        """Copy the values of cells; only if they are small together, or else of lists the lists without the arrays in them."""
+        """Back up the values of cells, in `self.backups`.
+
+        If `whatever_size` is False and the values together exceed EXPOSED_LIMIT, only generators are backed up, and
+        lists without the arrays in them.
+        """
         cdef Py_ssize_t size = 0
         cdef object value
         cdef bint shallow = False
@@ -497,7 +516,7 @@ cdef class FunctionBase:
         return 0
 
     cdef void end_guard(self, bint failed) noexcept:
-        """After a call: bring state back, or remember that these shapes go well."""
+        """End the guard of a call: restore the state if the call failed, otherwise record its shapes as proven."""
         cdef list backups = self.backups
         cdef tuple kept
         self.backups = None
@@ -514,7 +533,7 @@ cdef class FunctionBase:
             self.proven_shapes.add(self.shapes)
             self.last_shapes = self.shapes
         except MemoryError:
-            pass        # the next call copies once more
+            pass        # the next call makes the backups once more
 
     cdef int run(self, list subset) except -1:
         cdef CLazyLinker vm = self.vm
@@ -542,7 +561,7 @@ cdef class FunctionBase:
         return 0
 
     cdef int explain_failure(self) except -1:
-        """Let the exception of `run_machine` leave with its explanation."""
+        """Raise the exception of `run_machine`, with an explanation of the failed node added."""
         try:
             raise_current()
         except BaseException:
@@ -550,7 +569,7 @@ cdef class FunctionBase:
             raise
 
     cdef object room_for_results(self, list subset):
-        """What callers get, before anything is computed: filling it takes no memory."""
+        """Allocate the list or dict of results before the graph runs, so that filling it needs no memory."""
         if self.return_none:
             return None
         if self.output_keys is not None:
@@ -558,7 +577,7 @@ cdef class FunctionBase:
         return [None] * (self.n_returned if subset is None else len(subset))
 
     cdef object commit(self, result, list subset):
-        """The results; and the updates become the state. Nothing in here can fail."""
+        """Return the results, and apply the updates to the state. No statement in here can fail."""
         cdef int i
         cdef Py_ssize_t k = 0
         if result is None:
@@ -585,7 +604,10 @@ cdef class FunctionBase:
         return result
 
     cdef void apply_updates(self) noexcept:
-        """Give the inputs their new values: all are read before one is written, as an update may be another input's value."""
+        """Store the new values of updated inputs.
+
+        All values are read before the first is written, because an update may be another input's value.
+        """
         cdef Py_ssize_t k
         cdef tuple update
         for k in range(len(self.updates)):
@@ -598,7 +620,7 @@ cdef class FunctionBase:
             self.fresh[k] = None
 
     cdef int copy_defaults(self) except -1:
-        """Copies of the defaults that the graph may overwrite, for the next call."""
+        """Copy the defaults that the graph may overwrite, for use in the next call."""
         cdef list copies = []
         for i in self.copied_defaults:
             copies.append(copy.copy((<tuple>self.defaults_[i])[0]))
@@ -606,14 +628,17 @@ cdef class FunctionBase:
         return 0
 
     cdef void finish(self, bint failed) noexcept:
-        """After a call, however it ended: state, inputs, and the gate. Takes no memory."""
+        """End a call, successful or failed: treat state and inputs, and leave the gate. Allocates no memory."""
         if self.backups is not None:
             self.end_guard(failed)
         self.restore_inputs(failed)
         self.gate.leave()
 
     cdef void restore_inputs(self, bint failed) noexcept:
-        """Forget arguments, and bring defaults back; after a call that failed, state that the caller gave another value, too."""
+        """Remove the arguments from their cells, and restore the defaults.
+
+        After a failed call, also restore state for which the caller gave another value.
+        """
         cdef int i
         cdef Py_ssize_t k = 0
         cdef char role
@@ -627,7 +652,7 @@ cdef class FunctionBase:
                 default = <tuple>self.defaults_[i]
                 if default[1] is not True:
                     put(self.cells[i], PyTuple_GET_ITEM(<PyObject *>default, 0))
-                elif copies is not None:    # None: the call failed before the default was in use
+                elif copies is not None:    # None: the call failed before the default was used
                     put(self.cells[i], <PyObject *>copies[k])
                     k += 1
         self.next_defaults = None

@@ -1,7 +1,7 @@
-"""Numbers given for 0-d arrays: from a Python number, a NumPy scalar or a 0-d array of another dtype to an array of the wanted one.
+"""Fast conversion of scalar arguments: of Python numbers, NumPy scalars and 0-d arrays of another dtype to 0-d arrays.
 
-What cannot be told at once to come out of the Type's `filter` as the same value is left to it: numbers that do not fit, or would be
-rounded, and whatever else callers may give.
+Only values that the Type's `filter` would convert exactly are handled here. The caller passes all others to `filter`:
+numbers that do not fit or would be rounded, and other objects.
 """
 cimport numpy as cnp
 from cpython.object cimport PyObject, PyTypeObject
@@ -44,12 +44,12 @@ cdef enum:
 
 cdef struct Number:
     int kind
-    long long integer       # of BOOLEAN and INTEGER
-    double real             # of REAL
+    long long integer       # the value, if `kind` is BOOLEAN or INTEGER
+    double real             # the value, if `kind` is REAL
 
 
 cdef inline bint load(const void *data, int typenum, Number *number) noexcept:
-    """Read a number of one of NumPy's types. False: it has another type, or is too large for a long long."""
+    """Read a number of a NumPy type. Return False for other types, and if the value is too large for a long long."""
     number.kind = INTEGER
     if typenum == cnp.NPY_DOUBLE:
         number.kind, number.real = REAL, (<const double *>data)[0]
@@ -85,7 +85,7 @@ cdef inline bint load(const void *data, int typenum, Number *number) noexcept:
 
 
 cdef inline int scalar_type(PyObject *value) noexcept:
-    """The type number of a NumPy scalar (of exactly that class), or -1."""
+    """Return the type number of a NumPy scalar; -1 for objects of other classes, subclasses of scalars included."""
     cdef PyTypeObject *kind = Py_TYPE(value)
     if kind == &PyDoubleArrType_Type:
         return cnp.NPY_DOUBLE
@@ -117,9 +117,12 @@ cdef inline int scalar_type(PyObject *value) noexcept:
 
 
 cdef inline bint read(PyObject *value, unsigned int held, Number *number) except -1:
-    """Read what was given. `held`: bit n is set when an array of type number n is taken whatever its value."""
+    """Read an argument as a number; return False if that is not possible.
+
+    `held`: bit n is set when 0-d arrays of type number n are accepted.
+    """
     cdef int overflow = 0, typenum
-    cdef long long room[2]      # for the widest scalar
+    cdef long long room[2]      # large enough for the widest scalar
     cdef Array *array
     number.integer, number.real = 0, 0
     if is_float(value):
@@ -144,7 +147,7 @@ cdef inline bint read(PyObject *value, unsigned int held, Number *number) except
 
 
 cdef inline bint in_range(long long value, int typenum) noexcept:
-    """Whether an integer type holds a value."""
+    """Return True if an integer type can hold a value."""
     if typenum == cnp.NPY_LONG or typenum == cnp.NPY_LONGLONG:
         return True
     if typenum == cnp.NPY_ULONG or typenum == cnp.NPY_ULONGLONG:
@@ -163,7 +166,7 @@ cdef inline bint in_range(long long value, int typenum) noexcept:
 
 
 cdef inline int half_bits(double value) noexcept:
-    """The bits of a number as a float16, or -1 when it has to be rounded (or is NaN)."""
+    """Return the bits of a number as a float16; -1 if it is NaN or would have to be rounded."""
     cdef int exponent, sign = 0x8000 if signbit(value) else 0
     cdef double rest
     value = fabs(value)
@@ -174,14 +177,18 @@ cdef inline int half_bits(double value) noexcept:
     rest = frexp(value, &exponent)
     if exponent > 16:
         return -1
-    # Below 2**-14 all numbers have the same distance. Above, the bit before the point adds 1 to the exponent field, which so says 14 less.
+    # Below 2**-14 (subnormal numbers) the distance between float16 numbers is constant. For normal numbers the leading
+    # bit of `value` adds 1 to the exponent field, so the bias that is added explicitly is 13 instead of 14.
     exponent = max(exponent, -13)
     value = ldexp(value, 11 - exponent)
     return -1 if floor(value) != value else sign | ((exponent + 13) << 10) + <int>value
 
 
 cdef inline bint fits_exactly(Number *number, int typenum) noexcept:
-    """Whether a type holds a number as it is; a boolean only holds booleans. The number is changed to the type's kind."""
+    """Return True if a type can hold a number exactly; a boolean type only holds booleans.
+
+    As a side effect, convert the number to the kind of the type.
+    """
     if typenum == cnp.NPY_BOOL:
         return number.kind == BOOLEAN
     if typenum == cnp.NPY_DOUBLE or typenum == cnp.NPY_FLOAT or typenum == cnp.NPY_FLOAT16:
@@ -200,7 +207,7 @@ cdef inline bint fits_exactly(Number *number, int typenum) noexcept:
 
 
 cdef inline cnp.ndarray as_array(Number *number, int typenum):
-    """A new 0-d array of a number for which `fits_exactly`, or which is to be rounded to float32."""
+    """Return a new 0-d array of a number that `fits_exactly` accepted, or of a REAL that is rounded to float32."""
     cdef cnp.ndarray array = cnp.PyArray_SimpleNew(0, NULL, typenum)
     cdef void *data = cnp.PyArray_DATA(array)
     if typenum == cnp.NPY_DOUBLE:

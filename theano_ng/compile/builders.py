@@ -1,4 +1,4 @@
-"""`OpFromGraph`: an Op made of a graph, with the derivatives that the graph has or that its maker gives it."""
+"""The class `OpFromGraph`: an Op made from a graph, with the derivatives of the graph or with given derivatives."""
 
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.mode import optdb
@@ -15,52 +15,56 @@ __all__ = ["OpFromGraph", "inline_ofg_expansion"]
 
 
 def _is_default(override):
-    """Whether an override (a list may be one) leaves the derivative as it is."""
+    """Return True if an override is 'default': it keeps the derivative of the graph."""
     return isinstance(override, str) and override == "default"
 
 
 class OpFromGraph(Op):
-    """An Op made of a graph: it can be used many times, in other graphs, and its derivatives can be replaced.
+    """An Op made from a graph. It can be used many times, in other graphs, and its derivatives can be replaced.
 
     Parameters
     ----------
     inputs : list of Variable
     outputs : list of Variable
-        Depend on `inputs`, constants and shared variables only. Shared variables become inputs of each node; they need not be given.
+        Variables that depend on `inputs`, constants and shared variables only. Shared variables become inputs of each
+        node automatically.
     inline : bool
-        True: rewriting replaces each node by its graph, so that the function that is compiled does not know the Op. False: the graph is
-        compiled once, and each node calls that function.
+        If True, rewriting replaces each node by the graph, and the compiled function does not contain the Op. If False,
+        the graph is compiled once, and each node calls that function.
     lop_overrides, grad_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
-        The derivative; at most one of the two is other than 'default'.
+        The derivative. At most one of the two may differ from 'default'.
 
-        - 'default': that of the graph.
-        - callable: ``f(inputs, output_gradients)`` for `grad_overrides`, ``f(inputs, outputs, output_gradients)`` for `lop_overrides`,
-          all lists of variables; returns the gradients of the inputs, None for zero. An OpFromGraph is called with the same variables, one
-          after the other.
-        - a variable of NullType: the gradient does not exist; of DisconnectedType, or None: there is no connection.
+        - 'default': the derivative of the graph.
+        - callable: ``f(inputs, output_gradients)`` for `grad_overrides`, ``f(inputs, outputs, output_gradients)`` for
+          `lop_overrides`. The arguments are lists of variables. It returns the gradients of the inputs, None for zero.
+          An OpFromGraph is called with the same variables as separate arguments.
+        - a variable of NullType: the gradient does not exist. A variable of DisconnectedType, or None: the inputs are
+          not connected to the outputs.
         - a list or tuple of these, one for each input; then a callable returns one variable.
     rop_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
-        The same for the R operator: callables take ``(inputs, eval_points)``; a list has one entry for each output. None, also among what a
-        callable returns, stands for no derivative.
+        The derivative of the R operator. Callables have the arguments ``(inputs, eval_points)``; a list has one entry
+        for each output. None, also as a result of a callable, means that an output has no derivative.
     connection_pattern : list of list of bool, optional
-        ``connection_pattern[input][output]``: whether there is a derivative. By default found from the graph and the overrides.
+        ``connection_pattern[input][output]``: whether the output has a derivative with respect to the input. By default
+        it follows from the graph and the overrides.
     name : str, optional
-        Shown in printed graphs.
+        The name in printed graphs.
     **kwargs
-        For `theano_ng.function`, which compiles the graph when `inline` is False. `updates` and `givens` are not allowed.
+        Arguments for `theano_ng.function`, which compiles the graph if `inline` is False; without `updates` and
+        `givens`.
 
     Raises
     ------
     TypeError
-        For inputs and outputs that are not variables, for arguments of `function` that make no sense, and for overrides that are none of
-        the things above.
+        For inputs and outputs that are not variables, for invalid arguments of `function`, and for overrides of other
+        types.
     MissingInputError
         When the outputs depend on another variable.
 
     Notes
     -----
-    A shared variable with updates (as random streams have) keeps its value: the graph reads, it does not write. Gradients with respect to
-    shared variables flow out of the node; overrides need not give them.
+    A shared variable with updates (as random streams have) keeps its value: the graph reads it, but does not update it.
+    The node computes gradients with respect to shared variables itself, so overrides need not return them.
 
     Examples
     --------
@@ -72,7 +76,7 @@ class OpFromGraph(Op):
     >>> fn(1., 2., 3.).tolist()
     12.0
 
-    A function with a gradient that is not its own:
+    A function with another gradient than that of its graph:
 
     >>> def scaled(inputs, gradients):
     ...     return [gradients[0] * 3, gradients[0] * 5]
@@ -126,7 +130,7 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _checked_overrides(overrides, count, what):
-        """The overrides, several as a list."""
+        """Check overrides, and return them; convert a tuple to a list."""
         if isinstance(overrides, tuple):
             overrides = list(overrides)
         each = overrides if isinstance(overrides, list) else [overrides]
@@ -148,14 +152,14 @@ class OpFromGraph(Op):
         return overrides
 
     def _forget(self):
-        """Derivatives and patterns are made when asked for, and again after a change."""
+        """Clear the cached derivatives and the cached connection pattern, which are computed on demand."""
         self._lop_ops, self._rop_ops, self._pattern = {}, {}, None
 
     def __str__(self):
         return "%s{inline=%s}" % (type(self).__name__ if self.name is None else self.name, self.is_inline)
 
     def __setstate__(self, state):
-        if "inner_graph" not in state:  # a former pickle, with the parts of the graph
+        if "inner_graph" not in state:  # an old pickle, with the parts of the graph as separate attributes
             state = dict(state)
             parts = {
                 name: state.pop(name)
@@ -164,7 +168,7 @@ class OpFromGraph(Op):
             state["inner_graph"] = InnerGraph.of_parts(
                 parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"]
             )
-        if "_lop_op" in state:  # as Theano pickled it
+        if "_lop_op" in state:  # a pickle of Theano
             given, overrides = (
                 state,
                 {"lop_overrides": "default", "grad_overrides": "default", "rop_overrides": "default"},
@@ -180,12 +184,12 @@ class OpFromGraph(Op):
     # -- the node
 
     def make_node(self, *inputs):
-        """A node.
+        """Make an Apply node.
 
         Parameters
         ----------
         *inputs : Variable or value
-            As many as the Op has inputs; the shared variables, or what takes their places, may follow.
+            The inputs. The shared variables, or variables that replace them, may follow.
         """
         n = len(self.input_types)
         if len(inputs) not in (n, len(self.local_inputs)):
@@ -196,7 +200,7 @@ class OpFromGraph(Op):
         return Apply(self, given, [t() for t in self.output_types])
 
     def infer_shape(self, node, shapes):
-        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide."""
+        """Return the shapes of the outputs in terms of the shapes of the inputs, and of their values if necessary."""
         return self.inner_graph.infer_shape(node.inputs, shapes)
 
     def prepare_node(self, node, storage_map, compute_map, impl):
@@ -204,7 +208,7 @@ class OpFromGraph(Op):
         self.inner_graph.compiled()
 
     def perform(self, node, inputs, outputs):
-        # The function's results belong to whoever called it: they can be handed on without copies.
+        # The results of the inner function belong to its caller, so no copies are needed.
         for cell, value in zip(outputs, self.inner_graph(*inputs)):
             cell[0] = value
 
@@ -228,31 +232,33 @@ class OpFromGraph(Op):
         self._forget()
 
     def get_lop_op(self):
-        """The Op that computes the gradients of the inputs from inputs, outputs and the gradients of all outputs."""
+        """Return the Op that computes the gradients of the inputs from inputs, outputs and all output gradients."""
         return self._lop_op(self._default_gradient_types())[0]
 
     def get_rop_op(self):
-        """The Op that computes the directional derivatives of the outputs from the inputs and a direction for each."""
+        """Return the Op that computes directional derivatives of the outputs from inputs and a direction for each."""
         return self._rop_op([v.type for v in self.local_inputs])[0]
 
     def _default_gradient_types(self):
-        """The types of gradients of the outputs: floating point, also for integer outputs."""
+        """Return the types of the gradients of the outputs. They are floating point, even for integer outputs."""
         return [
             out.zeros_like(dtype=_float_of(out)).type if hasattr(out, "zeros_like") else out.type
             for out in self.local_outputs
         ]
 
     def _wrap(self, inputs, terms, what):
-        """An Op for derivatives, and for each term its output's number or a term that is no number.
+        """Make an Op for derivatives, and a plan to find each term among its outputs.
 
         Returns
         -------
         (OpFromGraph, list)
+            The plan has an entry for each term: the index of an output of the Op; for terms that are None, or of
+            NullType or DisconnectedType, the term itself.
         """
         outputs, plan = [], []
         for term in terms:
             if term is None or is_absent(term):
-                plan.append(term)  # no output of the Op
+                plan.append(term)  # the Op does not compute this term
             else:
                 plan.append(len(outputs))
                 outputs.append(term)
@@ -261,19 +267,22 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _fill(op, plan, arguments):
-        """The terms of a plan, for a node with these arguments."""
+        """Apply the Op to arguments, and return the terms of a plan."""
         if any(isinstance(entry, int) for entry in plan):
             values = op(*arguments, return_list=True)
         return [values[entry] if isinstance(entry, int) else entry if entry is None else entry.type() for entry in plan]
 
     def _lop_op(self, gradient_types):
-        """The Op of the gradient, and its plan, for outputs of which those with type None have no gradient."""
+        """Return the Op of the gradient, and its plan.
+
+        A None in `gradient_types` means that an output has no gradient.
+        """
         key = tuple(gradient_types)
         if key not in self._lop_ops:
             gradients = [None if t is None else t() for t in gradient_types]
-            # Outputs enter as variables of their own: an override sees the values, and nothing is computed twice.
+            # The outputs are inputs of the Op, so an override can use their values without computing them again.
             outputs = [out.type() for out in self.local_outputs]
-            with config.change_flags(compute_test_value="off"):  # variables inside have no values
+            with config.change_flags(compute_test_value="off"):  # inner variables have no test values
                 terms = self._lop_terms(outputs, gradients)
             inputs = self.local_inputs + outputs + [g for g in gradients if g is not None]
             self._lop_ops[key] = self._wrap(inputs, terms, "LOp")
@@ -299,12 +308,13 @@ class OpFromGraph(Op):
         elif not default or len(default) < len(wanted):
             terms[:n] = self._call(overrides, arguments, n)
         for i, term in enumerate(terms):
-            if term is None:  # of a callable, which is connected: nothing flows
+            if term is None:  # a callable that returns None is connected, so its gradient is zero, not disconnected
                 terms[i] = disconnected_type() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
         return terms
 
     def _default_gradients(self, wrt, gradients):
-        # A known gradient is the whole gradient of its variable; an output that others depend on, or that is an input, gets more.
+        # A known gradient replaces the whole gradient of its variable. A view of each output is used, because the
+        # gradient of an output that is an input, or that other outputs depend on, has additional terms.
         known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
         return grad(
             cost=None,
@@ -321,7 +331,7 @@ class OpFromGraph(Op):
 
     @staticmethod
     def _call(override, arguments, count):
-        """What an override gives for lists of variables: `count` variables (or None)."""
+        """Return the result of an override for lists of variables: a list of `count` variables or None."""
         if override is None:
             return [None] * count
         if isinstance(override, Variable):
@@ -337,7 +347,7 @@ class OpFromGraph(Op):
         return list(result)
 
     def L_op(self, inputs, outputs, output_grads):
-        """The gradients of the inputs, of the shared ones too."""
+        """Return the gradients of the inputs, including those for shared variables."""
         usable = [None if is_absent(g) else g for g in output_grads]
         op, plan = self._lop_op([None if g is None else g.type for g in usable])
         terms = self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
@@ -385,7 +395,7 @@ class OpFromGraph(Op):
         return [term if isinstance(one, str) else self._call(one, arguments, 1)[0] for term, one in zip(terms, wanted)]
 
     def R_op(self, inputs, eval_points):
-        """The directional derivatives of the outputs; None where there is none."""
+        """Return the directional derivatives of the outputs; None for an output without a derivative."""
         usable = [None if p is None or is_absent(p) else p for p in eval_points]
         if all(p is None for p in usable):
             return [None] * len(self.output_types)
@@ -394,7 +404,10 @@ class OpFromGraph(Op):
         return [None if term is not None and is_disconnected(term) else term for term in terms]
 
     def connection_pattern(self, node):
-        """Which outputs depend differentiably on which inputs, those of shared variables last."""
+        """Return a table that shows which outputs have derivatives with respect to which inputs.
+
+        The rows for shared variables are last.
+        """
         if self._pattern is None:
             pattern = io_connection_pattern(self.local_inputs, self.local_outputs)
             if self._given_pattern is not None:
@@ -411,7 +424,7 @@ class OpFromGraph(Op):
 
 
 def _float_of(out):
-    """The dtype of the gradient of a tensor."""
+    """Return the dtype of the gradient of a tensor."""
     dtype = out.type.dtype
     return dtype if dtype.startswith(("float", "complex")) else config.floatX
 
@@ -421,7 +434,7 @@ ops_with_inner_function[OpFromGraph] = "fn"
 
 @rewriting.local_optimizer([OpFromGraph])
 def inline_ofg_expansion(node):
-    """Replace an inlined Op by its graph.
+    """Replace a node of an OpFromGraph with ``inline=True`` by its graph.
 
     OpFromGraph([x], [exp(x)], inline=True)(y)  ->  exp(y)          [fast_run, fast_compile]
     """
@@ -431,7 +444,7 @@ def inline_ofg_expansion(node):
     return op.inner_graph.on(node.inputs)
 
 
-# Before everything else, so that the graph inside is rewritten as if the Op had never been there.
+# This rule runs before all other rules, so that the inlined graph is rewritten like the rest of the graph.
 optdb.register(
     "inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run", own=True
 )

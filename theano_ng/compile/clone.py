@@ -1,4 +1,4 @@
-"""`clone`: a copy of a graph with some of its variables replaced."""
+"""The function `clone`: a copy of a graph with some of its variables replaced."""
 
 from theano_ng.compile.pfunc import clone_with_replacements
 
@@ -6,21 +6,21 @@ _not_given = object()
 
 
 def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not_given):
-    """Copy the graph of some outputs, with replacements made.
+    """Copy the graph of some outputs, and replace variables in the copy.
 
     Parameters
     ----------
     output : Variable, Out, or list, tuple or dict of them
     replace : dict or list of pairs, optional
-        Variable to the variable (or value) that replaces it in the copy. All replacements are made at once: ``[(x, y), (y, x)]``
-        swaps, and ``{x: x - step}`` is the variable `x` less a step.
+        Each variable with the variable (or value) that replaces it in the copy. All replacements are made at once:
+        ``[(x, y), (y, x)]`` swaps, and ``{x: x - step}`` replaces `x` by the difference of the original `x` and `step`.
     strict : bool
-        True: a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
-        False permits other types, which the copied nodes must accept. A warning is given where the new number of dimensions makes a node
-        another function: for example, a product of vectors becomes one of matrices.
+        If True, a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
+        If False, other types are permitted, which the copied nodes must accept. A warning is given if the new number of
+        dimensions makes a node compute another function: for example, a product of vectors becomes one of matrices.
     share_inputs : bool
-        True: the copy has the same inputs; False: it has copies of them. The copy of a shared variable has its
-        container, so the two always have the same value.
+        Whether the copy has the same input variables; otherwise they are copied. The copy of a shared variable uses the
+        same container, so the two always have the same value.
     copy_inputs : bool, optional
         The former name of `share_inputs`.
 

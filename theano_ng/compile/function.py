@@ -1,4 +1,4 @@
-"""`function`: a callable from a graph."""
+"""The function `function`, which compiles a graph into a callable."""
 
 import os
 import sys
@@ -30,7 +30,7 @@ def function_dump(
 ):
     """Write the arguments of a call of `function` to a file, for a bug report.
 
-    ``theano.function(**pickle.load(open(filename, "rb")))`` makes the call again.
+    ``theano.function(**pickle.load(open(filename, "rb")))`` repeats the call.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def function_dump(
     extra_tag_to_remove : list of str, optional
         Names of tags that are not pickled.
 
-    The others are those of `function`.
+    The other parameters are those of `function`.
 
     Raises
     ------
     pickle.PicklingError
-        When an argument cannot be pickled; it says which part of it.
+        When an argument cannot be pickled. The message names the part that cannot.
     """
     import pickle
 
@@ -67,18 +67,18 @@ def function_dump(
         with open(filename, "wb") as f:
             StripPickler(f, protocol=pickle.HIGHEST_PROTOCOL, extra_tag_to_remove=extra_tag_to_remove).dump(arguments)
     except pickle.PicklingError:
-        os.remove(filename)  # what there is of it cannot be loaded
+        os.remove(filename)  # the incomplete file cannot be loaded
         raise
 
 
 def _caller_name(depth=2):
-    """ "file:line" of the code that called `function`."""
+    """Return the position of the code that called `function`, as "file:line"."""
     frame = sys._getframe(depth)
     return "%s:%d" % (os.path.abspath(frame.f_code.co_filename), frame.f_lineno)
 
 
 def _collected(pairs):
-    """Pairs that can be looked at more than once; they may come as the items of a dictionary, for instance."""
+    """Return pairs as a list if they come as another iterable: an iterator, for instance, can be read only once."""
     return pairs if isinstance(pairs, (list, tuple, dict)) or not isinstance(pairs, Iterable) else list(pairs)
 
 
@@ -101,29 +101,31 @@ def function(
     Parameters
     ----------
     inputs : list of Variable, In, or the shortcuts (name, variable), (variable, value), ((variable, update), value) ...
-        What the callable takes; no shared variables, no constants.
+        The inputs of the callable. Shared variables and constants are not permitted.
     outputs : Variable, Out, or list, tuple or dict of them, optional
-        What it returns: a value, a list of values, or a dictionary with the keys of `outputs`.
+        The outputs. The callable returns a value, a list of values, or a dictionary with the keys of `outputs`.
     mode : str or Mode, optional
-        How to rewrite and run the graph; by default config.mode.
+        The mode that rewrites and runs the graph; by default config.mode.
     updates : dict or list of (shared variable, expression), optional
-        New values of shared variables, computed from the old ones, set after each call.
+        New values of shared variables. They are computed from the old values, and stored after each call.
     givens : dict or list of (variable, variable), optional
-        Replacements made in a copy of the graph before anything else.
+        Replacements that are made in a copy of the graph before the compilation.
     no_default_updates : bool or list of Variable
-        True: shared variables without explicit update keep their values; a list: these do.
+        If True, shared variables without an explicit update keep their values; if a list, those in the list do.
     accept_inplace : bool
-        Whether the graph may hold in-place operations already.
+        Whether the given graph may contain in-place operations.
     name : str, optional
-        Name in profiles and error messages.
+        The name of the function in profiles and error messages.
     rebuild_strict : bool
-        False permits replacements of another type. A warning is given where the number of dimensions makes a node another function.
+        If False, replacements of another type are permitted. A warning is given if a different number of dimensions
+        makes a node compute another function.
     allow_input_downcast : bool, optional
-        True silently converts arguments to less precise types; None does that for Python floats when floatX asks for it.
+        If True, arguments are silently converted to less precise types. None permits this for Python floats only, if
+        the input has the dtype floatX.
     profile : bool, str or ProfileStats, optional
-        Profile the calls; the result is the function's attribute `profile`.
+        Whether to profile the calls, or the profile to use. It is the function's attribute `profile`.
     on_unused_input : {"raise", "warn", "ignore"}, optional
-        The action for inputs that the outputs do not need; default: the flag of that name, which is "raise".
+        The action for inputs that the outputs do not need. Default: the flag on_unused_input, whose default is "raise".
 
     Returns
     -------
@@ -132,7 +134,7 @@ def function(
     Raises
     ------
     UnusedInputError, MissingInputError, TypeError, ValueError, RuntimeError
-        For inputs, updates, givens or outputs that make no sense; nothing has changed then.
+        For invalid inputs, updates, givens or outputs. Nothing has been changed then.
     """
     if name is None:
         name = _caller_name()

@@ -1,4 +1,4 @@
-"""Operations made of Python functions; documented as members of `compile.ops`."""
+"""Ops that call Python functions. They are documented as members of `compile.ops`."""
 
 import importlib
 import pickle
@@ -9,13 +9,13 @@ from theano_ng.gof.type import Type
 
 
 class FromFunctionOp(Op):
-    """An Op around a Python function, without gradient. Built by `as_op`.
+    """An Op that calls a Python function, without gradient. `as_op` makes it.
 
     Parameters
     ----------
     fn : callable
-        Takes the input values, returns the output value or a list of them; it must not return an input or a view of one. Values that
-        the output types convert (a number for a 0-d tensor) are converted.
+        A function of the input values that returns the output value or a list of output values. It must not return an
+        input or a view of an input. The output types convert the values (e.g. a number to a 0-d array).
     itypes, otypes : list of Type
     infer_shape : callable or None
         ``infer_shape(node, input_shapes)`` returns the list of output shapes.
@@ -56,7 +56,7 @@ class FromFunctionOp(Op):
 
     def make_node(self, *inputs):
         if len(inputs) == len(self.itypes):
-            # Values become constants of the declared type; variables must have it already.
+            # Values become constants of the declared type. Variables must already have this type.
             inputs = [
                 x if isinstance(x, Variable) else itype.filter_variable(x) for x, itype in zip(inputs, self.itypes)
             ]
@@ -78,7 +78,7 @@ class FromFunctionOp(Op):
                 ) from refused
 
     def __reduce__(self):
-        # as_op replaces the function by the Op under the function's name.
+        # The decorator as_op binds the function's name in its module to the Op, so the pickle holds only this name.
         mod, name = self.__fn.__module__, getattr(self.__fn, "__qualname__", self.__fn.__name__)
         try:
             found = load_back(mod, name)
@@ -90,19 +90,19 @@ class FromFunctionOp(Op):
 
 
 def as_op(itypes, otypes, infer_shape=None):
-    """Decorator that turns a Python function into an Op.
+    """Return a decorator that turns a Python function into an Op.
 
     Parameters
     ----------
     itypes, otypes : Type or list of Type
-        Types of the function's arguments and results.
+        The types of the function's arguments and results.
     infer_shape : callable, optional
         ``infer_shape(node, input_shapes)`` returns a list with one shape tuple per output.
 
     Returns
     -------
     callable
-        Takes the function, returns a `FromFunctionOp`. It has no gradient; few rewrites apply to it.
+        The decorator. It returns a `FromFunctionOp`, which has no gradient, and to which few rewrites apply.
 
     Raises
     ------
@@ -126,7 +126,7 @@ def as_op(itypes, otypes, infer_shape=None):
 
 
 def load_back(mod, name):
-    """The attribute `name` (dots lead into classes) of module `mod`; how a pickled `FromFunctionOp` is found again."""
+    """Return the attribute `name` (with dots for nested classes) of module `mod`, to unpickle a `FromFunctionOp`."""
     found = importlib.import_module(mod)
     for part in name.split("."):
         found = getattr(found, part)

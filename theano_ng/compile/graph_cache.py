@@ -1,9 +1,10 @@
-"""Rewritten graphs on disk: a second process that compiles the same function does not rewrite it again.
+"""A disk cache of rewritten graphs: another process that compiles the same function does not rewrite its graph again.
 
-An entry is found under a hash of everything that decides the result of rewriting: the graph before it (structure, Ops, types, constants,
-names), what the function may do with its inputs and outputs, the mode's query, and the flags that differ from their defaults. It is of use
-while the files of this package are those that made it. A graph that holds anything of which that cannot be said (Ops of other packages, rules registered by users, test values) is not
-cached. An entry that cannot be read is as good as none.
+The key of an entry is a hash of everything that determines the result of rewriting: the original graph (structure, Ops,
+types, constants, names), the permissions for inputs and outputs (mutable, borrow), the mode's query, and the flags that
+differ from their defaults. An entry is valid as long as the files of this package do not change. A graph is not cached
+if its result depends on anything else: Ops of other packages, rules registered by users, or test values. An entry that
+cannot be read is treated as missing.
 """
 
 import functools
@@ -32,22 +33,26 @@ from theano_ng.gof.type import Type
 
 MAGIC = b"theano_ng graph 2\n"
 DIGEST = 20  # bytes of checksums and fingerprints
-MAX_CONSTANT_BYTES = 1 << 20  # graphs with more are not worth keeping
+MAX_CONSTANT_BYTES = 1 << 20  # graphs with larger constants are not cached
 
 _NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders that no function depends on
 _fingerprint = None
 
 
 class Uncacheable(Exception):
-    """Something about a function cannot be part of a key.
+    """A part of a function cannot be described in a cache key.
 
-    An object whose state says too much or too little has a method ``describe_for_cache(key, depth)``, which returns a text for it made with
-    ``key.text(part, depth)`` and ``key.inner_graph(inputs, outputs)``.
+    By default a key describes an object by its class and state. An object for which that is too much or too little has
+    a method ``describe_for_cache(key, depth)``. It returns a text for the object, made with ``key.text(part, depth)``
+    and ``key.inner_graph(inputs, outputs)``.
     """
 
 
 def package_fingerprint():
-    """Names, sizes and times of the files of the package (tests and audit apart): what is cached is forgotten when the code changes."""
+    """Return a digest of the names, sizes and times of the package's files (without tests and audit).
+
+    It is part of every entry, so entries become invalid when the code changes.
+    """
     global _fingerprint
     if _fingerprint is None:
         files, todo = [], [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
@@ -68,18 +73,19 @@ def package_fingerprint():
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
 _PLAIN_CLASSES = frozenset(_PLAIN)
-_BELOW = ("numpy.", "builtins.")  # packages whose versions are part of the fingerprint
-# Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
+# Packages whose classes and functions may also be part of a key. The fingerprint includes the version of NumPy.
+_BELOW = ("numpy.", "builtins.")
+# Tags of variables that have no influence on rewriting, or that are determined by other parts of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
 
 class _Key:
-    """Text that describes a function, in the making."""
+    """A builder for the text of a cache key, which describes a function."""
 
     def __init__(self):
         self.parts = []
         self._known = {}  # id of an Op or type -> its text
-        self._alive = []  # so that ids stay theirs
+        self._alive = []  # keeps these objects alive, so that their ids are not reused
 
     def add(self, *values):
         for value in values:
@@ -89,7 +95,7 @@ class _Key:
         return blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def text(self, value, depth=0):
-        """A text that equals another's just when the values are equal, in any process."""
+        """Return a text for a value. In all processes, two texts are equal if and only if the values are equal."""
         cls = type(value)
         if cls in _PLAIN_CLASSES:
             return "%s:%r" % (cls.__name__, value)
@@ -136,20 +142,21 @@ class _Key:
         if callable(value) and hasattr(value, "__qualname__"):
             owner = getattr(value, "__self__", None)
             if getattr(value, "__closure__", None) or (owner is not None and not isinstance(owner, type(np))):
-                raise Uncacheable(value)  # state that the name does not tell
+                raise Uncacheable(value)  # the function has state that its name does not identify
             return "function:" + self._home(value)
         if isinstance(value, Variable):
             raise Uncacheable(value)
         return self._instance(value, depth)
 
     def _instance(self, value, depth):
-        """An Op, a type, a scalar op's rule for its output types ...: its class and its properties or state."""
+        """Return a text for an Op, a type or another instance: its class, and its properties or state."""
         cls = type(value)
         if hasattr(cls, "describe_for_cache"):
             return "%s{%s}" % (self._home(cls), value.describe_for_cache(self, depth))
         props = getattr(cls, "__props__", None)
         if props is not None:
-            # Neither an Op's name nor its threads are properties, but the one is printed, and who asks for the others gets them.
+            # An Op's name and its `openmp` setting are not in `__props__`, but cached graphs have to preserve them: the
+            # name is printed, and the user chose the setting.
             beside = getattr(value, "__dict__", {})
             state = [(name, getattr(value, name)) for name in props] + [beside.get("name"), bool(beside.get("openmp"))]
         elif hasattr(cls, "__getstate__") and cls.__getstate__ is not getattr(object, "__getstate__", None):
@@ -160,14 +167,18 @@ class _Key:
 
     @staticmethod
     def _home(thing):
-        """Where a class or function is defined; only what belongs to this package or below it can be part of a key."""
+        """Return the full name of a class or function; raise Uncacheable unless it is of this package or in _BELOW."""
         name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
         if not (is_own(thing) or name.startswith(_BELOW)) or "<" in name:
             raise Uncacheable(thing)
         return name
 
     def inner_graph(self, inputs, outputs):
-        """A text for a graph inside an Op. Entries hold such graphs as they are, so where their variables were made is part of it."""
+        """Return a text for a graph inside an Op.
+
+        An entry contains inner graphs unchanged, with the stack traces of their variables. So these are part of the
+        text.
+        """
         inner = _Key()
         inner._known, inner._alive = self._known, self._alive
         order = inner.graph(inputs, outputs)
@@ -175,12 +186,12 @@ class _Key:
         return blake2b("\0".join(inner.parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def graph(self, inputs, outputs):
-        """Add all nodes that outputs depend on, inputs first.
+        """Add descriptions of the inputs and of all nodes that the outputs depend on.
 
         Returns
         -------
         list of Variable
-            Every variable that was met, in the order of their numbers.
+            All variables of the graph, in the order of the numbers that the description gives them.
         """
         numbers, order, parts = {}, [], self.parts
         constant_bytes = 0
@@ -199,7 +210,7 @@ class _Key:
             node = variable.owner
             if node is None:
                 if not isinstance(variable, Constant):
-                    raise Uncacheable(variable)  # a missing input: compiling it says so
+                    raise Uncacheable(variable)  # a missing input: compilation raises an error for it
                 number(variable)
                 data = variable.data
                 constant_bytes += getattr(data, "nbytes", 0)
@@ -216,7 +227,7 @@ class _Key:
 
 
 def _checked_environment(mode, features):
-    """Raise Uncacheable when something that cannot be part of a key has influence on rewriting."""
+    """Raise Uncacheable if rewriting depends on something that cannot be part of a key."""
     if type(mode) is not Mode or not isinstance(mode._optimizer, Query) or mode._optimizer.extra_optimizations:
         raise Uncacheable(mode)
     if gof_optdb.has_foreign_rules() or features != [PreserveVariableAttributes]:
@@ -233,11 +244,11 @@ def _checked_environment(mode, features):
         raise Uncacheable("flags that watch the rewriting")
 
 
-_unwritten = {}  # path -> pickle of an entry that is about to be written
+_unwritten = {}  # path -> pickle of an entry that has not been written yet
 
 
 def _write(path, body):
-    """Put an entry on the disk."""
+    """Write an entry to disk. Errors of the file system are ignored."""
     temporary = "%s.%d.%d.tmp" % (path, os.getpid(), threading.get_ident())
     try:
         trust.make_directory(os.path.dirname(path))
@@ -256,11 +267,12 @@ def _write(path, body):
 
 
 class CachedGraph:
-    """The place of one function in the cache.
+    """The cache entry of one function, which may or may not exist on disk.
 
     Attributes
     ----------
     path : str
+        The path of the entry's file.
     order : list of Variable
         The variables of the graph before rewriting, by number.
     """
@@ -274,7 +286,7 @@ class CachedGraph:
     # -- reading
 
     def load(self):
-        """The rewritten graph as a FunctionGraph, or None when there is no readable entry."""
+        """Return the rewritten graph as a FunctionGraph, or None if no readable entry exists."""
         try:
             content = _unwritten.get(self.path)
             if content is None:
@@ -286,7 +298,7 @@ class CachedGraph:
                 if head != MAGIC or fingerprint != package_fingerprint() or digest != blake2b(content).digest():
                     return None
             return self._build(*pickle.loads(content))
-        except Exception:  # whatever is wrong with an entry: the graph is rewritten again
+        except Exception:  # if the entry has any defect, the graph is rewritten again
             return None
 
     def _build(self, ops, types, constants, nodes, outputs):
@@ -319,7 +331,7 @@ class CachedGraph:
     # -- writing
 
     def save(self, fgraph):
-        """Store a rewritten graph, in a moment; what cannot be stored is not, silently."""
+        """Schedule the storage of a rewritten graph. A graph that cannot be pickled is silently not stored."""
         try:
             body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:  # an Op or constant that cannot be pickled
@@ -327,12 +339,12 @@ class CachedGraph:
         _unwritten[self.path] = body
         try:
             later(functools.partial(_write, self.path, body))
-        except BaseException:  # only `_write` would remove it
+        except BaseException:  # `_write`, which removes the entry from `_unwritten`, will not be called
             _unwritten.pop(self.path, None)
             raise
 
     def _record(self, fgraph):
-        # Trace -> number of the variable before rewriting that has it. Rewrites hand the very objects on.
+        # Id of a stack trace -> number of the original variable that has it. Rewrites pass the same trace objects on.
         sources = {
             id(trace): i
             for i, variable in reversed(list(enumerate(self.order)))
@@ -370,7 +382,7 @@ class CachedGraph:
 
 
 def _add_rewriting(key, mode, features):
-    """Add all that decides the result of rewriting beside the graph and what may be done with its inputs and outputs."""
+    """Add to a key everything that determines the result of rewriting, except for the graph, its inputs and outputs."""
     _checked_environment(mode, features)
     query = mode._optimizer
     key.add(
@@ -386,31 +398,34 @@ def _add_rewriting(key, mode, features):
 
 
 def identity(mode, inner_graph, features):
-    """A text that two graphs inside Ops have in common when they are rewritten to the same, and their variables were made on the same lines.
+    """Return a digest that identifies the result of rewriting a graph inside an Op.
+
+    Two graphs have the same digest if rewriting gives the same graph for both, and if their variables were created on
+    the same lines of the program.
 
     Parameters
     ----------
     mode : Mode
     inner_graph : InnerGraph
     features : list
-        Of `std_fgraph`.
+        The features of `std_fgraph`.
 
     Returns
     -------
     str or None
-        None where that cannot be told.
+        The digest; None if the graph or the mode cannot be part of a key.
     """
     key = _Key()
     try:
         _add_rewriting(key, mode, features)
         key.add(inner_graph)
-    except Exception:  # as in `find`
+    except Exception:  # Uncacheable, or an error in reading properties; see `find`
         return None
     return key.digest()
 
 
 def find(mode, inputs, outputs, accept_inplace, features):
-    """Where a function's rewritten graph is or would be.
+    """Return the cache entry for a function's rewritten graph, whether or not the entry exists.
 
     Parameters
     ----------
@@ -419,7 +434,7 @@ def find(mode, inputs, outputs, accept_inplace, features):
     outputs : list of SymbolicOutput
     accept_inplace : bool
     features : list
-        Of `std_fgraph`.
+        The features of `std_fgraph`.
 
     Returns
     -------
@@ -449,7 +464,7 @@ def find(mode, inputs, outputs, accept_inplace, features):
             )
         key.add([bool(spec.borrow) for spec in outputs])
         order = key.graph([spec.variable for spec in inputs], [spec.variable for spec in outputs] + updates)
-    except Exception:  # Uncacheable, or properties that cannot be read: compiling says what is wrong
+    except Exception:  # Uncacheable, or an error in reading properties: compilation reports such errors
         return None
     folder = trust.directory(os.path.join(config.compiledir, "graphs"))
     return CachedGraph(os.path.join(folder, key.digest()), order, len(inputs), mapping)

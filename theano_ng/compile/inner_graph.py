@@ -1,4 +1,4 @@
-"""`InnerGraph`: a graph inside an Op, with the functions that are compiled of it when they are needed."""
+"""The class `InnerGraph`: a graph inside an Op, with the functions that are compiled from it on demand."""
 
 from theano_ng.compile.function import function
 from theano_ng.compile.graph_cache import package_fingerprint
@@ -24,6 +24,7 @@ def substitute(outputs, replacements):
     Returns
     -------
     list of Variable
+        The outputs of the copy.
     """
     outputs = list(outputs)
     memo = clone_get_equiv(list(replacements), outputs, copy_inputs=False, copy_orphans=False, memo=dict(replacements))
@@ -31,9 +32,10 @@ def substitute(outputs, replacements):
 
 
 def _with_own_constants(outputs, replacements):
-    """Substitute, and copy the constants.
+    """Copy a graph with other inputs and with copies of its constants.
 
-    A variable can be in one FunctionGraph only, and rewriting inserts the outputs into the graphs of several functions.
+    Constants are copied because a variable can belong to one FunctionGraph only, whereas rewriting inserts the outputs
+    into the graphs of several functions.
     """
     read = [v for node in io_toposort(list(replacements), outputs) for v in node.inputs]
     copies = {v: v.clone() for v in [*read, *outputs] if isinstance(v, Constant)}
@@ -41,35 +43,36 @@ def _with_own_constants(outputs, replacements):
 
 
 class InnerGraph:
-    """The graph inside an Op: its variables, and a compiled function for each mode that asks for one.
+    """The graph inside an Op: its variables, and a compiled function for each mode in which it was called.
 
-    The graph belongs to the Op: what becomes of the given variables later does not change it, and nobody changes the variables here. It is
-    compiled when it is first called, and again in another mode when `compile.mode.inner_mode` wants that, as DebugMode does to check the
-    nodes inside. Pickles and deep copies hold the graph; its functions are compiled again.
+    The graph is a copy that belongs to the Op. Later changes to the given variables do not affect it, and its own
+    variables are never changed. It is compiled at the first call. If `compile.mode.inner_mode` returns another mode, it
+    is compiled again in that mode: DebugMode checks the nodes inside this way. Pickles and deep copies hold the graph,
+    but not its functions, which are compiled again.
 
-    Two of them are equal when they compute the same in the same way: equal graphs, equal types of inputs, the same shared variables, equal
-    arguments of `function`. Names, and where lines were written, do not count.
+    Two instances are equal if they compute the same function in the same way: they have equal graphs, equal types of
+    inputs, the same shared variables and equal arguments of `function`. Names and stack traces are not compared.
 
     Parameters
     ----------
     inputs : list of Variable
-        Free variables, no constants and no shared variables.
+        Free variables; constants and shared variables are not permitted.
     outputs : list of Variable
-        Depend on `inputs`, constants and shared variables only.
+        Variables that depend on `inputs`, constants and shared variables only.
     arguments : dict, optional
-        For `theano_ng.function`. `updates` and `givens` are not allowed.
+        Arguments for `theano_ng.function`, without `updates` and `givens`.
     op_name : str
-        The Op's class, for error messages.
+        The name of the Op's class, for error messages.
 
     Attributes
     ----------
     inputs : list of Variable
-        Those for the given inputs, then one for each of `shared`.
+        The copies of the given inputs, then a variable for each element of `shared`.
     given : list of Variable
-        The variables for which `inputs` stand. After a copy or a pickle these are the inputs themselves.
+        The variables that `inputs` replace. After a copy or a pickle these are `inputs` themselves.
     outputs : list of Variable
     shared : list of SharedVariable
-        The shared variables that the given outputs depend on. They are inputs here; whoever calls passes their values.
+        The shared variables that the given outputs depend on. They are inputs here: the caller passes their values.
     arguments : dict
     functions : dict
         What was compiled: `Mode.inner_key` (None for the graph's own mode) -> Function.
@@ -77,7 +80,7 @@ class InnerGraph:
     Raises
     ------
     TypeError
-        For inputs and outputs that are no variables or not allowed, and for arguments that `function` does not take.
+        For inputs and outputs that are not permitted, and for arguments that `function` does not accept.
     MissingInputError
         When the outputs depend on another variable.
 
@@ -147,12 +150,12 @@ class InnerGraph:
 
     @classmethod
     def of_parts(cls, inputs, outputs, shared, arguments):
-        """An InnerGraph that takes variables over as they are.
+        """Return an InnerGraph that uses the given variables without copying them.
 
         Parameters
         ----------
         inputs, outputs : list of Variable
-            Of a graph that nobody else uses; the last inputs stand for `shared`.
+            The variables of a graph that has no other user; the last inputs represent `shared`.
         shared : list of SharedVariable
         arguments : dict
         """
@@ -163,12 +166,12 @@ class InnerGraph:
         return graph
 
     def clone(self, **arguments):
-        """The same graph on variables of its own, not compiled.
+        """Return a copy of the graph with separate variables and without compiled functions.
 
         Parameters
         ----------
         **arguments
-            Take the places of those for `function`.
+            Replacements for arguments of `function`.
         """
         inputs = [v.clone() for v in self.inputs]
         return self.of_parts(inputs, self.on(inputs), list(self.shared), {**self.arguments, **arguments})
@@ -187,20 +190,20 @@ class InnerGraph:
         if version is not None and version == package_fingerprint():
             self._text = text
 
-    # -- what it computes
+    # -- computation
 
     @property
     def n_given(self):
-        """How many of the inputs are no shared variables."""
+        """The number of inputs that do not represent shared variables."""
         return len(self.inputs) - len(self.shared)
 
     def on(self, inputs):
-        """Return copies of the outputs as a graph on other variables; constants are copied, too.
+        """Return a copy of the outputs that is computed from other input variables; constants are copied too.
 
         Parameters
         ----------
         inputs : list of Variable
-            For each of `inputs`, one of its type.
+            For each element of `self.inputs`, a variable of its type.
 
         Returns
         -------
@@ -209,21 +212,22 @@ class InnerGraph:
         return _with_own_constants(self.outputs, dict(zip(self.inputs, inputs)))
 
     def infer_shape(self, inputs, shapes):
-        """Return the shapes of the outputs in terms of the shapes of the inputs, and of their values if the shapes depend on these.
+        """Return the shapes of the outputs in terms of the shapes of the inputs, and of their values if necessary.
 
         Constants are copied, as in `on`.
 
         Parameters
         ----------
         inputs : list of Variable
-            For each of `inputs`, one of its type.
+            For each element of `self.inputs`, a variable of its type.
         shapes : list of tuple, or None
-            For each of them its lengths: variables or arguments of `ShapeFeature.unpack`; None for an input without a shape.
+            The lengths of each input: variables or arguments of `ShapeFeature.unpack`; None for an input without a
+            shape.
 
         Returns
         -------
         list of tuple of Variable, or None
-            For each output.
+            The lengths of each output; None for an output without a shape.
         """
         feature = ports.shape_feature()
         FunctionGraph([], []).attach_feature(feature)
@@ -246,19 +250,19 @@ class InnerGraph:
         return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
 
     def describe_for_cache(self, key, depth):
-        """A text for the graph, see `graph_cache`."""
+        """Return a text that describes the graph in a cache key; see `graph_cache`."""
         if self._text is None:
-            # Kept, for a graph that holds others would be read through again for each key: with all that is in these.
+            # The text is kept: otherwise a graph with nested graphs would be traversed again for each key.
             self._text = key.inner_graph(self.inputs, self.outputs)
         return "%s %s %s" % (self._text, key.text(self.shared, depth), key.text(self.arguments, depth))
 
     @property
     def fn(self):
-        """The function in the graph's own mode, or None as long as nobody needed it."""
+        """The function in the graph's own mode; None if it has not been compiled yet."""
         return self.functions.get(None)
 
     def compiled(self):
-        """The function that computes the outputs, in the graph's own mode or in the one that `inner_mode` asks for."""
+        """Return the function that computes the outputs, in the mode of `inner_mode` or in the graph's own mode."""
         mode = inner_mode()
         key = None if mode is None else mode.inner_key()
         found = self.functions.get(key)
@@ -270,34 +274,37 @@ class InnerGraph:
         return found
 
     def compile(self, arguments):
-        """A function that computes the outputs.
+        """Compile a function that computes the outputs, and return it.
 
         Parameters
         ----------
         arguments : dict
-            For `function`.
+            Arguments for `function`.
         """
         return function(self.inputs, self.outputs, **arguments)
 
     def __call__(self, *values):
-        """The values of the outputs, as a list.
+        """Compute the values of the outputs, and return them as a list.
 
         Parameters
         ----------
         *values : array_like
-            One for each of `inputs`, those of shared variables too.
+            The values of `inputs`, those of shared variables included.
         """
         return self.compiled()(*values)
 
     def free(self):
-        """Let the functions forget the intermediate values that they keep between calls (``allow_gc=False``)."""
+        """Free the intermediate values that the functions keep between calls (``allow_gc=False``)."""
         for compiled in self.functions.values():
             compiled.free()
 
     # -- identity
 
     def _identity(self):
-        """What equal graphs have in common, hashable: the graph with numbers for variables, in the order in which the outputs need them."""
+        """Return a hashable key that equal graphs share.
+
+        It describes the graph with numbers in place of variables, in the order in which the outputs need them.
+        """
         if self._key is None:
             numbers = {v: i for i, v in enumerate(self.inputs)}
             parts = [
@@ -334,7 +341,7 @@ class InnerGraph:
 
 
 def _leaves(inputs, outputs):
-    """What the outputs depend on, but not through the inputs."""
+    """Return the inputs, and the variables without an owner, that the outputs depend on; do not walk past inputs."""
     blocked = set(inputs)
     reached, todo, leaves = set(), list(reversed(outputs)), []
     while todo:
@@ -350,7 +357,7 @@ def _leaves(inputs, outputs):
 
 
 def _hashable(value):
-    """An argument of `function` as part of a key: itself, or which object it is."""
+    """Return an argument of `function` as part of a key: the value itself, or its identity if it is not hashable."""
     try:
         hash(value)
     except TypeError:

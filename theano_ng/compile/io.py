@@ -1,39 +1,39 @@
-"""What a compiled function takes and returns: In and Out."""
+"""The specifications of a function's inputs and outputs: In and Out."""
 
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.link import Container
 
 
 class InputError(TypeError, ValueError, AssertionError):
-    """An input's specification contradicts itself. Programs have caught this as one or the other of its bases."""
+    """An input's specification contradicts itself. The three base classes exist because programs catch any of them."""
 
 
 class SymbolicInput:
-    """An input of a function before compilation.
+    """The specification of an input of a function.
 
     Parameters
     ----------
     variable : Variable
-        What the graph uses.
+        The variable of the graph.
     name : object, optional
-        Key of the input, hashable; a string that is an identifier works as keyword argument.
+        The hashable key of the input; an identifier string can be used as keyword argument in calls.
     update : Variable or value, optional
-        Expression whose value replaces the input's after each call.
+        The expression whose value replaces the input's value after each call.
     mutable : bool, optional
-        Whether the function may change the argument in place; by default, whether there is an update.
+        Whether the function may change the argument in place; by default True if an update is given.
     strict : bool
-        True refuses arguments of another type instead of converting them.
+        If True, refuse arguments of another type instead of converting them.
     allow_downcast : bool, optional
-        True permits lossy conversion; None only of Python floats to floatX.
+        If True, permit lossy conversion; if None, only of Python floats to floatX.
     autoname : bool
-        Whether a missing name is taken from the variable.
+        If True and `name` is None, use the variable's name.
     implicit : bool
-        Whether callers may not give a value.
+        If True, callers cannot give a value.
 
     Raises
     ------
     TypeError
-        When `variable` is no variable, `name` not hashable, or `update` not of the variable's type.
+        When `variable` is not a variable, `name` is not hashable, or `update` does not have the variable's type.
     """
 
     def __init__(
@@ -76,16 +76,16 @@ class SymbolicInput:
 
 
 class In(SymbolicInput):
-    """An input of a function, with its default value and its rights.
+    """The specification of an input of a function, with a default value and permissions.
 
     Parameters
     ----------
     variable, name, update, mutable, strict, allow_downcast, autoname
-        As for `SymbolicInput`.
+        See `SymbolicInput`.
     value : object or Container, optional
-        Default value; with `update` it is state that lives as long as the function.
+        The default value. With `update` it is the initial state, which persists as long as the function exists.
     implicit : bool, optional
-        Whether callers may not give a value; by default, whether `value` is a Container.
+        If True, callers cannot give a value; by default True if `value` is a Container.
     borrow : bool, optional
         Whether the function may keep and overwrite the argument's memory instead of a copy; by default as `mutable`.
     shared : bool
@@ -94,7 +94,8 @@ class In(SymbolicInput):
     Raises
     ------
     InputError
-        (a TypeError, ValueError and AssertionError) When an input is mutable but not borrowed, or implicit without a value.
+        When an input is mutable but not borrowed, or implicit without a value. InputError is a TypeError, a ValueError
+        and an AssertionError.
     """
 
     def __init__(
@@ -131,7 +132,7 @@ class In(SymbolicInput):
 
 
 class SymbolicOutput:
-    """An output of a function before compilation.
+    """The specification of an output of a function.
 
     Parameters
     ----------
@@ -139,10 +140,10 @@ class SymbolicOutput:
     borrow : bool
         Whether a call may return memory that a later call overwrites.
     return_internal_type : bool
-        Whether a call may return the value as functions hold it. On a CPU that is the array that is returned anyway.
+        Whether a call may return an object of the type that functions use. On a CPU this makes no difference.
     """
 
-    return_internal_type = False  # of pickles from before it was kept
+    return_internal_type = False  # the value for old pickles, which do not have this attribute
 
     def __init__(self, variable, borrow=False, return_internal_type=False):
         self.variable = variable

@@ -1,4 +1,4 @@
-"""Modes: how a function is rewritten (optimizer) and evaluated (linker); the database `optdb` with its phases."""
+"""Modes, each a pair of optimizer and linker; the database `optdb` of rewrites with its phases."""
 
 import contextlib
 import importlib
@@ -24,7 +24,7 @@ _logger = logging.getLogger("theano_ng.compile.mode")
 
 # ------------------------------------------------------------------ linkers
 
-# The C linkers fall back to Python thunks where there is no compiler; none is asked for here.
+# The C linkers fall back to Python thunks if no C compiler is installed. This module does not look for a compiler.
 predefined_linkers = {
     "py": link.PerformLinker(),
     "c": cc.CLinker(),
@@ -45,7 +45,7 @@ def _add_name(table, kind, name, meaning):
 
 
 def register_linker(name, linker):
-    """Add a linker under a name that ``Mode(linker=name)`` understands.
+    """Register a linker under a name, for ``Mode(linker=name)``.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def register_linker(name, linker):
 
 # --------------------------------------------------------------- optimizers
 
-# The databases themselves leave out what is tagged cxx_only when there is no compiler.
+# Without a C compiler, the databases themselves leave out the rules that are tagged cxx_only.
 OPT_NONE = Query(include=[])
 OPT_MERGE = Query(include=["merge"])
 OPT_FAST_RUN = Query(include=["fast_run"])
@@ -95,7 +95,7 @@ predefined_optimizers = {
 
 
 def register_optimizer(name, opt):
-    """Add an optimizer or a Query under a name that ``Mode(optimizer=name)`` understands.
+    """Register an optimizer or a Query under a name, for ``Mode(optimizer=name)``.
 
     Raises
     ------
@@ -106,10 +106,10 @@ def register_optimizer(name, opt):
 
 
 class AddDestroyHandler(gof_opt.Optimizer):
-    """Attach the destroy handler, which orders operations that work in place and refuses those that cannot be ordered.
+    """An optimizer that attaches the destroy handler, which orders in-place operations and rejects invalid ones.
 
-    From here on replacements are validated; what the user did not allow to be overwritten is protected by the `Supervisor`
-    that `function` attaches.
+    After this phase each replacement is validated. Inputs that the user did not permit to be overwritten are protected
+    by the `Supervisor` that `function` attaches.
     """
 
     def apply(self, fgraph):
@@ -125,12 +125,12 @@ class AddDestroyHandler(gof_opt.Optimizer):
 
 
 class AddNoOutputFromInplace(gof_opt.Optimizer):
-    """Attach `NoOutputFromInplace`: the outputs of the graph must not be results of in-place operations.
+    """An optimizer that attaches `NoOutputFromInplace`: outputs of the graph must not be results of in-place Ops.
 
     Parameters
     ----------
     first_output_idx, last_output_idx : int, int or None
-        Range of the outputs that are guarded.
+        The range of the outputs that are checked.
     """
 
     def __init__(self, first_output_idx=0, last_output_idx=None):
@@ -143,7 +143,7 @@ class AddNoOutputFromInplace(gof_opt.Optimizer):
 
 
 class AddFeatureOptimizer(gof_opt.Optimizer):
-    """Attach a feature, for use where an optimizer is wanted.
+    """An optimizer that only attaches a feature to the graph.
 
     Parameters
     ----------
@@ -159,12 +159,12 @@ class AddFeatureOptimizer(gof_opt.Optimizer):
 
 
 class PrintCurrentFunctionGraph(gof_opt.Optimizer):
-    """Print the graph as it is at this position, to debug optimizations.
+    """An optimizer that prints the graph at its position in the sequence, to debug rewriting.
 
     Parameters
     ----------
     header : str
-        Printed above it.
+        The text printed before the graph.
     """
 
     def __init__(self, header):
@@ -179,12 +179,12 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 
 optdb = gof_optdb.SequenceDB()
 
-# In no query by default: FunctionMaker attaches the check when config.check_stack_trace asks for it.
+# Registered without tags, so no query includes it: FunctionMaker attaches the check if config.check_stack_trace is set.
 optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, own=True)
 
 optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True)
 
-# Rules for what need not be there at all; after the shape feature is attached, before canonicalization.
+# Rules that remove useless nodes. They run after the shape feature is attached and before canonicalization.
 local_useless = gof_optdb.LocalGroupDB(apply_all_opts=True, profile=True)
 optdb.register(
     "useless",
@@ -196,7 +196,8 @@ optdb.register(
 )
 optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge", own=True)
 
-# Rearranges the graph to canonical forms; new nodes are visited at once, because forms build on each other.
+# Rules that bring the graph into canonical form. New nodes are visited in the same pass, because canonical forms build
+# on each other.
 optdb.register(
     "canonicalize",
     gof_optdb.EquilibriumDB(ignore_newtrees=False),
@@ -211,17 +212,17 @@ optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "f
 optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge", own=True)
 optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21, own=True)
 
-# Replaces expressions by equal ones with better numerical behaviour.
+# Rules that replace expressions by equal ones with better numerical stability.
 optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run", own=True)
 optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51, own=True)
 
-# Special combined operations.
+# Rules that introduce specialized Ops, which combine several operations.
 optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu", own=True)
 
-# Forms that are better to compute than the canonical ones.
+# Rules that replace canonical forms by forms that are faster to compute.
 optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run", own=True)
 
-# Special operations of a device; after 48.5, where graphs move to the GPU.
+# Rules that introduce the special Ops of a device. They follow the transfer of graphs to the GPU at position 48.5.
 optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run", own=True)
 
 optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge", own=True)
@@ -236,7 +237,10 @@ optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge", own
 
 
 def _named(given, table, kind, others):
-    """What `table` has under the name `given`; anything that is no name is returned as it is."""
+    """Return the entry of `table` with the name `given`. If `given` is not a name, return it unchanged.
+
+    Raise ValueError for an unknown name.
+    """
     if given is not None and not isinstance(given, string_types):
         return given
     if given not in table:
@@ -247,22 +251,22 @@ def _named(given, table, kind, others):
 
 
 class Mode(object):
-    """A linker and an optimizer.
+    """A pair of a linker and an optimizer, with which functions are compiled.
 
     Parameters
     ----------
     linker : str or Linker, optional
-        One of `predefined_linkers` or an instance. Default: `config.linker`.
+        A name in `predefined_linkers` or an instance. Default: `config.linker`.
     optimizer : str, Query, Optimizer or None
-        One of `predefined_optimizers`, or what to use. Default: `config.optimizer`.
+        A name in `predefined_optimizers`, a Query, or an Optimizer. Default: `config.optimizer`.
 
     Attributes
     ----------
     linker : Linker
     optimizer : Optimizer
-        What the Query gives now.
+        The Optimizer itself. If the mode was made with a Query, the database evaluates it at each access.
     provided_linker, provided_optimizer
-        The arguments.
+        The arguments of the constructor.
 
     Notes
     -----
@@ -296,13 +300,13 @@ class Mode(object):
 
     @property
     def optimizer(self):
-        """The optimizer; made from the database when it was given as a Query."""
+        """The optimizer; if it was given as a Query, the result of that query on `optdb`."""
         if isinstance(self._optimizer, Query):
             return optdb.query(self._optimizer)
         return self._optimizer
 
     def get_linker_optimizer(self, linker, optimizer):
-        """The objects for names.
+        """Return the linker and the optimizer for names; objects are returned unchanged.
 
         Parameters
         ----------
@@ -321,7 +325,7 @@ class Mode(object):
         return (linker, optimizer)
 
     def inner_key(self):
-        """What tells functions that this mode compiles now from those of other modes; see `inner_functions`."""
+        """Return a key that differs for modes that compile inner functions differently; see `inner_functions`."""
         return type(self).__name__, str(self.provided_linker), str(self.provided_optimizer)
 
     def _query(self):
@@ -334,36 +338,36 @@ class Mode(object):
         return link, opt
 
     def including(self, *tags):
-        """New mode that uses also the optimizations with these names or tags."""
+        """Return a new mode that also uses the optimizations with these names or tags."""
         _, opt = self._query()
         return self.clone(optimizer=opt.including(*tags))
 
     def register(self, *optimizations):
-        """New mode with more optimizers, given as pairs (optimizer, position)."""
+        """Return a new mode with additional optimizers, given as pairs (optimizer, position)."""
         _, opt = self._query()
         return self.clone(optimizer=opt.register(*optimizations))
 
     def excluding(self, *tags):
-        """New mode without the optimizations with these names or tags."""
+        """Return a new mode without the optimizations that have these names or tags."""
         _, opt = self._query()
         return self.clone(optimizer=opt.excluding(*tags))
 
     def requiring(self, *tags):
-        """New mode with only those optimizations that have these tags."""
+        """Return a new mode that uses only optimizations with all of these tags."""
         _, opt = self._query()
         return self.clone(optimizer=opt.requiring(*tags))
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):
-        """New mode of the same class.
+        """Return a new mode of the same class.
 
         Parameters
         ----------
         link_kwargs : dict, optional
-            Passed to ``linker.clone``.
+            Arguments for ``linker.clone``.
         optimizer : optional
-            Default: that of this mode.
+            The optimizer of the new mode. Default: the optimizer of this mode.
         **kwargs
-            For the constructor of a subclass.
+            Arguments for the constructor of a subclass.
         """
         if link_kwargs is None:
             link_kwargs = {}
@@ -373,15 +377,15 @@ class Mode(object):
         return type(self)(linker=new_linker, optimizer=optimizer, **kwargs)
 
 
-# Few optimizations and Python implementations only; the VM runs them, so that lazy operations stay lazy.
+# FAST_COMPILE applies few rewrites and runs Python code only. It uses the VM, so that lazy Ops are evaluated lazily.
 FAST_COMPILE = Mode(vm.VM_Linker(use_cloop=False, c_thunks=False), "fast_compile")
 FAST_RUN = Mode("cvm", "fast_run")
 
 
 class _Modes(dict):
-    """Modes by name. Those of `_lazy_modes` are here too: they are made when asked for, with the flags as they are then.
+    """A dict of modes by name, with the modes of `_lazy_modes`, which are made at access with the current flags.
 
-    While the flags stay the same, it is the same object, so that what is set on it lasts.
+    As long as the flags do not change, the same object is returned, so that attributes set on it are kept.
     """
 
     def __init__(self, **modes):
@@ -410,14 +414,14 @@ _lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optim
 
 
 def register_mode_class(name, module):
-    """Have the name of a mode stand for an instance of a class, made with the optimizer that the flags name.
+    """Register a class of modes under its name. The mode is an instance made with the optimizer of the flags.
 
     Parameters
     ----------
     name : str
-        Of the mode, and of its class.
+        The name of the mode and of its class.
     module : str
-        Imported when the name is first asked for.
+        The module of the class, which is imported at the first use of the mode.
     """
     _lazy_modes[name] = lambda: getattr(importlib.import_module(module), name)(optimizer=config.optimizer)
 
@@ -428,9 +432,9 @@ _inner = threading.local()
 
 @contextlib.contextmanager
 def inner_functions(mode):
-    """Have Ops that run a function of their own compile it with `mode` and run that one, in this thread.
+    """Let Ops with an inner function compile and run it in `mode`, in this thread.
 
-    DebugMode does so for its checks.
+    DebugMode uses this context to check the nodes of inner functions.
     """
     previous = inner_mode()
     _inner.mode = mode
@@ -441,23 +445,23 @@ def inner_functions(mode):
 
 
 def inner_mode():
-    """The mode that Ops with an inner function have to use now, or None: their own. See `inner_functions`."""
+    """Return the mode for inner functions that `inner_functions` has set, or None if Ops use their own mode."""
     return getattr(_inner, "mode", None)
 
 
 def get_mode(orig_string):
-    """The mode for a name.
+    """Return the mode with a name.
 
     Parameters
     ----------
     orig_string : str, Mode or None
-        None: the default mode of the configuration, with `config.optimizer_including`, `optimizer_excluding` and
-        `optimizer_requiring` applied; these three touch no other mode. Modes are returned as they are.
+        The name of the mode. A Mode is returned unchanged. None: the default mode of the configuration. Only to the
+        default mode the flags `config.optimizer_including`, `optimizer_excluding` and `optimizer_requiring` apply.
 
     Raises
     ------
     Exception
-        When there is no mode of that name.
+        When no mode has that name.
     """
     if orig_string is None:
         string = config.mode
@@ -492,18 +496,18 @@ def get_mode(orig_string):
         ):
             if tags:
                 ret = getattr(ret, method)(*tags.split(":"))
-        if string == "Mode" or string not in _lazy_modes:  # the others have flags of their own, which may change
+        if string == "Mode" or string not in _lazy_modes:  # other lazy modes depend on more flags, which may change
             _default_modes[key] = ret
     return ret
 
 
 def get_default_mode():
-    """The default mode of the configuration."""
+    """Return the default mode of the configuration."""
     return get_mode(None)
 
 
 def register_mode(name, mode):
-    """Add a mode under a name that ``function(mode=name)`` understands.
+    """Register a mode under a name, for ``function(mode=name)``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A mode that shows every step of a run to the user."""
+"""MonitorMode: a mode that calls the user's functions around every node."""
 
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
@@ -10,23 +10,23 @@ _OWN_LINKERS = (None, "c|py", "py", "c|py_nogc", "vm", "cvm", "vm_nogc", "cvm_no
 
 
 class MonitorMode(Mode):
-    """Calls functions before and after each node runs.
+    """A mode whose functions call the user's functions before and after each node runs.
 
     Parameters
     ----------
     pre_func, post_func : callable, optional
-        Called before and after a node as ``f(i, node, fn)``: position in the program, Apply node, thunk. ``fn.inputs`` and
-        ``fn.outputs`` are lists of cells: ``fn.inputs[0][0]`` is the first input's value.
+        Called before and after a node as ``f(i, node, fn)``: position in the program, Apply node, thunk. ``fn.inputs``
+        and ``fn.outputs`` are lists of cells: ``fn.inputs[0][0]`` is the first input's value.
     optimizer : str, Query or Optimizer
-        "default": that of config.optimizer.
+        "default": the optimizer of config.optimizer.
     linker : str, optional
-        MonitorMode has its own linker; only the names of the ordinary linkers are accepted: the "py" one runs Python code, all others
-        run C where there is some.
+        The name of an ordinary linker; MonitorMode still uses its own linker. "py" runs Python code, all other names
+        run C code where it exists.
 
     Notes
     -----
-    Intermediate values are not freed, so that functions may look at all cells. The flags optimizer_including, optimizer_excluding and
-    optimizer_requiring do not apply; use the methods `including`, `excluding` and `requiring`.
+    Intermediate values are not freed, so that the user's functions can read all cells. The flags optimizer_including,
+    optimizer_excluding and optimizer_requiring do not apply; use the methods `including`, `excluding` and `requiring`.
     """
 
     def __init__(self, pre_func=None, post_func=None, optimizer="default", linker=None):
@@ -44,7 +44,7 @@ class MonitorMode(Mode):
         super().__init__(linker, optimizer=optimizer)
 
     def __reduce__(self):
-        # the linker refers to this very object
+        # The linker refers to this object, so a copy needs a separate linker.
         return type(self), (self.pre_func, self.post_func, self.provided_optimizer)
 
     def eval(self, i, node, fn):
@@ -64,16 +64,16 @@ class MonitorMode(Mode):
             self.post_func(i, node, fn)
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):
-        """A copy of this mode, with another optimizer when one is given; `link_kwargs` can change nothing but is accepted."""
+        """Return a copy of this mode, with another optimizer if one is given. `link_kwargs` is accepted but ignored."""
         if isinstance(optimizer, str) and optimizer == "":
             optimizer = self.provided_optimizer
         return type(self)(self.pre_func, self.post_func, optimizer=optimizer)
 
 
 def detect_nan(i, node, fn):
-    """A `post_func` that prints a node when one of its outputs has a NaN.
+    """Print a node if one of its outputs contains a NaN; for use as `post_func` of MonitorMode.
 
-    Values that are not numeric arrays, e.g. random states, are passed over.
+    Values that are not numeric arrays, e.g. random states, are skipped.
     """
     import numpy
 

@@ -1,4 +1,4 @@
-"""A mode whose functions stop where the first NaN, infinity or very big number appears."""
+"""NanGuardMode: a mode whose functions stop at the node that computes the first NaN, infinity or very big number."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ BIG = 1e10
 
 
 def flatten(l):
-    """All elements of nested lists and tuples, in order.
+    """Return all elements of nested lists and tuples, in order.
 
     Parameters
     ----------
@@ -21,7 +21,7 @@ def flatten(l):
     Returns
     -------
     list
-        An object that is neither a list nor a tuple gives a list of itself.
+        For an object that is neither a list nor a tuple, a list with that object.
     """
     result, todo = [], [l]
     while todo:
@@ -34,13 +34,13 @@ def flatten(l):
 
 
 def _numbers(arr):
-    """The floating point elements of a value as an array, or None when it has none."""
+    """Return the elements of a value as a floating point or complex array, or None if it has another dtype."""
     if isinstance(arr, (np.random.RandomState, np.random.Generator, slice)) or arr is None:
         return None
     if not isinstance(arr, (np.ndarray, np.generic)):
         data = getattr(arr, "data", None)
         if hasattr(arr, "format") and isinstance(data, np.ndarray):
-            arr = data  # a sparse matrix: what is not stored is zero
+            arr = data  # a sparse matrix: elements that are not stored are zero
         elif isinstance(arr, (float, complex)) or hasattr(arr, "__array__"):
             arr = np.asarray(arr)
         else:
@@ -49,13 +49,13 @@ def _numbers(arr):
 
 
 def _is_numeric_value(arr, var):
-    """Whether a value is an array, or a number, that could hold NaN or an infinity.
+    """Return True if a value is an array or a number whose dtype can represent NaN and infinities.
 
     Parameters
     ----------
     arr : object
     var : Variable or None
-        What the value belongs to.
+        The variable that has the value.
     """
     dtype = getattr(getattr(var, "type", None), "dtype", None)
     if dtype is not None and np.dtype(dtype).kind not in "fc":
@@ -64,18 +64,19 @@ def _is_numeric_value(arr, var):
 
 
 def contains_nan(arr, node=None, var=None):
-    """Whether a value holds a NaN.
+    """Return True if a value contains a NaN.
 
     Parameters
     ----------
     arr : object
-        Values that are not numbers, such as random states, hold none.
+        The value. Values that are not numeric, such as random states, contain no NaN.
     node : Apply, optional
-        What computed it.
+        The node that computed the value.
     var : Variable, optional
-        What it belongs to.
+        The variable that has the value.
     """
-    # A sum is NaN when an element is, or when infinities of both signs meet; no array of flags is made for the usual case.
+    # A sum is NaN if an element is NaN, or if it adds infinities of both signs. The sum is tested first, so that
+    # usually no array of flags is allocated.
     if not _is_numeric_value(arr, var):
         return False
     arr = _numbers(arr)
@@ -84,14 +85,14 @@ def contains_nan(arr, node=None, var=None):
 
 
 def contains_inf(arr, node=None, var=None):
-    """Whether a value holds an infinity; see `contains_nan` for the parameters."""
+    """Return True if a value contains an infinity; see `contains_nan` for the parameters."""
     if not _is_numeric_value(arr, var):
         return False
     return bool(np.isinf(_numbers(arr)).any())
 
 
 def _contains_big(arr, var):
-    """Whether a value holds a finite number, or an infinity, above `BIG` in size."""
+    """Return True if a value contains a number, finite or infinite, whose absolute value exceeds `BIG`."""
     if not _is_numeric_value(arr, var):
         return False
     arr = _numbers(arr)
@@ -100,30 +101,33 @@ def _contains_big(arr, var):
 
 
 class NanGuardMode(Mode):
-    """A mode whose functions raise when a node computes, or is given, an abnormal value.
+    """A mode whose functions raise an error if an input or a computed value is NaN, infinite or very big.
 
     Parameters
     ----------
     nan_is_error : bool, optional
         Whether NaN is an error; by default `config.NanGuardMode.nan_is_error`.
     inf_is_error : bool, optional
-        Whether infinities are; by default `config.NanGuardMode.inf_is_error`. Programs that start a maximum from ``-inf`` want False.
+        Whether infinities are errors; by default `config.NanGuardMode.inf_is_error`. Use False for programs that start
+        a maximum from ``-inf``.
     big_is_error : bool, optional
-        Whether sizes above 1e10 are; by default `config.NanGuardMode.big_is_error`.
+        Whether absolute values above 1e10 are errors; by default `config.NanGuardMode.big_is_error`.
     optimizer : str, Query or Optimizer
-        "default": that of `config.optimizer`.
+        "default": the optimizer of `config.optimizer`.
     linker
-        Not used; there so that methods of `Mode` can make copies.
+        Not used. The parameter exists so that methods of `Mode` can make copies.
 
     Notes
     -----
-    The functions raise AssertionError, which names the node, and says where its output was written in the user's program; with
-    `config.NanGuardMode.action` "warn" they warn and go on, with "pdb" they start the debugger. Inputs and constants are checked when a
-    function starts, then the outputs of each node. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its
-    replacements by rewrites. Memory that was never written can hold anything: the output of AllocEmpty is exempt too, and the tag
-    ``alloc_empty_to_zeros`` fills it.
+    The functions raise AssertionError, with the node and the line of the user's program that created its output. If
+    `config.NanGuardMode.action` is "warn", they warn and continue; if it is "pdb", they start the debugger. Inputs and
+    constants are checked when a function starts, then the outputs of each node. A variable ``v`` with
+    ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its replacements by rewrites. Memory that was never
+    written can contain any bits, so the output of AllocEmpty is exempt too; the tag ``alloc_empty_to_zeros`` fills it
+    with zeros.
 
-    After an error shared variables are as before the call: those that are updated in place are copied in every call.
+    After an error, shared variables have their values from before the call: those that are updated in place are copied
+    in every call.
     """
 
     def __init__(self, nan_is_error=None, inf_is_error=None, big_is_error=None, optimizer="default", linker=None):
@@ -134,11 +138,11 @@ class NanGuardMode(Mode):
         super().__init__(VM_Linker(callback=self._check_outputs, callback_input=self._check_input), optimizer)
 
     def __reduce__(self):
-        # The linker refers to this very object.
+        # The linker refers to this object, so a copy needs a separate linker.
         return type(self), (self.nan_is_error, self.inf_is_error, self.big_is_error, self.provided_optimizer)
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):
-        """A copy of this mode, with another optimizer when one is given; `link_kwargs` can change nothing but is accepted."""
+        """Return a copy of this mode, with another optimizer if one is given. `link_kwargs` is accepted but ignored."""
         if isinstance(optimizer, str) and optimizer == "":
             optimizer = self.provided_optimizer
         flags = dict(nan_is_error=self.nan_is_error, inf_is_error=self.inf_is_error, big_is_error=self.big_is_error)
@@ -167,7 +171,7 @@ class NanGuardMode(Mode):
 
     @staticmethod
     def _act(message):
-        """Do what `config.NanGuardMode.action` says about a value that is an error."""
+        """Report an error as `config.NanGuardMode.action` demands: raise, warn, or start the debugger."""
         action = config.NanGuardMode.action
         if action == "raise":
             raise AssertionError(message)

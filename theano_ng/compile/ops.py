@@ -1,7 +1,7 @@
-"""Ops that every Type may use: deep copies, views, shapes, shape and broadcast assertions, wrapped Python functions.
+"""Ops for variables of any Type: deep copies, views, shapes, shape and broadcast assertions, wrapped Python functions.
 
-They know no Type. A Type gives them C code with the `register_*_c_code` functions (text, the documented way) or with
-`gof.native.register_native_code` (code that ships with the package).
+This module does not depend on particular Types. A Type supplies C code for these Ops with the `register_*_c_code`
+functions (as text, the documented way) or with `gof.native.register_native_code` (for code of this package).
 """
 
 import copy
@@ -20,36 +20,37 @@ from theano_ng.gof.type import CDataType
 from theano_ng.scalar.types import int64
 
 for _made in (FromFunctionOp, as_op, load_back):
-    # Pickles and reprs say the documented path.
+    # Give the objects their documented path, for pickles and reprs.
     _made.__module__ = __name__
 del _made
 
 integer_types = (int,)
 
-# Types whose values DeepCopyOp and Rebroadcast treat as arrays; tensor adds TensorType.
+# Type classes whose values DeepCopyOp treats as arrays; the package tensor adds TensorType.
 expandable_types = ()
 
-# Types whose values are immutable, and assigned in C: a copy is a view. tensor adds Scalar.
+# Type classes whose values are immutable and are copied in C by assignment; the package tensor adds Scalar.
 value_types = ()
 
 
-# Types of sizes, dtype by dtype.
+# The dtypes that sizes may have.
 _SIZE_DTYPES = frozenset(kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64"))
 
 
 def _size(n):
-    """A length as a constant."""
+    """Return a length as an int64 constant."""
     return ports.as_variable(np.asarray(n, dtype="int64"))
 
 
 class _RegisteredCode(NativeOp):
-    """C code by Type class: text registered by `register_*_c_code`, else the native code registered for the Type.
+    """Base class of Ops whose C code depends on the Type class of the first input.
 
-    A subclass owns `c_code_and_version`, a dict from Type class to (code, ..., version).
+    The C code is the text that `register_*_c_code` has registered, or else the native code registered for the Type.
+    Each subclass has a dict `c_code_and_version` from Type class to (code, ..., version).
     """
 
     def _copy_code(self, node, name, inputs, outputs, sub):
-        """C code of an Op that returns its input, or a copy of it."""
+        """Return the C code of an Op that returns its input, or a copy of its input."""
         text = self._registered_text(node)
         if text is not None:
             return text[0] % dict(iname=inputs[0], oname=outputs[0], fail=sub["fail"])
@@ -84,19 +85,22 @@ class _RegisteredCode(NativeOp):
         return NativeOp.c_init_code_struct(self, node, name, sub)
 
     def c_code_cache_version(self):
-        """The versions of all registered texts; empty, with a warning, when one has none."""
+        """Return the versions of all registered texts; an empty tuple, with a warning, if one has no version."""
         versions = [self._version(typ) for typ in sorted(self.c_code_and_version, key=lambda typ: typ.__qualname__)]
         return (2, *versions) if all(versions) else ()
 
     def c_code_cache_version_apply(self, node):
-        # What is registered for other Types is not in this node's code.
+        # Only the text for the node's Type matters: texts for other Types are not in the code of this node.
         if self._registered_text(node) is None:
             return (2,)
         version = self._version(type(node.inputs[0].type))
         return (2, version) if version else ()
 
     def _version(self, typ):
-        """Name of a Type class and version of its text; empty, with a warning, when it was registered without."""
+        """Return the name of a Type class and the version of its text.
+
+        If the text was registered without a version, warn and return an empty tuple.
+        """
         version = self.c_code_and_version[typ][-1]
         if not version:
             warnings.warn(
@@ -109,7 +113,7 @@ class _RegisteredCode(NativeOp):
 
 
 class ViewOp(_RegisteredCode, Op):
-    """Return a view of the input: the same value. Used inside the system and to test the handling of views."""
+    """An Op that returns a view of its input with the same value. It is used internally and in tests of views."""
 
     same_for_any_ndim = True
     view_map = {0: [0]}
@@ -147,7 +151,7 @@ view_op = ViewOp()
 
 
 class OutputGuard(ViewOp):
-    """An identity view that claims to destroy its input, so that no in-place Op may overwrite a function's output.
+    """A view Op that declares that it destroys its input, so that no in-place Op may overwrite a function's output.
 
     Only the destroy handler inserts it.
     """
@@ -160,7 +164,7 @@ _output_guard = OutputGuard()
 
 
 def register_view_op_c_code(type, code, version=()):
-    """Tell ViewOp how to return a view of a Type.
+    """Register the C code with which ViewOp returns a view of a value of a Type.
 
     Parameters
     ----------
@@ -168,13 +172,14 @@ def register_view_op_c_code(type, code, version=()):
     code : str
         C code with ``%(iname)s``, ``%(oname)s`` for the names of input and output, ``%(fail)s`` for the error exit.
     version : int or tuple
-        Version of the code; part of the compile cache's key. Without it, every process compiles anew.
+        The version of the code, which is part of the compile cache's key. Without it, every process compiles the code
+        again.
     """
     ViewOp.c_code_and_version[type] = (code, version)
 
 
 class DeepCopyOp(_RegisteredCode, Op):
-    """Copy a value, so that a function's output never shares memory with its inputs, constants or shared variables."""
+    """An Op that copies a value, so that an output shares no memory with inputs, constants or shared variables."""
 
     same_for_any_ndim = True
     c_code_and_version = {}
@@ -197,9 +202,9 @@ class DeepCopyOp(_RegisteredCode, Op):
     def perform(self, node, args, outs):
         value = args[0]
         if isinstance(node.inputs[0].type, CDataType):
-            outs[0][0] = value  # nobody can copy what is behind a C pointer, and its owner is counted
+            outs[0][0] = value  # data behind a C pointer cannot be copied; the capsule is reference-counted
         elif isinstance(value, np.ndarray) and isinstance(node.inputs[0].type, expandable_types):
-            # A copy of a mapped file is in memory, so it is no numpy.memmap either.
+            # A copy of a numpy.memmap is in memory, so it becomes an ordinary ndarray.
             outs[0][0] = np.array(value, order="C", subok=False)
         elif hasattr(value, "copy") and not isinstance(value, (list, dict, set)):
             outs[0][0] = value.copy()
@@ -224,7 +229,7 @@ deep_copy_op = DeepCopyOp()
 
 
 def register_deep_copy_op_c_code(typ, code, version=()):
-    """Tell DeepCopyOp how to copy a value of a Type.
+    """Register the C code with which DeepCopyOp copies a value of a Type.
 
     Parameters
     ----------
@@ -232,13 +237,16 @@ def register_deep_copy_op_c_code(typ, code, version=()):
     code : str
         C code with ``%(iname)s``, ``%(oname)s``, ``%(fail)s``. The output may hold the value of an earlier call.
     version : int or tuple
-        Version of the code; part of the compile cache's key.
+        The version of the code, which is part of the compile cache's key.
     """
     DeepCopyOp.c_code_and_version[typ] = (code, version)
 
 
 class Shape(_RegisteredCode, Op):
-    """The shape of a variable that has one, as an int64 vector. Not differentiable: the elements do not matter."""
+    """An Op that returns the shape of a variable as an int64 vector.
+
+    The gradient is disconnected, because the shape does not depend on the elements.
+    """
 
     c_code_and_version = {}
     check_input = False
@@ -281,7 +289,7 @@ _shape = shape
 
 
 def register_shape_c_code(type, code, version=()):
-    """Tell Shape how to return the shape vector of a Type.
+    """Register the C code with which Shape returns the shape vector of a value of a Type.
 
     Parameters
     ----------
@@ -289,13 +297,13 @@ def register_shape_c_code(type, code, version=()):
     code : str
         C code with ``%(iname)s``, ``%(oname)s``, ``%(fail)s``.
     version : int or tuple
-        Version of the code; part of the compile cache's key.
+        The version of the code, which is part of the compile cache's key.
     """
     Shape.c_code_and_version[type] = (code, version)
 
 
 class Shape_i(_RegisteredCode, Op):
-    """One entry of a variable's shape, as an int64 0-d tensor. Not differentiable.
+    """An Op that returns one entry of a variable's shape, as an int64 0-d tensor. It is not differentiable.
 
     Parameters
     ----------
@@ -314,7 +322,7 @@ class Shape_i(_RegisteredCode, Op):
         return False
 
     def __init__(self, i):
-        # Literal integers of NumPy would print and hash differently.
+        # Convert NumPy integers to int, because they are printed and hashed differently.
         self.i = int(i)
 
     def __str__(self):
@@ -332,7 +340,7 @@ class Shape_i(_RegisteredCode, Op):
 
     @property
     def params_type(self):
-        """A ParamsType with the field `i`; the text registered for a Type has the number itself."""
+        """A ParamsType with the field `i`, for native code. A text registered for a Type contains the number itself."""
         params_type = Shape_i._params_type
         if params_type is None:
             params_type = Shape_i._params_type = ParamsType(i=int64)
@@ -371,7 +379,7 @@ class Shape_i(_RegisteredCode, Op):
 
 
 def shape_i_op(i):
-    """The Shape_i Op of dimension `i`; one object per dimension."""
+    """Return the Shape_i Op of dimension `i`, always the same object for a dimension."""
     op = shape_i_op.cache.get(i)
     if op is None:
         op = shape_i_op.cache[i] = Shape_i(i)
@@ -382,17 +390,17 @@ shape_i_op.cache = {}
 
 
 def shape_i(var, i, fgraph=None):
-    """Like ``var.shape[i]``, but takes the graph's ShapeFeature into account.
+    """Return ``var.shape[i]``, as a known expression of the graph's ShapeFeature if possible.
 
-    Rewrites should use it: the Shape Ops that they would add otherwise have to be removed again by other rewrites, and a
-    phase then needs more rounds to come to rest.
+    Rewrites should use this function. The Shape Ops that they would insert otherwise have to be removed by other
+    rewrites, and then a phase needs more passes to reach its fixed point.
 
     Parameters
     ----------
     var : Variable
     i : int
     fgraph : FunctionGraph, optional
-        Where to look for the ShapeFeature when `var` belongs to no graph yet.
+        The graph whose ShapeFeature is used if `var` belongs to no graph yet.
 
     Returns
     -------
@@ -404,7 +412,7 @@ def shape_i(var, i, fgraph=None):
     feature = getattr(fgraph, "shape_feature", None)
     if feature is not None:
         if var not in feature.shape_of and var.owner is not None:
-            # Tell the feature about the nodes that are not in the graph yet, inputs first.
+            # Register the nodes that are not in the graph yet with the feature, inputs first.
             stack = [(var.owner, False)]
             while stack:
                 node, ready = stack.pop()
@@ -423,7 +431,7 @@ def shape_i(var, i, fgraph=None):
 
 
 def register_shape_i_c_code(typ, code, check_input, version=()):
-    """Tell Shape_i how to return one entry of a Type's shape.
+    """Register the C code with which Shape_i returns one entry of the shape of a value of a Type.
 
     Parameters
     ----------
@@ -431,17 +439,17 @@ def register_shape_i_c_code(typ, code, check_input, version=()):
     code : str
         C code with ``%(iname)s``, ``%(oname)s``, ``%(i)s``, ``%(fail)s``.
     check_input : str
-        C code, put in front, that verifies that the input has dimension ``%(i)s``.
+        C code, inserted before `code`, that checks that the input has the dimension ``%(i)s``.
     version : int or tuple
-        Version of the code; part of the compile cache's key.
+        The version of the code, which is part of the compile cache's key.
     """
     Shape_i.c_code_and_version[typ] = (code, check_input, version)
 
 
 class Rebroadcast(_RegisteredCode, Op):
-    """Change the broadcastable flags of some dimensions; returns a view.
+    """An Op that changes the broadcastable flags of some dimensions, and returns a view.
 
-    ``Rebroadcast((0, True), (1, False))(x)`` makes axis 0 broadcastable and axis 1 not.
+    ``Rebroadcast((0, True), (1, False))(x)`` makes axis 0 broadcastable and axis 1 not broadcastable.
 
     Parameters
     ----------
@@ -450,10 +458,10 @@ class Rebroadcast(_RegisteredCode, Op):
     Raises
     ------
     TypeError
-        When the arguments are not such pairs.
+        When the arguments are not pairs of an integer and a bool.
     ValueError
-        When two pairs contradict each other, or the variable has no such axis. At run time: when a dimension made broadcastable is not 1
-        long.
+        When two pairs contradict each other, or when the variable lacks an axis. At run time: when the length of a
+        dimension that was made broadcastable is not 1.
     """
 
     view_map = {0: [0]}
@@ -540,12 +548,12 @@ class Rebroadcast(_RegisteredCode, Op):
 
 
 def rebroadcast(x, flags):
-    """`x` with the broadcastable flags of {axis: flag}; `x` itself when it has them already."""
+    """Return `x` with the broadcastable flags of the dict {axis: flag}; `x` itself if it already has them."""
     changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
     if not changes:
         return x
     if x.owner is not None and type(x.owner.op) is Rebroadcast:
-        # Of what was changed to and fro, nothing is left; a dimension that is declared broadcastable is not checked then.
+        # Two changes of a flag that cancel are dropped. The run time check of the length is dropped with them.
         source = x.owner.inputs[0]
         changes = {**x.owner.op.axis, **dict(changes)}
         changes = [(axis, flag) for axis, flag in changes.items() if source.broadcastable[axis] != flag]
@@ -554,31 +562,31 @@ def rebroadcast(x, flags):
 
 
 def register_rebroadcast_c_code(typ, code, version=()):
-    """Tell Rebroadcast how to check one dimension of a Type.
+    """Register the C code with which Rebroadcast checks one dimension of a value of a Type.
 
     Parameters
     ----------
     typ : Type class (not an instance)
     code : str
-        C code with ``%(axis)s``, ``%(iname)s``, ``%(oname)s``, ``%(fail)s`` that checks that dimension ``%(axis)s`` is 1
-        long; it is repeated for every axis made broadcastable.
+        C code with ``%(axis)s``, ``%(iname)s``, ``%(oname)s``, ``%(fail)s`` that checks that dimension ``%(axis)s`` has
+        length 1. It is repeated for every axis that is made broadcastable.
     version : int or tuple
-        Version of the code; part of the compile cache's key.
+        The version of the code, which is part of the compile cache's key.
     """
     Rebroadcast.c_code_and_version[typ] = (code, version)
 
 
 class SpecifyShape(_RegisteredCode, Op):
-    """Put a shape that the user knows into the graph; returns a view.
+    """An Op that adds a shape known to the user to the graph, and returns a view of its input.
 
-    The shape is complete: one entry per dimension. The assertion runs only if the Op survives the rewriting and its value
-    is used; asking only for the shape of the result usually removes it.
+    The shape must be complete: one entry per dimension. It is checked at run time only if the Op remains in the
+    rewritten graph. If only the shape of the result is used, rewriting usually removes the Op.
 
     Raises
     ------
     AssertionError
-        When the number of sizes is not that of dimensions, or they are no integers; at run time, when the shape is not the one that was
-        specified.
+        When the number of sizes differs from the number of dimensions, or the sizes are not integers. At run time: when
+        the input does not have the specified shape.
     """
 
     view_map = {0: [0]}
@@ -648,7 +656,7 @@ class SpecifyShape(_RegisteredCode, Op):
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
-            # The R-operator of a constant is zero.
+            # The R operator of a constant is zero, which None represents.
             return [None]
         return self(eval_points[0], *inputs[1:], return_list=True)
 
@@ -670,17 +678,17 @@ specify_shape = SpecifyShape()
 
 
 def register_specify_shape_c_code(typ, code, version=(), c_support_code_apply=None):
-    """Tell SpecifyShape how to check the shape of a Type.
+    """Register the C code with which SpecifyShape checks the shape of a value of a Type.
 
     Parameters
     ----------
     typ : Type class (not an instance)
     code : str
-        C code with ``%(iname)s``, ``%(oname)s``, ``%(shape)s``, ``%(fail)s``; checks the shape and the length of
-        ``%(shape)s`` and returns a view of the input.
+        C code with ``%(iname)s``, ``%(oname)s``, ``%(shape)s``, ``%(fail)s`` that checks the shape and the length of
+        ``%(shape)s``, and returns a view of the input.
     version : int or tuple
-        Version of the code; part of the compile cache's key.
+        The version of the code, which is part of the compile cache's key.
     c_support_code_apply : str, optional
-        Extra support code.
+        Additional support code.
     """
     SpecifyShape.c_code_and_version[typ] = (code, c_support_code_apply, version)

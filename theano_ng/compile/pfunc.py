@@ -1,4 +1,4 @@
-"""From what a user gives to `function` to what FunctionMaker takes: shared variables, updates and givens become explicit."""
+"""The step from `function` to FunctionMaker: it makes shared variables, updates and givens explicit in the graph."""
 
 import copy
 import warnings
@@ -25,16 +25,18 @@ def iter_over_pairs(pairs):
     return pairs
 
 
-_told = set()  # (Op, types, file, line) of the warnings that were given
+_told = set()  # (Op, types, file, line) of the warnings that have been issued
 
 
 def _tell_of_other_meaning(node, inputs):
-    """Warn that an Op computes another function of inputs with other numbers of dimensions; once per process for an Op at a line.
+    """Warn if an Op computes another function because its inputs have other numbers of dimensions after a replacement.
+
+    The warning is issued once per process for an Op, its types and a line of the user's program.
 
     Returns
     -------
     bool
-        Whether the Op does.
+        Whether the Op computes another function.
     """
     if node.op.same_for_any_ndim:
         return False
@@ -68,7 +70,7 @@ def _tell_of_other_meaning(node, inputs):
 
 
 class _Rebuild:
-    """A copy of the graph in the making: variables replaced, shared variables found, default updates collected."""
+    """A builder that copies a graph, replaces variables, and collects shared variables and their default updates."""
 
     def __init__(self, copy_inputs_over, rebuild_strict, no_default_updates):
         self.copy_inputs_over = copy_inputs_over
@@ -76,14 +78,14 @@ class _Rebuild:
         self.without_default = (
             set(no_default_updates) if isinstance(no_default_updates, (list, tuple)) else bool(no_default_updates)
         )
-        self.clone_d = {}  # what outputs and updates become
-        self.replacement_d = {}  # what the expressions that stand for something become: in them nothing is replaced by itself
-        self.leaves = {}  # variables without owner are the same in both
+        self.clone_d = {}  # original variable to its copy or replacement, for outputs and updates
+        self.replacement_d = {}  # original variable to its copy, for the expressions that replace variables
+        self.leaves = {}  # variable without an owner to its copy, for both kinds of expressions
         self.update_d = {}
         self.update_expr = []
         self.shared_inputs = []
         self._seen_shared = set()
-        self.told = False  # that the replacements change what a node computes
+        self.told = False  # whether a node was found that computes another function after the replacements
 
     def uses_default_update(self, variable):
         return self.without_default is False or (
@@ -91,7 +93,7 @@ class _Rebuild:
         )
 
     def meet_shared(self, variable):
-        """Note a shared variable and, unless something forbids it, its default update."""
+        """Record a shared variable, and its default update unless it has another update or default updates are off."""
         if variable in self._seen_shared:
             return
         self._seen_shared.add(variable)
@@ -105,7 +107,7 @@ class _Rebuild:
         self.update_expr.append((variable, expression))
 
     def leaf(self, variable):
-        """The copy of a variable without owner."""
+        """Return the copy of a variable without an owner."""
         if variable not in self.leaves:
             self.leaves[variable] = self._copy_of_leaf(variable)
         return self.leaves[variable]
@@ -114,17 +116,17 @@ class _Rebuild:
         if isinstance(variable, SharedVariable):
             self.meet_shared(variable)
         if not self.copy_inputs_over:
-            return variable.clone()  # of a shared variable: another variable of the same container
+            return variable.clone()  # a clone of a shared variable uses the same container
         if isinstance(variable, Constant) and hasattr(variable, "fgraph"):
             return variable.clone()
         return variable
 
     def __call__(self, variable):
-        """The copy of an output's graph."""
+        """Return the copy of an output, with its graph."""
         return self._copy(variable, self.clone_d)
 
     def replacement(self, variable):
-        """The copy of the graph of an expression that stands for another one."""
+        """Return the copy of an expression that replaces a variable, with its graph."""
         return self._copy(variable, self.replacement_d)
 
     def _copy(self, variable, clone_d):
@@ -136,7 +138,7 @@ class _Rebuild:
             inputs = [clone_d[i] for i in node.inputs]
             twin = clone_d[node] = node.clone_with_new_inputs(inputs, strict=self.rebuild_strict)
             if not (self.rebuild_strict or self.told):
-                # One warning is enough: later nodes differ because of the first one.
+                # One warning is enough: later nodes differ because of the first node.
                 self.told = _tell_of_other_meaning(node, inputs)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
@@ -144,14 +146,14 @@ class _Rebuild:
 
 
 def _check_replacement(old, new, rebuild_strict):
-    """Whether a given may stand for a variable; returns it as a variable."""
+    """Check that a value or variable may replace a variable, and return it as a variable."""
     if not isinstance(old, Variable):
         raise TypeError("givens: only variables are replaced, not %r of type %s" % (old, type(old).__name__))
     if not isinstance(new, Variable):
         new = shared(new)
     if rebuild_strict:
         try:
-            with config.change_flags(compute_test_value="off"):  # the user did not write the conversion
+            with config.change_flags(compute_test_value="off"):  # the conversion is not part of the user's program
                 new = old.type.filter_variable(new)
         except TypeError as failure:
             raise TypeError(
@@ -162,21 +164,21 @@ def _check_replacement(old, new, rebuild_strict):
 
 
 def check_update(target, expression, update_d):
-    """An update's expression in the type of its target.
+    """Check an update, and return its expression converted to the type of its target.
 
     Parameters
     ----------
     target : SharedVariable
     expression : Variable or value
     update_d : dict
-        The updates that there are already.
+        The updates that have been collected so far.
 
     Raises
     ------
     TypeError
-        For a target that is no shared variable, and an expression of another type.
+        When the target is not a shared variable, or the expression has another type.
     ValueError
-        For a target that has an update already.
+        When the target already has an update.
     """
     if not isinstance(target, SharedVariable):
         raise TypeError("update target must be a SharedVariable, not %r of type %s" % (target, type(target).__name__))
@@ -203,35 +205,35 @@ def rebuild_collect_shared(
     copy_inputs_over=True,
     no_default_updates=False,
 ):
-    """Copy the graph of some outputs, with replacements made, updates applied and shared variables found.
+    """Copy the graph of some outputs, replace variables in the copy, and collect updates and shared variables.
 
     Parameters
     ----------
     outputs : Variable, Out, or list, tuple or dict of them, or None
     inputs : list of Variable or In, optional
     replace : dict or list of pairs, optional
-        (old, new) variables.
+        Pairs (old variable, new variable).
     updates : dict or list of pairs, optional
-        (shared variable, expression).
+        Pairs (shared variable, expression).
     rebuild_strict : bool
-        True: a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
+        If True, a replacement must have the type of the variable that it replaces, or a subtype, as a row is a matrix.
     copy_inputs_over : bool
-        True keeps the very input variables; False makes new ones.
+        If True, the copy uses the same input variables; if False, it has new ones.
     no_default_updates : bool or list of Variable
-        True: no default updates; a list: none for these.
+        If True, default updates are not used; if a list, they are not used for the variables in it.
 
     Returns
     -------
     input_variables : list
     cloned_outputs : like `outputs`
     other : list
-        ``[clone_d, update_d, update_expr, shared_inputs]``: old to new variables, updates by target, updates in order, the shared
-        variables that are implicit inputs.
+        ``[clone_d, update_d, update_expr, shared_inputs]``: a dict of old to new variables, a dict of updates by
+        target, a list of updates in order, and the shared variables that are implicit inputs.
 
     Raises
     ------
     TypeError, ValueError
-        For bad replacements, updates or outputs.
+        For invalid replacements, updates or outputs.
     """
     rebuild = _Rebuild(copy_inputs_over, rebuild_strict, no_default_updates)
     if not isinstance(no_default_updates, (bool, list, tuple)):
@@ -270,7 +272,7 @@ def rebuild_collect_shared(
             given.update = rebuild(given.update)
 
     done = 0
-    while done < len(rebuild.update_expr):  # copying an expression may meet further default updates
+    while done < len(rebuild.update_expr):  # copying an expression may add further default updates
         target, expression = rebuild.update_expr[done]
         rebuild.update_d[target] = rebuild(expression)
         done += 1
@@ -279,9 +281,9 @@ def rebuild_collect_shared(
 
 
 def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=True):
-    """Copy the graph of some outputs with replacements made, all at once: they read the variables that they replace.
+    """Copy the graph of some outputs, and replace variables in the copy. The parameters are those of `theano_ng.clone`.
 
-    The parameters are those of `theano_ng.clone`.
+    All replacements are made at once: in the replacing expressions themselves, no variable is replaced.
 
     Raises
     ------
@@ -300,7 +302,7 @@ def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=Tru
 
 
 def _clone_outputs(rebuild, outputs):
-    """A copy of the outputs, in the structure in which they are given."""
+    """Return a copy of the outputs, in the same structure: a list, a dict or a single output."""
     if outputs is None:
         return []
     if isinstance(outputs, dict):
@@ -319,14 +321,14 @@ def _clone_output(rebuild, output):
 
 
 def _free_input(rebuild, variable):
-    """An input that has an owner: the function is given its value, so the copy starts there."""
+    """Return the variable for an input that has an owner. It has no owner in the copy, which starts from its value."""
     free = variable.clone() if not rebuild.copy_inputs_over else variable
     rebuild.clone_d[variable] = free
     return free
 
 
 class Param(In):
-    """The former name of In, with `default` for `value`."""
+    """The former name of In; its parameter `default` is the `value` of In."""
 
     def __init__(
         self,
@@ -352,18 +354,18 @@ class Param(In):
 
 
 def _pfunc_param_to_in(param, strict=False, allow_downcast=None):
-    """An In for a parameter of `function`."""
+    """Return an In for an element of the list `params` of `pfunc`."""
     if isinstance(param, Constant):
         raise TypeError("Constants not allowed in param list", param)
     if isinstance(param, Variable):
         return In(variable=param, strict=strict, allow_downcast=allow_downcast)
     if isinstance(param, In):
-        return copy.copy(param)  # compiling changes it, and the user may use it again
+        return copy.copy(param)  # compiling changes the In, and the user may use it again
     raise TypeError("Unknown parameter type: %s (of %r); give variables or In instances" % (type(param), param))
 
 
 def _check_inputs(in_variables, givens):
-    """Refuse an input that comes twice or that givens replace."""
+    """Raise an error if an input occurs twice, or is replaced by `givens`."""
     positions = {}
     for i, variable in enumerate(in_variables):
         if variable in positions:
@@ -398,7 +400,7 @@ def pfunc(
     on_unused_input=None,
     output_keys=None,
 ):
-    """What `function` does once its arguments have their final form; see there for the parameters."""
+    """Compile a function from normalized arguments. See `function` for the parameters."""
     updates = [] if updates is None else updates
     givens = [] if givens is None else list(iter_over_pairs(givens))
     if profile is None:

@@ -1,4 +1,4 @@
-"""Profiles of compiled functions: where the time of calls and of compilation went, and how much memory the values took."""
+"""Profiles of compiled functions: the time of calls and of compilation, and the memory that the values took."""
 
 import atexit
 import contextlib
@@ -22,29 +22,32 @@ total_fct_exec_time = 0.0
 total_graph_opt_time = 0.0
 total_time_linker = 0.0
 
-MOST_CALL_TIMES = 2000  # then each stands for two calls
+MOST_CALL_TIMES = 2000  # the largest number of recorded times; when it is reached, neighbors are added up
 
 _atexit_print_list = []
 _profiler_printers = []
 
 
 def register_profiler_printer(fct):
-    """Add a function that each `ProfileStats.summary` calls; a decorator.
+    """Register a function that each `ProfileStats.summary` calls; usable as a decorator.
 
     Parameters
     ----------
     fct : callable
-        ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file)`` as ProfileStats has them
-        (`outputs_size` is the recorded shape information by variable; `file` is where the summary goes).
+        Called as ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, outputs_size, file)``. The first
+        arguments are the attributes of ProfileStats with these names; `outputs_size` is its `variable_shape`; `file` is
+        the file to which the summary is written.
     """
     _profiler_printers.append(fct)
     return fct
 
 
 def begin_call(profile, function):
-    """Before a call of a profiled function: what `count_call` needs when that call is not to be counted, otherwise None.
+    """Begin a call of a profiled function, and return the argument `before` for `count_call`.
 
-    With `config.profiling.ignore_first_call` the first call of each function does not count, also where functions share a profile.
+    Return None if the call counts. Otherwise return the times and counts before the call, which `count_call` restores.
+    With `config.profiling.ignore_first_call` the first call of each function does not count, even if functions share a
+    profile.
     """
     if not config.profiling.ignore_first_call or function in profile._called:
         return None
@@ -59,9 +62,9 @@ def count_call(profile, seconds, before=None):
     ----------
     profile : ProfileStats
     seconds : float
-        Of the whole call.
+        The duration of the whole call.
     before : tuple, optional
-        From `begin_call`: the call is left out.
+        The result of `begin_call`. If it is not None, the call does not count.
     """
     global total_fct_exec_time
     total_fct_exec_time += seconds
@@ -75,7 +78,7 @@ def count_call(profile, seconds, before=None):
 
 @contextlib.contextmanager
 def _destination():
-    """The stream that config.profiling.destination names."""
+    """Open the file or stream that config.profiling.destination names, as a context manager."""
     name = config.profiling.destination
     if name in ("stderr", "stdout"):
         yield getattr(sys, name)
@@ -85,7 +88,10 @@ def _destination():
 
 
 def _atexit_print_fn():
-    """At exit: the profile of each function, and their sum; what took the time in all, also when config.print_global_stats asks for it."""
+    """Print the profile of each function, their sum, and the global times when the program exits.
+
+    Without any used profile, print the global times only if config.print_global_stats is set.
+    """
     to_sum = []
     if config.profile:
         to_sum = [p for p in _atexit_print_list if p.show_sum and p.is_used()]
@@ -111,7 +117,7 @@ def print_global_stats(file=None):
     Parameters
     ----------
     file : file, optional
-        Default: what config.profiling.destination names.
+        Default: the destination that config.profiling.destination names.
     """
     if file is None:
         with _destination() as file:
@@ -133,7 +139,7 @@ atexit.register(_atexit_print_fn)
 
 
 class _Blank:
-    """Pickles as an empty profile with the settings of `profile`."""
+    """An object that is unpickled as an empty profile with the settings of `profile`."""
 
     def __init__(self, profile):
         self.settings = {
@@ -153,16 +159,16 @@ def _make_blank(settings):
 class ProfileStats:
     """The profile of one or more functions.
 
-    Give one instance as ``profile=`` to several functions to have their times added up.
+    To add up the times of several functions, give them the same instance as ``profile=``.
 
     Parameters
     ----------
     atexit_print : bool
-        Print the profile when the program ends.
+        Whether to print the profile when the program ends.
     flag_time_thunks : bool, optional
-        Measure each node; None: config.profiling.time_thunks.
+        Whether to measure each node. None: config.profiling.time_thunks.
     gpu_checks : bool
-        Warn when GPU work is not waited for, which would make times meaningless.
+        Whether to warn if functions do not wait for GPU kernels to finish, which makes the times of nodes meaningless.
     **kwargs
         Initial values of attributes, e.g. ``message``.
 
@@ -172,25 +178,25 @@ class ProfileStats:
         The function's name.
     fct_callcount : int
     fct_call_time, vm_call_time : float
-        Seconds in calls, and in running graphs.
+        Seconds spent in whole calls, and in the graphs that they run.
     call_times : list of float
-        Seconds of each call; after many calls, of `calls_per_time` calls each, one after the other.
+        Seconds of each call. After many calls, each entry is the sum of `calls_per_time` successive calls.
     apply_time, apply_callcount, apply_cimpl : dict
         By Apply node: seconds, number of runs, whether C code ran.
     apply_interpreted : dict
-        By Apply node: how many of the runs were those of the interpreter, before the node's kernel was compiled (`config.tiered`).
+        By Apply node: the number of runs by the interpreter, before the node's kernel was compiled (`config.tiered`).
     compile_time, optimizer_time, validate_time, linker_time, import_time, linker_node_make_thunks : float
     linker_make_thunk_time : dict
-        By Apply node.
+        By Apply node: seconds spent in making its thunk.
     nb_nodes : int
     compiled : list of (str, float)
-        What the C compiler was called for, and the seconds it took.
+        The modules that the C compiler compiled, with the seconds it took.
     graphs_from_disk : int
-        How many rewritten graphs were read from disk instead of being made.
+        The number of rewritten graphs that were read from disk.
     optimizer_profile : tuple or None
-        The optimizer and what it returned, with config.profile_optimizer.
+        With config.profile_optimizer: the optimizer and the result of its call.
     variable_shape, variable_strides, variable_offset : dict
-        By variable, with config.profile_memory.
+        With config.profile_memory: shape, strides and offset by variable.
     node_executed_order, node_cleared_order : list
     """
 
@@ -201,7 +207,7 @@ class ProfileStats:
     nb_nodes = -1
     graphs_from_disk = 0
     calls_per_time = 1
-    calls_left = 0  # of the latest of `call_times`
+    calls_left = 0  # the number of calls that are still added to the last entry of `call_times`
     optimizer_profile = None
     line_width = None
     show_sum = True
@@ -242,9 +248,9 @@ class ProfileStats:
         self.calls_left = self.calls_per_time - 1
 
     def blank(self):
-        """What stands for this profile in the pickle of a function: an empty one with the same settings.
+        """Return a replacement for this profile in the pickle of a function: an empty profile with the same settings.
 
-        Functions that share a profile share the one that comes back.
+        Functions that share a profile also share the empty profile after unpickling.
         """
         if self._blank is None:
             self._blank = _Blank(self)
@@ -255,13 +261,13 @@ class ProfileStats:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        for name in ("compiled", "call_times"):  # profiles that Theano pickled have none
+        for name in ("compiled", "call_times"):  # pickles of Theano lack these attributes
             self.__dict__.setdefault(name, [])
         self._called = weakref.WeakSet()
 
     @classmethod
     def combined(cls, profiles, message):
-        """The sum of several profiles.
+        """Return the sum of several profiles.
 
         Parameters
         ----------
@@ -304,7 +310,7 @@ class ProfileStats:
         return total
 
     def reset(self):
-        """Forget the calls; what compilation took stays."""
+        """Reset the times and counts of calls; the times of compilation are kept."""
         self.fct_call_time = self.vm_call_time = 0.0
         self.fct_callcount = 0
         self.call_times, self.calls_per_time, self.calls_left = [], 1, 0
@@ -330,48 +336,49 @@ class ProfileStats:
         return table
 
     def class_time(self):
-        """Seconds by Op class."""
+        """Return the seconds by Op class."""
         return self._by(lambda node: type(node.op), self.apply_time, 0.0)
 
     def class_callcount(self):
-        """Number of runs by Op class."""
+        """Return the number of runs by Op class."""
         return self._by(lambda node: type(node.op), self.apply_callcount)
 
     def class_nodes(self):
-        """Number of nodes by Op class."""
+        """Return the number of nodes by Op class."""
         return self._by(lambda node: type(node.op), dict.fromkeys(self.apply_callcount, 1))
 
     def class_impl(self):
-        """ "C ", "Py" or "C/Py" by Op class."""
+        """Return the implementation that ran, by Op class: "C ", "Py" or "C/Py"."""
         return self._impl_by(lambda node: type(node.op))
 
     def op_time(self):
-        """Seconds by Op; equal Ops are one."""
+        """Return the seconds by Op; equal Ops have one entry."""
         return self._by(lambda node: node.op, self.apply_time, 0.0)
 
     def op_callcount(self):
-        """Number of runs by Op."""
+        """Return the number of runs by Op."""
         return self._by(lambda node: node.op, self.apply_callcount)
 
     def op_nodes(self):
-        """Number of nodes by Op."""
+        """Return the number of nodes by Op."""
         return self._by(lambda node: node.op, dict.fromkeys(self.apply_callcount, 1))
 
     def op_impl(self):
-        """ "C ", "Py" or "C/Py" by Op."""
+        """Return the implementation that ran, by Op: "C ", "Py" or "C/Py"."""
         return self._impl_by(lambda node: node.op)
 
     def fill_node_total_time(self, node, total_times):
-        """Set ``total_times[node]`` to the seconds of a node and of all that it depends on, each path counted.
+        """Set ``total_times[node]`` to the seconds of a node plus the total times of the nodes of its inputs.
 
-        The nodes of its inputs must be there already.
+        A node that is reached on several paths counts once for each path. The nodes of the inputs must already have
+        entries in `total_times`.
         """
         total_times[node] = self.apply_time.get(node, 0.0) + sum(
             total_times[r.owner] for r in node.inputs if r.owner is not None and r.owner in total_times
         )
 
     def compute_total_times(self):
-        """Seconds by node, those of all that it depends on included.
+        """Return the total seconds of each node, including those of all nodes that it depends on.
 
         Returns
         -------
@@ -395,7 +402,7 @@ class ProfileStats:
         file : file, optional
             Default: the standard error stream.
         n_ops_to_print, n_apply_to_print : int
-            Longest tables.
+            The largest numbers of lines in the tables of Ops and of nodes.
         """
         file = sys.stderr if file is None else file
         self.summary_function(file)
@@ -425,7 +432,7 @@ class ProfileStats:
             debugprint(fgraph.outputs, file=file, print_type=True)
 
     def summary_function(self, file):
-        """Print how long calls and compilation took."""
+        """Print the times of calls and of compilation."""
         print("Function profiling", file=file)
         print("==================", file=file)
         print("  Message: %s" % self.message, file=file)
@@ -456,7 +463,7 @@ class ProfileStats:
         print("       Node make_thunk time %es" % self.linker_node_make_thunks, file=file)
 
     def is_used(self):
-        """Whether there is something to tell."""
+        """Return True if the profile has recorded a call or a compilation."""
         return self.fct_callcount > 0 or self.compile_time > 0
 
     def summary_globals(self, file):
@@ -465,7 +472,7 @@ class ProfileStats:
         print("Time since theano import %.3fs" % (time.time() - theano_imported_time), file=file)
 
     def _table(self, file, title, header, rows, limit, remaining):
-        """A table sorted by time; what is cut off is summed up in the last line."""
+        """Print a table sorted by time. The last line sums up the rows beyond `limit`."""
         total = sum(self.apply_time.values())
         print(title, file=file)
         print("------" if title == "Apply" else "---", file=file)
@@ -527,7 +534,7 @@ class ProfileStats:
         )
 
     def summary_ops(self, file=None, N=None):
-        """Print the table of Ops; equal Ops are one. Parameters as for `summary_class`."""
+        """Print the table of Ops; equal Ops have one line. The parameters are those of `summary_class`."""
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
             _logger.warning("Profiling summary called without data")
@@ -542,7 +549,7 @@ class ProfileStats:
         )
 
     def summary_nodes(self, file=None, N=None):
-        """Print the table of Apply nodes. Parameters as for `summary_class`."""
+        """Print the table of Apply nodes. The parameters are those of `summary_class`."""
         file = sys.stderr if file is None else file
         if not sum(self.apply_time.values()):
             _logger.warning("Profiling summary called without data")
@@ -574,7 +581,10 @@ class ProfileStats:
         )
 
     def _node_details(self, node, seconds):
-        """With a memory profile: shapes, and floating-point speed where the Op can count its operations."""
+        """Return lines with the shapes of a node, and its floating point speed if the Op has a method `flops`.
+
+        The text is empty without a memory profile.
+        """
         if not self.variable_shape:
             return ""
         shapes = [self.variable_shape.get(r) for r in (*node.inputs, *node.outputs)]
@@ -596,7 +606,7 @@ class ProfileStats:
         return text
 
     def summary_memory(self, file, N=None):
-        """Print how much memory the values of the graph took in the latest call (needs config.profile_memory).
+        """Print the memory that the values of the graph took in the latest call (needs config.profile_memory).
 
         Parameters
         ----------
@@ -620,7 +630,7 @@ class ProfileStats:
             )
 
     def tips(self):
-        """What may make this function faster.
+        """Return suggestions that may make the function faster.
 
         Returns
         -------
@@ -641,7 +651,7 @@ class ProfileStats:
         return tips
 
     def print_tips(self, file):
-        """Print what may make this function faster."""
+        """Print suggestions that may make the function faster."""
         print("Here are tips to potentially make your code run faster", file=file)
         for tip in self.tips():
             print("  - %s" % tip, file=file)
@@ -651,15 +661,16 @@ class ProfileStats:
     # Pages
 
     def to_html(self, path):
-        """Write the profile as a page: one HTML file that needs nothing else, for any browser.
+        """Write the profile as a self-contained HTML page, for any browser.
 
-        It shows where the time went by Op, by node, and by line of the program; how long calls took; with `config.profile_memory` what was held in
-        memory, node by node; and how the function was compiled, with `config.profile_optimizer` rewrite by rewrite.
+        The page shows the time by Op, by node, and by line of the program; the times of calls; and the compilation of
+        the function. With `config.profile_memory` it shows the allocated memory node by node, and with
+        `config.profile_optimizer` the time of each rewrite.
 
         Parameters
         ----------
         path : str, path or file
-            A file is written to as text.
+            The path of the HTML file, or a file that is open for writing text.
         """
         text = profiling_page.page(self)
         if hasattr(path, "write"):
@@ -669,17 +680,18 @@ class ProfileStats:
             file.write(writable(text))
 
     def name_on_page(self):
-        """What the title of a page calls the function."""
+        """Return the name of the function for the title of the HTML page."""
         return self.message
 
     def calls_on_page(self):
-        """What a page says of the calls.
+        """Return the data about calls for the HTML page.
 
         Returns
         -------
         dict
-            ``kind`` ("function" or "loop"), ``count``, ``seconds``, ``running`` (seconds in the graph), ``thunks`` (seconds in nodes), ``times`` and
-            ``each`` (`call_times` and `calls_per_time`), ``last`` (how many calls the last of the times stands for).
+            ``kind`` ("function" or "loop"), ``count``, ``seconds``, ``running`` (seconds in the graph), ``thunks``
+            (seconds in nodes), ``times`` and ``each`` (`call_times` and `calls_per_time`), ``last`` (the number of
+            calls in the last entry of ``times``).
         """
         return {
             "kind": "function",
@@ -700,16 +712,16 @@ class ScanProfileStats(ProfileStats):
     ----------
     atexit_print : bool
     name : str, optional
-        The Scan's name.
+        The name of the Scan.
     **kwargs
         Initial values of attributes.
 
     Attributes
     ----------
     callcount, nbsteps : int
-        Number of calls of the Scan, and of its steps.
+        The numbers of calls of the Scan and of its steps.
     call_time : float
-        Of all calls. `vm_call_time` is that of the steps alone.
+        The total time of the calls in seconds. `vm_call_time` is the time of the steps only.
     """
 
     callcount = 0
@@ -735,7 +747,7 @@ class ScanProfileStats(ProfileStats):
         super().note_call(seconds)
 
     def note_call(self, seconds):
-        """Nothing: a call of the step's function is a step, not a call of the loop."""
+        """Do nothing: a call of the inner function is one step. `count_loop` records the calls of the loop."""
 
     def is_used(self):
         return self.callcount > 0
@@ -744,7 +756,7 @@ class ScanProfileStats(ProfileStats):
         return "the loop %s" % (self.name or "without a name")
 
     def calls_on_page(self):
-        """As for a function, and ``steps``."""
+        """Return the data about calls for the HTML page: those of a function, and ``steps``."""
         return {
             **super().calls_on_page(),
             "kind": "loop",
@@ -754,7 +766,7 @@ class ScanProfileStats(ProfileStats):
         }
 
     def summary_globals(self, file):
-        """Nothing: global times belong to the outer function's profile."""
+        """Do nothing: the global times belong to the profile of the outer function."""
 
     def summary_function(self, file):
         if self.callcount == 0:

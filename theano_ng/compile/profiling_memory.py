@@ -4,7 +4,7 @@ from theano_ng.configdefaults import config
 
 
 def _aliased(node):
-    """Numbers of the outputs that live in an input's memory."""
+    """Return the indices of the outputs that share an input's memory."""
     aliased = set()
     for table in (getattr(node.op, "view_map", None), getattr(node.op, "destroy_map", None)):
         aliased.update(table or ())
@@ -12,14 +12,14 @@ def _aliased(node):
 
 
 def inplace_codes(node):
-    """For each output of a node, how it gets its memory by the Op's declaration: "c" created, "i" inplace, "v" view."""
+    """Return how each output of a node gets its memory, as declared by the Op: "c" created, "i" inplace, "v" view."""
     views = set(getattr(node.op, "view_map", None) or ())
     inplace = set(getattr(node.op, "destroy_map", None) or ())
     return ["i" if i in inplace else "v" if i in views else "c" for i in range(len(node.outputs))]
 
 
 def variable_size(profile, r):
-    """Bytes of a variable's value in the latest call; 0 when its Type cannot tell."""
+    """Return the size in bytes of a variable's value in the latest call; 0 if its Type cannot compute sizes."""
     info = profile.variable_shape.get(r)
     if info is None or isinstance(info, str):
         return 0
@@ -36,13 +36,13 @@ class GraphMemory:
     ----------
     profile : ProfileStats
     nodes : list of Apply
-        In the order in which they ran.
+        The nodes in the order in which they ran.
     """
 
     def __init__(self, profile, nodes):
         self.nodes = nodes
-        self.size = {}  # variable with memory of its own -> bytes
-        self.memory_of = {}  # variable -> the variable in whose memory it lives
+        self.size = {}  # variable with separate memory -> bytes
+        self.memory_of = {}  # variable -> the variable whose memory it shares, or itself
         computed = {out for node in nodes for out in node.outputs}
         fgraph = getattr(nodes[0], "fgraph", None) if nodes else None
         for node in nodes:
@@ -57,7 +57,7 @@ class GraphMemory:
                     self.size[out] = variable_size(profile, out)
         self.kept = {self._root(r) for r in getattr(fgraph, "outputs", ())}
         self.inputs = {r: variable_size(profile, r) for node in nodes for r in node.inputs if r not in computed}
-        # how many readers each memory has
+        # for each variable with separate memory: the number of nodes that read this memory
         self.readers = {}
         for node in nodes:
             for r in dict.fromkeys(self._root(r) for r in node.inputs):
@@ -67,16 +67,16 @@ class GraphMemory:
         return self.memory_of.get(r, r)
 
     def peak(self, order=None, free=True):
-        """Most bytes held at once, inputs left out, when the nodes run in an order."""
+        """Return the largest number of bytes held at once, without inputs, when the nodes run in the given order."""
         return max(self.timeline(order, free), default=0)
 
     def timeline(self, order=None, free=True):
-        """Bytes held when each node has allocated its outputs, inputs left out.
+        """Return the bytes held after each node has allocated its outputs, without inputs.
 
         Parameters
         ----------
         order : list of Apply, optional
-            Default: that in which they ran.
+            Default: the order in which the nodes ran.
         free : bool
             Whether values are freed after their last use.
 
@@ -94,7 +94,7 @@ class GraphMemory:
         return found
 
     def alive_at(self, position):
-        """The variables with memory of their own that are held when the node at a position has allocated its outputs."""
+        """Return the variables with separate memory that are held after the outputs of the node at a position exist."""
         alive, waiting = {}, dict(self.readers)
         for i, node in enumerate(self.nodes):
             alive.update(dict.fromkeys(out for out in node.outputs if out in self.size))
@@ -108,11 +108,11 @@ class GraphMemory:
         return sum(self.size.get(out, 0) for out in node.outputs)
 
     def _freed(self, node, waiting):
-        """Bytes that die with a node; `waiting` counts the readers that are left."""
+        """Return the bytes that are freed after a node. Update `waiting`, the numbers of remaining readers."""
         return sum(self.size[r] for r in self._dead(node, waiting))
 
     def _dead(self, node, waiting):
-        """The variables with memory of their own that die with a node."""
+        """Generate the variables with separate memory that are freed after a node."""
         for r in dict.fromkeys(self._root(r) for r in node.inputs):
             waiting[r] -= 1
             if waiting[r] == 0 and r in self.size and r not in self.kept:
@@ -122,7 +122,10 @@ class GraphMemory:
                 yield out
 
     def frugal_order(self):
-        """An order that holds little: of the nodes that can run, always the one after which least memory is held."""
+        """Return an order of the nodes that needs little memory, found greedily.
+
+        The next node is always the one, of all nodes that can run, after which the least memory is held.
+        """
         orderings = getattr(getattr(self.nodes[0], "fgraph", None), "orderings", dict)() if self.nodes else {}
         mine = set(self.nodes)
         before = {
@@ -159,10 +162,10 @@ def memory_report(profile, file, n_apply=None):
     Parameters
     ----------
     profile : ProfileStats
-        Filled by a run with config.profile_memory.
+        A profile of a run with config.profile_memory.
     file : file
     n_apply : int, optional
-        Most nodes to print.
+        The largest number of nodes to print.
     """
     graphs = {}
     for node in profile.node_executed_order:

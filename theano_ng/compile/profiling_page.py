@@ -1,7 +1,8 @@
-"""Profiles as pages: what `ProfileStats.to_html` writes.
+"""HTML pages of profiles, for `ProfileStats.to_html`.
 
-A page is one file, `profiling_page.html`, with the numbers put into it as JSON. Its script makes tables and pictures of them; it takes nothing from
-elsewhere, and puts names into the page as text only. All sums are made here, where they can be tested.
+A page is the template `profiling_page.html` with the data of a profile inserted as JSON. The script of the page draws
+tables and charts from the data. It loads no other file, and inserts names as text only, never as HTML. All sums are
+computed in this module, where they can be tested.
 """
 
 import linecache
@@ -14,11 +15,11 @@ from theano_ng.gof.traces import traces_of
 
 TEMPLATE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "profiling_page.html")
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-TESTS = os.sep + "tests" + os.sep  # programs as those of users are
+TESTS = os.sep + "tests" + os.sep  # files in these folders count as the user's program
 
 
 def page(profile):
-    """The text of the page of a profile.
+    """Return the HTML page of a profile as text.
 
     Parameters
     ----------
@@ -32,7 +33,8 @@ def page(profile):
     import json
 
     data = contents(profile)
-    # Nothing in a script element may look like its end; U+2028 and U+2029 are ends of lines in older browsers.
+    # The JSON text must contain no end tag of the script element. json.dumps also escapes U+2028 and U+2029, which end
+    # a line in older browsers.
     text = (
         json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     )
@@ -43,7 +45,7 @@ def page(profile):
 
 
 def contents(profile):
-    """What the page of a profile shows, as dicts, lists, texts and numbers; seconds and bytes throughout.
+    """Return the data of a profile's page, as dicts, lists, strings and numbers. Units are seconds and bytes.
 
     Parameters
     ----------
@@ -52,8 +54,8 @@ def contents(profile):
     Returns
     -------
     dict
-        ``title``, ``calls``, ``nodes``, ``lines``, ``ops``, ``classes``, ``runs``, ``compilation``, ``tips`` and ``loops`` (the same of each
-        loop that was profiled).
+        ``title``, ``calls``, ``nodes``, ``lines``, ``ops``, ``classes``, ``runs``, ``compilation``, ``tips`` and
+        ``loops``, a list with such a dict for each loop that was profiled.
     """
     graphs = _graphs(profile)
     lines = _Lines()
@@ -77,20 +79,20 @@ def contents(profile):
 
 
 def _graphs(profile):
-    """The graphs whose nodes were profiled, in the order in which they were met."""
+    """Return the graphs whose nodes were profiled, in the order in which the profile first refers to them."""
     nodes = (*profile.node_executed_order, *profile.apply_callcount, *profile.linker_make_thunk_time)
     return list(dict.fromkeys(g for g in (getattr(node, "fgraph", None) for node in nodes) if g is not None))
 
 
 def _profiled(profile, graphs):
-    """The nodes of all graphs, in the order in which they run, then those that have left their graphs."""
+    """Return the nodes of all graphs in the order in which they run, then nodes that no longer belong to a graph."""
     return list(
         dict.fromkeys([node for order in _orders(profile, graphs) for node in order] + list(profile.apply_callcount))
     )
 
 
 def _orders(profile, graphs):
-    """For each graph its nodes in the order in which they ran, or as far as that is not known could run."""
+    """Return, for each graph, its nodes in the order in which they ran; in topological order if that is not known."""
     orders = []
     for fgraph in graphs:
         ran = [node for node in profile.node_executed_order if getattr(node, "fgraph", None) is fgraph]
@@ -103,7 +105,7 @@ def _class_name(cls):
 
 
 def _node(profile, node, number, lines):
-    """One row of the table of nodes, with the node itself."""
+    """Return one row of the table of nodes, with the node itself."""
     return {
         "node": node,
         "id": number,
@@ -132,7 +134,7 @@ def _value(profile, variable):
 
 
 def _grouped(nodes, key, impls, name):
-    """The rows of the table of Ops, or of classes: what their nodes have in common, and the sums."""
+    """Return the rows of the table of Ops or of classes, with the sums over their nodes."""
     impl_of = {name(which): impl.strip() for which, impl in impls.items()}
     rows = {}
     for node in nodes:
@@ -148,13 +150,13 @@ def _grouped(nodes, key, impls, name):
 
 
 class _Lines:
-    """The lines of the user's program that nodes come from, each once."""
+    """The table of the lines of the user's program that created the nodes. Each line has one row."""
 
     def __init__(self):
         self.numbers, self.rows = {}, []
 
     def of(self, node):
-        """Number of the line that a node comes from, or None: the innermost one outside of the package."""
+        """Return the row number of the line that created a node: the innermost line outside of the package, or None."""
         for trace in traces_of(node.outputs):
             for file, line, function, text in reversed(trace):
                 if line and not (file.startswith(PACKAGE) and TESTS not in file):
@@ -170,7 +172,7 @@ class _Lines:
         return self.numbers[key]
 
     def table(self, nodes):
-        """The lines, with the sums of their nodes; what comes from no known line is in none of them."""
+        """Return the rows, with the sums over their nodes. Nodes without a known line are not counted."""
         for row in self.rows:
             row.update(seconds=0.0, calls=0, nodes=0, bytes=0)
         for node in nodes:
@@ -187,7 +189,10 @@ class _Lines:
 
 
 def _run(profile, order, numbers):
-    """One graph, node by node in the order of a call: what is held after each has allocated its outputs, and what is alive at the peak."""
+    """Return the memory data of one graph, with its nodes in the order of a call.
+
+    The data include the bytes held after each node has allocated its outputs, and the values alive at the peak.
+    """
     run = {"nodes": [numbers[node] for node in order], "memory": None}
     if not profile.variable_shape or not any(node in profile.node_executed_order for node in order):
         return run
@@ -233,18 +238,19 @@ def _compilation(profile, numbers):
 
 
 def _rewrites(optimizer, result):
-    """The optimizers that ran and how long, as a tree; those that took no time are left out.
+    """Return the optimizers that ran, with their times, as a tree. Optimizers that took no time are left out.
 
     Parameters
     ----------
     optimizer : Optimizer
     result : object
-        What its `apply` returned.
+        The result of its `apply`.
 
     Returns
     -------
     list of dict
-        ``name``, ``seconds``, ``before`` and ``after`` (numbers of nodes, or None), ``applied`` and ``created`` (of rules; or None), ``inside``.
+        ``name``, ``seconds``, ``before`` and ``after`` (numbers of nodes, or None), ``applied`` and ``created`` (counts
+        for rules, otherwise None), ``inside`` (the list for the optimizers inside).
     """
     if isinstance(optimizer, SeqOptimizer) and isinstance(result, tuple):
         opts, times, sub_profiles, nodes = result[0], result[1], result[6], result[8]
@@ -282,6 +288,6 @@ def _rewrite(optimizer, seconds, nodes=(None, None), applied=None, created=None,
 
 
 def _loops(nodes):
-    """The profiles of the loops among the nodes, each once."""
+    """Return the profiles of the loops among the nodes, without duplicates."""
     found = (node.op.inner_profile() for node in nodes if hasattr(node.op, "inner_profile"))
     return list(dict.fromkeys(inner for inner in found if inner is not None))

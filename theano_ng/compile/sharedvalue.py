@@ -1,4 +1,4 @@
-"""Shared variables: values that live between calls and are common to all functions that use them."""
+"""Shared variables: variables whose value persists between calls and is shared by all functions that use them."""
 
 import copy
 
@@ -16,12 +16,12 @@ class SharedVariable(Variable):
     name : str or None
     type : Type
     value : object
-        Initial value, filtered by the type.
+        The initial value, which the type filters.
     strict : bool
-        True refuses values of another type instead of converting them.
+        If True, refuse values of another type instead of converting them.
     allow_downcast : bool, optional
     container : Container, optional
-        The container to use; then `value` is None.
+        An existing container to use; `value` must be None then.
 
     Raises
     ------
@@ -31,10 +31,10 @@ class SharedVariable(Variable):
     Attributes
     ----------
     default_update : Variable
-        When it exists: the update of every function that uses the variable and gives it no other.
+        An optional attribute: the update in every function that uses the variable without giving it another update.
     """
 
-    # Set by the constructor; what a function uses when the variable is one of its implicit inputs.
+    # Set by the constructor. A function that uses the variable as an implicit input reads and writes this container.
     container = None
 
     def __init__(self, name, type, value, strict, allow_downcast=None, container=None):
@@ -53,31 +53,31 @@ class SharedVariable(Variable):
             )
 
     def read_test_value(self):
-        """The value that the container has now, as it is."""
+        """Return the current value of the container, without a copy."""
         return self.get_value(borrow=True, return_internal_type=True)
 
     def get_value(self, borrow=False, return_internal_type=False):
-        """The value.
+        """Return the value.
 
         Parameters
         ----------
         borrow : bool
-            True may return internal memory; False never does.
+            If True, the result may be the internal value itself; if False, it is always a copy.
         return_internal_type : bool
-            True returns the object that functions see, also when that is not a NumPy array.
+            If True, return an object of the type that functions use, even if it is not a NumPy array.
         """
         if borrow:
             return self.container.value
         return copy.deepcopy(self.container.value)
 
     def set_value(self, new_value, borrow=False):
-        """Replace the value; every function that uses the variable sees it.
+        """Replace the value, for all functions that use the variable.
 
         Parameters
         ----------
         new_value : object
         borrow : bool
-            True may keep `new_value` itself instead of a copy.
+            If True, the variable may keep `new_value` itself instead of a copy.
         """
         self.container.value = new_value if borrow else copy.deepcopy(new_value)
 
@@ -88,13 +88,13 @@ class SharedVariable(Variable):
         self.set_value(value, borrow=True)
 
     def clone(self):
-        """Another variable with the same container and tags."""
+        """Return another variable with the same container and a copy of the tags."""
         twin = self.__class__(name=self.name, type=self.type, value=None, strict=None, container=self.container)
         twin.tag = copy.copy(self.tag)
         return twin
 
     def __getitem__(self, *args):
-        """Refuse to index a generic shared variable, and say why it is one."""
+        """Raise TypeError with an explanation: a shared variable that is no tensor cannot be indexed."""
         value = self.get_value(borrow=True)
         raise TypeError(
             "A shared variable that holds a %s cannot be indexed symbolically. Did you mean to share numpy.asarray(value)?"
@@ -105,7 +105,8 @@ class SharedVariable(Variable):
 def shared_constructor(ctor, remove=False):
     """Register a constructor of shared variables (a decorator), or remove it.
 
-    Constructors are tried from the last registered to the first; one that cannot handle a value raises TypeError.
+    Constructors are tried from the last registered to the first. A constructor that cannot handle a value raises
+    TypeError.
     """
     if remove:
         shared.constructors.remove(ctor)
@@ -115,17 +116,18 @@ def shared_constructor(ctor, remove=False):
 
 
 def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
-    """A shared variable initialised with a copy of (or, if a constructor's ``borrow=True``, a reference to) `value`.
+    """Return a shared variable, initialized with a copy of `value` or, with ``borrow=True``, with `value` itself.
 
     Parameters
     ----------
     value : object
-        For an array, the type has its dtype and rank and, unless ``broadcastable=`` says otherwise, no broadcastable axis.
+        The initial value. For an array, the type has its dtype and number of dimensions. No axis is broadcastable
+        unless ``broadcastable=`` is given.
     name : str, optional
     strict : bool
     allow_downcast : bool, optional
     **kwargs
-        For the constructor, e.g. ``borrow``, ``broadcastable``, ``target``.
+        Arguments for the constructor, e.g. ``borrow``, ``broadcastable``, ``target``.
 
     Returns
     -------
@@ -163,7 +165,7 @@ shared.constructors = constructors = []
 
 @shared_constructor
 def generic_constructor(value, name=None, strict=False, allow_downcast=None):
-    """A shared variable of any Python object."""
+    """Return a shared variable of type `generic`, which can hold any Python object."""
     return SharedVariable(type=generic, value=value, name=name, strict=strict, allow_downcast=allow_downcast)
 
 

@@ -1,4 +1,4 @@
-"""Pages for browsers that show graphs, and files for Graphviz."""
+"""HTML pages that show graphs in a browser, and files for Graphviz."""
 
 import html
 import json
@@ -15,7 +15,7 @@ _PAGE = pathlib.Path(__file__).with_name("page")
 
 
 def replace_patterns(x, replace):
-    """Replace parts of a text.
+    """Replace parts of a text, with one regular expression after the other.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def replace_patterns(x, replace):
 
 
 def safe_json(obj):
-    """JSON that may stand in a script of an HTML page: no text in it can end the script, or begin a comment.
+    """Return JSON that can be inserted into a script of an HTML page: it cannot end the script or begin a comment.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def safe_json(obj):
 
 
 def _page_graph(fct, formatter):
-    """What the page is told of a graph."""
+    """Return the data of a graph for the page, as a dict that can be converted to JSON."""
     drawings = formatter.describe(fct, formulas=True, who="d3viz")
     found = []
     for drawing in drawings:
@@ -104,29 +104,30 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     ----------
     fct : compiled function, FunctionGraph, variable, Apply or list of variables
     outfile : str or path
-        Where to write; its folder is made if it is not there.
+        The path of the page. Its folder is created if it does not exist.
     copy_deps : bool
-        True: the page holds its scripts and styles, so that it is one file, which can be sent and opened anywhere. False: it refers
-        to them where they are installed with this package, by ``file:`` addresses: pages are smaller, and work on this computer alone.
-        No page needs a network.
+        If True, the page contains its scripts and styles, so it is a single file that works anywhere. If False, it
+        refers to the installed files of this package by ``file:`` URLs: the page is smaller, but works on this computer
+        only. In neither case does the page need a network.
     *args, **kwargs
-        For `formatting.PyDotFormatter`.
+        Arguments for `formatting.PyDotFormatter`.
 
     Raises
     ------
     ValueError
-        When `fct` is nothing of that kind.
+        When `fct` is not one of these objects.
 
     Notes
     -----
-    Ellipses are Ops, coloured by their kind (red: transfers to and from a GPU). Boxes are variables: inputs are green, outputs blue.
-    Arrows are black; blue where a node returns a view of its input, red where it overwrites it. An Op with a graph inside (OpFromGraph,
-    scan, elementwise formulas) has a double border: a double click opens it, and closes it again.
+    Ellipses are Ops, colored by their kind (red: transfers to and from a GPU). Boxes are variables: inputs are green,
+    outputs blue. Arrows are blue if a node returns a view of its input, red if it overwrites its input, and black
+    otherwise. An Op with an inner graph (OpFromGraph, scan, elementwise formulas) has a double border: a double click
+    opens or closes the inner graph.
 
-    The mouse wheel zooms; the background and single nodes are dragged. Pointing at a node or an arrow shows its type, the line of the
-    program that made it, and times where the function has a profile; then ``Toggle profile colors`` paints nodes by the time
-    they take. Labels are edited from the context menu. ``Release nodes`` lets all nodes find their places by themselves,
-    ``Reset nodes`` puts them where they were.
+    The mouse wheel zooms. The background and single nodes can be dragged. Pointing at a node or an arrow shows its
+    type, the line of the program that created it, and times if the function has a profile. With a profile, ``Toggle
+    profile colors`` colors the nodes by their time. Labels can be edited from the context menu. ``Release nodes`` lets
+    the layout algorithm move all nodes, and ``Reset nodes`` restores the original layout.
 
     Neither pydot nor Graphviz is needed.
 
@@ -143,7 +144,7 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
     """
     graph = _page_graph(fct, PyDotFormatter(*args, **kwargs))
     outfile = pathlib.Path(outfile)
-    # A function that has no name of its own is called by the path and line where it was made.
+    # The default name of a function is the path and line of the call that made it.
     title = pathlib.PurePath(getattr(fct, "name", None) or outfile.stem).name
     if copy_deps:
         style = "<style>\n%s</style>" % (_PAGE / "style.css").read_text(encoding="utf-8")
@@ -153,21 +154,21 @@ def d3viz(fct, outfile, copy_deps=True, *args, **kwargs):
         script = '<script src="%s"></script>' % html.escape((_PAGE / "viewer.js").resolve().as_uri())
     parts = {"title": html.escape(str(title)), "style": style, "graph": safe_json(graph), "script": script}
     page = (_PAGE / "page.html").read_text(encoding="utf-8")
-    # One pass, so that nothing is looked for in what was put in.
+    # All placeholders are replaced in one pass, so that inserted texts are not searched for placeholders.
     page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], page)
     outfile.parent.mkdir(parents=True, exist_ok=True)
     outfile.write_text(writable(page), encoding="utf-8")
 
 
 def d3write(fct, path, *args, **kwargs):
-    """Write a graph in the language of Graphviz.
+    """Write a graph to a file in the DOT language of Graphviz.
 
     Parameters
     ----------
     fct : compiled function, FunctionGraph, variable, Apply or list of variables
     path : str or path
     *args, **kwargs
-        For `formatting.PyDotFormatter`.
+        Arguments for `formatting.PyDotFormatter`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""`PyDotFormatter`: graphs for Graphviz, and the texts and colours of pictures."""
+"""The class `PyDotFormatter`, which makes graphs for Graphviz, and the texts and colors of pictures."""
 
 import re
 
@@ -29,12 +29,12 @@ def __getattr__(name):
 
 
 class PyDotFormatter:
-    """Makes pydot graphs of graphs.
+    """A converter from graphs of this package to pydot graphs.
 
     Parameters
     ----------
     compact : bool
-        Leave out intermediate variables without a name.
+        Whether to leave out intermediate variables without a name.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class PyDotFormatter:
 
     Notes
     -----
-    All three may be changed before the formatter is called, and hold for the pages of `d3viz` as well.
+    All three attributes may be changed before the formatter is called. They also apply to the pages of `d3viz`.
     """
 
     def __init__(self, compact=True):
@@ -72,15 +72,15 @@ class PyDotFormatter:
         self.shapes = {"input": "box", "output": "box", "apply": "ellipse"}
 
     def describe(self, fct, formulas=False, who="PyDotFormatter"):
-        """The graph as records, for which pydot is not needed.
+        """Return a description of the graph as records. This does not need pydot.
 
         Parameters
         ----------
         fct : compiled function, FunctionGraph, variable, Apply or list of variables
         formulas : bool
-            Show what elementwise Ops of several steps compute of one element, too.
+            Whether to also describe the scalar graphs of elementwise Ops that consist of several steps.
         who : str
-            Named in errors.
+            The name of the caller, for error messages.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class PyDotFormatter:
         return Reader(self.compact, formulas).read(fct, who)
 
     def color(self, box):
-        """The colour of a box, or None.
+        """Return the color of a box, or None.
 
         Parameters
         ----------
@@ -109,20 +109,21 @@ class PyDotFormatter:
         ----------
         fct : compiled function, FunctionGraph, variable, Apply or list of variables
         graph : pydot.Dot, optional
-            The nodes are added to it.
+            A graph to which the nodes are added.
 
         Returns
         -------
         pydot.Dot
-            Graphs inside nodes (OpFromGraph, scan) are clusters; attributes of their nodes say which variables are the same:
-            ``subg`` has the name of the cluster, ``subg_map_inputs`` and ``subg_map_outputs`` pairs of nodes.
+            The graph. Graphs inside nodes (OpFromGraph, scan) are clusters. Three attributes link such a node to its
+            cluster: ``subg`` is the name of the cluster; ``subg_map_inputs`` and ``subg_map_outputs`` are lists of
+            pairs of corresponding nodes outside and inside of the cluster.
 
         Raises
         ------
         ImportError
             When pydot is missing.
         ValueError
-            When `fct` is nothing of that kind.
+            When `fct` is not one of these objects.
         """
         pydot = import_pydot(ImportError)
         drawings = self.describe(fct)
@@ -186,7 +187,7 @@ _WORDS = frozenset("node edge graph digraph subgraph strict".split())
 
 
 def _quoted(text):
-    """A text as Graphviz reads it."""
+    """Return a text, quoted for Graphviz if necessary."""
     text = writable(str(text))
     if _PLAIN.match(text) and text.lower() not in _WORDS:
         return text
@@ -194,12 +195,12 @@ def _quoted(text):
 
 
 def dict_to_pdnode(d):
-    """A pydot node with the attributes that a dict has: None is left out, the items of lists are separated by tabs.
+    """Return a pydot node with the attributes in a dict. None is left out, and the items of lists are joined by tabs.
 
     Parameters
     ----------
     d : dict
-        ``'name'`` is the node's name.
+        The attributes; ``'name'`` is the node's name.
 
     Returns
     -------
@@ -213,18 +214,21 @@ def dict_to_pdnode(d):
 
 
 def var_tag(var):
-    """Where the user made a variable, as a list of file, line, function and text; None where that is not known."""
+    """Return the position at which the user created a variable: a list of file, line, function and source text.
+
+    Return None if the position is not known.
+    """
     frames = user_frames(var)
     return [str(part) for part in frames[-1] if part is not None] if frames else None
 
 
 def apply_label(node):
-    """The class of a node's Op."""
+    """Return the class name of a node's Op."""
     return type(node.op).__name__
 
 
 def apply_profile(node, profile):
-    """Seconds in a node, and in all calls of the function; None without a profile of at least one call.
+    """Return the seconds spent in a node and in all calls of the function; None without a profile of a call.
 
     Parameters
     ----------

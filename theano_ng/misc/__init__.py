@@ -1,4 +1,4 @@
-"""Tools beside the compiler: containers, serialization, timing scripts."""
+"""Tools that are not part of the compiler: containers, serialization, timing scripts."""
 
 from theano_ng.lazy import lazy_names
 

@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-# Floating-point operations of float64 that a core does per cycle with each instruction set, two for a fused multiplication and addition.
+# Number of float64 operations per core and cycle, by instruction set. A fused multiply-add counts as two.
 PER_CYCLE = (
     ("compiled loops without vector instructions", 1),
     ("SSE2", 4),
@@ -25,7 +25,7 @@ PER_CYCLE = (
 
 
 def reference_table(cores=(1, 2, 4, 8, 16), gigahertz=3.0, size=2000, iters=10):
-    """The least time that processors can need for the benchmark, as text: computed from their instructions, not measured."""
+    """Return a table, as text, of lower bounds for the time of the benchmark, computed from the instruction sets."""
     work = 2e-9 * size**3 * iters
     lines = [
         "Least seconds for %d products of float64 matrices of %d x %d on cores of %.1f GHz; half of it for float32."
@@ -44,20 +44,20 @@ def execute(execute=True, verbose=True, M=2000, N=2000, K=2000, iters=10, order=
     Parameters
     ----------
     execute : bool
-        Whether to run the product, or only to compile it.
+        Whether to run the product; otherwise it is only compiled.
     verbose : bool
         Whether to print flags and versions.
     M, N, K : int
     iters : int
     order : {"C", "F"}
-        Memory layout of the matrices.
+        The memory layout of the matrices.
 
     Returns
     -------
     seconds : float
-        0 without `execute`.
+        The time of all products; 0 if `execute` is False.
     implementation : str
-        What computes the product.
+        The description of the Op and the library that compute the product.
     """
     import theano_ng as theano
     import theano_ng.tensor as T
@@ -79,7 +79,7 @@ def execute(execute=True, verbose=True, M=2000, N=2000, K=2000, iters=10, order=
         implementation = "CPU (without gemm: %s)" % ", ".join(map(str, products))
     if not execute:
         return 0.0, implementation
-    f()  # the first call allocates
+    f()  # the first call, which allocates memory, is not timed
     start = time.perf_counter()
     for _ in range(iters):
         f()
@@ -105,7 +105,7 @@ def _print_configuration():
 
 
 def jobman_job(state, channel):
-    """Run the benchmark as a job of jobman: sizes come from `state`, which gets the time."""
+    """Run the benchmark as a job of jobman: read sizes from `state`, and store the time in it."""
     state.time, state.implementation = execute(
         verbose=False, **{name: state[name] for name in ("M", "N", "K", "iters", "order") if name in state}
     )
@@ -113,13 +113,13 @@ def jobman_job(state, channel):
 
 
 def test():
-    """Whether the benchmark runs."""
+    """Run the benchmark with small matrices, and check that it returns a time."""
     seconds, _ = execute(verbose=False, M=20, N=20, K=20, iters=2)
     assert seconds > 0
 
 
 def main(argv=None):
-    """Command line; see --help."""
+    """Run the program with command line arguments; see --help."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the time")
     parser.add_argument("--print_only", action="store_true", help="do not run the benchmark")

@@ -1,8 +1,8 @@
-"""Number of processors."""
+"""The number of processors."""
 
 import os
 
 
 def cpuCount():
-    """Number of processors of this machine, at least 1; limits that a process was given do not count."""
+    """Return the number of processors of this machine, at least 1. CPU limits of the process are ignored."""
     return os.cpu_count() or 1

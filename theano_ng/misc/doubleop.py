@@ -1,4 +1,4 @@
-"""An Op whose documentation shows how the documentation of Ops looks."""
+"""An example Op, whose docstrings show how Ops are documented."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from theano_ng.tensor.constant import as_tensor_variable
 
 
 class DoubleOp(gof.Op):
-    """Double each element of a tensor.
+    """An Op that doubles each element of a tensor.
 
     Parameters
     ----------
@@ -16,11 +16,11 @@ class DoubleOp(gof.Op):
     Returns
     -------
     tensor
-        Of the type of `x`.
+        A tensor of the type of `x`.
 
     Notes
     -----
-    ``x * 2`` does the same, in C.
+    ``x * 2`` computes the same values in C.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class DoubleOp(gof.Op):
         return gof.Apply(self, [x], [x.type()])
 
     def perform(self, node, inputs, output_storage):
-        # The product of 0-d arrays is no array.
+        # The product of 0-d arrays is a NumPy scalar, which has to be converted to an array.
         output_storage[0][0] = np.asarray(inputs[0] * inputs[0].dtype.type(2))
 
     def R_op(self, inputs, eval_points):

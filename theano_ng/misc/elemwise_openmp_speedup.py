@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What OpenMP brings to elementwise operations on vectors of openmp_elemwise_minsize elements.
+"""Measure the speedup of elementwise operations with OpenMP, on vectors of openmp_elemwise_minsize elements.
 
 ::
 
     OMP_NUM_THREADS=2 python theano_ng/misc/elemwise_openmp_speedup.py
 
-Two operations are timed, a cheap and a costly one, each in a process with OpenMP and in one without.
+A cheap and a costly operation are timed, in a process with OpenMP and in a process without it.
 """
 
 import argparse
@@ -20,17 +20,17 @@ def runScript(N):
     Parameters
     ----------
     N : int
-        Number of elements.
+        The number of elements.
 
     Returns
     -------
     with_openmp, without_openmp : tuples of two floats
-        Seconds of the cheap and of the costly operation.
+        The seconds of the cheap and of the costly operation.
 
     Raises
     ------
     RuntimeError
-        When a process fails; the message is what it said.
+        When a process fails. The message contains its standard error.
     """
     import theano_ng
 
@@ -59,7 +59,7 @@ def runScript(N):
 
 
 def main(argv=None):
-    """Command line; see --help."""
+    """Run the program with command line arguments; see --help."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("-N", "--N", type=int, default=0, help="number of elements; openmp_elemwise_minsize by default")
     options = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""Time elementwise operations with and without OpenMP; the work horse of `elemwise_openmp_speedup`."""
+"""Time elementwise operations with and without OpenMP; `elemwise_openmp_speedup` runs this program in its processes."""
 
 import argparse
 import sys
@@ -8,20 +8,20 @@ import numpy as np
 
 
 def evalTime(f, v, script=False, loops=1000):
-    """Time `loops` calls of a function on a value, after one that does not count.
+    """Time `loops` calls of a function on a value, after a first call that is not timed.
 
     Parameters
     ----------
     f : callable
     v : array
     script : bool
-        Whether to return the shortest time only, without printing.
+        If True, print nothing.
     loops : int
 
     Returns
     -------
     float
-        Seconds of the fastest call.
+        The seconds of the fastest call.
     """
     f(v)
     times = timeit.repeat(lambda: f(v), number=1, repeat=loops)
@@ -40,13 +40,13 @@ def ElemwiseOpTime(N, script=False, loops=1000):
     ----------
     N : int
     script : bool
-        Whether to print only the times, cheap first, on one line.
+        Whether to print only the two times on one line, that of the cheap operation first.
     loops : int
 
     Returns
     -------
     cheap, costly : float
-        Seconds per call.
+        The seconds of the fastest call.
     """
     import theano_ng as theano
     import theano_ng.tensor as T
@@ -72,7 +72,7 @@ def ElemwiseOpTime(N, script=False, loops=1000):
 
 
 def main(argv=None):
-    """Command line; see --help."""
+    """Run the program with command line arguments; see --help."""
     parser = argparse.ArgumentParser(description=__doc__.split(";", 1)[0])
     parser.add_argument("-N", "--N", type=int, default=0, help="number of elements; openmp_elemwise_minsize by default")
     parser.add_argument("--loops", type=int, default=100, help="calls timed")

@@ -1,4 +1,4 @@
-"""An immutable, hashable mapping."""
+"""The class frozendict: an immutable, hashable mapping."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ __all__ = ["FrozenOrderedDict", "frozendict"]
 
 
 class frozendict(Mapping):
-    """A dict that cannot change, so that it can be part of a key.
+    """A dict that cannot be changed, so that it can be part of a key.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class frozendict(Mapping):
         return type(self), (self._dict,)
 
     def __setstate__(self, state):
-        # As Theano pickled it. The hash of another process means nothing here.
+        # The state is from a pickle of Theano. Its hash is dropped, because hashes differ between processes.
         self.__init__(state["_dict"])
 
     def __repr__(self):
@@ -62,4 +62,4 @@ class frozendict(Mapping):
 
 
 class FrozenOrderedDict(frozendict):
-    """A frozendict that remembers the order of insertion (every dict does nowadays)."""
+    """A frozendict that keeps the order of insertion (as all dicts do in current Python)."""

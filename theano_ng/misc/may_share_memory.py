@@ -1,39 +1,39 @@
-"""`may_share_memory` for arrays, sparse matrices and whatever other values register themselves."""
+"""The function `may_share_memory` for arrays, sparse matrices and other registered kinds of values."""
 
 import sys
 
 import numpy as np
 
-# (recognizes, may_share_memory) pairs of other kinds of values, such as arrays on a GPU.
+# Pairs (recognizes, may_share_memory) for other kinds of values, such as arrays on a GPU.
 _others = []
 
 
 def register_may_share_memory(recognizes, function):
-    """Teach `may_share_memory` another kind of value.
+    """Register a kind of value for `may_share_memory`.
 
     Parameters
     ----------
     recognizes : callable
-        Whether an object is of the kind.
+        A function of an object that returns True if the object is of this kind.
     function : callable
-        Whether two such objects may share memory.
+        A function of two such objects that returns True if they may share memory.
     """
     _others.append((recognizes, function))
 
 
 def _is_sparse(a):
-    """Whether an object is a SciPy sparse matrix; does not import SciPy."""
+    """Return True if an object is a SciPy sparse matrix. SciPy is not imported for the test."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and sparse.issparse(a)
 
 
 def _is_gpua(a):
-    """Whether an object is an array on a GPU: some registered kind that is no array here."""
+    """Return True if an object is of a registered kind, which in practice is an array on a GPU."""
     return any(recognizes(a) for recognizes, _ in _others)
 
 
 def _buffers(a):
-    """The arrays that hold a value's data."""
+    """Return the arrays that hold a value's data."""
     if not _is_sparse(a):
         return [a]
     return [
@@ -44,18 +44,18 @@ def _buffers(a):
 
 
 def may_share_memory(a, b, raise_other_type=True):
-    """Whether changing one value may change the other.
+    """Return True if changing one value may change the other.
 
     Parameters
     ----------
     a, b : ndarray, sparse matrix, or a kind that has been registered
     raise_other_type : bool
-        Whether another kind of value is an error; otherwise the answer is False.
+        Whether another kind of value is an error; otherwise the result is False for it.
 
     Returns
     -------
     bool
-        Answered by the bounds of the memory: True may be wrong, False may not.
+        The result is computed from the bounds of the memory. False is certain; True may be wrong.
     """
     for recognizes, function in _others:
         known = recognizes(a), recognizes(b)

@@ -1,4 +1,4 @@
-"""A set that remembers the order of insertion."""
+"""The class OrderedSet: a set that keeps the order of insertion."""
 
 from collections.abc import Iterable, MutableSet
 
@@ -6,12 +6,12 @@ string_types = (str,)
 
 
 def check_deterministic(iterable):
-    """Refuse iterables whose order may differ from one process to the next.
+    """Check that the order of an iterable does not differ from one process to another.
 
     Raises
     ------
     TypeError
-        For sets, frozensets and objects that are no list, tuple, dict, dict view, OrderedSet, string or iterator.
+        For sets and frozensets.
     """
     if iterable is not None and isinstance(iterable, (set, frozenset)):
         raise TypeError(
@@ -20,7 +20,9 @@ def check_deterministic(iterable):
 
 
 class Link:
-    """A place in a doubly linked list, with a key; ordered sets were made of these, and others may build on them.
+    """An element of a doubly linked list, with a key.
+
+    Ordered sets used to consist of such links. The class is kept for old pickles and for other programs that use it.
 
     Attributes
     ----------
@@ -31,7 +33,7 @@ class Link:
     __slots__ = ("prev", "next", "key", "__weakref__")
 
     def __setstate__(self, state):
-        self.prev, self.next, *key = state  # the first link of a ring has no key
+        self.prev, self.next, *key = state  # the root of a circular list has no key
         if key:
             (self.key,) = key
 
@@ -42,7 +44,7 @@ class OrderedSet(MutableSet):
     Parameters
     ----------
     iterable : iterable, optional
-        With a deterministic order: no set.
+        The elements, in a deterministic order; not a set.
     """
 
     __slots__ = ("_items",)
@@ -53,7 +55,7 @@ class OrderedSet(MutableSet):
 
     @classmethod
     def _from_iterable(cls, it):
-        # For the operators of MutableSet: their operands were checked where an order matters.
+        # The operators of MutableSet call this method, with operands that have been checked if their order matters.
         made = cls()
         made._items = dict.fromkeys(it)
         return made
@@ -71,19 +73,19 @@ class OrderedSet(MutableSet):
         return reversed(self._items)
 
     def add(self, key):
-        """Add an element; one that is there keeps its place."""
+        """Add an element. An existing element keeps its position."""
         self._items[key] = None
 
     def discard(self, key):
-        """Remove an element if it is there."""
+        """Remove an element if it is in the set."""
         self._items.pop(key, None)
 
     def remove(self, key):
-        """Remove an element; KeyError when it is not there."""
+        """Remove an element; raise KeyError if it is not in the set."""
         del self._items[key]
 
     def pop(self, last=True):
-        """Remove and return the last (or first) element; KeyError when there is none."""
+        """Remove and return the last (or first) element; raise KeyError if the set is empty."""
         if not self._items:
             raise KeyError("set is empty")
         if last:
@@ -98,21 +100,21 @@ class OrderedSet(MutableSet):
         self._items.update(dict.fromkeys(iterable))
 
     def union(self, s):
-        """A new set with the elements of both, those of `self` first."""
+        """Return a new set with the elements of both sets, those of `self` first."""
         check_deterministic(s)
         made = self.copy()
         made.update(s)
         return made
 
     def __and__(self, other):
-        # In the order of this set: `other` may have none.
+        # The result has the order of this set, because `other` may be unordered.
         if not isinstance(other, Iterable):
             return NotImplemented
         other = set(other)
         return self._from_iterable(key for key in self._items if key in other)
 
     def intersection_update(self, s):
-        """Keep the elements that are in `s` as well."""
+        """Keep only the elements that are also in `s`."""
         s = set(s)
         self._items = {key: None for key in self._items if key in s}
 
@@ -122,13 +124,13 @@ class OrderedSet(MutableSet):
             self._items.pop(key, None)
 
     def copy(self):
-        """A copy of the set."""
+        """Return a copy of the set."""
         made = self.__class__()
         made._items = self._items.copy()
         return made
 
     def __eq__(self, other):
-        """Equal to an OrderedSet with the same elements in the same order, and to a set with the same elements."""
+        """Return True for an OrderedSet with equal elements in the same order, and for a set with equal elements."""
         if isinstance(other, OrderedSet):
             return list(self) == list(other)
         if isinstance(other, (set, frozenset)):
@@ -146,14 +148,14 @@ class OrderedSet(MutableSet):
         return list(self._items)
 
     def __setstate__(self, items):
-        if isinstance(items, dict):  # as Theano pickled it: a ring of links
+        if isinstance(items, dict):  # a pickle of Theano: a circular list of links
             root, found = items["_OrderedSet__root"], items["_OrderedSet__map"]
             link, items = getattr(root, "next", root), []
             while link is not root and hasattr(link, "next"):
                 items.append(link.key)
                 link = link.next
             if len(items) != len(found):
-                items = found  # links that are still being loaded, in a set that belongs to what it holds
+                items = found  # the links are not all loaded yet, because an element refers back to the set
         self._items = dict.fromkeys(items)
 
 

@@ -1,7 +1,8 @@
-"""Pickles for keeping: stripped of what belongs to one process only, or with the arrays in files of their own.
+"""Pickles for long-term storage: without process-specific data, or with arrays in separate files of a zip archive.
 
-`dump` writes a zip archive that `numpy.load` can read without this package; `load` reads it back. `StripPickler` writes smaller pickles
-that other machines can load, `CompatUnpickler` reads arrays that Python 2 pickled.
+`dump` writes a zip archive, whose arrays `numpy.load` can read without this package; `load` reads it back.
+`StripPickler` writes smaller pickles that other machines can load. `CompatUnpickler` reads pickles of Python 2, Theano
+and older versions of NumPy.
 """
 
 import io
@@ -33,13 +34,13 @@ __all__ = [
     "zipadd",
 ]
 
-# Kept for programs that set it: pickling graphs needs no recursion here.
+# Unused, and kept for programs that set it: pickling graphs does not recurse here.
 min_recursion = 3000
 
 
 @contextmanager
 def _saying_what(obj, dumps=pickle.dumps):
-    """Name the part of `obj` that cannot be pickled when that is why the block fails."""
+    """Make a context in which a pickling error is raised again as a PicklingError that names the part that failed."""
     try:
         yield
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as failure:
@@ -59,23 +60,23 @@ def _saying_what(obj, dumps=pickle.dumps):
 
 
 class StripPickler(pickle.Pickler):
-    """A pickler that leaves out what variables and nodes remember of where they were made.
+    """A pickler that leaves out the stack traces and test values of variables and nodes.
 
     Parameters
     ----------
     file : file
-        Open for writing bytes.
+        A file that is open for writing bytes.
     protocol : int
-        As for `pickle.Pickler`; -1 is the highest.
+        The protocol, as for `pickle.Pickler`; -1 is the highest.
     extra_tag_to_remove : str or list of str, optional
-        More attributes of tags to leave out.
+        Names of other attributes of tags to leave out.
 
     Notes
     -----
-    When something cannot be pickled, the PicklingError says what it is and where it lies.
+    When a part of an object cannot be pickled, the PicklingError names this part and its position in the object.
 
-    The traces of creation (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. The pickled
-    objects do not change.
+    Stack traces (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. The
+    pickled objects themselves do not change.
 
     Examples
     --------
@@ -96,7 +97,7 @@ class StripPickler(pickle.Pickler):
             )
 
     def dump(self, obj):
-        """Write one object; what cannot be pickled is named in the error."""
+        """Write one object. If it cannot be pickled, the error names the part that failed."""
         with _saying_what(obj):
             super().dump(obj)
 
@@ -105,7 +106,7 @@ class StripPickler(pickle.Pickler):
         self.dump(obj)
 
     def reducer_override(self, obj):
-        """Variables and nodes are written as they always are, but their tags are copies without the unwanted attributes."""
+        """Reduce variables and nodes as usual, but replace their tags by copies without the unwanted attributes."""
         if not isinstance(obj, (Variable, Apply)) or type(obj).__reduce__ is not object.__reduce__:
             return NotImplemented
         node = obj if isinstance(obj, Apply) else obj.owner
@@ -121,16 +122,17 @@ class StripPickler(pickle.Pickler):
 
 
 class CompatUnpickler(pickle._Unpickler):
-    """An unpickler for what other versions wrote: Theano, also under Python 2, and NumPy 1.
+    """An unpickler for pickles of other versions: of Theano, also with Python 2, and of NumPy 1.
 
-    Names of Theano's modules are those of this package. Arrays pickled by Python 2, whose bytes were strings, are loaded too.
+    It maps Theano's modules to those of this package. It also loads arrays that Python 2 pickled, whose data are
+    strings.
 
     Parameters
     ----------
     file : file
-        Open for reading bytes.
+        A file that is open for reading bytes.
     **kwargs
-        As for `pickle.Unpickler`; use ``encoding="latin1"`` for pickles by Python 2.
+        Arguments for `pickle.Unpickler`; use ``encoding="latin1"`` for pickles of Python 2.
 
     Examples
     --------
@@ -143,7 +145,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch = dict(pickle._Unpickler.dispatch)
 
     def load_build(self):
-        """Set an object's state; strings that were the bytes of an array become bytes again."""
+        """Set an object's state. If the data of an array is a string, convert it to bytes first."""
         state = self.stack[-1]
         instance = self.stack[-2]
         if (
@@ -158,7 +160,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch[pickle.BUILD[0]] = load_build
 
     def load_reduce(self):
-        """Call a function on arguments; the data of NumPy scalars become bytes again."""
+        """Call a function with arguments. If the data of a NumPy scalar is a string, convert it to bytes first."""
         args = self.stack[-1]
         func = self.stack[-2]
         if (
@@ -173,7 +175,7 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch[pickle.REDUCE[0]] = load_reduce
 
     def find_class(self, module, name):
-        """The class of a name; modules of Theano, and private ones of other NumPy versions, are found where they are now."""
+        """Return the class with a name, after mapping modules of Theano and private modules of older NumPy versions."""
         if module.startswith("numpy.core") and not hasattr(np, "core"):
             module = module.replace("numpy.core", "numpy._core", 1)
         if module == "theano" or module.startswith("theano."):
@@ -181,7 +183,7 @@ class CompatUnpickler(pickle._Unpickler):
         return super().find_class(module, name)
 
 
-# For unpicklers that are put together by hand: an entry of their `dispatch`.
+# This function can be used as an entry of `dispatch` in other subclasses of `pickle._Unpickler`.
 load_reduce = CompatUnpickler.load_reduce
 
 
@@ -189,27 +191,27 @@ load_reduce = CompatUnpickler.load_reduce
 
 
 class PersistentNdarrayID:
-    """Writes every array to an NPY member of a zip archive, named ``array_0``, ``array_1`` ...
+    """A `persistent_id` function that writes arrays to NPY members ``array_0``, ``array_1`` ... of a zip archive.
 
     Parameters
     ----------
     zip_file : zipfile.ZipFile
-        Open for writing.
+        An archive that is open for writing.
     """
 
     def __init__(self, zip_file):
         self.zip_file = zip_file
         self.count = 0
-        self.seen = {}  # id -> (name, the object, so that its id stays its own)
+        self.seen = {}  # id -> (name, object); the reference keeps the object alive, so that its id is not reused
 
     def _resolve_name(self, obj):
-        """The member's name for an object."""
+        """Return the name of the member for an object."""
         name = "array_%d" % self.count
         self.count += 1
         return name
 
     def __call__(self, obj):
-        """The name under which an array has been written; None for anything else."""
+        """Write an array unless it has been written, and return its persistent id; return None for other objects."""
         if type(obj) is np.ndarray and not obj.dtype.hasobject:
             return self._write(obj, lambda f: np.lib.format.write_array(f, obj, allow_pickle=False))
         return None
@@ -222,34 +224,34 @@ class PersistentNdarrayID:
         return self.seen[id(obj)][0]
 
 
-_devices = []  # (class, place, array): of the arrays of devices, when there are any
+_devices = []  # tuples (class, place, array) of the registered classes of device arrays
 
 
 def register_device_arrays(cls, place, array):
-    """Teach archives a class of arrays on devices.
+    """Register a class of device arrays, so that archives can store them.
 
     Parameters
     ----------
     cls : type
     place : callable
-        ``place(value)``: where one is; None, or a string.
+        ``place(value)`` returns the name of the device context of a device array, or None.
     array : callable
-        ``array(ndarray, place)``: one of the same elements there.
+        ``array(ndarray, place)`` returns a device array with the same elements, in that context.
     """
     _devices.append((cls, place, array))
 
 
 class PersistentGpuArrayID(PersistentNdarrayID):
-    """Writes arrays, those of a device as NumPy arrays too.
+    """A `persistent_id` function that writes NumPy arrays, and also device arrays, in NPY format.
 
-    Loading puts them on the device of the same context again, as `pickle` does.
+    Loading puts device arrays on the device of the same context again, as `pickle` does.
     """
 
     def __call__(self, obj):
         for cls, place, _ in _devices:
             if isinstance(obj, cls):
                 where = place(obj)
-                # Parts of the text are separated by dots.
+                # Dots are escaped, because they separate the parts of a persistent id.
                 kind = "gpuarray" if where is None else "gpuarray:" + quote(where, safe="").replace(".", "%2E")
                 return self._write(
                     obj, lambda f: np.lib.format.write_array(f, np.asarray(obj), allow_pickle=False), kind
@@ -258,21 +260,23 @@ class PersistentGpuArrayID(PersistentNdarrayID):
 
 
 class PersistentSharedVariableID(PersistentGpuArrayID):
-    """Writes the values of shared variables to members of their names, and other arrays to ``array_0``, ``array_1`` ...
+    """A `persistent_id` function that writes the values of shared variables to members with the variables' names.
+
+    Other arrays are written to the members ``array_0``, ``array_1`` ...
 
     Parameters
     ----------
     zip_file : zipfile.ZipFile
-        Open for writing.
+        An archive that is open for writing.
     allow_unnamed : bool
-        Whether shared variables may have no name; their values are named like other arrays.
+        Whether shared variables may have no name. Their values are then named like other arrays.
     allow_duplicates : bool
-        Whether several may have one name; the second is ``name_2``, and so on.
+        Whether several shared variables may have the same name. The second member is then ``name_2``, and so on.
 
     Raises
     ------
     ValueError
-        When writing shared variables that are not allowed, or one with the name ``pkl``, which the pickle has.
+        When a shared variable is written that is not allowed, or one with the name ``pkl``, the member of the pickle.
     """
 
     def __init__(self, zip_file, allow_unnamed=True, allow_duplicates=True):
@@ -313,7 +317,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
                         "can't pickle shared variable with name `pkl`: the archive's member of that name is the pickle"
                     )
                 value = obj.container.storage[0]
-                # The value comes when the variable's own state is written.
+                # The value itself is written later, with the state of the variable.
                 self.ndarray_names[id(value)] = (writable(obj.name), value)
             elif not self.allow_unnamed:
                 raise ValueError("unnamed shared variable, %s: give it a name, or allow unnamed ones" % obj)
@@ -321,12 +325,12 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
 
 
 class PersistentNdarrayLoad:
-    """Reads the arrays that `PersistentNdarrayID` and its subclasses wrote.
+    """A `persistent_load` function that reads the arrays that `PersistentNdarrayID` and its subclasses wrote.
 
     Parameters
     ----------
     zip_file : zipfile.ZipFile
-        Open for reading.
+        An archive that is open for reading.
     """
 
     def __init__(self, zip_file):
@@ -355,7 +359,7 @@ def zipadd(func, zip_file, name):
     Parameters
     ----------
     func : callable
-        ``func(file)`` writes its bytes.
+        ``func(file)`` writes the contents of the member as bytes.
     zip_file : zipfile.ZipFile
     name : str
     """
@@ -365,27 +369,29 @@ def zipadd(func, zip_file, name):
 
 
 def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentSharedVariableID):
-    """Pickle an object into a zip archive, arrays in members of their own.
+    """Pickle an object into a zip archive, with arrays in separate members.
 
     Parameters
     ----------
     obj : object
     file_handler : file
-        Open for writing bytes; it need not be seekable.
+        A file that is open for writing bytes; it need not be seekable.
     protocol : int, optional
         The pickle protocol.
     persistent_id : callable
-        ``persistent_id(zip_file)`` returns what decides which objects go to members of their own: `PersistentSharedVariableID` names
-        the members after shared variables, `PersistentNdarrayID` numbers them.
+        ``persistent_id(zip_file)`` returns a function that writes some objects to separate members, and returns a
+        persistent id for them. `PersistentSharedVariableID` names the members after shared variables,
+        `PersistentNdarrayID` numbers them.
 
     Raises
     ------
     pickle.PicklingError
-        When something cannot be pickled; it says what that is and where it lies.
+        When a part of the object cannot be pickled. The message names this part and its position in the object.
 
     Notes
     -----
-    The member ``pkl`` holds the pickle; the others are in NPY format, so that `numpy.load` reads the archive.
+    The member ``pkl`` contains the pickle. The other members are in NPY format, so that `numpy.load` can read the
+    archive.
 
     Examples
     --------
@@ -419,28 +425,29 @@ def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentS
 
 
 class _Pickler(pickle.Pickler):
-    """A pickler that asks `persist` about every object."""
+    """A pickler that calls its attribute `persist` for the persistent id of every object."""
 
     def persistent_id(self, obj):
         return self.persist(obj)
 
 
 class _Unpickler(CompatUnpickler):
-    """An unpickler that asks `find` for what lies outside the pickle."""
+    """An unpickler that calls its attribute `find` to load objects that are stored outside of the pickle."""
 
     def persistent_load(self, persid):
         return self.find(persid)
 
 
 def load(f, persistent_load=PersistentNdarrayLoad):
-    """Load what `dump` wrote.
+    """Load an object from an archive that `dump` wrote.
 
     Parameters
     ----------
     f : file
-        Open for reading bytes.
+        A file that is open for reading bytes.
     persistent_load : callable
-        ``persistent_load(zip_file)`` returns what reads the members; it has to match the `persistent_id` of the dump.
+        ``persistent_load(zip_file)`` returns a function that reads the members. It has to match the `persistent_id` of
+        `dump`.
 
     Returns
     -------

@@ -1,19 +1,19 @@
-"""`numpy.asarray` that promises the dtype."""
+"""The function `_asarray`: `numpy.asarray` with a guarantee of the exact dtype."""
 
 import numpy as np
 
 
 def _asarray(a, dtype, order=None):
-    """An array of exactly a dtype.
+    """Convert a value to an array of exactly the given dtype, without a copy if possible.
 
-    NumPy has several dtypes of equal size and meaning (such as ``int64`` and ``longlong``) with different numbers; the one asked for is
-    returned, without a copy where possible.
+    NumPy has several dtypes of equal size and meaning (such as ``int64`` and ``longlong``) with different type numbers.
+    The result has the type number of the given dtype.
 
     Parameters
     ----------
     a : array_like
     dtype : str or dtype
-        'floatX' stands for ``config.floatX``.
+        The dtype; 'floatX' means ``config.floatX``.
     order : {None, 'C', 'F'}
 
     Returns

@@ -1,8 +1,8 @@
-"""Small string tools."""
+"""Small functions on strings."""
 
 
 def render_string(string, sub):
-    """``string % sub``, with an error message that names what is missing.
+    """Return ``string % sub``; if a key is missing, raise an error that names it.
 
     Parameters
     ----------
@@ -12,7 +12,7 @@ def render_string(string, sub):
     Raises
     ------
     KeyError
-        When the string uses a key that `sub` lacks; the message shows the text before it.
+        When the string uses a key that `sub` lacks. The message shows the text before the key.
     """
     try:
         return string % sub
@@ -30,12 +30,12 @@ def render_string(string, sub):
 
 
 def strip_leading_white_space(line):
-    """A line without leading blanks and tabs."""
+    """Return a line without leading blanks and tabs."""
     return line.lstrip(" \t")
 
 
 def pretty_format(string):
-    """Text whose lines have no leading blanks, without empty lines at the beginning and end."""
+    """Remove leading blanks and tabs of all lines of a text, and empty lines at its beginning and end."""
     lines = [strip_leading_white_space(line) for line in string.split("\n")]
     while lines and not lines[0]:
         del lines[0]

@@ -1,17 +1,17 @@
-"""Starting other programs without a console window appearing."""
+"""Functions that start other programs, on Windows without a console window."""
 
 import os
 import subprocess
 
 
 def subprocess_Popen(command, **params):
-    """Start a program; on Windows without a window, and through the shell so that scripts are found.
+    """Start a program. On Windows it gets no console window, and runs in the shell, so that scripts are found.
 
     Parameters
     ----------
     command : str or list of str
     **params
-        Those of `subprocess.Popen`. Without `stdin` the program reads nothing.
+        Arguments for `subprocess.Popen`. By default the standard input of the program is empty.
     """
     if os.name == "nt":
         startupinfo = subprocess.STARTUPINFO()
@@ -23,7 +23,7 @@ def subprocess_Popen(command, **params):
 
 
 def call_subprocess_Popen(command, **params):
-    """Run a program whose output nobody wants; returns its exit status.
+    """Run a program, discard its output, and return its exit status.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def call_subprocess_Popen(command, **params):
 
 
 def output_subprocess_Popen(command, **params):
-    """Run a program; returns what it wrote to standard output and to standard error, as bytes, and its exit status.
+    """Run a program, and return its standard output and standard error, as bytes, and its exit status.
 
     Raises
     ------

@@ -1,4 +1,7 @@
-"""Writes tensor/native/blocks/rows.h: ``python -m theano_ng.misc.write_block_rows``, after the C of a scalar op has changed."""
+"""The program that writes tensor/native/blocks/rows.h: ``python -m theano_ng.misc.write_block_rows``.
+
+Run it after the C code of a scalar Op has changed.
+"""
 
 import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations
 from theano_ng.tensor.elemwise import primitives

@@ -1,4 +1,4 @@
-"""Name space of modules that began as experiments; import the one you need."""
+"""Namespace of modules that began as experiments. Each module has to be imported separately."""
 
 from theano_ng.moved import former_modules
 

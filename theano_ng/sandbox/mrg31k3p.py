@@ -1,4 +1,4 @@
-"""The arithmetic of MRG31k3p: one step, the number of a state, and jumps by powers of matrices.
+"""The arithmetic of MRG31k3p: single steps, random numbers computed from states, and jumps by powers of matrices.
 
 The generator combines two linear recurrences of order three:
 
@@ -22,16 +22,17 @@ MASK13 = 16777215
 MASK2 = 65535
 MULT2 = 21069
 NORM = 2.0**-31
-"""What turns an integer from 1 to 2^31 - 1 into a number in (0, 1)."""
+"""The factor that maps an integer from 1 to 2^31 - 1 to a float64 number in (0, 1)."""
 
-# The same for float32: the float below 2^-31, so that the largest integer, which rounds to 2^31, does not give 1.
+# The factor for float32 is the largest float below 2^-31. The largest integer is rounded to 2^31, and must not give 1.
 NORM_FLOAT32 = np.float32(4.6566126e-10)
-# float16: the subnormal number below 2^-15, of which 2^15 are less than 1. The products, of integers below 2^24, are exact in float32.
+# The factor for float16 is the subnormal number below 2^-15, so that its product with 2^15 is less than 1. The products
+# are of integers below 2^24, so they are exact in float32.
 NORM_FLOAT16 = np.float32(511 / 2**24)
 
 
 def _power_of(companion, exponent, modulus):
-    """A matrix to the power 2**exponent, modulo `modulus`, by squaring."""
+    """Return a matrix to the power 2**exponent modulo `modulus`, computed by squaring."""
     matrix = np.array(companion, dtype=object)
     for _ in range(exponent):
         matrix = matrix.dot(matrix) % modulus
@@ -50,7 +51,7 @@ np_int32_vals = [np.int32(i) for i in (0, 7, 9, 15, 16, 22, 24)]
 
 
 def matVecModM(A, s, m):
-    """The product of a matrix and a vector modulo m, exact for numbers below 2**31.
+    """Return the product of a matrix and a vector modulo m, exactly for numbers below 2**31.
 
     Parameters
     ----------
@@ -63,12 +64,12 @@ def matVecModM(A, s, m):
     numpy.ndarray of int32, (..., k)
     """
     A, s, m = np.asarray(A, "int64"), np.asarray(s, "int64"), int(m)
-    # Products are below 2**62, their sum would not be below 2**63.
+    # Reduce each product first: products are below 2**62, but a sum of three could exceed 2**63.
     return ((A * s[..., np.newaxis, :] % m).sum(-1) % m).astype("int32")
 
 
 def multMatVect(v, A, m1, B, m2):
-    """The first half of `v` times A modulo m1, and the second half times B modulo m2.
+    """Return the product of A and the first half of `v` modulo m1, followed by that of B and the second half modulo m2.
 
     Parameters
     ----------
@@ -85,17 +86,17 @@ def multMatVect(v, A, m1, B, m2):
 
 
 def ff_2p134(rstate):
-    """The state 2**134 steps later: that of the next stream."""
+    """Return the state 2**134 steps later, with which the next stream begins."""
     return multMatVect(rstate, A1p134, M1, A2p134, M2)
 
 
 def ff_2p72(rstate):
-    """The state 2**72 steps later: that of the next substream."""
+    """Return the state 2**72 steps later, with which the next substream begins."""
     return multMatVect(rstate, A1p72, M1, A2p72, M2)
 
 
 def substreams(rstate, n):
-    """The states of n substreams, each 2**72 steps after the one before.
+    """Return the initial states of n substreams, each 2**72 steps after the previous one.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def substreams(rstate, n):
     states = np.asarray(rstate, "int32")[np.newaxis]
     jump1, jump2 = A1p72, A2p72
     while len(states) < n:
-        # Twice as many: the other half is as far behind the first one as that is long.
+        # Double the number of states: each new one is len(states) substreams after an existing one.
         states = np.concatenate([states, multMatVect(states[: n - len(states)], jump1, M1, jump2, M2)])
         jump1, jump2 = (
             matVecModM(jump1, jump1.T, M1).T.astype("int64"),
@@ -120,12 +121,12 @@ def substreams(rstate, n):
 
 
 def _less(y, m):
-    """y modulo m for y <= 2 m, as the published code does it: 2 m gives m."""
+    """Return y modulo m for y <= 2 m as in the published code, which returns m for 2 m."""
     return np.where(y >= m, y - m, y)
 
 
 def next_states(states):
-    """One step of many streams.
+    """Compute one step of many streams.
 
     Parameters
     ----------
@@ -135,9 +136,9 @@ def next_states(states):
     Returns
     -------
     states : list of six arrays
-        Those after the step.
+        The states after the step.
     z : array of int64
-        The integers, from 1 to 2^31 - 1, that the new states stand for.
+        The random integers of the new states, from 1 to 2^31 - 1.
     """
     x1, x2, x3, y1, y2, y3 = states
     m1, m2 = int(M1), int(M2)
@@ -150,20 +151,21 @@ def next_states(states):
 
 
 def mrg_next_value(rstate, new_rstate, NORM, mask, offset):
-    """One step of one stream.
+    """Compute one step of one stream.
 
     Parameters
     ----------
     rstate : array_like of int, (6,)
     new_rstate : array of int, (6,)
-        Gets the new state.
+        The array into which the new state is written.
     NORM : float
     mask, offset : int
+        With the mask -1 and the offset 0, the integer z is not changed.
 
     Returns
     -------
     float
-        ((z & mask) + offset) * NORM for the integer z of the new state; -1 and 0 take z as it is.
+        ((z & mask) + offset) * NORM for the random integer z of the new state.
     """
     states, z = next_states([np.int64(x) for x in rstate])
     new_rstate[...] = [int(x) for x in states]
@@ -171,7 +173,7 @@ def mrg_next_value(rstate, new_rstate, NORM, mask, offset):
 
 
 def numbers(z, dtype):
-    """The numbers in (0, 1) that integers from 1 to 2^31 - 1 stand for.
+    """Map random integers from 1 to 2^31 - 1 to numbers in (0, 1).
 
     Parameters
     ----------

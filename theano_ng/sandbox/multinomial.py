@@ -1,4 +1,4 @@
-"""Samples of categories from probabilities and uniform numbers; the native code is `tensor/native/random.c`."""
+"""Ops that draw categories from probabilities and uniform random numbers. Their C code is `tensor/native/random.c`."""
 
 import numpy as np
 
@@ -17,16 +17,17 @@ __all__ = ["ChoiceFromUniform", "MultinomialFromUniform", "MultinomialWOReplacem
 
 
 class MultinomialFromUniform(NativeOp, Op):
-    """How often each category comes in n trials, for each row of probabilities.
+    """An Op that counts how often each category is drawn in n trials, for each row of probabilities.
 
-    Inputs: a matrix of probabilities, a vector of ``n * rows`` uniform numbers, and n. Trial k of row r takes number ``k * rows + r``; the
-    category is the first where the probabilities so far, added up in their own dtype (float16 in float32), exceed it. Where they never do, nothing
-    is counted.
+    Its inputs are a matrix of probabilities, a vector of ``n * rows`` uniform numbers, and n. Trial k of row r uses
+    number ``k * rows + r``. It draws the first category at which the cumulative sum of the probabilities exceeds the
+    number. The sum is computed in the dtype of the probabilities (float16 in float32). If the sum never exceeds the
+    number, no category is counted.
 
     Parameters
     ----------
     odtype : str
-        The dtype of the counts; 'auto' is that of the probabilities.
+        The dtype of the counts; 'auto' is the dtype of the probabilities.
     """
 
     __props__ = ("odtype",)
@@ -97,7 +98,8 @@ class MultinomialFromUniform(NativeOp, Op):
     def grad(self, ins, outgrads):
         pvals, unis, _ = ins
         (gz,) = outgrads
-        # As if the counts did not depend on the probabilities, which for almost all of them is so.
+        # The gradient is zero: the counts are piecewise constant, so almost everywhere they do not depend on the
+        # probabilities.
         return [
             _zeros(pvals) if not isinstance(gz.type, DisconnectedType) else DisconnectedType()(),
             _zeros(unis) if not isinstance(gz.type, DisconnectedType) else DisconnectedType()(),
@@ -113,7 +115,7 @@ def _zeros(x):
 
 
 def _categories(pvals, numbers):
-    """For each row the first category where the probabilities so far exceed the number; -1 if they never do."""
+    """Return for each row the first category at which the cumulative sum of probabilities exceeds the number, or -1."""
     sums = np.cumsum(pvals, axis=1, dtype="float32" if pvals.dtype == "float16" else pvals.dtype)
     over = sums > numbers.astype("float64")[:, np.newaxis]
     if pvals.shape[1] == 0:
@@ -122,16 +124,18 @@ def _categories(pvals, numbers):
 
 
 class ChoiceFromUniform(MultinomialFromUniform):
-    """Which categories come in n trials, for each row of probabilities.
+    """An Op that returns the categories drawn in n trials, for each row of probabilities.
 
-    The inputs are those of `MultinomialFromUniform`. The result has n columns; -1 where no category's sum exceeds the number.
+    The inputs are those of `MultinomialFromUniform`. The result has n columns. An element is -1 if the cumulative sum
+    of probabilities never exceeds the uniform number of the trial.
 
     Parameters
     ----------
     odtype : str
-        'auto' is int64.
+        The dtype of the result; 'auto' is int64.
     replace : bool
-        False: a category that was chosen has the probability 0 from then on, and the others are scaled to have the sum 1.
+        Whether a category can be drawn again. If False, its probability is 0 in later trials, and the other
+        probabilities are scaled to the sum 1.
     """
 
     __props__ = ("odtype", "replace")
@@ -174,7 +178,7 @@ class ChoiceFromUniform(MultinomialFromUniform):
             if not self.replace:
                 hit = found >= 0
                 left[rows[hit], found[hit]] = 0
-                # One after the other, as the sums above: np.sum adds in another order.
+                # cumsum adds one element after the other, like `_categories`; np.sum adds in another order.
                 with np.errstate(divide="ignore", invalid="ignore"):
                     left[hit] /= np.cumsum(left[hit], axis=1)[:, -1:]
         outs[0][0] = chosen.astype(node.outputs[0].dtype, copy=False)

@@ -1,7 +1,7 @@
-"""Random numbers of MRG31k3p: many streams side by side, quick, and the same in every implementation.
+"""Random numbers of the generator MRG31k3p: fast, with many parallel streams, and equal in all implementations.
 
-:class:`MRG_RandomStreams` has most methods of :class:`~theano_ng.tensor.shared_randomstreams.RandomStreams`. The arithmetic of the generator, with
-its sources, is in `mrg31k3p`; the native code is `tensor/native/random.c`.
+:class:`MRG_RandomStreams` has most methods of :class:`~theano_ng.tensor.shared_randomstreams.RandomStreams`. The
+arithmetic of the generator, with its sources, is in `mrg31k3p`; the C code is `tensor/native/random.c`.
 """
 
 import operator
@@ -76,18 +76,22 @@ __getattr__, __dir__, _ = lazy_names(
 )
 
 MAX_STREAMS = 60 * 256
-"""How many streams there are where nothing is known of the size."""
+"""The number of streams if the size of the sample is not known."""
 
 _KINDS = {"float16": 0, "float32": 1, "float64": 2}
 
 BEST_MACHINE = 2
-"""Native code uses AVX-512 (2), AVX2 (1) or neither (0), or less where the machine has less; the numbers are the same."""
+"""The most advanced instruction set that C code may use: AVX-512 (2), AVX2 (1) or neither (0).
+
+A machine without it uses less. The random numbers do not depend on it.
+"""
 
 
 class DotModulo(NativeOp, Op):
-    """``matVecModM(A, s, m)`` and ``matVecModM(A2, s2, m2)``, one behind the other.
+    """An Op that computes ``matVecModM(A, s, m)`` and ``matVecModM(A2, s2, m2)``, and joins the results.
 
-    Inputs: int64 matrix, int32 vector, integer scalar, twice. Output: int32 vector.
+    The inputs are an int64 matrix, an int32 vector, an integer scalar, and three more of these kinds. The output is an
+    int32 vector.
     """
 
     __props__ = ()
@@ -135,17 +139,18 @@ class DotModulo(NativeOp, Op):
 
 
 class mrg_uniform_base(Op):
-    """Inputs: states of streams, an int32 matrix with a row of six numbers for each, and the shape. Outputs: the new states, and a sample of
-    numbers in (0, 1).
+    """Base class of Ops that draw uniform numbers.
 
-    Element i of the sample, in C order, is drawn from stream i modulo the number of streams.
+    The inputs are the states of streams, an int32 matrix with a row of six numbers for each stream, and the shape of
+    the sample. The outputs are the new states, and a sample of numbers in (0, 1). Element i of the sample, in C order,
+    is drawn from stream i modulo the number of streams.
 
     Parameters
     ----------
     output_type : TensorType
-        Of the sample: float16, float32 or float64.
+        The type of the sample; its dtype is float16, float32 or float64.
     inplace : bool
-        The states are changed themselves.
+        Whether the states are overwritten.
     """
 
     __props__ = ("output_type", "inplace")
@@ -176,19 +181,19 @@ class mrg_uniform_base(Op):
 
 
 class mrg_uniform(NativeOp, mrg_uniform_base):
-    """Numbers in (0, 1); see `mrg_uniform_base`."""
+    """The Op that draws uniform numbers in (0, 1) on the CPU; see `mrg_uniform_base`."""
 
     _f16_ok = True
 
     @classmethod
     def new(cls, rstate, ndim, dtype, size):
-        """The new states and a sample of a shape.
+        """Return variables for the new states and for a sample of a shape.
 
         Parameters
         ----------
         rstate : int32 matrix
         ndim : int or None
-            None: the length of `size`.
+            The number of dimensions of the sample. None: the length of `size`.
         dtype : {'float16', 'float32', 'float64'}
         size : sequence of int and integer scalars, or integer vector
         """
@@ -243,16 +248,16 @@ class mrg_uniform(NativeOp, mrg_uniform_base):
 
 
 def guess_n_streams(size, warn=False):
-    """A good number of streams for samples of a size.
+    """Return a suitable number of streams for samples of a size.
 
     Parameters
     ----------
     size : sequence
     warn : bool
-        Warn when it holds variables, or is one: the number is `MAX_STREAMS` then.
+        Whether to warn if `size` is a variable or contains variables. The result is `MAX_STREAMS` then.
     """
     if isinstance(size, (tuple, list)) and all(isinstance(i, (int, np.integer)) for i in size):
-        # Each stream gets some numbers to draw: starting one costs more than a number.
+        # Each stream draws about six numbers, because starting a stream costs more than drawing a number.
         total = 1
         for length in size:
             total *= int(length)
@@ -266,7 +271,10 @@ def guess_n_streams(size, warn=False):
 
 
 def _check_size(size):
-    """The size as a variable, or a tuple of positive ints and variables; TypeError or ValueError when it is neither."""
+    """Check a size, and return it as a variable or as a tuple of positive ints and variables.
+
+    Raise TypeError or ValueError for other values.
+    """
     if isinstance(size, Variable):
         if size.ndim == 1:
             return size
@@ -293,7 +301,7 @@ def _check_size(size):
 
 
 def _shape(ndim, size):
-    """What `infer_ndim_bcast` says of a size; a shape that is known is a constant."""
+    """Return the result of `infer_ndim_bcast` for a size; if all lengths are known, the shape is a constant."""
     ndim, shape, bcast = infer_ndim_bcast(ndim, size)
     if isinstance(size, (tuple, list)) and not any(isinstance(length, Variable) for length in size):
         shape = as_tensor_variable(np.array(size, "int64"))
@@ -301,7 +309,7 @@ def _shape(ndim, size):
 
 
 def _at_least_floatx(dtype, *parameters):
-    """The dtype of a sample: `dtype`, or that of the parameters and floatX together."""
+    """Return the dtype of a sample: `dtype`, or by default the upcast of floatX and the parameters' dtypes."""
     if dtype is None:
         dtype = scalar.upcast(config.floatX, *[x.dtype for x in parameters])
     if dtype not in FLOATS:
@@ -321,46 +329,51 @@ def _placement(method, kwargs):
 
 
 class MRG_RandomStreams:
-    """Random variables from streams of MRG31k3p.
+    """A generator of random variables, whose numbers come from streams of MRG31k3p.
 
     Parameters
     ----------
     seed : int, or sequence of 6 int
-        An int from 1 to M2 - 1, where M2 = 2147462579, is used six times. Of six, the first three must be less than M1 = 2147483647 and not all 0, and
-        the last three must be less than M2 and not all 0; none is negative.
+        The seed. All six numbers of the state are set to a single int, which must be from 1 to M2 - 1, where
+        M2 = 2147462579. Of six ints, the first three must be less than M1 = 2147483647 and not all 0, and the last
+        three must be less than M2 and not all 0. None may be negative.
     use_cuda : bool, optional
-        Ignored, for old programs: rewriting chooses the device on which numbers are computed.
+        Ignored. Old programs pass it; rewriting chooses the device that computes the numbers.
 
     Attributes
     ----------
     rstate : numpy.ndarray of int32, (6,)
-        The state with which the streams of the next variable begin.
+        The initial state of the first stream of the next random variable.
     state_updates : list of (shared variable, Variable)
-        For each draw, the states of its streams (a matrix) and the expression of the next states. These are the attributes `rstate` and
-        `update` of the sample that `mrg_uniform` makes.
+        For each random variable, the states of its streams (a matrix), and the expression of their next states. The
+        sample that `mrg_uniform` returns has an attribute `rstate` with the former, and `update` with both.
 
     Notes
     -----
-    Each draw uses new streams, which are 2**72 steps apart; the streams of the next draw begin 2**134 steps later. ``nstreams`` is the number of
-    streams, `guess_n_streams` by default; the drawn numbers depend on it. ``ndim`` is the length of a symbolic `size`. Each method also takes
-    the keyword ``target`` of `theano_ng.shared`, the device of the states: 'cpu' or the name of a context.
+    Each random variable uses new streams, which are 2**72 steps apart. The streams of the next random variable begin
+    2**134 steps later. The parameter ``nstreams`` is the number of streams, by default that of `guess_n_streams`; the
+    drawn numbers depend on it. ``ndim`` is the length of a symbolic `size`. Each method also has the keyword ``target``
+    of `theano_ng.shared`, the device of the states: 'cpu' or the name of a context.
     """
 
     def __init__(self, seed=12345, use_cuda=None):
         self.state_updates = []
-        self._sizes = []  # of each draw: size and number of streams as they were given
+        self._sizes = []  # for each random variable: the arguments for size and number of streams
         self.default_instance_seed = seed
         self.set_rstate(seed)
 
     def __setstate__(self, state):
-        """Pickles of Theano 1.0 hold size and number of streams beside the states, in tuples of four."""
+        """Restore the state, also from pickles of Theano 1.0, whose `state_updates` are tuples of four.
+
+        These contain size and number of streams in addition to the states.
+        """
         self.__dict__.update(state)
         if "_sizes" not in state:
             self._sizes = [tuple(update[2:4]) for update in self.state_updates]
             self.state_updates = [tuple(update[:2]) for update in self.state_updates]
 
     def set_rstate(self, seed):
-        """Begin anew from a seed; what has been drawn from before goes on."""
+        """Set the state for later random variables from a seed. Existing random variables keep their streams."""
         if isinstance(seed, (int, np.integer)) and not isinstance(seed, (bool, np.bool_)):
             if seed == 0:
                 raise ValueError("seed should not be 0", seed)
@@ -385,12 +398,12 @@ class MRG_RandomStreams:
         self.rstate = np.array([int(number) for number in seed], dtype="int32")
 
     def seed(self, seed=None):
-        """Seed all streams anew, each differently.
+        """Set new states for the streams of all existing random variables, all different.
 
         Parameters
         ----------
         seed : int from 1 to 2**30, sequence of 6 int, or None
-            None: the one that the object was made with.
+            The seed. None: the seed that was given to the constructor.
         """
         before = self.rstate
         self.set_rstate(self.default_instance_seed if seed is None else seed)
@@ -403,19 +416,19 @@ class MRG_RandomStreams:
             raise
 
     def inc_rstate(self):
-        """Go 2**134 steps forward, to the beginning of the next stream."""
+        """Advance `rstate` by 2**134 steps, to the beginning of the next stream."""
         self.rstate = ff_2p134(self.rstate)
 
     def get_substream_rstates(self, n_streams, dtype, inc_rstate=True):
-        """The states of streams that are 2**72 steps apart, the first being `rstate`.
+        """Return the states of streams that are 2**72 steps apart; the first state is `rstate`.
 
         Parameters
         ----------
         n_streams : int
         dtype : str
-            Of the sample; the states are the same for all.
+            The dtype of the sample, which has no influence on the states.
         inc_rstate : bool
-            Call `inc_rstate` afterwards.
+            Whether to call `inc_rstate` afterwards.
 
         Returns
         -------
@@ -431,11 +444,11 @@ class MRG_RandomStreams:
         return states
 
     def n_streams(self, size):
-        """The number of streams for a size."""
+        """Return the number of streams for a size."""
         return guess_n_streams(size)
 
     def pretty_return(self, node_rstate, new_rstate, sample, size, nstreams):
-        """Note a draw, and tell the sample where it comes from; returns the sample."""
+        """Record a random variable, set the attributes `rstate` and `update` of its sample, and return the sample."""
         sample.rstate = node_rstate
         sample.update = (node_rstate, new_rstate)
         self.state_updates.append(sample.update)
@@ -444,7 +457,7 @@ class MRG_RandomStreams:
         return sample
 
     def updates(self):
-        """The states with their next states, as `theano.function` takes them for ``updates``."""
+        """Return pairs of states and next states, for the parameter ``updates`` of `theano.function`."""
         return list(self.state_updates)
 
     def uniform(self, size, low=0.0, high=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
@@ -454,10 +467,10 @@ class MRG_RandomStreams:
         ----------
         size : sequence of int and integer scalars, or integer vector
         low, high : tensor_like
-            They broadcast against the sample, and are excluded.
+            The bounds, which are excluded from the interval. They broadcast against the sample.
         ndim : int, optional
         dtype : {'float16', 'float32', 'float64'}, optional
-            By default that of the bounds, but at least floatX.
+            The dtype of the sample. Default: the upcast of floatX and the dtypes of the bounds.
         nstreams : int, optional
 
         Returns
@@ -489,13 +502,13 @@ class MRG_RandomStreams:
         return sample
 
     def binomial(self, size=None, n=1, p=0.5, ndim=None, dtype="int64", nstreams=None, **kwargs):
-        """Sample how many of n trials succeed, when each does with probability p.
+        """Sample the number of successes in n trials that succeed with probability p.
 
         Parameters
         ----------
         size : sequence of int and integer scalars, or integer vector
         n : int
-            Each trial takes a number.
+            The number of trials. Each trial draws one uniform number.
         p : tensor_like
         ndim : int, optional
         dtype : str
@@ -508,7 +521,7 @@ class MRG_RandomStreams:
         p = undefined_grad(as_tensor_variable(p))
         if n == 1:
             return cast(lt(self.uniform(size=size, ndim=ndim, nstreams=nstreams, **kwargs), p), dtype)
-        # The trials are the first axis.
+        # The first axis of `u` is that of the trials.
         size = _check_size(size)
         trials = (
             (int(n),) + size
@@ -521,23 +534,24 @@ class MRG_RandomStreams:
         return cast(lt(u, p).sum(0, dtype="int64"), dtype)
 
     def multinomial(self, size=None, n=1, pvals=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
-        """Sample how often each category comes in n trials, for each row of pvals.
+        """Sample how often each category is drawn in n trials, for each row of pvals.
 
         Parameters
         ----------
         size, ndim
-            None: they are for the likeness to other methods.
+            Must be None. These parameters exist for similarity to other methods.
         n : int or integer scalar
-            At least 1.
+            The number of trials, at least 1.
         pvals : matrix_like
-            Rows of probabilities. They are not checked: where a number is not below their sum, none is counted.
+            Rows of probabilities. They are not checked: if a uniform number is not below the sum of a row, no category
+            is counted.
         dtype : str
         nstreams : int, optional
 
         Returns
         -------
         TensorVariable
-            Of the shape of pvals.
+            The counts, a matrix with the shape of pvals.
         """
         if pvals is None:
             raise TypeError("You have to specify pvals")
@@ -555,27 +569,29 @@ class MRG_RandomStreams:
         return multinomial.MultinomialFromUniform(dtype)(pvals, unis, n)
 
     def choice(self, size=1, a=None, replace=True, p=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
-        """Choose among the categories of each row of p.
+        """Draw categories for each row of probabilities.
 
         Parameters
         ----------
         size : int or integer scalar
-            How many of each row; without replacement at most as many as there are.
+            The number of draws per row; without replacement at most the number of categories.
         a : None
-            The categories are 0, 1, 2 ...
+            Must be None: the categories are 0, 1, 2 ...
         replace : bool
-            Whether a category can be chosen again. Without replacement the probabilities of the others are scaled to have the sum 1.
+            Whether a category can be drawn again. Without replacement, the probabilities of the other categories are
+            scaled to the sum 1.
         p : matrix_like
-            Rows of probabilities, which are not checked. Where a number is not below their sum the result is -1.
+            Rows of probabilities, which are not checked. If a uniform number is not below the sum of a row, the result
+            is -1.
         ndim : None
-            For the likeness to other methods.
+            Must be None. The parameter exists for similarity to other methods.
         dtype : str
         nstreams : int, optional
 
         Returns
         -------
         TensorVariable
-            A matrix with a row for each row of p.
+            A matrix with a row of `size` categories for each row of p.
         """
         if a is not None:
             raise TypeError(
@@ -593,7 +609,7 @@ class MRG_RandomStreams:
         return multinomial.ChoiceFromUniform(odtype=dtype, replace=bool(replace))(p, unis, size)
 
     def multinomial_wo_replacement(self, size=None, n=1, pvals=None, ndim=None, dtype="int64", nstreams=None, **kwargs):
-        """The old name of ``choice(size=n, replace=False, p=pvals)``."""
+        """Draw categories without replacement. This is the old name of ``choice(size=n, replace=False, p=pvals)``."""
         warnings.warn(
             "MRG_RandomStreams.multinomial_wo_replacement() is deprecated; use MRG_RandomStreams.choice() instead.",
             DeprecationWarning,
@@ -610,13 +626,14 @@ class MRG_RandomStreams:
         ----------
         size : sequence of int and integer scalars, or integer vector
         avg, std : tensor_like
-            They broadcast against the sample.
+            The mean and the standard deviation. They broadcast against the sample.
         ndim : int, optional
         dtype : {'float16', 'float32', 'float64'}, optional
-            By default that of avg and std, but at least floatX.
+            The dtype of the sample. Default: the upcast of floatX and the dtypes of avg and std.
         nstreams : int, optional
         truncate : bool
-            True: numbers further than two standard deviations from the mean are drawn again, so that the deviation is less than `std`.
+            If True, numbers more than two standard deviations from the mean are drawn again. The standard deviation of
+            the sample is then less than `std`.
 
         Returns
         -------
@@ -624,23 +641,24 @@ class MRG_RandomStreams:
 
         Notes
         -----
-        The transform of Box and Muller makes pairs of normal numbers from pairs of uniform ones ("A Note on the Generation of Random Normal
-        Deviates", Annals of Mathematical Statistics 29 (1958), 610-611). The first half of the uniform numbers gives the radii, the second half
-        gives the angles. One more number is drawn for a sample of odd size.
+        The Box-Muller transform makes pairs of normal numbers from pairs of uniform numbers ("A Note on the Generation
+        of Random Normal Deviates", Annals of Mathematical Statistics 29 (1958), 610-611). The first half of the uniform
+        numbers determines the radii, the second half the angles. For a sample of odd size, one more number is drawn.
 
-        The mode FAST_COMPILE calls NumPy's log, cos and sin. Its float64 numbers equal those of Theano 1.0.5 to the last bit, where NumPy's
-        functions are as accurate as those of the C library. FAST_RUN calls vector functions, which are several times as fast, with errors of up to 4
-        units in the last place; its numbers differ by less than 1e-12 in float64 and 1e-5 in float32, relative to 1. In Theano 1.0.5, too,
-        Python and C gave different last bits for float32, and for products with `std`, which the C compiler fused with sums.
+        The mode FAST_COMPILE calls NumPy's log, cos and sin. Its float64 numbers equal those of Theano 1.0.5 to the
+        last bit, if NumPy's functions are as accurate as those of the C library. FAST_RUN calls vector functions, which
+        are several times as fast, with errors of up to 4 units in the last place. Its numbers differ by less than 1e-12
+        in float64 and 1e-5 in float32, relative to 1. In Theano 1.0.5, too, Python and C code gave different last bits
+        for float32, and for products with `std`, because the C compiler fused these products with sums.
 
-        A number that is drawn again for a truncated sample keeps its angle and gets another radius. So the standard deviation of the sample is
-        1.3 % greater than that of a normal distribution that is cut at 2.
+        A number that is drawn again for a truncated sample keeps its angle and gets another radius. Therefore the
+        standard deviation of the sample is 1.3 % greater than that of a normal distribution that is cut at 2.
         """
         size = _check_size(size)
         avg, std = undefined_grad(as_tensor_variable(avg)), undefined_grad(as_tensor_variable(std))
         dtype = _at_least_floatx(dtype, avg, std)
         avg, std = cast(avg, dtype), cast(std, dtype)
-        # Refuses what size and ndim do not say together, before anything is drawn.
+        # Check that size and ndim agree before random states are used.
         ndim, shape, _ = _shape(ndim, size)
         for x in (avg, std):
             if x.ndim > ndim:
@@ -663,12 +681,15 @@ class MRG_RandomStreams:
         return sample if sample.dtype == dtype else cast(sample, dtype)
 
     def _truncated(self, radius, cosine, sine, dtype, nstreams, kwargs):
-        """Both halves of a normal sample, where those that are too far away have other radii, of at most 2: what stays, what is new of each."""
+        """Return the parts of a truncated standard normal sample: numbers beyond 2 get other radii of at most 2.
+
+        The four parts are the kept and the redrawn numbers of the cosine half, then those of the sine half.
+        """
         halves = [radius * cosine, radius * sine]
         far = [bitwise_or(lt(half, -2.0), gt(half, 2.0)) for half in halves]
         places = [where.nonzero()[0] for where in far]
         counts = [place.shape[0] for place in places]
-        # The radius is less than 2 where the number exceeds exp(-2).
+        # The radius is less than 2 if the uniform number exceeds exp(-2).
         u = self.uniform(
             size=(counts[0] + counts[1],), low=np.exp(-2.0), high=1.0, ndim=1, dtype=dtype, nstreams=nstreams, **kwargs
         )
@@ -678,11 +699,11 @@ class MRG_RandomStreams:
         return [kept[0], again[0], kept[1], again[1]]
 
     def truncated_normal(self, size, avg=0.0, std=1.0, ndim=None, dtype=None, nstreams=None, **kwargs):
-        """Sample from a normal distribution that is cut at two standard deviations; mean and deviation are those of the result.
+        """Sample from a normal distribution that is cut at two standard deviations.
 
-        The parameters are those of :meth:`normal`.
+        The parameters are those of :meth:`normal`; `avg` and `std` are the mean and standard deviation of the result.
         """
-        # The deviation of a standard normal that is cut at 2.
+        # The divisor is the standard deviation of a standard normal distribution that is cut at 2.
         std = as_tensor_variable(std) / np.float64(0.87962566103423978)
         return self.normal(
             size=size, avg=avg, std=std, truncate=True, ndim=ndim, dtype=dtype, nstreams=nstreams, **kwargs
@@ -690,7 +711,7 @@ class MRG_RandomStreams:
 
 
 def _number(n, name):
-    """An integer scalar variable; TypeError or ValueError for anything else."""
+    """Convert a number to an integer scalar variable; raise TypeError or ValueError for other values."""
     n = as_tensor_variable(n)
     if n.ndim != 0 or n.dtype not in INTEGERS:
         raise TypeError("%s must be an integer or a scalar of integers, not %s" % (name, n.type))

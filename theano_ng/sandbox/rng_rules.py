@@ -1,4 +1,4 @@
-"""Draws of MRG31k3p change the states of their streams themselves where nobody needs the old ones."""
+"""The rewrite that lets samples of MRG31k3p overwrite the states of their streams in place."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
@@ -7,7 +7,7 @@ from theano_ng.sandbox.rng_mrg import mrg_uniform
 
 @local_optimizer([mrg_uniform], inplace=True)
 def mrg_random_make_inplace(node):
-    """A draw without a copy of the states.
+    """Draw a sample without copying the states of the streams: they are overwritten.
 
     mrg_uniform(streams)  ->  mrg_uniform_inplace(streams)          [inplace, fast_run]
     """

@@ -1,7 +1,10 @@
-"""Sparse matrices: variables, operations and gradients that do not compute what is zero. ``import theano_ng.sparse`` is needed to use them.
+"""Sparse matrices: variables, operations and gradients that do not compute elements that are known to be zero.
 
-Formats are csr and csc of `scipy.sparse`, whose matrices are the values. A gradient is either regular, as that of the dense operation, or
-structured: computed for stored entries alone, as if nothing else were there. The description of each function says which.
+To use them, ``import theano_ng.sparse``. Values are matrices of `scipy.sparse`, in the formats csr and csc.
+
+A gradient is either regular or structured. A regular gradient is that of the dense operation. A structured gradient is
+computed for stored entries only, as if the matrix had no other elements. The description of each function states which
+one it has.
 """
 
 from numpy.lib.stride_tricks import as_strided
@@ -30,5 +33,5 @@ enable_sparse = True
 
 _register_loader("theano_ng.sparse.opt")
 
-# Modules that are attributes without having been imported.
+# Modules that are imported when they are first accessed as attributes.
 __getattr__, __dir__, _lazy = _lazy_names(__name__, {}, modules="opt sandbox tests")

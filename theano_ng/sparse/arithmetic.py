@@ -1,4 +1,4 @@
-"""Sums, differences and elementwise products of matrices of which one is sparse."""
+"""Sums, differences and elementwise products with at least one sparse matrix."""
 
 import numpy as np
 
@@ -39,36 +39,36 @@ __all__ = [
 
 
 def _sparse(gz, format):
-    """A gradient as a sparse variable in a format."""
+    """Convert a gradient to a sparse variable in a format."""
     return as_format(gz, format) if isinstance(gz.type, SparseType) else SparseFromDense(format)(gz)
 
 
 def _gradient(x, value):
-    """What `value()` returns, in the type of `x`, or zeros when `x` has integers."""
+    """Return the gradient `value()` in the type of `x`, or zeros if `x` has an integer dtype."""
     return (
         no_gradient(x) if x.dtype in DISCRETE else in_type_of(x, value()) if isinstance(x.type, SparseType) else value()
     )
 
 
 def _lines_and_places(x):
-    """The line (row of csr, column of csc) of each entry, and the number of entries."""
+    """Return the line (row of csr, column of csc) of each entry, and the number of entries."""
     return np.repeat(np.arange(len(x.indptr) - 1), np.diff(x.indptr)), int(x.indptr[-1])
 
 
 def places(x):
-    """Row and column of each entry of a csr or csc value."""
+    """Return the rows and the columns of all entries of a csr or csc value."""
     lines, entries = _lines_and_places(x)
     return (lines, x.indices[:entries]) if x.format == "csr" else (x.indices[:entries], lines)
 
 
 def with_data(x, data):
-    """A value with the places of the entries of `x`, and other entries."""
+    """Return a value whose entries have the positions of the entries of `x`, and the values in `data`."""
     entries = int(x.indptr[-1])
     return rebuilt(x.format, data, x.indices[:entries].copy(), x.indptr.copy(), x.shape)
 
 
 class Neg(Op):
-    """``-x``. The gradient is regular."""
+    """An Op that computes ``-x``. The gradient is regular."""
 
     __props__ = ()
 
@@ -94,7 +94,7 @@ neg = Neg()
 
 
 class AddSS(Op):
-    """The sum of two sparse matrices, in the format of the first. The gradient is regular."""
+    """An Op that adds two sparse matrices; the result has the format of the first one. The gradient is regular."""
 
     __props__ = ()
 
@@ -120,9 +120,9 @@ add_s_s = AddSS()
 
 
 class AddSSData(Op):
-    """The sum of two sparse matrices of one type that have entries at the same places in the same order. The gradient is structured.
+    """An Op that adds two sparse matrices of one type whose entries have the same positions and order.
 
-    Only the data are added: it is the caller's business that the places are the same.
+    Only the data are added: the caller must ensure that the positions agree. The gradient is structured.
     """
 
     __props__ = ()
@@ -151,7 +151,10 @@ add_s_s_data = AddSSData()
 
 
 class AddSD(Op):
-    """The sum of a sparse and a dense matrix, dense. The gradient with respect to the sparse one is structured."""
+    """An Op that adds a sparse and a dense matrix; the result is dense.
+
+    The gradient with respect to the sparse matrix is structured.
+    """
 
     __props__ = ()
 
@@ -181,9 +184,9 @@ add_s_d = AddSD()
 
 
 class StructuredAddSV(Op):
-    """A vector added to the entries of each row of a sparse matrix; what is not stored stays zero. The gradient is structured.
+    """An Op that adds a vector to the entries of each row of a sparse matrix. The gradient is structured.
 
-    The vector has an element for each column.
+    The vector has an element for each column. Elements that are not stored stay zero.
     """
 
     __props__ = ()
@@ -224,7 +227,10 @@ def _one_for_each_column(op, x, y):
 
 
 class MulSS(Op):
-    """The elementwise product of two sparse matrices, in the format of the first. The gradient is regular."""
+    """An Op that multiplies two sparse matrices elementwise. The gradient is regular.
+
+    The result has the format of the first matrix.
+    """
 
     __props__ = ()
 
@@ -252,9 +258,10 @@ mul_s_s = MulSS()
 
 
 class MulSD(Op):
-    """The elementwise product of a sparse matrix and a dense one (or a number), sparse. The gradient is regular.
+    """An Op that multiplies a sparse matrix elementwise by a dense matrix or a scalar. The gradient is regular.
 
-    Only at the places of entries anything is computed: what is not stored stays zero whatever the dense matrix has there.
+    The result is sparse. It is computed only at the positions of entries: elements that are not stored stay zero, even
+    if the dense matrix has an infinity or a NaN there.
     """
 
     __props__ = ()
@@ -293,7 +300,10 @@ mul_s_d = MulSD()
 
 
 class MulSV(Op):
-    """The product of a sparse matrix with a vector, which has an element for each column, sparse. The gradient is regular."""
+    """An Op that multiplies each row of a sparse matrix elementwise by a vector. The gradient is regular.
+
+    The vector has an element for each column, and the result is sparse.
+    """
 
     __props__ = ()
 
@@ -326,7 +336,10 @@ mul_s_v = MulSV()
 
 
 def _operands(what, x, y):
-    """Both operands as variables, and whether they are sparse; TypeError unless one is."""
+    """Convert both operands to variables, and return them with a pair of bools: whether each is sparse.
+
+    Raise TypeError if neither is sparse.
+    """
     x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
     kinds = isinstance(x.type, SparseType), isinstance(y.type, SparseType)
     if not any(kinds):
@@ -335,7 +348,7 @@ def _operands(what, x, y):
 
 
 def add(x, y):
-    """The sum of two matrices of which one at least is sparse.
+    """Return the sum of two matrices, at least one of them sparse.
 
     Parameters
     ----------
@@ -344,12 +357,13 @@ def add(x, y):
     Returns
     -------
     SparseVariable or TensorVariable
-        Sparse when both are. The gradient is regular then; otherwise the sparse operand's is structured.
+        If both operands are sparse, the sum is sparse and the gradient is regular. Otherwise the sum is dense, and the
+        gradient with respect to the sparse operand is structured.
 
     Raises
     ------
     TypeError
-        When neither is sparse, and for a dense operand that is no matrix.
+        When neither operand is sparse, or a dense operand is not a matrix.
     """
     x, y, (x_is, y_is) = _operands("add", x, y)
     if x_is and y_is:
@@ -358,13 +372,13 @@ def add(x, y):
 
 
 def sub(x, y):
-    """The difference of two matrices of which one at least is sparse; as `add`."""
+    """Return the difference of two matrices, at least one of them sparse. For details see `add`."""
     x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)
     return add(x, -y)
 
 
 def mul(x, y):
-    """The elementwise product of two matrices of which one at least is sparse; the other may be a number. The gradient is regular.
+    """Return the elementwise product of two operands, at least one of them a sparse matrix. The gradient is regular.
 
     Parameters
     ----------
@@ -377,7 +391,7 @@ def mul(x, y):
     Raises
     ------
     TypeError
-        When neither is sparse, and for a dense operand that is neither a matrix nor a number.
+        When neither operand is sparse, or a dense operand is neither a matrix nor a scalar.
     """
     x, y, (x_is, y_is) = _operands("mul", x, y)
     if x_is and y_is:

@@ -1,4 +1,7 @@
-"""The Ops on sparse matrices and the functions around them, under one name; `__all__` of the modules below says where each of them is."""
+"""All Ops and functions on sparse matrices, imported from the modules that define them.
+
+The list `__all__` of each of these modules contains the names that it defines.
+"""
 
 from theano_ng.configdefaults import config
 from theano_ng.sparse.arithmetic import *  # noqa: F401,F403

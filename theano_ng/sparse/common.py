@@ -1,4 +1,4 @@
-"""What Ops on sparse matrices share: checks of their operands, gradients of integers, formats."""
+"""Functions that several Ops on sparse matrices use: checks of operands, gradients of integers, formats."""
 
 from theano_ng.configdefaults import config
 from theano_ng.sparse.conversion import as_format, sp_zeros_like
@@ -10,18 +10,18 @@ __all__ = ["compressed", "in_type_of", "no_gradient", "same_shapes"]
 
 
 def compressed(x, op):
-    """`x` as a sparse variable in format csr or csc.
+    """Convert `x` to a sparse variable, and check that its format is csr or csc.
 
     Parameters
     ----------
     x : SparseVariable or sparse matrix
     op : Op
-        For the message.
+        The Op, for the error message.
 
     Raises
     ------
     TypeError
-        For another format, and for what is not sparse.
+        When `x` is not sparse, or has another format.
     """
     x = as_sparse_variable(x)
     if x.format not in ("csr", "csc"):
@@ -30,15 +30,15 @@ def compressed(x, op):
 
 
 def no_gradient(x):
-    """Zeros in the place of the gradient of a variable that has none, because it is of integers or only compared."""
+    """Return zeros as the gradient of a variable that has no gradient: it has an integer dtype, or is only compared."""
     dtype = config.floatX if x.dtype in DISCRETE else x.dtype
     return sp_zeros_like(x, dtype) if isinstance(x.type, SparseType) else x.zeros_like(dtype=dtype)
 
 
 def in_type_of(x, gradient):
-    """A gradient with respect to the sparse variable `x`: in its format if it is sparse too, zero if `x` has integers.
+    """Convert a gradient with respect to the sparse variable `x` to the format of `x`.
 
-    Gradients of products are dense: they stay so.
+    A dense gradient, such as that of a product, stays dense. If `x` has an integer dtype, return zeros.
     """
     if x.dtype in DISCRETE:
         return no_gradient(x)
@@ -46,6 +46,6 @@ def in_type_of(x, gradient):
 
 
 def same_shapes(op, x, y):
-    """Refuse two values of different shapes (ValueError)."""
+    """Raise ValueError if two values have different shapes."""
     if x.shape != y.shape:
         raise ValueError("%s: the operands have different shapes, %s and %s" % (op, x.shape, y.shape))

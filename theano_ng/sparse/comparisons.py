@@ -1,4 +1,4 @@
-"""Comparisons: uint8 matrices, sparse where both operands are."""
+"""Comparisons of sparse matrices. The results are uint8 matrices, which are sparse if both operands are sparse."""
 
 import warnings
 
@@ -28,12 +28,15 @@ __all__ = [
 
 
 class _ComparisonOpSS(Op):
-    """A comparison of two sparse matrices: a sparse matrix of uint8 in the format of the first. There is no gradient."""
+    """Base class of Ops that compare two sparse matrices. They have no gradient.
+
+    The result is a sparse uint8 matrix in the format of the first operand.
+    """
 
     __props__ = ()
 
     def comparison(self, x, y):
-        """The comparison of two values."""
+        """Return the comparison of two values."""
         raise NotImplementedError("%s has no comparison" % type(self).__name__)
 
     def make_node(self, x, y):
@@ -44,7 +47,7 @@ class _ComparisonOpSS(Op):
         x, y = inputs
         same_shapes(self, x, y)
         with warnings.catch_warnings():
-            # Where zeros compare as true nearly all elements of the result are entries, as SciPy says.
+            # If two zeros compare as true, nearly all elements of the result are entries, and SciPy warns of that.
             warnings.simplefilter("ignore", scipy.sparse.SparseEfficiencyWarning)
             result = self.comparison(matrix_of(x), matrix_of(y))
         outputs[0][0] = detached(result.astype("uint8").asformat(x.format), x, y)
@@ -57,12 +60,15 @@ class _ComparisonOpSS(Op):
 
 
 class _ComparisonOpSD(Op):
-    """A comparison of a sparse with a dense matrix: a dense matrix of uint8. There is no gradient."""
+    """Base class of Ops that compare a sparse and a dense matrix. They have no gradient.
+
+    The result is a dense uint8 matrix.
+    """
 
     __props__ = ()
 
     def comparison(self, x, y):
-        """The comparison of two values."""
+        """Return the comparison of two values."""
         raise NotImplementedError("%s has no comparison" % type(self).__name__)
 
     def make_node(self, x, y):
@@ -84,84 +90,84 @@ class _ComparisonOpSD(Op):
 
 
 class EqualSS(_ComparisonOpSS):
-    """``x == y`` of two sparse matrices."""
+    """The Op ``x == y`` for two sparse matrices."""
 
     def comparison(self, x, y):
         return x == y
 
 
 class EqualSD(_ComparisonOpSD):
-    """``x == y`` of a sparse and a dense matrix."""
+    """The Op ``x == y`` for a sparse and a dense matrix."""
 
     def comparison(self, x, y):
         return x == y
 
 
 class NotEqualSS(_ComparisonOpSS):
-    """``x != y`` of two sparse matrices."""
+    """The Op ``x != y`` for two sparse matrices."""
 
     def comparison(self, x, y):
         return x != y
 
 
 class NotEqualSD(_ComparisonOpSD):
-    """``x != y`` of a sparse and a dense matrix."""
+    """The Op ``x != y`` for a sparse and a dense matrix."""
 
     def comparison(self, x, y):
         return x != y
 
 
 class LessThanSS(_ComparisonOpSS):
-    """``x < y`` of two sparse matrices."""
+    """The Op ``x < y`` for two sparse matrices."""
 
     def comparison(self, x, y):
         return x < y
 
 
 class LessThanSD(_ComparisonOpSD):
-    """``x < y`` of a sparse and a dense matrix."""
+    """The Op ``x < y`` for a sparse and a dense matrix."""
 
     def comparison(self, x, y):
         return x < y
 
 
 class GreaterThanSS(_ComparisonOpSS):
-    """``x > y`` of two sparse matrices."""
+    """The Op ``x > y`` for two sparse matrices."""
 
     def comparison(self, x, y):
         return x > y
 
 
 class GreaterThanSD(_ComparisonOpSD):
-    """``x > y`` of a sparse and a dense matrix."""
+    """The Op ``x > y`` for a sparse and a dense matrix."""
 
     def comparison(self, x, y):
         return x > y
 
 
 class LessEqualSS(_ComparisonOpSS):
-    """``x <= y`` of two sparse matrices."""
+    """The Op ``x <= y`` for two sparse matrices."""
 
     def comparison(self, x, y):
         return x <= y
 
 
 class LessEqualSD(_ComparisonOpSD):
-    """``x <= y`` of a sparse and a dense matrix."""
+    """The Op ``x <= y`` for a sparse and a dense matrix."""
 
     def comparison(self, x, y):
         return x <= y
 
 
 class GreaterEqualSS(_ComparisonOpSS):
-    """``x >= y`` of two sparse matrices."""
+    """The Op ``x >= y`` for two sparse matrices."""
 
     def comparison(self, x, y):
         return x >= y
 
 
 class GreaterEqualSD(_ComparisonOpSD):
-    """``x >= y`` of a sparse and a dense matrix."""
+    """The Op ``x >= y`` for a sparse and a dense matrix."""
 
     def comparison(self, x, y):
         return x >= y
@@ -182,7 +188,10 @@ greater_equal_s_d = GreaterEqualSD()
 
 
 def _comparison(symbol, name, both, sparse_first, dense_first):
-    """The function that chooses the Op; `dense_first` is the one for swapped operands."""
+    """Return a comparison function that chooses the Op by its operands.
+
+    If the first operand is dense, it applies the Op `dense_first` to the swapped operands.
+    """
 
     def compare(x, y):
         x, y = as_sparse_or_tensor_variable(x), as_sparse_or_tensor_variable(y)

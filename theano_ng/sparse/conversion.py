@@ -1,4 +1,4 @@
-"""Sparse matrices, their parts, and dense matrices: from one to the other; other dtypes and formats."""
+"""Conversions between sparse matrices, their parts and dense matrices, and to other dtypes and formats."""
 
 import warnings
 
@@ -55,12 +55,12 @@ _INDICES = TensorType("int32", (False,))
 
 
 def as_int32(what, array):
-    """A vector of indices as int32, which all Ops on parts take.
+    """Convert a vector of indices to int32, the dtype for all Ops on parts.
 
     Raises
     ------
     ValueError
-        When an index is too big for it.
+        When an index is too large for int32.
     """
     if array.dtype == np.int32:
         return array
@@ -70,12 +70,12 @@ def as_int32(what, array):
 
 
 class CSMProperties(Op):
-    """The parts of a sparse matrix: data, indices, indptr and shape, as vectors. The gradient is regular.
+    """An Op that returns the parts of a sparse matrix: data, indices, indptr and shape. The gradient is regular.
 
     Parameters
     ----------
     kmap : None
-        There is no such thing any more.
+        A removed feature of older versions; must be None.
     """
 
     __props__ = ()
@@ -93,7 +93,7 @@ class CSMProperties(Op):
     def perform(self, node, inputs, out):
         (csm,) = inputs
         entries = int(csm.indptr[-1])
-        # What lies behind the last entry belongs to none.
+        # Elements of data and indices after the last entry are not part of the matrix.
         out[0][0] = csm.data[:entries]
         out[1][0] = as_int32("indices", csm.indices[:entries])
         out[2][0] = as_int32("indptr", csm.indptr)
@@ -111,7 +111,7 @@ class CSMProperties(Op):
     def infer_shape(self, node, shapes):
         rows, columns = shapes[0]
         major = rows if node.inputs[0].format == "csr" else columns
-        # How many entries there are is known when they are.
+        # The number of entries is known at run time only.
         return [None, None, (major + 1,), (as_tensor_variable(np.int64(2)),)]
 
 
@@ -124,7 +124,7 @@ csm_properties = CSMProperties()
 
 
 def csm_data(csm):
-    """The data of a sparse variable: a vector of the entries.
+    """Return the data of a sparse variable: a vector of the entries.
 
     Parameters
     ----------
@@ -134,28 +134,31 @@ def csm_data(csm):
 
 
 def csm_indices(csm):
-    """The indices of a sparse variable: for each entry the column (csr) or row (csc), as int32."""
+    """Return the indices of a sparse variable: the column (csr) or row (csc) of each entry, as int32."""
     return csm_properties(csm)[1]
 
 
 def csm_indptr(csm):
-    """The indptr of a sparse variable: where the entries of each row (csr) or column (csc) begin, as int32, and where the last ones end."""
+    """Return the indptr of a sparse variable, as int32.
+
+    It contains the start of the entries of each row (csr) or column (csc), and the end of the last one.
+    """
     return csm_properties(csm)[2]
 
 
 def csm_shape(csm):
-    """The shape of a sparse variable, as a vector of two int32."""
+    """Return the shape of a sparse variable, as a vector of two int32 numbers."""
     return csm_properties(csm)[3]
 
 
 class CSM(Op):
-    """A sparse matrix of its parts. The gradient is regular; `csm_properties` is the other way.
+    """An Op that makes a sparse matrix from its parts: the inverse of `csm_properties`. The gradient is regular.
 
     Parameters
     ----------
     format : {'csr', 'csc'}
     kmap : None
-        There is no such thing any more.
+        A removed feature of older versions; must be None.
 
     Examples
     --------
@@ -198,7 +201,7 @@ class CSM(Op):
             )
         if (shape < 0).any():
             raise ValueError("a sparse matrix cannot have the shape %s" % (tuple(shape),))
-        # The parts stay what they are, whatever is done to the matrix.
+        # The parts are copied, so that later changes to the matrix do not affect them.
         parts = _Parts(self.format, data, indices, indptr, tuple(int(n) for n in shape))
         check_pattern(parts)
         entries = int(indptr[-1])
@@ -220,20 +223,20 @@ class CSM(Op):
         return [CSMGrad()(data, indices, indptr, shape, *csm_properties(gradient)), *rest]
 
     def infer_shape(self, node, shapes):
-        # In int64, as other lengths.
+        # Lengths are int64 in all shapes.
         shape = node.inputs[3]
         return [(tensor_cast(shape[0], "int64"), tensor_cast(shape[1], "int64"))]
 
 
 class _Parts:
-    """What `check_pattern` looks at, before there is a matrix."""
+    """An object with the attributes that `check_pattern` reads, for parts that do not form a matrix yet."""
 
     def __init__(self, format, data, indices, indptr, shape):
         self.format, self.data, self.indices, self.indptr, self.shape = format, data, indices, indptr, shape
 
 
 def _as_indices(part):
-    """Integers given as numbers, as int32 if they fit: those of `CSMProperties`."""
+    """Convert a list or array of integers to an array, of the dtype int32 of `CSMProperties` if all values fit."""
     array = np.asarray(part)
     if array.size == 0 and array.dtype.kind == "f":
         array = array.astype("int32")
@@ -247,15 +250,16 @@ CSR = CSM("csr")
 
 
 class CSMGrad(Op):
-    """The elements of one sparse matrix at the places of the entries of another: the gradient of `CSM` with respect to the data.
+    """An Op that computes the gradient of `CSM` with respect to the data.
 
-    Inputs are the parts of both matrices, of one format. Where that one has several entries for a place, they are added; where this one has,
-    each gets the sum.
+    The inputs are the parts of the matrix x, and those of its gradient g in the same format. The result has, for each
+    entry of x, the element of g at its position. Several entries of g at one position are added up. Several entries of
+    x at one position all get that sum.
 
     Parameters
     ----------
     kmap : None
-        There is no such thing any more.
+        A removed feature of older versions; must be None.
     """
 
     __props__ = ()
@@ -276,7 +280,7 @@ class CSMGrad(Op):
     def grad(self, inputs, gout):
         x_data, *x_pattern, g_data = inputs[:5]
         g_pattern = inputs[5:]
-        # Of each of its entries: what the entries of x at its place get, together.
+        # The gradient for an entry of g is the sum of the gradients of all entries of x at its position.
         gradient = CSMGrad()(g_data, *g_pattern, gout[0], *x_pattern)
         return [x_data.zeros_like(), *_disconnected(3), gradient, *_disconnected(3)]
 
@@ -292,7 +296,7 @@ def _disconnected(count):
 
 
 def _sampled(x_indices, x_indptr, x_shape, g_data, g_indices, g_indptr, g_shape):
-    """See `CSMGrad`; by sorting, without the dense matrices."""
+    """Compute `CSMGrad` by sorting, without dense matrices."""
     if tuple(x_shape) != tuple(g_shape) or len(x_indptr) != len(g_indptr):
         raise ValueError(
             "shape mismatch: a sparse matrix of shape %s has a gradient of shape %s" % (tuple(x_shape), tuple(g_shape))
@@ -324,7 +328,7 @@ csm_grad = CSMGrad
 
 
 class Cast(Op):
-    """The same matrix with another dtype. The gradient is regular.
+    """An Op that converts a sparse matrix to another dtype. The gradient is regular.
 
     Parameters
     ----------
@@ -346,7 +350,7 @@ class Cast(Op):
     def perform(self, node, inputs, outputs):
         (x,) = inputs
         with np.errstate(all="ignore"), warnings.catch_warnings():
-            # From complex to real: the imaginary part goes, as it does where one casts tensors.
+            # A cast from complex to real drops the imaginary part, as for tensors.
             warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
             outputs[0][0] = detached(matrix_of(x).astype(self.out_type), x)
 
@@ -372,7 +376,7 @@ zcast = Cast("complex128")
 
 
 def cast(variable, dtype):
-    """A sparse variable with another dtype. The gradient is regular.
+    """Convert a sparse variable to another dtype. The gradient is regular.
 
     Parameters
     ----------
@@ -382,13 +386,13 @@ def cast(variable, dtype):
     Returns
     -------
     SparseVariable
-        In the same format.
+        The result, in the same format.
     """
     return Cast(dtype)(variable)
 
 
 class AsFormat(Op):
-    """The same matrix in another format. The gradient is regular.
+    """An Op that converts a sparse matrix to another format. The gradient is regular.
 
     Parameters
     ----------
@@ -424,7 +428,7 @@ class AsFormat(Op):
 
 
 def as_format(x, format):
-    """A sparse variable in a format; `x` itself if it is in that.
+    """Convert a sparse variable to a format; return `x` itself if it already has that format.
 
     Parameters
     ----------
@@ -439,12 +443,12 @@ def as_format(x, format):
 
 
 class DenseFromSparse(Op):
-    """The dense matrix with the elements of a sparse one.
+    """An Op that converts a sparse matrix to a dense matrix.
 
     Parameters
     ----------
     structured : bool
-        Whether the gradient is structured: only at the places of entries. Otherwise it is regular.
+        Whether the gradient is structured: computed only at the positions of entries. Otherwise it is regular.
     """
 
     __props__ = ()
@@ -482,14 +486,14 @@ dense_from_sparse = DenseFromSparse()
 
 
 class SparseFromDense(Op):
-    """The sparse matrix with the elements of a dense one that are not zero. The gradient is structured.
+    """An Op that converts a dense matrix to a sparse matrix of its nonzero elements. The gradient is structured.
 
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}
     """
 
-    # Numbers and vectors are matrices of one row.
+    # 0-d and 1-d inputs become matrices of one row.
     __props__ = ("format",)
 
     def __init__(self, format):
@@ -533,7 +537,7 @@ csc_from_dense = SparseFromDense("csc")
 
 
 def sp_ones_like(x):
-    """A sparse matrix with the places of the entries of another, and ones there.
+    """Return a sparse matrix whose entries have the positions of the entries of `x`, and are all one.
 
     Parameters
     ----------
@@ -542,29 +546,29 @@ def sp_ones_like(x):
     Returns
     -------
     SparseVariable
-        Of the type of `x`.
+        A variable of the type of `x`.
     """
     data, indices, indptr, shape = csm_properties(x)
     return CSM(format=x.format)(ones_like(data), indices, indptr, shape)
 
 
 def sp_zeros_like(x, dtype=None):
-    """A sparse matrix without entries, of the shape of another.
+    """Return a sparse matrix without entries, with the shape of `x`.
 
     Parameters
     ----------
     x : SparseVariable
     dtype : str, optional
-        By default that of `x`.
+        The dtype of the result; by default that of `x`.
 
     Returns
     -------
     SparseVariable
-        In the format of `x`.
+        A matrix in the format of `x`.
     """
     dtype = dtype or x.dtype
     if x.format == "bsr":
-        # It has other parts.
+        # A bsr matrix has other parts, so csm_properties cannot be used.
         return SparseFromDense("bsr")(zeros((x.shape[0], x.shape[1]), dtype=dtype))
     _, _, indptr, shape = csm_properties(x)
     empty = np.zeros(0, dtype=dtype)

@@ -1,7 +1,7 @@
-"""Ops on the parts of sparse matrices, with C code: rewriting makes them of Ops on the matrices.
+"""Ops on the parts of sparse matrices, with C code. Rewriting inserts them in place of Ops on the matrices.
 
-They take the vectors `data`, `indices` and `indptr`, see `csm_properties`. Those that do not know one of the lengths from these take it as an
-optional last input, and check it.
+Their inputs are the vectors `data`, `indices` and `indptr`, see `csm_properties`. If one of the lengths does not follow
+from these, it is an optional last input, which is compared with the dense operand.
 """
 
 import numpy as np
@@ -46,7 +46,10 @@ _SOURCE = "theano_ng.tensor.native.sparse:"
 
 
 class _OnParts(NativeOp, Op):
-    """Inputs are variables; `shapes` says of what rank: 'v' vector, 'i' vector of integers, 'm' matrix, 'n' an integer."""
+    """Base class of Ops on parts. `shapes` has a letter for each input: its number of dimensions and kind of dtype.
+
+    The letters are 'v' for a vector, 'i' for a vector of integers, 'm' for a matrix, 'n' for an integer.
+    """
 
     shapes = ""
 
@@ -64,14 +67,17 @@ class _OnParts(NativeOp, Op):
         return variables
 
     def _one_dtype(self, node):
-        """Whether C code is for a node: one dtype, and indices of int32."""
+        """Return True if the C code supports a node: all data have one dtype, and the indices are int32."""
         dtypes = {v.dtype for v, letter in zip(node.inputs, self.shapes) if letter in "vm"}
         indices = {v.dtype for v, letter in zip(node.inputs, self.shapes) if letter == "i"}
         return len(dtypes) == 1 and dtypes <= SparseType.dtype_set and indices <= {"int32"}
 
 
 def _matrix(format, data, indices, indptr, lengths):
-    """A sparse value of its parts, looked at; `lengths` are those of the dimension that indptr is for, and of the other."""
+    """Return a sparse value made from its parts, after a check.
+
+    `lengths` are the lengths of the compressed dimension, which indptr indexes, and of the other dimension.
+    """
     shape = lengths if format == "csr" else lengths[::-1]
     pattern = _Unchecked(format, data, indices, indptr, shape)
     check_pattern(pattern)
@@ -85,7 +91,7 @@ class _Unchecked:
 
 
 def _meets(length, given, what):
-    """Refuse a length that is not the one of the dense operand (ValueError)."""
+    """Raise ValueError if a length of the sparse matrix is given and differs from that of the dense operand."""
     if given and int(given[0]) != length:
         raise ValueError(
             "shape mismatch: the sparse matrix has %d %s, the dense operand %d" % (int(given[0]), what, length)
@@ -93,7 +99,10 @@ def _meets(length, given, what):
 
 
 class StructuredDotCSR(_OnParts):
-    """The product of a csr matrix and a dense one: inputs are data, indices, indptr, the dense matrix, and optionally the number of columns."""
+    """An Op that multiplies a csr matrix by a dense matrix.
+
+    The inputs are data, indices, indptr, the dense matrix, and optionally the number of columns of the csr matrix.
+    """
 
     __props__ = ()
     shapes = "viimn"
@@ -118,7 +127,10 @@ class StructuredDotCSR(_OnParts):
 
 
 class StructuredDotCSC(_OnParts):
-    """The product of a csc matrix and a dense one: inputs are data, indices, indptr, the number of rows, and the dense matrix."""
+    """An Op that multiplies a csc matrix by a dense matrix.
+
+    The inputs are data, indices, indptr, the number of rows of the csc matrix, and the dense matrix.
+    """
 
     __props__ = ()
     shapes = "viinm"
@@ -146,12 +158,14 @@ sd_csc = StructuredDotCSC()
 
 
 class UsmmCscDense(_OnParts):
-    """``alpha * x y + z`` for a csc matrix x and dense y, z: inputs are alpha (broadcastable), x's data, indices, indptr and number of rows, y, z.
+    """An Op that computes ``alpha * dot(x, y) + z`` for a csc matrix x and dense matrices y and z.
+
+    The inputs are alpha (a broadcastable matrix); data, indices, indptr and the number of rows of x; y; z.
 
     Parameters
     ----------
     inplace : bool
-        Whether the result is written over z.
+        Whether the result overwrites z.
     """
 
     __props__ = ("inplace",)
@@ -207,7 +221,7 @@ usmm_csc_dense_inplace = UsmmCscDense(inplace=True)
 
 
 class CSMGradC(NativeOp, CSMGrad):
-    """`CSMGrad` in C."""
+    """The Op `CSMGrad` with C code."""
 
     __props__ = ()
 
@@ -225,8 +239,11 @@ csm_grad_c = CSMGradC()
 
 
 class _Elementwise(_OnParts):
-    """Something of the entries of a sparse matrix and a dense operand: data, indices, indptr, the operand, and optionally the length of the
-    dimension that indptr is not for. The output are the data of the result."""
+    """Base class of Ops that combine the entries of a sparse matrix with the elements of a dense operand.
+
+    The inputs are data, indices, indptr, the operand, and optionally the length of the dimension that is not
+    compressed. The output is the data of the result.
+    """
 
     __props__ = ()
     format = "csr"
@@ -262,7 +279,7 @@ class _Elementwise(_OnParts):
 
 
 class MulSDCSR(_Elementwise):
-    """The data of the elementwise product of a csr matrix and a dense one."""
+    """An Op that computes the data of the elementwise product of a csr matrix and a dense matrix."""
 
     shapes = "viimn"
 
@@ -271,13 +288,13 @@ class MulSDCSR(_Elementwise):
 
 
 class MulSDCSC(MulSDCSR):
-    """The data of the elementwise product of a csc matrix and a dense one."""
+    """An Op that computes the data of the elementwise product of a csc matrix and a dense matrix."""
 
     format = "csc"
 
 
 class MulSVCSR(_Elementwise):
-    """The data of the product of a csr matrix with a vector that has an element for each column."""
+    """An Op that computes the data of a csr matrix whose rows are multiplied elementwise by a vector."""
 
     shapes = "viivn"
 
@@ -286,7 +303,7 @@ class MulSVCSR(_Elementwise):
 
 
 class StructuredAddSVCSR(_Elementwise):
-    """The data of a csr matrix to whose entries a vector is added that has an element for each column."""
+    """An Op that computes the data of a csr matrix after a vector is added to the entries of each row."""
 
     shapes = "viivn"
     combine = staticmethod(np.add)
@@ -302,16 +319,18 @@ structured_add_s_v_csr = StructuredAddSVCSR()
 
 
 class AddSD_ccode(_OnParts):
-    """The sum of a sparse matrix and a dense one, dense. It is made of both; inputs of its nodes are data, indices, indptr, the dense matrix, and
-    optionally the length of the dimension that indptr is not for.
+    """An Op that adds a sparse and a dense matrix; the result is dense.
+
+    It is called with the two matrices. The inputs of its nodes are data, indices, indptr, the dense matrix, and
+    optionally the length of the dimension that is not compressed.
 
     Parameters
     ----------
     format : {'csr', 'csc'}
     inplace : bool
-        Whether the result is written over the dense matrix.
+        Whether the result overwrites the dense matrix.
     *args, **kwargs
-        None: they are refused.
+        Not permitted: they raise TypeError.
     """
 
     __props__ = ("format", "inplace")
@@ -331,7 +350,7 @@ class AddSD_ccode(_OnParts):
 
     def make_node(self, x, y, *parts):
         if not parts:
-            # Of a sparse matrix and a dense one.
+            # The arguments are a sparse and a dense matrix, not the inputs of an existing node.
             x = as_sparse_variable(x)
             if x.format != self.format:
                 raise TypeError("%s: expected a sparse matrix in format %s, got %s" % (self, self.format, x.type))
@@ -370,8 +389,11 @@ class AddSD_ccode(_OnParts):
 
 
 class SamplingDotCSR(_OnParts):
-    """`SamplingDot` for a csr matrix p: inputs are x, y, p's data, indices and indptr, and the number of its columns; outputs the data, indices and
-    indptr of the result."""
+    """The Op `SamplingDot` on the parts of a csr matrix p.
+
+    The inputs are x, y, and p's data, indices, indptr and number of columns. The outputs are the data, indices and
+    indptr of the result.
+    """
 
     __props__ = ()
     shapes = "mmviin"

@@ -1,4 +1,4 @@
-"""Elements, rows and blocks of sparse matrices."""
+"""Indexing of sparse matrices: elements, rows and blocks."""
 
 import numpy as np
 
@@ -38,7 +38,7 @@ _NONE = Constant(generic, None)
 
 
 def _positions(op, which, index):
-    """A variable of integers, of one dimension."""
+    """Convert an index to a variable, and check that it is a vector of integers."""
     index = as_tensor_variable(index)
     if index.ndim != 1 or index.dtype not in INTEGERS:
         raise TypeError("%s: the %s have to be a vector of integers, not %s" % (op, which, index.type))
@@ -46,7 +46,7 @@ def _positions(op, which, index):
 
 
 def _checked(which, positions, length):
-    """Positions from 0 on; IndexError for those outside."""
+    """Convert negative positions to nonnegative ones; raise IndexError for positions out of range."""
     if len(positions) and (positions.max() >= length or positions.min() < -length):
         worst = positions.max() if positions.max() >= length else positions.min()
         raise IndexError("%s index (%d) out of range for a length of %d" % (which, worst, length))
@@ -55,12 +55,15 @@ def _checked(which, positions, length):
 
 
 def _continuous(op, x, gz):
-    """The gradient that comes in, as a sparse variable."""
+    """Convert the gradient of an output to a sparse variable."""
     return gz if isinstance(gz.type, SparseType) else SparseFromDense(x.format)(gz)
 
 
 class GetItemList(Op):
-    """Rows of a sparse matrix, by a vector of integers; in the format of the matrix. The gradient is regular."""
+    """An Op that selects rows of a sparse matrix by a vector of integers. The gradient is regular.
+
+    The result has the format of the matrix.
+    """
 
     __props__ = ()
 
@@ -91,7 +94,10 @@ get_item_list = GetItemList()
 
 
 class GetItemListGrad(Op):
-    """A sparse matrix of the shape of `x` to whose rows `index` those of `gz` have been added; elsewhere it is zero."""
+    """The gradient Op of `GetItemList`: a sparse matrix of the shape of `x`, zero except for its rows `index`.
+
+    The rows of `gz` are added to these rows.
+    """
 
     __props__ = ()
 
@@ -128,13 +134,16 @@ get_item_list_grad = GetItemListGrad()
 
 
 def _scattered(data, rows, columns, x):
-    """A matrix of the shape and format of `x` with these entries, added where they meet."""
+    """Return a matrix with the shape and format of `x` from entries. Entries with the same position are added up."""
     result = CLASSES[x.format]((data, (rows, columns)), shape=x.shape)
     return result if result.dtype == data.dtype else result.astype(data.dtype)
 
 
 class GetItem2Lists(Op):
-    """Elements of a sparse matrix, by two vectors of integers: a vector. The gradient is regular."""
+    """An Op that selects elements of a sparse matrix by two vectors of integers. The gradient is regular.
+
+    The result is a vector.
+    """
 
     __props__ = ()
 
@@ -167,7 +176,10 @@ get_item_2lists = GetItem2Lists()
 
 
 class GetItem2ListsGrad(Op):
-    """A sparse matrix of the shape of `x` to whose elements those of the vector `gz` have been added; elsewhere it is zero."""
+    """The gradient Op of `GetItem2Lists`: a sparse matrix of the shape of `x`, zero except for the indexed elements.
+
+    The elements of the vector `gz` are added to these elements.
+    """
 
     __props__ = ()
 
@@ -206,7 +218,7 @@ get_item_2lists_grad = GetItem2ListsGrad()
 
 
 def _bound(op, bound, which):
-    """What stands for one of the three numbers of a slice."""
+    """Return a variable for one of the three fields of a slice; None becomes a constant."""
     if bound is None:
         return _NONE
     if isinstance(bound, Constant) and bound.data is None:
@@ -224,25 +236,28 @@ def _bound(op, bound, which):
 
 
 def _bound_of(variable):
-    """What a slice of variables has for one of the numbers: None for the constant None."""
+    """Return the field of a slice for a variable: None for the constant None, otherwise the variable itself."""
     return None if isinstance(variable, Constant) and variable.data is None else variable
 
 
 def _slices(bounds):
-    """The slices of rows and of columns that six values stand for."""
+    """Return the slices of rows and of columns whose fields are six values."""
     numbers = [None if bound is None else int(bound) for bound in bounds]
     return slice(*numbers[:3]), slice(*numbers[3:])
 
 
 class GetItem2d(Op):
-    """A block of a sparse matrix, by slices, in the format of the matrix. The gradient is regular."""
+    """An Op that selects a block of a sparse matrix by slices. The gradient is regular.
+
+    The result has the format of the matrix.
+    """
 
     __props__ = ()
 
     def make_node(self, x, index, *bounds):
         x = compressed(x, self)
         if bounds:
-            # The inputs of a node: six bounds.
+            # The arguments are the inputs of an existing node: six slice fields.
             index = tuple(slice(*[_bound_of(b) for b in (index, *bounds)[i : i + 3]]) for i in (0, 3))
         if not isinstance(index, tuple):
             index = (index,)
@@ -284,7 +299,10 @@ get_item_2d = GetItem2d()
 
 
 class GetItem2dGrad(Op):
-    """A sparse matrix of the shape of `x` that has `gz` in the block of two slices, given by six bounds; elsewhere it is zero."""
+    """The gradient Op of `GetItem2d`: a sparse matrix of the shape of `x`, zero except for a block that is `gz`.
+
+    The block is given by two slices, with six fields.
+    """
 
     __props__ = ()
 
@@ -316,14 +334,14 @@ class GetItem2dGrad(Op):
 
 
 class GetItemScalar(Op):
-    """An element of a sparse matrix, as a 0-d tensor. The gradient is regular."""
+    """An Op that selects an element of a sparse matrix, as a 0-d tensor. The gradient is regular."""
 
     __props__ = ()
 
     def make_node(self, x, index, *more):
         x = compressed(x, self)
         if more:
-            index = (index, *more)  # the inputs of a node
+            index = (index, *more)  # the arguments are the inputs of an existing node
         if len(index) != 2:
             raise ValueError("%s: an element has two indices, not %d" % (self, len(index)))
         inputs = [x]
@@ -361,7 +379,7 @@ get_item_scalar = GetItemScalar()
 
 
 def _kind(index):
-    """'slice', 'number' or 'list' of an index, None for others."""
+    """Return the kind of an index: 'slice', 'number' or 'list'; None for other objects."""
     if isinstance(index, slice):
         return "slice"
     if isinstance(index, (bool, np.bool_)):
@@ -377,20 +395,21 @@ def _kind(index):
 
 
 def index_sparse(x, index):
-    """``x[index]``.
+    """Return ``x[index]`` for a sparse matrix.
 
     Parameters
     ----------
     x : SparseVariable
     index : int, slice, list or integer vector, or a pair of them
-        Two numbers give a 0-d tensor, two lists a vector of elements, one list rows. Slices give a block.
+        Two integers select an element (a 0-d tensor), two lists a vector of elements, one list rows, and slices a
+        block.
 
     Raises
     ------
     NotImplementedError
-        For a number and a slice: there are no sparse vectors.
+        For an integer and a slice, because sparse vectors do not exist.
     ValueError, IndexError
-        For what is no index of a matrix.
+        When `index` is not a valid index of a matrix.
     """
     index = index if isinstance(index, tuple) else (index,)
     if not 1 <= len(index) <= 2:

@@ -1,4 +1,4 @@
-"""Operators and methods of sparse variables, attached to the mix-in of their classes."""
+"""Operators and methods of sparse variables. This module adds them to the mix-in of their classes."""
 
 from theano_ng.compile.ops import shape
 from theano_ng.sparse import arithmetic, comparisons, conversion, indexing, products, shaping
@@ -6,7 +6,7 @@ from theano_ng.sparse.var import _sparse_py_operators
 
 
 class _Methods:
-    """The body of this class becomes that of `_sparse_py_operators`."""
+    """The methods that this module adds to `_sparse_py_operators`."""
 
     T = property(lambda self: shaping.transpose(self), doc="The transpose, in the other format.")
     shape = property(lambda self: shape(self), doc="The shape, as an int64 vector.")
@@ -45,7 +45,7 @@ class _Methods:
     def __ge__(self, other):
         return comparisons.ge(self, other)
 
-    # theano.dot(x, y) asks for these.
+    # theano.dot(x, y) calls these methods.
 
     def __dot__(left, right):
         return products.structured_dot(left, right)
@@ -57,19 +57,22 @@ class _Methods:
     __rmatmul__ = __rdot__
 
     def __getitem__(self, args):
-        """Rows, parts and elements, as SciPy's matrices have them: by numbers, symbolic ones too, by slices and by vectors of numbers."""
+        """Return rows, blocks or elements, as for SciPy's matrices.
+
+        The indices are integers, slices and vectors of integers; they may be symbolic.
+        """
         return indexing.index_sparse(self, args)
 
     def toarray(self):
-        """The dense matrix; see `dense_from_sparse`."""
+        """Return the dense matrix; see `dense_from_sparse`."""
         return conversion.dense_from_sparse(self)
 
     def astype(self, dtype):
-        """The same matrix with another dtype; see `cast`."""
+        """Return the matrix converted to another dtype; see `cast`."""
         return conversion.cast(self, dtype)
 
     def zeros_like(model, dtype=None):
-        """A sparse matrix without entries, of this shape; see `sp_zeros_like`."""
+        """Return a sparse matrix of this shape without entries; see `sp_zeros_like`."""
         return conversion.sp_zeros_like(model, dtype)
 
 

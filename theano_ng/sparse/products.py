@@ -1,4 +1,4 @@
-"""Matrix products of which one operand at least is sparse."""
+"""Matrix products with at least one sparse operand."""
 
 import numpy as np
 
@@ -55,19 +55,19 @@ def _is_sparse(x):
 
 
 def _meet(op, x, y):
-    """Refuse values whose shapes do not go together (ValueError)."""
+    """Raise ValueError if the shapes of two values do not match in a matrix product."""
     inner = x.shape[-1], y.shape[0]
     if inner[0] != inner[1]:
         raise ValueError("%s: shape mismatch: %s and %s" % (op, x.shape, y.shape))
 
 
 def _dense(x):
-    """A sparse value as an array."""
+    """Convert a sparse or dense value to an array."""
     return x if isinstance(x, np.ndarray) else x.toarray()
 
 
 def _product(x, y, dtype):
-    """``x @ y`` of values, computed in a dtype: sparse when both are."""
+    """Return ``x @ y`` for two values, computed in the given dtype. The result is sparse if both values are sparse."""
     left, right = (
         v.astype(dtype, copy=False) if isinstance(v, np.ndarray) else matrix_of(v).astype(dtype, copy=False)
         for v in (x, y)
@@ -80,9 +80,9 @@ def _as_dense(result, dtype):
 
 
 class Dot(Op):
-    """The product of two matrices, or of a matrix and a dense vector, of which one at least is sparse: dense.
+    """An Op that multiplies two matrices, or a matrix and a dense vector. At least one operand is sparse.
 
-    The gradient is regular, and dense with respect to sparse operands too.
+    The result is dense. The gradient is regular, and is dense even with respect to sparse operands.
     """
 
     __props__ = ()
@@ -122,7 +122,7 @@ class Dot(Op):
                 gradients.append(no_gradient(v))
                 continue
             if gz.ndim == 1 and v.ndim == 2:
-                # Of a matrix and a vector: the outer product.
+                # The gradient with respect to the matrix of a matrix-vector product is an outer product.
                 outer = (gz, other) if first else (other, gz)
                 gradient = outer[0].dimshuffle(0, "x") * outer[1].dimshuffle("x", 0)
             else:
@@ -140,12 +140,12 @@ _dot = Dot()
 
 
 def _operand(x):
-    """A SciPy matrix or a variable as a variable."""
+    """Convert a SciPy matrix or another value to a variable; return a variable unchanged."""
     return x if isinstance(x, Variable) else as_sparse_or_tensor_variable(x)
 
 
 def dot(x, y):
-    """The product of two matrices of which one at least is sparse, as a dense matrix. The gradient is regular.
+    """Return the product of two matrices, at least one of them sparse, as a dense matrix. The gradient is regular.
 
     Parameters
     ----------
@@ -158,12 +158,12 @@ def dot(x, y):
     Raises
     ------
     TypeError
-        When neither is sparse.
+        When neither operand is sparse.
 
     Notes
     -----
-    Where the product is multiplied by a number and added to, rewriting makes `Usmm` of all three. Gradients with respect to sparse operands
-    are dense; `structured_dot` has sparse ones.
+    If the product is multiplied by a scalar, and a matrix is added to it, rewriting combines the three operations into
+    one `Usmm`. Gradients with respect to sparse operands are dense; those of `structured_dot` are sparse.
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
@@ -175,7 +175,10 @@ def dot(x, y):
 
 
 class StructuredDot(Op):
-    """The product of a sparse matrix and a matrix: sparse when both are, otherwise dense. The gradient is structured; see `structured_dot`."""
+    """The Op of `structured_dot`, for a sparse first operand. The gradient is structured.
+
+    The result is sparse if both operands are sparse, otherwise dense.
+    """
 
     __props__ = ()
 
@@ -228,7 +231,7 @@ _structured_dot = StructuredDot()
 
 
 def structured_dot(x, y):
-    """The product of two matrices of which one at least is sparse; only entries of sparse operands have gradients.
+    """Return the product of two matrices, at least one of them sparse. Only entries of sparse operands have gradients.
 
     Parameters
     ----------
@@ -237,16 +240,16 @@ def structured_dot(x, y):
     Returns
     -------
     SparseVariable or TensorVariable
-        Sparse when both operands are, otherwise dense.
+        The product; it is sparse if both operands are sparse, otherwise dense.
 
     Raises
     ------
     TypeError
-        When neither is sparse.
+        When neither operand is sparse.
 
     Notes
     -----
-    The gradient is structured: sparse with respect to sparse operands, dense with respect to dense ones.
+    The gradient is structured: it is sparse with respect to sparse operands, and dense with respect to dense operands.
 
     Examples
     --------
@@ -267,8 +270,11 @@ def structured_dot(x, y):
 
 
 class _StructuredDotGrad(NativeOp, Op):
-    """The gradient of a structured dot at the entries of its sparse operand: for each the product of a row of the gradient of the result
-    with a row of the dense operand, as a vector."""
+    """Base class of Ops that compute the gradient of a structured dot with respect to the data of its sparse operand.
+
+    The result is a vector with an element for each entry: the dot product of a row of the result's gradient and a row
+    of the dense operand.
+    """
 
     __props__ = ()
     format = None
@@ -308,7 +314,7 @@ class _StructuredDotGrad(NativeOp, Op):
         indices, indptr, b, g_ab = inputs
         (gz,) = gout
         from_b, from_g = b.shape[0], g_ab.shape[0]
-        # A sparse matrix with the gradients of the entries, (rows of g_ab, rows of b).
+        # A sparse matrix of the gradients of the entries. Its shape is (rows of g_ab, rows of b).
         matrix = (CSC if self.format == "csc" else CSR)(gz, indices, indptr, _shape_of(from_g, from_b))
         return [
             DisconnectedType()(),
@@ -333,7 +339,7 @@ def _shape_of(rows, columns):
 
 
 class _Pattern:
-    """What `check_pattern` looks at: rows of entries, by their parts."""
+    """An object with the attributes of a csr matrix that `check_pattern` reads."""
 
     format = "csr"
 
@@ -342,12 +348,12 @@ class _Pattern:
         self.indptr, self.shape = indptr, shape
 
 
-# So many elements of rows are gathered at once.
+# The largest number of elements of rows that are gathered at once, to limit memory.
 _AT_ONCE = 1 << 20
 
 
 def _dots_of_rows(a, at_a, b, at_b):
-    """``(a[at_a] * b[at_b]).sum(1)``, without all of these rows at once."""
+    """Return ``(a[at_a] * b[at_b]).sum(1)``, computed in blocks so that not all of these rows are in memory at once."""
     result = np.zeros(len(at_a), dtype=np.result_type(a, b))
     step = max(1, _AT_ONCE // max(a.shape[1], 1))
     for start in range(0, len(at_a), step):
@@ -357,14 +363,19 @@ def _dots_of_rows(a, at_a, b, at_b):
 
 
 class StructuredDotGradCSC(_StructuredDotGrad):
-    """The gradient of `structured_dot` with respect to the data of a csc matrix: inputs are its indices and indptr, the dense operand, and the
-    gradient of the result."""
+    """An Op that computes the gradient of `structured_dot` with respect to the data of a csc matrix.
+
+    The inputs are the indices and indptr of the matrix, the dense operand, and the gradient of the result.
+    """
 
     format = "csc"
 
 
 class StructuredDotGradCSR(_StructuredDotGrad):
-    """The gradient of `structured_dot` with respect to the data of a csr matrix; see `StructuredDotGradCSC`."""
+    """An Op that computes the gradient of `structured_dot` with respect to the data of a csr matrix.
+
+    The inputs are those of `StructuredDotGradCSC`.
+    """
 
     format = "csr"
 
@@ -374,19 +385,19 @@ sdg_csr = StructuredDotGradCSR()
 
 
 def structured_dot_grad(sparse_A, dense_B, ga):
-    """The structured gradient of ``structured_dot(A, B)`` with respect to A.
+    """Return the structured gradient of ``structured_dot(A, B)`` with respect to A.
 
     Parameters
     ----------
     sparse_A : SparseVariable
-        In format csr or csc.
+        A matrix in format csr or csc.
     dense_B, ga : TensorVariable
         The dense operand, and the gradient of the product.
 
     Returns
     -------
     SparseVariable
-        With the entries of A.
+        The gradient, which has entries at the same positions as A.
     """
     sparse_A = compressed(sparse_A, "structured_dot_grad")
     op, build = (sdg_csc, CSC) if sparse_A.format == "csc" else (sdg_csr, CSR)
@@ -398,7 +409,7 @@ def structured_dot_grad(sparse_A, dense_B, ga):
 
 
 class TrueDot(Op):
-    """The product of a sparse matrix and a matrix, sparse. The gradient is regular; see `true_dot`.
+    """The Op of `true_dot`, for a sparse first operand. The result is sparse, and the gradient is regular.
 
     Parameters
     ----------
@@ -424,7 +435,7 @@ class TrueDot(Op):
         _meet(self, x, y)
         result = _product(x, y, x.dtype)
         if isinstance(result, np.ndarray):
-            # A vector is a matrix of one row.
+            # A vector becomes a matrix of one row.
             result = CLASSES[x.format](result)
         out_[0][0] = detached(result.asformat(x.format), x, y)
 
@@ -452,12 +463,12 @@ class TrueDot(Op):
 
 
 def true_dot(x, y, grad_preserves_dense=True):
-    """The product of two matrices of which one at least is sparse, as a sparse matrix. The gradient is regular.
+    """Return the product of two matrices, at least one of them sparse, as a sparse matrix. The gradient is regular.
 
     Parameters
     ----------
     x, y : SparseVariable or tensor matrix
-        Of one dtype.
+        The operands, which must have the same dtype.
     grad_preserves_dense : bool
         Whether gradients with respect to dense operands are dense; otherwise they are sparse.
 
@@ -468,9 +479,9 @@ def true_dot(x, y, grad_preserves_dense=True):
     Raises
     ------
     TypeError
-        When neither is sparse.
+        When neither operand is sparse.
     NotImplementedError
-        For two dtypes.
+        When the operands have different dtypes.
     """
     x, y = _operand(x), _operand(y)
     if not (_is_sparse(x) or _is_sparse(y)):
@@ -484,9 +495,10 @@ def true_dot(x, y, grad_preserves_dense=True):
 
 
 class SamplingDot(Op):
-    """``p * dot(x, y.T)`` at the entries of a sparse matrix p alone, sparse: nothing else is computed.
+    """An Op that computes ``p * dot(x, y.T)`` for a sparse matrix p, only at the entries of p. The result is sparse.
 
-    Inputs are dense x of shape (m, k) and y of shape (n, k), and p of shape (m, n). The gradient is structured for p.
+    The inputs are dense x of shape (m, k) and y of shape (n, k), and p of shape (m, n). The gradient with respect to p
+    is structured.
     """
 
     __props__ = ()
@@ -496,7 +508,7 @@ class SamplingDot(Op):
         for what, v in (("x", x), ("y", y)):
             if v.ndim not in (1, 2):
                 raise TypeError("%s: %s has to be a matrix, not %s" % (self, what, v.type))
-        # A vector is a matrix of one row.
+        # A vector becomes a matrix of one row.
         x, y = (v if v.ndim == 2 else v.dimshuffle("x", 0) for v in (x, y))
         return Apply(self, [x, y, p], [p.type()])
 
@@ -539,10 +551,10 @@ sampling_dot = SamplingDot()
 
 
 class Usmm(Op):
-    """``alpha * x y + z``, dense, where x or y is sparse: what gemm is to dense products. There is no gradient.
+    """An Op that computes ``alpha * dot(x, y) + z``, where x or y is sparse: the sparse analog of gemm.
 
-    Rewriting makes it of `dot`; it is not for users. `alpha` is a number (all its dimensions are broadcastable), z a matrix of the shape of the
-    product.
+    The result is dense, and the Op has no gradient. Only rewriting inserts it, in place of `dot`. `alpha` is a scalar
+    (all its dimensions are broadcastable), and z is a matrix with the shape of the product.
     """
 
     __props__ = ()

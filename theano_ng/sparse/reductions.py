@@ -1,4 +1,4 @@
-"""Sums, and scaling of rows and columns, whose gradients are sums."""
+"""Sums of sparse matrices, and scaling of rows and columns, whose gradients are sums."""
 
 import numpy as np
 
@@ -19,15 +19,15 @@ __all__ = ["ColScaleCSC", "RowScaleCSC", "SpSum", "col_scale", "row_scale", "sp_
 
 
 class SpSum(Op):
-    """The sum of a sparse matrix, or of its columns or rows, as a dense tensor of its dtype.
+    """An Op that sums a sparse matrix, or each of its columns or rows. The result is a dense tensor of the same dtype.
 
     Parameters
     ----------
     axis : {None, 0, 1}
-        None: all elements; 0: the sum of each column; 1: of each row.
+        None: the sum of all elements; 0: the sum of each column; 1: the sum of each row.
     sparse_grad : bool
-        Whether the gradient is structured (only at the places of entries); otherwise it is regular. Either way it is a sparse matrix in the
-        format of the input.
+        Whether the gradient is structured (only at the positions of entries); otherwise it is regular. In both cases it
+        is a sparse matrix in the format of the input.
     """
 
     __props__ = ("axis",)
@@ -36,7 +36,7 @@ class SpSum(Op):
         if axis not in (None, 0, 1) or isinstance(axis, bool):
             raise ValueError("Illegal value for self.axis: %r; it is None, 0 or 1" % (axis,))
         self.axis = axis
-        # Two Ops that differ in it compute the same.
+        # This attribute is not in __props__, because it does not change the result.
         self.structured = sparse_grad
 
     def __str__(self):
@@ -71,17 +71,17 @@ class SpSum(Op):
 
 
 def sp_sum(x, axis=None, sparse_grad=False):
-    """The sum of a sparse matrix along an axis, as a dense tensor.
+    """Return the sum of a sparse matrix along an axis, as a dense tensor.
 
     Parameters
     ----------
     x : SparseVariable
-        In format csr or csc.
+        A matrix in format csr or csc.
     axis : {None, 0, 1}
-        None sums all elements.
+        The axis. None: the sum of all elements.
     sparse_grad : bool
-        True: the gradient is structured; False: it is regular, and has an entry for every element. It is a sparse matrix in the format of
-        `x` both times.
+        If True, the gradient is structured; if False, it is regular, and has an entry for every element. In both cases
+        it is a sparse matrix in the format of `x`.
 
     Examples
     --------
@@ -94,7 +94,10 @@ def sp_sum(x, axis=None, sparse_grad=False):
 
 
 class _Scale(Op):
-    """A csc matrix whose rows or columns are multiplied by the elements of a vector. The gradient is structured."""
+    """Base class of Ops that multiply the rows or columns of a csc matrix by the elements of a vector.
+
+    The gradient is structured.
+    """
 
     __props__ = ()
     axis = None
@@ -120,7 +123,10 @@ class _Scale(Op):
 
 
 class ColScaleCSC(_Scale):
-    """A csc matrix whose columns are multiplied by the elements of a vector. The gradient is structured; see `col_scale`."""
+    """An Op that multiplies each column of a csc matrix by an element of a vector; see `col_scale`.
+
+    The gradient is structured.
+    """
 
     axis = 1
 
@@ -135,10 +141,13 @@ class ColScaleCSC(_Scale):
 
 
 class RowScaleCSC(_Scale):
-    """A csc matrix whose rows are multiplied by the elements of a vector. The gradient is structured; see `row_scale`."""
+    """An Op that multiplies each row of a csc matrix by an element of a vector; see `row_scale`.
+
+    The gradient is structured.
+    """
 
     axis = 0
-    view_map = {0: [0]}  # of the indices
+    view_map = {0: [0]}  # the result shares the indices of the input
 
     def perform(self, node, inputs, outputs):
         x, s = inputs
@@ -167,19 +176,19 @@ def col_scale(x, s):
     Parameters
     ----------
     x : SparseVariable
-        In format csr or csc.
+        A matrix in format csr or csc.
     s : vector
-        As long as `x` has columns.
+        The factors, one for each column of `x`.
 
     Returns
     -------
     SparseVariable
-        Of the type of `x`.
+        A variable of the type of `x`.
     """
     x = compressed(x, ColScaleCSC())
     return ColScaleCSC()(x, s) if x.format == "csc" else transpose(RowScaleCSC()(transpose(x), s))
 
 
 def row_scale(x, s):
-    """Multiply each row of a sparse matrix by an element of a vector; as `col_scale`."""
+    """Multiply each row of a sparse matrix by an element of a vector. For details see `col_scale`."""
     return transpose(col_scale(transpose(x), s))

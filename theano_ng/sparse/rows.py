@@ -1,4 +1,4 @@
-"""A sparse matrix that is given by some of its rows."""
+"""The construction of a sparse matrix from some of its rows."""
 
 import numpy as np
 
@@ -18,16 +18,16 @@ __all__ = ["ConstructSparseFromList", "construct_sparse_from_list", "sparse_from
 
 
 class ConstructSparseFromList(Op):
-    """A sparse matrix, in format csc, from some of its rows. The gradient is regular.
+    """An Op that makes a sparse matrix, in format csc, from some of its rows. The gradient is regular.
 
     Inputs
     ------
     x : matrix
-        The result has its shape; the elements do not matter.
+        A matrix with the shape of the result. Its elements are not used.
     values : matrix
-        The rows. Those for the same place are added.
+        The rows. Rows with the same position are added up.
     ilist : vector of integers
-        Their places.
+        The positions of the rows.
     """
 
     __props__ = ()
@@ -35,7 +35,7 @@ class ConstructSparseFromList(Op):
     def make_node(self, x, values, ilist):
         x, values, ilist = (as_tensor_variable(v) for v in (x, values, ilist))
         if x.ndim == 1 and x.dtype in INTEGERS:
-            lengths = x  # the shape itself
+            lengths = x  # x is the shape itself
         elif x.ndim == 2:
             lengths = shape(x)
         else:
@@ -101,15 +101,15 @@ construct_sparse_from_list = ConstructSparseFromList()
 
 
 def sparse_from_rows(x, rows, positions):
-    """A sparse matrix of the shape of `x` with some rows: the sparse gradient of ``x[positions]``.
+    """Return a sparse matrix of the shape of `x` from some of its rows: the sparse gradient of ``x[positions]``.
 
     Parameters
     ----------
     x : TensorVariable
-        A matrix.
+        A matrix with the shape of the result.
     rows : TensorVariable
-        A matrix.
+        A matrix of the rows.
     positions : TensorVariable
-        A vector of integers.
+        A vector of integers, the positions of the rows.
     """
     return construct_sparse_from_list(x, rows, positions)

@@ -1,4 +1,4 @@
-"""Transposing, stacking, diagonals, and the order of entries."""
+"""Ops that transpose and stack sparse matrices, and Ops on diagonals and on the storage of entries."""
 
 import numpy as np
 import scipy.sparse
@@ -38,7 +38,7 @@ _TRANSPOSED = {"csr": "csc", "csc": "csr"}
 
 
 class Transpose(Op):
-    """The transpose, a view: csr becomes csc, and csc csr. The gradient is regular."""
+    """An Op that returns the transpose as a view: csr becomes csc, and csc becomes csr. The gradient is regular."""
 
     __props__ = ()
     view_map = {0: [0]}
@@ -68,14 +68,14 @@ transpose = Transpose()
 
 
 class HStack(Op):
-    """Matrices side by side. The gradient is regular.
+    """An Op that stacks matrices horizontally. The gradient is regular.
 
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}, optional
-        Of the result; csc by default.
+        The format of the result; csc by default.
     dtype : str
-        Of the result.
+        The dtype of the result.
     """
 
     __props__ = ("format", "dtype")
@@ -130,7 +130,7 @@ class HStack(Op):
 
 
 class VStack(HStack):
-    """Matrices below each other. The gradient is regular; for the parameters see `HStack`."""
+    """An Op that stacks matrices vertically. The gradient is regular; for the parameters see `HStack`."""
 
     axis = 0
 
@@ -145,27 +145,27 @@ def _stack(op, blocks, format, dtype):
 
 
 def hstack(blocks, format=None, dtype=None):
-    """Stack sparse matrices side by side. The gradient is regular.
+    """Stack sparse matrices horizontally. The gradient is regular.
 
     Parameters
     ----------
     blocks : list of SparseVariable
-        With the same number of rows, in format csr or csc.
+        The matrices, in format csr or csc, with the same number of rows.
     format : {'csr', 'csc', 'bsr'}, optional
-        Of the result; csc by default.
+        The format of the result; csc by default.
     dtype : str, optional
-        Of the result; by default what can hold all of them.
+        The dtype of the result; by default the upcast of the matrices' dtypes.
     """
     return _stack(HStack, blocks, format, dtype)
 
 
 def vstack(blocks, format=None, dtype=None):
-    """Stack sparse matrices, with the same number of columns, below each other; see `hstack`."""
+    """Stack sparse matrices with the same number of columns vertically; see `hstack`."""
     return _stack(VStack, blocks, format, dtype)
 
 
 class Diag(Op):
-    """The main diagonal of a square sparse matrix, as a vector. The gradient is regular."""
+    """An Op that returns the main diagonal of a square sparse matrix as a vector. The gradient is regular."""
 
     __props__ = ()
 
@@ -191,7 +191,7 @@ diag = Diag()
 
 
 class SquareDiagonal(Op):
-    """The square sparse matrix, in format csc, that has a vector as its diagonal. The gradient is regular."""
+    """An Op that returns a square sparse matrix in format csc with a vector as diagonal. The gradient is regular."""
 
     __props__ = ()
 
@@ -222,7 +222,7 @@ square_diagonal = SquareDiagonal()
 
 
 class EnsureSortedIndices(Op):
-    """The same matrix with the indices of each row (csr) or column (csc) in order. The gradient is regular.
+    """An Op that sorts the indices of each row (csr) or column (csc) of a matrix. The gradient is regular.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class EnsureSortedIndices(Op):
         x = matrix_of(inputs[0])
         if not self.inplace:
             x = x.copy()
-        # What SciPy believes of the order may be out of date.
+        # SciPy caches whether indices are sorted; the cached value may be out of date.
         x.has_sorted_indices = False
         x.sort_indices()
         outputs[0][0] = inputs[0] if self.inplace else x
@@ -264,7 +264,7 @@ ensure_sorted_indices = EnsureSortedIndices(inplace=False)
 
 
 class Remove0(Op):
-    """The same matrix without entries that are zero. The gradient is regular.
+    """An Op that removes the entries of a matrix that are zero. The gradient is regular.
 
     Parameters
     ----------
@@ -303,9 +303,10 @@ remove0 = Remove0()
 
 
 def clean(x):
-    """The same matrix without entries that are zero, and with sorted indices. The gradient is regular.
+    """Return the matrix without entries that are zero, and with sorted indices. The gradient is regular.
 
-    Indices need not be sorted: use this where they have to be, as for matrices that are handed to other libraries.
+    In general, indices need not be sorted. Use this function if they have to be, for instance because the matrix is
+    passed to another library.
 
     Parameters
     ----------

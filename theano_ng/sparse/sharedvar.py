@@ -1,4 +1,4 @@
-"""Shared variables whose value is a sparse matrix."""
+"""Shared variables whose values are sparse matrices."""
 
 import copy
 
@@ -12,30 +12,30 @@ __all__ = ["SparseTensorSharedVariable", "shared", "sparse_constructor"]
 
 
 class SparseTensorSharedVariable(_sparse_py_operators, SharedVariable):
-    """Shared variable of a `SparseType`; made by `shared`."""
+    """A shared variable whose type is a `SparseType`. `shared` makes it."""
 
 
 @shared_constructor
 def sparse_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False, format=None):
-    """Make a shared variable of a sparse matrix.
+    """Make a shared variable from a sparse matrix.
 
     Parameters
     ----------
     value : scipy.sparse.spmatrix or scipy.sparse.sparray
     name : str, optional
     strict, allow_downcast
-        How values set later are converted; see `SparseType.filter`.
+        The conversion of values that are set later; see `SparseType.filter`.
     borrow : bool
-        Keep `value` itself instead of a copy.
+        Whether to keep `value` itself instead of a copy.
     format : {'csr', 'csc', 'bsr'}, optional
-        By default that of `value`.
+        The format of the variable; by default that of `value`.
 
     Raises
     ------
     TypeError
-        If `value` is not sparse.
+        When `value` is not sparse.
     NotImplementedError
-        For another format or dtype.
+        For an unsupported format or dtype.
     """
     if not scipy.sparse.issparse(value):
         raise TypeError("Expected a sparse matrix in the sparse shared variable constructor. Received: ", type(value))

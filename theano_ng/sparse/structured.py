@@ -1,4 +1,4 @@
-"""Elementwise functions of one sparse matrix that are applied to its entries alone. All have a structured gradient."""
+"""Elementwise functions of a sparse matrix that are applied to its entries only. All have a structured gradient."""
 
 import functools
 
@@ -15,18 +15,18 @@ __all__ = (
 
 
 def structured_monoid(tensor_op):
-    """Decorator: an elementwise function of tensors becomes one of the entries of a sparse matrix.
+    """Return a decorator that makes a function of sparse matrices from an elementwise function of tensors.
 
     Parameters
     ----------
     tensor_op : callable
-        Of a vector, and of numbers.
+        An elementwise function of a vector, and possibly of scalars.
 
     Returns
     -------
     callable
-        A decorator. The function that it makes takes a sparse matrix and as many numbers (0-d) as `tensor_op` takes further operands; the
-        function that is decorated is there for its name and description.
+        The decorator. The resulting function applies `tensor_op` to the entries of a sparse matrix. Its further
+        arguments are the scalars of `tensor_op`. Only the name and the docstring of the decorated function are used.
 
     Examples
     --------
@@ -88,7 +88,7 @@ structured_minimum = _structured("structured_minimum", T.minimum, "The minimum, 
 structured_maximum = _structured("structured_maximum", T.maximum, "The maximum, with a number,")
 structured_add = _structured("structured_add", T.add, "The sum, with a number,")
 
-# These are zero where their operand is, so that they are what they are of the dense matrix.
+# These functions map zero to zero, so their results equal those for the dense matrix.
 sin = _structured("sin", T.sin, "The sine")
 arcsin = _structured("arcsin", T.arcsin, "The inverse sine")
 tan = _structured("tan", T.tan, "The tangent")

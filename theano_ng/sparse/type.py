@@ -1,4 +1,4 @@
-"""`SparseType`: the static type (format and dtype) of a sparse matrix."""
+"""The class `SparseType`: the type of sparse matrices with a format and a dtype."""
 
 import numpy as np
 import scipy.sparse
@@ -29,22 +29,23 @@ class SparseType(Type):
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}
-        How entries are stored. Most operations are for csr and csc alone.
+        The storage format. Most operations support csr and csc only.
     dtype : str
-        One of `dtype_set`, for instance ``'float32'``.
+        A dtype in `dtype_set`, for instance ``'float32'``.
 
     Raises
     ------
     NotImplementedError
-        For another format or dtype.
+        For an unsupported format or dtype.
 
     Notes
     -----
-    Types are equal when format and dtype are. Matrices have two dimensions; nothing is broadcast. Indices need not be sorted, an entry may
-    be there several times (their sum counts), and entries may be zero; see `ensure_sorted_indices`, `remove0` and `clean`. SciPy's sparse
-    arrays are taken too, as matrices that share their memory.
+    Types are equal if format and dtype are equal. Matrices have two dimensions, and are not broadcast. Indices need not
+    be sorted. Several entries may have the same position; the element is their sum. Entries may be zero; see
+    `ensure_sorted_indices`, `remove0` and `clean`. SciPy's sparse arrays are also accepted, and are converted to
+    matrices that share their memory.
 
-    In C code a value is a ``PyObject *``. What Ops with C code read are its parts, see `csm_properties`.
+    In C code a value is a ``PyObject *``. Ops with C code read its parts, see `csm_properties`.
 
     Examples
     --------
@@ -71,7 +72,7 @@ class SparseType(Type):
         self.format = format
 
     def clone(self, format=None, dtype=None):
-        """This type with another format or dtype."""
+        """Return a copy of this type with another format or dtype."""
         return type(self)(format or self.format, dtype or self.dtype)
 
     def __eq__(self, other):
@@ -92,7 +93,7 @@ class SparseType(Type):
     __repr__ = __str__
 
     def make_variable(self, name=None):
-        """A new `SparseVariable` of this type."""
+        """Return a new `SparseVariable` of this type."""
         return self.Variable(self, name=name)
 
     # -- values --------------------------------------------------------------------------------------------------
@@ -101,30 +102,30 @@ class SparseType(Type):
         return scipy.sparse.issparse(value) and value.format == self.format and value.dtype == self.dtype
 
     def filter(self, value, strict=False, allow_downcast=None):
-        """`value` as a sparse matrix of this type, or an error.
+        """Convert `value` to a sparse matrix of this type.
 
         Parameters
         ----------
         value : sparse matrix or array, or array_like
-            Whatever SciPy makes a sparse matrix of: another format, a dense matrix, nested lists.
+            A value that SciPy can convert to a sparse matrix: in another format, a dense matrix, nested lists.
         strict : bool
-            True: `value` itself, which has to be of this type.
+            If True, `value` must be of this type, and is returned itself.
         allow_downcast : bool, optional
-            Whether to convert the dtype.
+            Whether the dtype may be converted.
 
         Returns
         -------
         scipy.sparse.spmatrix
-            `value` itself if it is one of this type, else a new matrix.
+            `value` itself if it is a matrix of this type, otherwise a new matrix.
 
         Raises
         ------
         TypeError
-            For another type if `strict`, and for what is no matrix.
+            When `value` is not a matrix, or `strict` is True and it is of another type.
         NotImplementedError
-            For another dtype.
+            When `value` has another dtype, which may not be converted.
         ValueError
-            For indices that lead out of the matrix.
+            When an index is outside of the matrix.
         """
         if isinstance(value, Variable):
             raise TypeError(
@@ -150,7 +151,7 @@ class SparseType(Type):
         return converted
 
     def is_valid_value(self, a):
-        """Whether `a` is a sparse matrix of this type, with indices that stay inside."""
+        """Return True if `a` is a sparse matrix of this type, with all indices inside of the matrix."""
         if not self._fits(a):
             return False
         try:
@@ -160,7 +161,7 @@ class SparseType(Type):
         return True
 
     def value_validity_msg(self, a):
-        """Why `a` is not a valid value of this type, or ``'value is valid'``."""
+        """Return the reason why `a` is not a valid value of this type, or ``'value is valid'``."""
         try:
             self.filter(a, strict=True)
         except (TypeError, ValueError) as failure:
@@ -169,7 +170,7 @@ class SparseType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Whether changing one value may change the other; `b` may be an array, such as the data of `a`."""
+        """Return True if changing one value may change the other. One may be an array, e.g. the data of the other."""
         if a is b:
             return a is not None
         if not scipy.sparse.issparse(a):
@@ -179,23 +180,26 @@ class SparseType(Type):
         )
 
     def values_eq(self, a, b):
-        """Whether two values have the same elements; how they are stored does not matter, but the format."""
+        """Return True if two values have the same format and equal elements. The order of the entries is irrelevant."""
         return same_values(a, b)
 
     def values_eq_approx(self, a, b, eps=1e-6):
-        """Whether two values have nearly the same elements: ``|a - b| <= eps + rtol * |b|`` with the tolerance of tensors of this dtype."""
+        """Return True if two values have approximately equal elements: ``|a - b| <= eps + rtol * |b|``.
+
+        `rtol` is the relative tolerance for tensors of this dtype.
+        """
         return nearly_same_values(a, b, eps)
 
     def get_shape_info(self, obj):
-        """What `get_size` needs of a value: shape, length of data, indices and indptr, number of entries."""
+        """Return the argument of `get_size`: shape, lengths of data, indices and indptr, and the number of entries."""
         return obj.shape, obj.data.size, obj.indices.size, obj.indptr.size, obj.nnz
 
     def get_size(self, shape_info):
-        """How many bytes a value has whose `get_shape_info` is `shape_info`, with indices of four bytes."""
+        """Return the size in bytes of a value for its `get_shape_info`. Indices count as four bytes."""
         _, data, indices, indptr, _ = shape_info
         return data * np.dtype(self.dtype).itemsize + (indices + indptr) * np.dtype("int32").itemsize
 
-    # In C, a value is an object as any other.
+    # In C, a value is a Python object, as for the type Generic.
     c_declare = Generic.c_declare
     c_init = Generic.c_init
     c_cleanup = Generic.c_cleanup

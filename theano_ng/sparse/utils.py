@@ -1,4 +1,4 @@
-"""Hashes of sparse matrices."""
+"""The hash function of sparse matrices."""
 
 from theano_ng.digests import blake2b
 from theano_ng.tensor.hashing import hash_from_ndarray
@@ -7,7 +7,7 @@ __all__ = ["hash_from_sparse"]
 
 
 def hash_from_sparse(data):
-    """A hash of a sparse matrix that is the same in every process.
+    """Return a hash of a sparse matrix that is equal in all processes.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ def hash_from_sparse(data):
     Returns
     -------
     str
-        It depends on how the matrix is stored: the same elements in another order have another hash.
+        The hash. It depends on how the matrix is stored: with entries in another order, the hash differs.
     """
     arrays = (data.data, data.indices, data.indptr)
     text = "|".join(

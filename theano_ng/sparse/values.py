@@ -1,4 +1,4 @@
-"""Values: SciPy's sparse matrices, what makes them sound, how two of them compare, and how results are made of them."""
+"""Functions on values, which are SciPy's sparse matrices: validity checks, comparison and construction."""
 
 import numpy as np
 import scipy.sparse
@@ -11,12 +11,12 @@ CLASSES = {"csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix, "bsr"
 
 
 def _is_sparse(x):
-    """Whether `x` is a value of SciPy's sparse classes, matrix or array.
+    """Return True if `x` is a sparse matrix or sparse array of SciPy.
 
     Raises
     ------
     NotImplementedError
-        For a number, a string or the like, which says nothing about it.
+        When `x` is neither sparse nor an array, list or tuple.
     """
     if not isinstance(x, (scipy.sparse.sparray, scipy.sparse.spmatrix, np.ndarray, tuple, list)):
         raise NotImplementedError(
@@ -26,7 +26,9 @@ def _is_sparse(x):
 
 
 def matrix_of(value):
-    """A sparse matrix that shares its memory with a sparse matrix or array (a copy in the first format for those that are neither csr, csc nor bsr).
+    """Return a sparse matrix that shares memory with a sparse matrix or array.
+
+    A sparse array whose format is neither csr, csc nor bsr is converted to a new csr matrix.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def matrix_of(value):
     Returns
     -------
     scipy.sparse.spmatrix
-        `value` itself if it is one. Between matrices ``*`` is the product.
+        `value` itself if it is a matrix. The operator ``*`` of matrices is the matrix product.
     """
     if isinstance(value, scipy.sparse.spmatrix):
         return value
@@ -45,12 +47,14 @@ def matrix_of(value):
 
 
 def rebuilt(format, data, indices, indptr, shape):
-    """A sparse matrix of its parts, which are not copied."""
+    """Return a sparse matrix made from its parts, which are not copied."""
     return CLASSES[format]((data, indices, indptr), shape=tuple(int(n) for n in shape), copy=False)
 
 
 def check_pattern(value):
-    """Refuse a matrix whose indices lead out of it: SciPy's compiled code, and ours, reads memory by them.
+    """Raise ValueError if an index of a matrix is outside of the matrix.
+
+    The compiled code of SciPy and of this package uses the indices as memory offsets without checks.
 
     Parameters
     ----------
@@ -59,8 +63,8 @@ def check_pattern(value):
     Raises
     ------
     ValueError
-        When indptr has another length than there are rows (csr) or columns (csc), does not start with 0, decreases or goes beyond the
-        entries, or an index is negative or too big.
+        When the length of indptr does not match the number of rows (csr) or columns (csc); when indptr does not start
+        with 0, decreases or exceeds the number of entries; or when an index is negative or too large.
     """
     indices, indptr, shape = value.indices, value.indptr, value.shape
     major, minor = shape[::-1] if value.format == "csc" else shape
@@ -98,7 +102,7 @@ def check_pattern(value):
 
 
 def shares_memory(a, b):
-    """Whether two values (sparse, or arrays) may share memory, by the bounds of their arrays."""
+    """Return True if two values (sparse matrices or arrays) may share memory, by the bounds of their arrays."""
 
     def buffers(value):
         return (value,) if isinstance(value, np.ndarray) else (value.data, value.indices, value.indptr)
@@ -107,25 +111,25 @@ def shares_memory(a, b):
 
 
 def detached(result, *inputs):
-    """`result`, or a copy when it shares memory with one of `inputs`: SciPy returns views now and then."""
+    """Return `result`, or a copy if it shares memory with one of `inputs`: some functions of SciPy return views."""
     return result.copy() if any(result is value or shares_memory(result, value) for value in inputs) else result
 
 
 def _canonical(value):
-    """A csr copy with sorted indices and without duplicates."""
+    """Return a csr copy with sorted indices and without duplicate entries."""
     value = scipy.sparse.csr_matrix(value, copy=True)
     value.sum_duplicates()
     return value
 
 
 def _elements(value):
-    """Places of the entries as int64, row by row, and the entries."""
+    """Return the positions of the entries, as int64 offsets in row-major order, and the entries."""
     rows = np.repeat(np.arange(value.shape[0], dtype="int64"), np.diff(value.indptr))
     return rows * max(value.shape[1], 1) + value.indices, value.data
 
 
 def _side_by_side(a, b):
-    """The elements of two matrices at all places where one of them has an entry."""
+    """Return two vectors: the elements of two matrices at all positions at which at least one has an entry."""
     a, b = _canonical(a), _canonical(b)
     (at_a, in_a), (at_b, in_b) = _elements(a), _elements(b)
     places = np.union1d(at_a, at_b)
@@ -142,7 +146,10 @@ def _alike(a, b):
 
 
 def same_values(a, b):
-    """Whether two matrices have one format, shape and dtype, and the same elements; NaN equals NaN, a stored zero one that is not."""
+    """Return True if two matrices have the same format, shape and dtype, and equal elements.
+
+    NaN equals NaN, and a stored zero equals a zero that is not stored.
+    """
     if not (scipy.sparse.issparse(a) and scipy.sparse.issparse(b) and _alike(a, b)):
         return False
     x, y = _side_by_side(a, b)
@@ -150,13 +157,13 @@ def same_values(a, b):
 
 
 def nearly_same_values(a, b, eps=None):
-    """Whether two matrices have one format, shape and dtype, and elements that agree up to rounding.
+    """Return True if two matrices have the same format, shape and dtype, and elements that agree up to rounding.
 
     Parameters
     ----------
     a, b : sparse matrix
     eps : float, optional
-        Absolute tolerance; by default that of tensors of the dtype.
+        The absolute tolerance; by default that for tensors of the dtype.
     """
     if not (scipy.sparse.issparse(a) and scipy.sparse.issparse(b) and _alike(a, b)):
         return False

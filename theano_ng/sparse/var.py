@@ -1,4 +1,4 @@
-"""Sparse variables and constants, and what makes them."""
+"""Sparse variables and constants, and the functions that make them."""
 
 import scipy.sparse
 
@@ -56,21 +56,24 @@ continuous_dtypes = sorted([*complex_dtypes, *float_dtypes])
 
 
 class _sparse_py_operators:
-    """Attributes, methods and operators of sparse variables; those that make Ops are attached by `theano_ng.sparse.methods`."""
+    """A mix-in with the attributes, methods and operators of sparse variables.
+
+    `theano_ng.sparse.methods` adds the methods that apply Ops.
+    """
 
     @property
     def dtype(self):
-        """Name of the dtype of the elements."""
+        """The name of the dtype of the elements."""
         return self.type.dtype
 
     @property
     def format(self):
-        """``'csr'``, ``'csc'`` or ``'bsr'``."""
+        """The storage format: ``'csr'``, ``'csc'`` or ``'bsr'``."""
         return self.type.format
 
     @property
     def ndim(self):
-        """2."""
+        """The number of dimensions: 2."""
         return self.type.ndim
 
 
@@ -85,7 +88,7 @@ class SparseVariable(_sparse_py_operators, Variable):
 
 
 class SparseConstantSignature(tuple):
-    """What two constants must agree in to be merged: type, and the vectors that the matrix is stored as."""
+    """A key that constants which can be merged share: the type, and the vectors that store the matrix."""
 
     def _bits(self):
         found = self.__dict__.get("_hash")
@@ -107,7 +110,7 @@ class SparseConstantSignature(tuple):
         return hash((hashtype(self), type_, data.shape, self._bits()))
 
     def theano_hash(self):
-        """Hash that is the same in every process."""
+        """Return a hash that is equal in all processes."""
         return self._bits()
 
 
@@ -115,7 +118,7 @@ class SparseConstant(Constant, _sparse_py_operators):
     """A constant whose type is a `SparseType`."""
 
     def signature(self):
-        """Key under which equal constants are merged."""
+        """Return the key that equal constants share."""
         return SparseConstantSignature((self.type, self.data))
 
     def __str__(self):
@@ -139,12 +142,12 @@ SparseType.Constant = SparseConstant
 
 
 def _is_sparse_variable(x):
-    """Whether `x` is a variable with a `SparseType`.
+    """Return True if `x` is a variable with a `SparseType`.
 
     Raises
     ------
     NotImplementedError
-        When it is no variable.
+        When `x` is not a variable.
     """
     if not isinstance(x, Variable):
         raise NotImplementedError(
@@ -154,17 +157,17 @@ def _is_sparse_variable(x):
 
 
 def _is_dense_variable(x):
-    """Whether `x` is a tensor variable; NotImplementedError when it is no variable."""
+    """Return True if `x` is a tensor variable; raise NotImplementedError if it is not a variable."""
     return not _is_sparse_variable(x) and hasattr(x.type, "broadcastable")
 
 
 def _is_dense(x):
-    """Whether `x` is an array.
+    """Return True if `x` is an array, and False if it is a sparse matrix.
 
     Raises
     ------
     NotImplementedError
-        When it is neither an array nor a sparse matrix.
+        When `x` is neither an array nor a sparse matrix.
     """
     if not (scipy.sparse.issparse(x) or hasattr(x, "__array_interface__")):
         raise NotImplementedError(
@@ -174,15 +177,15 @@ def _is_dense(x):
 
 
 def as_sparse_variable(x, name=None):
-    """The sparse variable that `x` stands for.
+    """Convert `x` to a sparse variable.
 
     Parameters
     ----------
     x : SparseVariable, Apply or sparse matrix
-        A variable is returned as it is, an Apply stands for its only output, a matrix in format csr, csc or bsr becomes a constant of the
-        same format and dtype.
+        A variable is returned unchanged. For an Apply, its only output is returned. A matrix in format csr, csc or bsr
+        becomes a constant of the same format and dtype.
     name : str, optional
-        Of the constant.
+        The name of the constant.
 
     Returns
     -------
@@ -213,14 +216,14 @@ as_sparse = as_sparse_variable
 
 
 def as_sparse_or_tensor_variable(x, name=None):
-    """The sparse variable that `x` stands for, or else the tensor variable.
+    """Convert `x` to a sparse variable or, if that is not possible, to a tensor variable.
 
     Parameters
     ----------
     x : object
-        See `as_sparse_variable` and `tensor.as_tensor_variable`.
+        The object; see `as_sparse_variable` and `tensor.as_tensor_variable`.
     name : str, optional
-        Of the constant, if one is made.
+        The name of the constant, if one is made.
     """
     try:
         return as_sparse_variable(x, name)
@@ -229,12 +232,12 @@ def as_sparse_or_tensor_variable(x, name=None):
 
 
 def constant(x, name=None):
-    """A constant of a sparse matrix.
+    """Return a constant for a sparse matrix.
 
     Parameters
     ----------
     x : scipy.sparse.spmatrix or scipy.sparse.sparray
-        In format csr, csc or bsr. A copy is kept.
+        A matrix in format csr, csc or bsr. It is copied.
     name : str, optional
 
     Raises
@@ -242,7 +245,7 @@ def constant(x, name=None):
     TypeError
         When `x` is not sparse.
     NotImplementedError
-        For another format or dtype.
+        For an unsupported format or dtype.
     """
     if not scipy.sparse.issparse(x):
         raise TypeError("sparse.constant must be called on a scipy.sparse.spmatrix")
@@ -254,34 +257,34 @@ def constant(x, name=None):
 
 
 def matrix(format, name=None, dtype=None):
-    """A new sparse variable.
+    """Return a new sparse variable.
 
     Parameters
     ----------
     format : {'csr', 'csc', 'bsr'}
     name : str, optional
     dtype : str, optional
-        By default `config.floatX`.
+        The dtype; by default `config.floatX`.
     """
     return SparseType(format=format, dtype=config.floatX if dtype is None else dtype)(name)
 
 
 def csc_matrix(name=None, dtype=None):
-    """A new sparse variable in format csc; see `matrix`."""
+    """Return a new sparse variable in format csc; see `matrix`."""
     return matrix("csc", name, dtype)
 
 
 def csr_matrix(name=None, dtype=None):
-    """A new sparse variable in format csr; see `matrix`."""
+    """Return a new sparse variable in format csr; see `matrix`."""
     return matrix("csr", name, dtype)
 
 
 def bsr_matrix(name=None, dtype=None):
-    """A new sparse variable in format bsr; see `matrix`."""
+    """Return a new sparse variable in format bsr; see `matrix`."""
     return matrix("bsr", name, dtype)
 
 
-# Types, which make variables when they are called with a name.
+# Types. A call with a name makes a variable.
 csc_dmatrix = SparseType(format="csc", dtype="float64")
 csr_dmatrix = SparseType(format="csr", dtype="float64")
 bsr_dmatrix = SparseType(format="bsr", dtype="float64")

@@ -1,6 +1,7 @@
-"""Lists as values: all elements have one Type. ``import theano_ng.typed_list`` is needed to use them.
+"""Typed lists: variables whose values are lists with elements of one Type.
 
-It is not well integrated with the rest: there are no gradients of lists, and where speed is important, padding to a dense tensor is better.
+To use them, ``import theano_ng.typed_list``. They are not well integrated with the rest of the package. Lists have no
+gradients. If speed is important, padding the elements to one dense tensor is better.
 """
 
 from theano_ng.typed_list import opt  # noqa: F401  (registers a rewrite)

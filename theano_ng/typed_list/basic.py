@@ -1,7 +1,8 @@
 """Variables and Ops of typed lists.
 
-A result is a list of its own, with copies of the elements: nothing that changes it changes its inputs. An Op that works in place changes
-the list that it is given, and still copies what it puts into it. `GetItem` alone gives the elements themselves, as a view.
+The result of an Op is a new list with copies of the elements, so that later changes to it do not affect the inputs. An
+in-place Op changes its input list, but still copies the elements that it inserts. Only `GetItem` returns the elements
+themselves, as a view.
 """
 
 import operator
@@ -50,14 +51,14 @@ __all__ = [
 
 
 class _typed_list_py_operators:
-    """The operators of variables whose values are lists."""
+    """A mix-in with the operators and methods of variables whose values are lists."""
 
     def __getitem__(self, index):
-        """See `getitem`."""
+        """Return an element or a sublist; see `getitem`."""
         return getitem(self, index)
 
     def __len__(self):
-        """See `length`. Python's ``len`` has to have a number, and refuses this; ``length(x)`` is the way to write it."""
+        """Return the symbolic length. Python's ``len`` refuses it, because it requires an int: use ``length(x)``."""
         return length(self)
 
     def __bool__(self):
@@ -72,39 +73,39 @@ class _typed_list_py_operators:
         )
 
     def append(self, toAppend):
-        """A list with one element more, at the end; see `append`."""
+        """Return a list with an additional element at the end; see `append`."""
         return append(self, toAppend)
 
     def insert(self, index, toInsert):
-        """A list with one element more, before that at `index`; see `insert`."""
+        """Return a list with an additional element before the one at `index`; see `insert`."""
         return insert(self, index, toInsert)
 
     def extend(self, toAppend):
-        """A list that goes on with the elements of another; see `extend`."""
+        """Return this list followed by the elements of another list; see `extend`."""
         return extend(self, toAppend)
 
     def count(self, elem):
-        """How often `elem` is in the list; see `count`."""
+        """Return the number of elements that equal `elem`; see `count`."""
         return count(self, elem)
 
-    # `index` is an attribute of variables: the number of an output.
+    # This method cannot be called `index`: that attribute of a variable is its position among the outputs of its node.
     def ind(self, elem):
-        """Where `elem` is in the list for the first time; see `index_`."""
+        """Return the position of the first element that equals `elem`; see `index_`."""
         return index_(self, elem)
 
     def reverse(self):
-        """The elements in the opposite order; see `reverse`."""
+        """Return a list with the elements in reverse order; see `reverse`."""
         return reverse(self)
 
     def remove(self, toRemove):
-        """A list without the first element that equals `toRemove`; see `remove`."""
+        """Return a list without the first element that equals `toRemove`; see `remove`."""
         return remove(self, toRemove)
 
     ttype = property(lambda self: self.type.ttype, doc="The Type of the elements.")
 
 
 class TypedListVariable(_typed_list_py_operators, Variable):
-    """A variable whose value is a list: indexing, and the methods of lists that do not change them but give new ones.
+    """A variable whose value is a list. It can be indexed, and its list methods return new lists.
 
     Parameters
     ----------
@@ -137,11 +138,11 @@ class TypedListConstant(_typed_list_py_operators, Constant):
         return signature(self.type, self.data)
 
     def signature(self):
-        """What tells constants apart: the type, and the signatures of the elements."""
+        """Return a key that equal constants share: the type and the signatures of the elements."""
         return self._signature("signature")
 
     def merge_signature(self):
-        """The same for constants that are to be merged."""
+        """Return a key that constants which can be merged share: the type and the merge signatures of the elements."""
         return self._signature("merge_signature")
 
 
@@ -155,15 +156,16 @@ _NO_GRADIENT = (
 
 
 class _ListOp(NativeOp, Op):
-    """What the Ops of lists have in common.
+    """Base class of Ops on lists.
 
-    `native_name` is the function in tensor/native/lists.c, `compares` whether it compares elements (in C only arrays). A list and the
-    elements in it have an undefined gradient; results that are numbers (`counts`) do not depend on them smoothly, they are disconnected.
+    `native_name` is the name of the C function in tensor/native/lists.c. `compares` is True if it compares elements,
+    which C code can do for arrays only. `counts` is True if the result is an integer; such a result is disconnected
+    from the inputs. The gradient of other results with respect to lists and elements is undefined.
     """
 
     native_name = None
     compares = counts = False
-    # Positions of inputs that are neither lists nor elements.
+    # The positions of inputs that are neither lists nor elements.
     indices = ()
 
     def native_code(self, node):
@@ -172,14 +174,17 @@ class _ListOp(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, **self._words())
 
     def _words(self):
-        """What the C code reads."""
+        """Return the parameters of the C code."""
         return {}
 
     def connection_pattern(self, node):
         return [[not self.counts and i not in self.indices] for i in range(len(node.inputs))]
 
     def grad(self, inputs, output_grads):
-        """Undefined for lists and elements, disconnected for positions and for results that are counts."""
+        """Return undefined gradients for lists and elements, and disconnected ones for positions.
+
+        If the result is an integer (`counts`), all gradients are disconnected.
+        """
         return [
             DisconnectedType()() if self.counts or i in self.indices else grad_undefined(self, i, x, _NO_GRADIENT)
             for i, x in enumerate(inputs)
@@ -194,7 +199,7 @@ class _ListOp(NativeOp, Op):
         raise TypeError("%s has no R_op. %s" % (self, _NO_GRADIENT))
 
     def _list(self, x, what="x"):
-        """Check that an argument is a variable of typed lists."""
+        """Check that an argument is a typed list variable, and return it."""
         if not isinstance(x, Variable) or not isinstance(x.type, TypedListType):
             raise TypeError(
                 "%s: %s must be a typed list (a variable of a TypedListType), got %s"
@@ -203,7 +208,7 @@ class _ListOp(NativeOp, Op):
         return x
 
     def _element(self, x, value, what):
-        """`value` as a variable of the type of the list's elements."""
+        """Convert `value` to a variable with the type of the list's elements."""
         try:
             return x.type.ttype.filter_variable(value)
         except (TypeError, ValueError) as failure:
@@ -213,7 +218,7 @@ class _ListOp(NativeOp, Op):
             ) from failure
 
     def _position(self, index):
-        """`index` as an integer scalar."""
+        """Convert `index` to an integer scalar variable."""
         try:
             variable = as_tensor_variable(index)
         except (TypeError, ValueError):
@@ -227,14 +232,14 @@ class _ListOp(NativeOp, Op):
 
 
 class _InplaceListOp(_ListOp):
-    """An Op that gives a changed copy of its list, or (`inplace`) changes the list itself."""
+    """Base class of Ops that return a changed copy of a list, or change the list itself if `inplace` is True."""
 
     __props__ = ("inplace",)
 
     def __init__(self, inplace=False):
         self.inplace = inplace
         if inplace:
-            # The list itself is the result. What is put into it is copied.
+            # The result is the input list itself. Inserted elements are copied.
             self.destroy_map = {0: [0]}
 
     def _words(self):
@@ -263,25 +268,25 @@ def _int64(number):
 
 
 class GetItem(_ListOp):
-    """``getitem(x, index)``: the element at an index, or the list of those that a slice names.
+    """The Op of ``getitem(x, index)``: the element at an index, or the list of the elements that a slice selects.
 
     Parameters
     ----------
     x : typed list
     index : integer scalar or slice
-        A symbolic or Python one; negative integers count from the end. The fields of a slice may be symbolic.
+        A symbolic or Python index; negative integers count from the end. The fields of a slice may be symbolic.
 
     Returns
     -------
     Variable
-        Of the type of the elements; for a slice, a typed list. Elements are not copied.
+        A variable with the type of the elements; for a slice, a typed list. Elements are not copied.
 
     Raises
     ------
     TypeError
-        For another kind of list or index.
+        When `x` is not a typed list, or `index` is neither an integer nor a slice.
     IndexError
-        When the function runs, and there is no such element.
+        At run time, when the index is out of range.
     """
 
     __props__ = ()
@@ -330,7 +335,7 @@ getitem = GetItem()
 
 
 class Append(_InplaceListOp):
-    """``append(x, y)``: the list with an element at the end.
+    """The Op of ``append(x, toAppend)``: the list with an additional element at the end.
 
     Parameters
     ----------
@@ -361,7 +366,7 @@ append = Append()
 
 
 class Extend(_InplaceListOp):
-    """``extend(x, toAppend)``: the list with all elements of another one at the end.
+    """The Op of ``extend(x, toAppend)``: the list followed by all elements of another list.
 
     Parameters
     ----------
@@ -397,19 +402,19 @@ extend = Extend()
 
 
 class Insert(_InplaceListOp):
-    """``insert(x, index, toInsert)``: the list with an element put in before an index.
+    """The Op of ``insert(x, index, toInsert)``: the list with an additional element before an index.
 
     Parameters
     ----------
     x : typed list
     index : integer scalar
-        As in Python, what is beyond an end means that end.
+        The index. As in Python, an index beyond an end of the list means that end.
     toInsert : variable or value of the type of the elements
 
     Raises
     ------
     TypeError
-        For an element of another type, or an index that is no integer.
+        For an element of another type, or an index that is not an integer.
     """
 
     native_name = "insert"
@@ -431,7 +436,7 @@ insert = Insert()
 
 
 class Remove(_InplaceListOp):
-    """``remove(x, toRemove)``: the list without the first element that equals a value.
+    """The Op of ``remove(x, toRemove)``: the list without the first element that equals a value.
 
     Parameters
     ----------
@@ -443,11 +448,12 @@ class Remove(_InplaceListOp):
     TypeError
         For a value of another type.
     ValueError
-        When the function runs, and no element equals the value; an in-place one leaves the list as it was.
+        At run time, when no element equals the value. An in-place Op leaves the list unchanged then.
 
     Notes
     -----
-    Python's own ``remove`` fails for lists of arrays. Here elements are equal when all of their elements are; NaN equals NaN.
+    Python's own ``remove`` fails for lists of arrays. Here two arrays are equal if all of their elements are equal; NaN
+    equals NaN.
     """
 
     native_name = "remove"
@@ -469,7 +475,7 @@ remove = Remove()
 
 
 class Reverse(_InplaceListOp):
-    """``reverse(x)``: the list in reverse order.
+    """The Op of ``reverse(x)``: the list in reverse order.
 
     Parameters
     ----------
@@ -503,7 +509,7 @@ def _find(node, x, value, what):
 
 
 class Index(_ListOp):
-    """``index_(x, elem)``: position of the first element that equals a value, an int64 scalar.
+    """The Op of ``index_(x, elem)``: the position of the first element that equals a value, an int64 scalar.
 
     Parameters
     ----------
@@ -515,7 +521,7 @@ class Index(_ListOp):
     TypeError
         For a value of another type.
     ValueError
-        When the function runs, and no element equals the value.
+        At run time, when no element equals the value.
     """
 
     __props__ = ()
@@ -538,7 +544,7 @@ index_ = Index()
 
 
 class Count(_ListOp):
-    """``count(x, elem)``: how many elements equal a value, an int64 scalar.
+    """The Op of ``count(x, elem)``: the number of elements that equal a value, an int64 scalar.
 
     Parameters
     ----------
@@ -552,7 +558,8 @@ class Count(_ListOp):
 
     Notes
     -----
-    Python's own ``count`` fails for lists of arrays. Here elements are equal when all of their elements are; NaN equals NaN.
+    Python's own ``count`` fails for lists of arrays. Here two arrays are equal if all of their elements are equal; NaN
+    equals NaN.
     """
 
     __props__ = ()
@@ -576,7 +583,7 @@ count = Count()
 
 
 class Length(_ListOp):
-    """``length(x)``: the number of elements, an int64 scalar.
+    """The Op of ``length(x)``: the number of elements, an int64 scalar.
 
     Parameters
     ----------
@@ -601,18 +608,18 @@ length = Length()
 
 
 class MakeList(_ListOp):
-    """``make_list(a)``: a typed list of some variables.
+    """The Op of ``make_list(a)``: a typed list of some variables.
 
     Parameters
     ----------
     a : tuple or list
-        Variables of one type, at least one. Values become constants, of the type of the variables where there are any. The elements may
-        also be given one by one, which is how nodes are made again.
+        At least one variable; all must have one type. Values become constants, with the type of the variables if `a`
+        contains any. The elements can also be separate arguments, which is used when a node is copied.
 
     Raises
     ------
     TypeError
-        For no elements, or elements of different types.
+        When `a` is empty, or has elements of different types.
     """
 
     __props__ = ()
@@ -627,7 +634,7 @@ class MakeList(_ListOp):
             raise TypeError(
                 "MakeList: an empty list has no type of elements. Make a constant: TypedListType(ttype).make_constant([])"
             )
-        # Values become what the variables beside them are.
+        # Values are converted to the type of the variables.
         ttype = next((x.type for x in a if isinstance(x, Variable)), None)
         elements = [
             x if isinstance(x, Variable) else as_tensor_variable(x) if ttype is None else ttype.filter_variable(x)

@@ -1,4 +1,4 @@
-"""Lists that nobody needs any more are changed in place."""
+"""The rewrite that lets Ops change typed lists in place."""
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
@@ -9,7 +9,7 @@ __all__ = ["typed_list_inplace_opt"]
 
 @local_optimizer([Append, Extend, Insert, Reverse, Remove], inplace=True)
 def typed_list_inplace_opt(node):
-    """The list is changed instead of a copy of it.
+    """Let an Op change its list in place instead of a copy.
 
     append(reverse(l), x)  ->  Append(inplace=True)(Reverse(inplace=True)(l), x)          [inplace, fast_run]
     """

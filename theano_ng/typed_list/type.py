@@ -1,4 +1,4 @@
-"""The Type of lists whose elements have one Type."""
+"""The class TypedListType: the Type of lists whose elements have one Type."""
 
 import copy
 
@@ -17,21 +17,21 @@ class TypedListType(Type):
     Parameters
     ----------
     ttype : Type
-        Of the elements; it may be a TypedListType.
+        The Type of the elements, which may be a TypedListType.
     depth : int
-        0: lists of `ttype`, 1: lists of lists of `ttype`, and so on.
+        The number of additional levels of lists. 0: lists of `ttype`, 1: lists of lists of `ttype`, and so on.
 
     Raises
     ------
     TypeError
-        When `ttype` is no Type.
+        When `ttype` is not a Type.
     ValueError
-        When `depth` is negative or no integer.
+        When `depth` is negative or not an integer.
 
     Attributes
     ----------
     ttype : Type
-        The Type of the elements; a TypedListType where `depth` is positive.
+        The Type of the elements; a TypedListType if `depth` is positive.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class TypedListType(Type):
         self.ttype = ttype
 
     def get_depth(self):
-        """How many lists are around the innermost lists: 0 for a list of tensors."""
+        """Return the number of levels of lists around the innermost lists: 0 for a list of tensors."""
         depth, inner = 0, self.ttype
         while isinstance(inner, TypedListType):
             depth, inner = depth + 1, inner.ttype
@@ -87,26 +87,26 @@ class TypedListType(Type):
         return "TypedListType(%r)" % (self.ttype,)
 
     def filter(self, x, strict=False, allow_downcast=None):
-        """A list whose elements are valid values of `ttype`.
+        """Convert a value to a list whose elements are valid values of `ttype`.
 
         Parameters
         ----------
         x : list, tuple or ndarray
-            An array stands for the list of its elements along the first axis.
+            The value. The elements of an array are its parts along the first axis.
         strict : bool
-            True: `x` itself, which has to be a list of valid values.
+            If True, `x` must be a list of valid values, and is returned itself.
         allow_downcast : bool, optional
-            For the conversion of the elements.
+            The argument for the conversion of the elements.
 
         Returns
         -------
         list
-            `x` itself when it is a list and no element has to be converted.
+            `x` itself if it is a list and no element has to be converted, otherwise a new list.
 
         Raises
         ------
         TypeError
-            When `x` is no sequence, or an element cannot be converted; the message says which.
+            When `x` is not a sequence, or an element cannot be converted; the message names the element.
         """
         if not isinstance(x, list if strict else (list, tuple, np.ndarray)) or (
             isinstance(x, np.ndarray) and x.ndim == 0
@@ -120,7 +120,7 @@ class TypedListType(Type):
             try:
                 elements.append(self.ttype.filter(element, strict=strict, allow_downcast=allow_downcast))
             except (TypeError, ValueError) as failure:
-                # The message first, then what else the element's Type said.
+                # The new message is the first argument; the other arguments of the element's error follow.
                 message = "%s: element %d is no value of type %s: %s" % (
                     self,
                     i,
@@ -133,15 +133,21 @@ class TypedListType(Type):
         return x if strict else elements
 
     def values_eq(self, a, b):
-        """Whether two lists have the same length and equal elements."""
+        """Return True if two lists have the same length and equal elements."""
         return len(a) == len(b) and all(self.ttype.values_eq(x, y) for x, y in zip(a, b))
 
     def values_eq_approx(self, a, b, **kwargs):
-        """Whether two lists have the same length and nearly equal elements; keywords are for the elements' Type."""
+        """Return True if two lists have the same length and approximately equal elements.
+
+        Keyword arguments are passed to the method of the elements' Type.
+        """
         return len(a) == len(b) and all(self.ttype.values_eq_approx(x, y, **kwargs) for x, y in zip(a, b))
 
     def may_share_memory(self, a, b):
-        """Whether changing one value may change the other: they are one list, an element of one is (in) the other, or elements overlap."""
+        """Return True if changing one value may change the other.
+
+        This is so if both are the same list, if one is (part of) an element of the other, or if elements share memory.
+        """
         if a is b:
             return a is not None
         leaves = [_leaves(value) for value in (a, b)]
@@ -149,7 +155,7 @@ class TypedListType(Type):
         overlap = getattr(inner, "may_share_memory", _same_mutable)
         return any(overlap(x, y) for x in leaves[0] for y in leaves[1])
 
-    # In C, a value is a `PyListObject *` that the variable owns; NULL stands for none.
+    # In C, a value is a `PyListObject *`, an owned reference; NULL means that there is no value.
 
     def c_declare(self, name, sub, check_input=True):
         return "PyListObject* %s;" % name
@@ -185,7 +191,7 @@ class TypedListType(Type):
 
 
 def copied(value):
-    """A value that shares nothing with `value`: lists and arrays are copied all the way down, arrays to C-contiguous ones.
+    """Return a deep copy of a value. Copies of arrays are C-contiguous.
 
     Parameters
     ----------
@@ -199,12 +205,12 @@ def copied(value):
 
 
 def _same_mutable(x, y):
-    # Numbers, strings and the like are their own copies.
+    # The deep copy of an immutable object, such as a number or a string, is the object itself.
     return x is y and copy.deepcopy(x) is not x
 
 
 def _leaves(value):
-    """What the (nested) lists of a value hold, in order; the value itself when it is no list."""
+    """Return all elements of nested lists that are not lists, in order; for a value that is not a list, [value]."""
     found, todo = [], [value]
     while todo:
         value = todo.pop()

@@ -1,17 +1,18 @@
 """DebugMode: a mode whose functions check themselves.
 
-A function is rewritten several times, to see whether rewriting is deterministic; when it is called, every node runs with its Python and its
-C code, twice each, on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what
-the Op announces. Nodes that rewriting removed run too, so that every replacement can be checked on the values of the call. Nothing is lazy
-and nothing is freed.
+The graph of a function is rewritten several times, to check that rewriting is deterministic. In a call, every node runs
+with its Python code and its C code, twice each, on copies of its inputs. DebugMode then compares the results of these
+runs, and checks that changes of inputs and aliases agree with the `destroy_map` and the `view_map` of the Op. Nodes
+that rewriting removed run too, so that every replacement can be checked on the values of the call. No node is evaluated
+lazily, and no intermediate value is freed before the end of the call.
 
 ==============  ======================================================================
 `mode`          `DebugMode`, its linker and the maker of its functions
 `run`           runs the nodes of a call, in all their implementations
-`checks`        compares values, views and memory with what was announced
-`guards`        margins around preallocated outputs
-`tracking`      judges rewrites
-`errors`        what it raises
+`checks`        compares values, aliases and memory with the declarations of the Op
+`guards`        guard margins around preallocated outputs
+`tracking`      records rewrites, and decides which replacements are wrong
+`errors`        the exceptions of DebugMode
 ==============  ======================================================================
 """
 
@@ -59,7 +60,7 @@ from theano_ng.compile.ops import _output_guard
 from theano_ng.configdefaults import config
 
 for _thing in (DataDestroyed, DebugMode, NoDuplicateOptWarningFilter, _DummyLinker, _Linker, _Maker):
-    # Pickles and reprs say the documented path.
+    # Give the classes their documented path, for pickles and reprs.
     _thing.__module__ = __name__
 del _thing
 

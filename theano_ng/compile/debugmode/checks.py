@@ -1,4 +1,4 @@
-"""What DebugMode checks about one run of one node: inputs, aliasing, outputs, and memory that was there before."""
+"""The checks of DebugMode for one run of one node: inputs, aliasing, outputs, and preallocated output memory."""
 
 import itertools
 import logging
@@ -22,20 +22,21 @@ from theano_ng.gof.op import Op
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
 default_make_thunk = [Op.make_thunk]
-"""Methods ``make_thunk`` that do no more than choose among an Op's implementations, which are checked one by one then."""
+"""The ``make_thunk`` methods that only choose among an Op's implementations, which DebugMode checks separately."""
 
-# Sparse layouts are copied as they are when their bytes are at most this many times the elements', or few.
+# An array with gaps is copied with its strides if it spans at most _MAX_SPREAD times the bytes of its elements, or at
+# most _FEW_BYTES bytes.
 _MAX_SPREAD, _FEW_BYTES = 4, 1 << 20
 
 
 def _same_layout(a):
-    """A copy of an array with the same strides, or None when that cannot be had cheaply."""
+    """Return a copy of an array with the same strides, or None if that is impossible or takes too much memory."""
     if a.size == 0 or not a.flags.aligned or a.dtype.hasobject:
         return None
     span = a.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape) if n > 1):
         if stride < span:
-            return None  # elements that overlap
+            return None  # elements overlap
         span += stride * (n - 1)
     if span > max(_MAX_SPREAD * a.nbytes, _FEW_BYTES):
         return None
@@ -47,7 +48,7 @@ def _same_layout(a):
 
 
 def _lessbroken_deepcopy(a):
-    """A deep copy of a value: of an array one with the same layout; of what cannot be copied the value itself.
+    """Return a deep copy of a value, or the value itself if it cannot be copied. A copy of an array keeps its layout.
 
     Parameters
     ----------
@@ -68,25 +69,28 @@ def _lessbroken_deepcopy(a):
     try:
         return deepcopy(a)
     except Exception:
-        return a  # a handle of some kind: modules, files, locks
+        return a  # an object that cannot be copied, such as a module, a file or a lock
 
 
 def _copy_for(r, value):
-    """A copy of a variable's value; handles of C data stay the same."""
+    """Return a copy of a variable's value, or the value itself if it is a handle of C data."""
     return value if isinstance(r.type, CDataType) else _lessbroken_deepcopy(value)
 
 
 def _may_share_memory(r, a, b):
-    """Whether two values share memory: exactly for arrays, as long as that is cheap; by `r`'s type for other values."""
+    """Return True if two values share memory.
+
+    For arrays the test is exact unless that takes too much work. For other values the type of `r` decides.
+    """
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if not np.may_share_memory(a, b):
             return False
         try:
             return np.shares_memory(a, b, max_work=10000)
         except Exception:
-            return True  # too much work: the bounds overlap, and that has to do
+            return True  # too much work for the exact test: report overlapping memory ranges as shared
     if a is None or b is None or isinstance(r.type, CDataType):
-        return False  # handles of C data are handed around; nobody copies what they point to
+        return False  # handles of C data are passed on without copies of the data
     shares = getattr(r.type, "may_share_memory", None)
     if shares is None:
         return False
@@ -97,12 +101,12 @@ def _may_share_memory(r, a, b):
 
 
 def _is_used_in_graph(var):
-    """Whether a variable has clients, or is an output of its graph."""
+    """Return True if a variable has clients or is an output of its graph."""
     return bool(getattr(var, "clients", ()))
 
 
 def _only_goes_out(var):
-    """Whether a variable is an output of its graph, and no node reads it."""
+    """Return True if a variable is an output of its graph that no node reads, except an OutputGuard of an output."""
     return all(
         client == "output" or (isinstance(client.op, OutputGuard) and _only_goes_out(client.outputs[0]))
         for client, _ in var.clients
@@ -110,7 +114,7 @@ def _only_goes_out(var):
 
 
 def check_valid(r, value, finite, hint, specific_hint, client_node=None):
-    """Raise InvalidValueError when a value is no value of a variable's type, or not finite although it has to be.
+    """Raise InvalidValueError if a value is not valid for a variable's type, or not finite although it has to be.
 
     Parameters
     ----------
@@ -126,7 +130,7 @@ def check_valid(r, value, finite, hint, specific_hint, client_node=None):
         raise InvalidValueError(
             r, value, client_node, hint, reason if specific_hint == "none" else "%s: %s" % (specific_hint, reason)
         )
-    # AllocEmpty and the like say on the type of their output that anything may be in it.
+    # AllocEmpty and similar Ops mark the type of their output, because the output may contain any bits.
     if (
         finite
         and isinstance(value, np.ndarray)
@@ -147,24 +151,24 @@ def check_valid(r, value, finite, hint, specific_hint, client_node=None):
 def _check_inputs(
     node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_vals=True, perform=None, warn_input_not_reused=True
 ):
-    """Check that a node changed no inputs but those of its `destroy_map`.
+    """Check that a node changed only inputs that its `destroy_map` lists.
 
     Parameters
     ----------
     node : Apply
-        It has run.
+        The node, after its run.
     storage_map, r_vals : dict
         Variable -> cell after the run, and value before it.
     dr_vals : dict
         Variable -> (value after its destruction, destroying node); completed here.
     active_nodes : set of Apply
-        The nodes of the rewritten graph, as opposed to those that rewriting removed.
+        The nodes of the rewritten graph, without those that rewriting removed.
     clobber_dr_vals : bool
-        Whether to note destroyed values.
+        Whether to record destroyed values in `dr_vals`.
     perform : str
-        What ran.
+        The name of the run.
     warn_input_not_reused : bool
-        Whether to warn about announced in-place work that does not happen.
+        Whether to warn if an output that is declared as in-place or as a view has new memory.
 
     Returns
     -------
@@ -210,10 +214,10 @@ def _check_inputs(
 
 
 def _could_reuse(node, what, value, memory):
-    """Whether an output could have been in the memory of an input.
+    """Return True if an output that has new memory could have been in the memory of an input.
 
-    Where a view is announced it may be a copy, when the layout of the input leaves no choice, or when the Op decides while it runs which
-    input it passes on (ifelse).
+    An output that is declared as a view may be a copy in two cases: if the layout of the input permits no view, and if
+    the Op decides at run time which input it returns (ifelse).
     """
     if isinstance(node.op, OutputGuard) or getattr(value, "size", 1) == 0 or np.isscalar(value):
         return False
@@ -228,7 +232,7 @@ def _could_reuse(node, what, value, memory):
 
 
 def _check_viewmap(node, storage_map):
-    """Check that a node's outputs share memory only with what `view_map` and `destroy_map` announce.
+    """Check that a node's outputs share memory only with the inputs that `view_map` and `destroy_map` list for them.
 
     Raises
     ------
@@ -247,7 +251,7 @@ def _check_viewmap(node, storage_map):
                 if other_oi == oi or not _is_used_in_graph(other):
                     continue
                 if _only_goes_out(out) and _only_goes_out(other):
-                    continue  # the caller gets both as they are
+                    continue  # no node reads them: the caller gets both
                 if _may_share_memory(out, value, storage_map[other][0]):
                     raise BadViewMap(node, oi, value, out_alias_idx=other_oi)
 
@@ -258,9 +262,9 @@ def _check_strides_match(a, b, warn_err, op):
     Parameters
     ----------
     a, b : object
-        Values that are no arrays of one shape pass.
+        The values; they are not compared unless they are arrays of the same shape.
     warn_err : int
-        0: do not, 1: warn, 2: raise TypeError.
+        The action for different strides. 0: none; 1: warn; 2: raise TypeError.
     op : Op
     """
     if (
@@ -271,7 +275,7 @@ def _check_strides_match(a, b, warn_err, op):
         or a.size == 0
     ):
         return
-    # The stride of a dimension of length one says nothing.
+    # The stride of a dimension of length one has no meaning.
     if any(s != t for s, t, n in zip(a.strides, b.strides, a.shape) if n > 1):
         message = "Stride mismatch: shape %s, strides %s of perform and %s of C code, op %s" % (
             a.shape,
@@ -284,13 +288,13 @@ def _check_strides_match(a, b, warn_err, op):
         _logger.warning(message)
 
 
-# ------------------------------------------------- memory that was there before
+# ------------------------------------------------- preallocated output memory
 
 _FILLS = (-123, 123)
 
 
 def _filled(array, def_val):
-    """Set all elements of an array: to `def_val`, to whether that is positive, or to zero, as the dtype has it."""
+    """Fill an array with `def_val`; with ``def_val > 0`` if it is boolean; with zero if its dtype is not numeric."""
     if array.dtype.kind in "fciu":
         array[...] = np.asarray(def_val).astype(array.dtype)
     else:
@@ -299,7 +303,7 @@ def _filled(array, def_val):
 
 
 def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, init_outputs):
-    """Kinds of memory to find in the output cells before a run.
+    """Generate the kinds of preallocated memory that are put into the output cells before a run.
 
     Parameters
     ----------
@@ -307,11 +311,11 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
     prealloc_modes : collection of str
         See `config.DebugMode.check_preallocated_output`.
     varied : int
-        How many dimensions, the last ones, get different steps and lengths.
+        The number of innermost dimensions that get different steps and lengths.
     r_vals : dict
         The right values of the outputs.
     inplace_outs : list of Variable
-        Outputs that live in the memory of inputs.
+        Outputs that are in the memory of inputs.
     init_outputs : dict
         Variable -> its value in the previous call of the function, or None.
 
@@ -322,9 +326,9 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
     Notes
     -----
-    Arrays are filled, with a negative and with a positive number, so that what an Op adds to, or compares with, its memory shows. Values
-    that are no arrays get copies of the right value (kind "previous") and of that of the previous call ("initial"): what they would find
-    there.
+    Arrays are filled with a negative and with a positive number. The result is then wrong if an Op adds to the old
+    contents of its memory, or compares with them. Outputs that are not arrays get a copy of the right value (kind
+    "previous") or of the value of the previous call ("initial"), as in an ordinary call.
     """
     modes, everything = set(prealloc_modes), "ALL" in prealloc_modes
 
@@ -382,7 +386,7 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
 
 def _strided(value, steps, def_val):
-    """Memory of a value's shape whose last dimensions have these steps."""
+    """Return guarded memory with a value's shape, whose last dimensions have the given steps in elements."""
     steps = (1,) * value.ndim + steps
     steps = steps[len(steps) - value.ndim :]
     strides = c_strides([n * abs(step) for n, step in zip(value.shape, steps)], value.itemsize)
@@ -392,7 +396,10 @@ def _strided(value, steps, def_val):
 
 
 def _resized(out, value, changes, def_val):
-    """Memory whose last dimensions have other lengths; a dimension that broadcasts keeps length 1, as it would between two calls."""
+    """Return guarded memory whose last dimensions have other lengths than a value.
+
+    A broadcastable dimension keeps length 1, since it cannot have another length in an earlier call either.
+    """
     changes = (0,) * value.ndim + changes
     fixed = getattr(out.type, "broadcastable", (False,) * value.ndim)
     changes = [0 if one else d for d, one in zip(changes[len(changes) - value.ndim :], fixed)]
@@ -416,9 +423,9 @@ def _check_preallocated_output(
     run=None,
     finite=True,
 ):
-    """Run a node again on its inputs, with memory in its output cells that was there before; its values must not change.
+    """Run a node again on its inputs, with preallocated memory in its output cells, and check the results.
 
-    Nor must anything else: the memory lies between guard margins.
+    The outputs must not change, and the node must not write into the guard margins around the memory.
 
     Parameters
     ----------
@@ -432,7 +439,7 @@ def _check_preallocated_output(
         The name of the run.
     active_order_set : set of Apply
     run : callable, optional
-        Calls the thunk; by default `thunk` itself.
+        A function that calls the thunk; by default `thunk` itself.
     finite : bool
         Whether NaN and infinities are errors.
 

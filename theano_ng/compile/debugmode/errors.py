@@ -1,4 +1,4 @@
-"""What DebugMode raises, each with its evidence. Documented as members of `theano_ng.compile.debugmode`."""
+"""The exceptions of DebugMode. They are documented as members of `theano_ng.compile.debugmode`."""
 
 import numpy as np
 
@@ -7,11 +7,11 @@ from theano_ng.printing import debugprint
 
 
 class DebugModeError(Exception):
-    """Base of all errors that DebugMode finds."""
+    """Base class of all errors that DebugMode raises."""
 
 
 def _describe(name, value):
-    """Lines about a value: kind, shape, layout and content."""
+    """Return lines that describe a value: class, shape, dtype, strides and contents."""
     lines = ["  %s Type   : %s" % (name, type(value))]
     if isinstance(value, np.ndarray):
         lines += [
@@ -31,7 +31,7 @@ def _describe(name, value):
 
 
 def _differences(a, b):
-    """Lines that say by how much two arrays differ; none when they cannot be compared."""
+    """Return lines that state how much two arrays differ; no lines when they cannot be compared."""
     try:
         with np.errstate(all="ignore"):
             diff = np.absolute(np.asarray(a, "complex128") - np.asarray(b, "complex128"))
@@ -60,20 +60,21 @@ def _node_lines(node):
 class BadThunkOutput(DebugModeError):
     """Two runs of one node on the same inputs gave different values.
 
-    The runs are those of `perform` and of C code, or two of one of them: a second one, or one with memory that was there before.
+    Either one run is that of `perform` and the other that of C code, or both are runs of the same code: the second run
+    is a repetition, or it has preallocated memory for the output.
 
     Parameters
     ----------
     r : Variable
         The output.
     thunk1, thunk2 : str
-        The runs.
+        The names of the runs.
     val1, val2 : object
-        Their values.
+        The values of the output in the two runs.
     inputs_val : list
         The values of the node's inputs.
     hint : str, optional
-        What is wrong where the values say nothing.
+        A description of the error, if the values do not show it.
     """
 
     def __init__(self, r, thunk1, val1, thunk2, val2, inputs_val=(), hint=""):
@@ -89,14 +90,14 @@ class BadThunkOutput(DebugModeError):
         self.hint = hint
 
     def offending_op(self):
-        """The class of the Op."""
+        """Return the class of the Op."""
         return type(self.r.owner.op)
 
     def __str__(self):
         return self.str_diagnostic()
 
     def str_diagnostic(self):
-        """A text that says which node, which runs and which values."""
+        """Return a text that describes the node, the two runs and their values."""
         node = self.r.owner
         lines = [
             "BadThunkOutput",
@@ -117,20 +118,20 @@ class BadThunkOutput(DebugModeError):
 
 
 class AddressError(BadThunkOutput):
-    """A node wrote outside of the memory that it found for its output: around it, or between its elements.
+    """A node wrote outside of the preallocated memory of its output: around it, or between its elements.
 
-    A BadThunkOutput, since it is one more way to handle that memory wrongly.
+    It is a BadThunkOutput, since this is one more way to use preallocated memory wrongly.
 
     Parameters
     ----------
     r : Variable
         The output.
     run : str
-        What ran, and the kind of memory.
+        The name of the run, with the kind of preallocated memory.
     memory : numpy.ndarray
-        What was in the output's cell before.
+        The array in the output's cell before the run.
     written : list of (str, int, int)
-        As of `debug_guards.Guarded.written`.
+        The result of `guards.Guarded.written`.
     val1 : object
         The right value.
     inputs_val : list
@@ -142,7 +143,7 @@ class AddressError(BadThunkOutput):
         self.written = written
 
     def one_line(self):
-        """Which output, where and how far: a text without line breaks."""
+        """Return one line of text: the output, where the node wrote outside of it, and how far away."""
         places = [
             "%d bytes %s%s" % (count, side, ", as far as %d bytes from it" % far if far else "")
             for side, count, far in self.written
@@ -154,7 +155,7 @@ class AddressError(BadThunkOutput):
         )
 
     def str_diagnostic(self):
-        """A text that says which node, which run, what memory and where."""
+        """Return a text that describes the node, the run, the memory and where the node wrote outside of it."""
         memory = self.val2
         lines = ["AddressError", "  " + self.one_line()] + _node_lines(self.r.owner)
         lines += [
@@ -169,21 +170,24 @@ class AddressError(BadThunkOutput):
 
 
 class BadOptimization(DebugModeError, toolbox.BadOptimization):
-    """A rewrite replaced a variable by one that has another value at run time; see `theano_ng.gof.toolbox.BadOptimization`."""
+    """A rewrite replaced a variable by another one that has a different value at run time.
+
+    See `theano_ng.gof.toolbox.BadOptimization` for the parameters.
+    """
 
 
 class BadDestroyMap(DebugModeError):
-    """A node changed an input that its `destroy_map` does not announce.
+    """A node changed an input that is not in its Op's `destroy_map`.
 
     Parameters
     ----------
     node : Apply
     idx : int
-        The input.
+        The index of the input.
     old_val, new_val : object
-        Its value before and after.
+        The value of the input before and after the run.
     perform : str
-        What ran.
+        The name of the run.
     """
 
     def __init__(self, node, idx, old_val, new_val, perform):
@@ -210,7 +214,7 @@ class BadDestroyMap(DebugModeError):
 
 
 class BadViewMap(DebugModeError):
-    """An output of a node shares memory with an input, or with another output, and neither `view_map` nor `destroy_map` announces it.
+    """An output of a node shares memory with an input or another output, undeclared in `view_map` and `destroy_map`.
 
     Parameters
     ----------
@@ -219,9 +223,9 @@ class BadViewMap(DebugModeError):
     out_storage : object
         The output's value.
     in_alias_idx : list of int, optional
-        The inputs.
+        The indices of the inputs that share its memory.
     out_alias_idx : int, optional
-        The other output.
+        The index of the other output that shares its memory.
     """
 
     def __init__(self, node, output_idx, out_storage, in_alias_idx=None, out_alias_idx=None):
@@ -244,11 +248,11 @@ class BadViewMap(DebugModeError):
 
 
 class StochasticOrder(DebugModeError):
-    """Rewriting the same graph again did other things, or in another order."""
+    """Rewriting the same graph again made other changes, or made them in another order."""
 
 
 class InvalidValueError(DebugModeError):
-    """A value is not one of its variable's type, or is not finite where it has to be.
+    """A value is not valid for the type of its variable, or is not finite although it has to be.
 
     Parameters
     ----------
@@ -256,9 +260,9 @@ class InvalidValueError(DebugModeError):
     v : object
         The value.
     client_node : Apply, optional
-        The node that was about to use it.
+        The node that was about to use the value.
     hint, specific_hint : str
-        What is wrong, in which run.
+        Descriptions of the error and of the run in which it occurred.
     """
 
     def __init__(self, r, v=None, client_node=None, hint="none", specific_hint="none"):
@@ -299,6 +303,6 @@ for _thing in (
     StochasticOrder,
     InvalidValueError,
 ):
-    # Pickles and reprs say the documented path.
+    # Give the classes their documented path, for pickles and reprs.
     _thing.__module__ = "theano_ng.compile.debugmode"
 del _thing

@@ -1,39 +1,42 @@
-"""Memory with guard margins: what is written outside of an array is found, and does no harm."""
+"""Arrays with guard margins: a write outside of the array is detected, and damages no other memory."""
 
 import numpy as np
 
-# A position's byte. All are above 1, so that a bool written there shows, and neighbours differ, so that most other values do.
+# The bytes of the guard pattern. All are greater than 1, so that a write of a bool changes them. Adjacent bytes differ,
+# so that a write of most other values changes them too.
 _PATTERN = (2 + 151 * np.arange(254) % 254).astype("uint8")
 
 _LEAST_MARGIN = 512  # bytes
 _FULL_MARGIN = 1 << 20
-_WIDEST_ITEM = 16  # of complex128
-_ALIGNMENT = 16  # as malloc has it, so no more than that
+_WIDEST_ITEM = 16  # bytes, of complex128
+_ALIGNMENT = 16  # bytes, the alignment that malloc guarantees
 
 
 class Guarded:
-    """An array in the middle of a block that is filled with a pattern wherever the array has no element: around it, and in the gaps
-    that its strides leave.
+    """An array in the middle of a block of memory that is filled with a guard pattern.
+
+    The pattern fills all bytes that belong to no element: around the array, and in the gaps that its strides leave.
 
     Parameters
     ----------
     shape : tuple of int
     dtype : numpy.dtype
-        Without objects.
+        A dtype without Python objects.
     strides : tuple of int, optional
-        In bytes; no two elements overlap. Default: those of a C-contiguous array.
+        The strides in bytes, such that no two elements overlap. Default: those of a C-contiguous array.
     room : int
-        How many elements an Op may take the array to have, if it takes it for one of another shape.
+        The number of elements that an Op may write if it assumes a wrong shape.
 
     Attributes
     ----------
     array : numpy.ndarray
-        Not initialized. It does not own its data.
+        The array, not initialized. It does not own its data.
 
     Notes
     -----
-    The margins hold `room` elements of the widest dtype, so that what an Op writes that takes strides, lengths or item size for others
-    ends in them; of more than 1 MiB, as many bytes as the array spans.
+    Each margin has space for `room` elements (or the array's size, if larger) of the widest dtype. An Op that assumes
+    wrong strides, lengths or item sizes therefore writes into the margins. A margin of more than 1 MiB is limited to
+    the number of bytes that the array spans, or that the same number of its elements takes.
     """
 
     def __init__(self, shape, dtype, strides=None, room=0):
@@ -49,7 +52,7 @@ class Guarded:
         length = 2 * margin + span + 4 * _ALIGNMENT
         self._block = np.empty(length + -length % len(_PATTERN), "uint8")
         self._block.reshape(-1, len(_PATTERN))[...] = _PATTERN
-        # An odd multiple of the alignment: more than malloc promises is not to be relied on.
+        # Start at an odd multiple of the alignment, so that code which needs more than malloc guarantees fails.
         address = self._block.__array_interface__["data"][0] + margin
         self.low = margin + (_ALIGNMENT - address) % (2 * _ALIGNMENT)
         self.high = self.low + span
@@ -58,23 +61,24 @@ class Guarded:
 
     @classmethod
     def like(cls, value, room=0):
-        """Memory of an array's shape, dtype and strides, with its elements."""
+        """Return guarded memory with the shape, dtype, strides and elements of an array."""
         guarded = cls(value.shape, value.dtype, value.strides, room)
         guarded.array[...] = value
         return guarded
 
     def written(self):
-        """What has been written outside of the array's elements.
+        """Find the bytes outside of the array's elements that have been overwritten.
 
         Returns
         -------
         list of (str, int, int)
-            For each side ("before its first byte", "after its last byte", "between its elements") the number of bytes that changed,
-            and how many bytes away from the array the farthest one is.
+            A tuple for each side with changes ("before its first byte", "after its last byte", "between its elements"):
+            the side, the number of bytes that changed, and the distance in bytes of the farthest one from the array.
         """
         changed = (self._block.reshape(-1, len(_PATTERN)) != _PATTERN).ravel()
         a = self.array
-        # the bytes of an element at a time: one more dimension could be one too many
+        # Clear the flags of all bytes of one element at a time with a void dtype: a separate dimension for the bytes of
+        # an element could exceed NumPy's limit.
         element = np.dtype("V%d" % a.itemsize)
         np.ndarray(a.shape, element, changed, self._start, a.strides)[...] = np.zeros((), element)
         if not changed.any():
@@ -93,7 +97,7 @@ class Guarded:
 
 
 def c_strides(shape, itemsize):
-    """The strides of a C-contiguous array, in bytes."""
+    """Return the strides of a C-contiguous array, in bytes."""
     strides, step = [], itemsize
     for n in reversed(shape):
         strides.append(step)

@@ -1,4 +1,4 @@
-"""The mode, its linker and the maker of its functions."""
+"""The class DebugMode, its linker and the maker of its functions."""
 
 import logging
 
@@ -15,7 +15,7 @@ _logger = logging.getLogger("theano_ng.compile.debugmode")
 
 
 class NoDuplicateOptWarningFilter(logging.Filter):
-    """Lets each warning about rewriting through once."""
+    """A logging filter that lets each warning about rewriting through only once."""
 
     def __init__(self, name=""):
         super().__init__(name)
@@ -34,14 +34,14 @@ _logger.addFilter(NoDuplicateOptWarningFilter())
 
 
 class DataDestroyed:
-    """What stands for the value of a variable that a node destroyed."""
+    """A placeholder for the value of a variable that a node destroyed."""
 
 
 data_destroyed = DataDestroyed()
 
 
 def _optcheck_fgraph(input_specs, output_specs, accept_inplace=False, snapshots=True):
-    """As `std_fgraph`, with a feature that records what rewriting does: ``fgraph.equivalence_tracker``."""
+    """Make a graph with `std_fgraph`, and attach a feature that records rewriting: ``fgraph.equivalence_tracker``."""
     fgraph, updates = std_fgraph(input_specs, output_specs, accept_inplace)
     _track(fgraph, snapshots)
     return fgraph, updates
@@ -53,13 +53,13 @@ def _track(fgraph, snapshots=True):
 
 
 class _Linker(link.LocalLinker):
-    """Makes functions that run every node with all its implementations, and check.
+    """A linker whose functions run every node with all its implementations, and check the results.
 
     Parameters
     ----------
     maker : _Maker
     schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
+        ``schedule(fgraph)`` returns the nodes in the order in which they run.
     """
 
     def __init__(self, maker, schedule=None):
@@ -80,8 +80,8 @@ class _Linker(link.LocalLinker):
         fgraph = self.fgraph
         tracker = fgraph.equivalence_tracker
         active_order = self.schedule(fgraph)
-        # Nodes that rewriting removed run too: their values say whether it was right to.
-        # Not so a node that was refused because it destroys what it also reads: it computes nothing of meaning.
+        # Nodes that rewriting removed run too: their values show whether the replacement was right. The exception is a
+        # node that rewriting rejected because it destroys an input that it also reads: its outputs have no meaning.
         active = set(active_order)
         once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
         order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
@@ -94,12 +94,14 @@ class _Linker(link.LocalLinker):
         input_storage, output_storage, storage_map = link.map_storage(
             fgraph, order, input_storage, output_storage, storage_map
         )
-        # Nodes run in cells of their own: those of inputs may belong to shared variables, which others read meanwhile.
+        # Nodes run in separate cells: the cells of inputs may belong to shared variables, which other functions may
+        # read during the call.
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
         runs = []
-        # C code is the compiler's; what stands in for it is compared with it.
+        # Kernels are compiled by the C compiler at once; the interpreter, which otherwise runs until the kernels are
+        # compiled, is a separate implementation that is compared with them.
         compiled = config.change_flags(tiered="off")
         with compiled, inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for i, node in enumerate(order):
@@ -124,18 +126,21 @@ class _Linker(link.LocalLinker):
 
 
 def _destroys_what_it_reads(node):
-    """Whether a variable that a node destroys is another of its inputs, too."""
+    """Return True if a variable that a node destroys occurs twice among the inputs of the node."""
     destroyed = {i for indices in (getattr(node.op, "destroy_map", None) or {}).values() for i in indices}
     return any(node.inputs.count(node.inputs[i]) > 1 for i in destroyed)
 
 
 class _Maker(FunctionMaker):
-    """Compiles graphs for DebugMode: rewrites each several times, and links it with `_Linker`. Parameters as for `FunctionMaker`."""
+    """The function maker of DebugMode: it rewrites a graph several times, and links it with `_Linker`.
+
+    The parameters are those of `FunctionMaker`.
+    """
 
     def _make_linker(self, mode):
-        self.checks = _Checks(mode)  # flags count as they are now
+        self.checks = _Checks(mode)  # with the current values of the flags
         if not hasattr(self.fgraph, "equivalence_tracker"):
-            _track(self.fgraph)  # a graph that came rewritten, from a pickle
+            _track(self.fgraph)  # the graph was already rewritten when it came from a pickle
         return _Linker(self)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
@@ -152,7 +157,7 @@ class _Maker(FunctionMaker):
 
     @staticmethod
     def _compare(first, other):
-        """Raise when two runs of rewriting did not do the same things in the same order."""
+        """Raise StochasticOrder if two runs of rewriting did not make the same changes in the same order."""
         if first == other:
             return
         lines = ["Rewriting the same graph again did not do the same things in the same order; the runs part here:"]
@@ -167,10 +172,10 @@ class _Maker(FunctionMaker):
 
 
 class _DummyLinker:
-    """Stands where other modes have a linker; DebugMode makes one for each function."""
+    """A placeholder for the linker of the mode; DebugMode makes a separate linker for each function."""
 
     def clone(self, allow_gc=None):
-        """Nothing is copied: it has no state."""
+        """Return this object itself, since it has no state."""
         return self
 
     def __reduce__(self):
@@ -185,13 +190,14 @@ def _the_dummy_linker():
 
 
 class _Setting:
-    """A setting of DebugMode: the mode's own value, otherwise that of a flag when it is read.
+    """A descriptor for a setting of DebugMode: the mode's own value, or else the current value of a flag.
 
     Parameters
     ----------
     flag : str
-        Of the section DebugMode of the configuration.
+        The name of the flag in the section DebugMode of the configuration.
     convert : callable, optional
+        Converts the value of the flag.
     doc : str
     """
 
@@ -210,25 +216,26 @@ class _Setting:
 
 
 class DebugMode(Mode):
-    """A mode whose functions look for errors of Ops and rewrites.
+    """A mode whose functions detect errors of Ops and of rewrites.
 
     Parameters
     ----------
     optimizer : str, Query or Optimizer
     stability_patience : int, optional
-        How often to rewrite a graph, to see whether that is deterministic. This and the following parameters are by default what the
-        configuration says when a function is compiled: `config.DebugMode.patience`.
+        The number of times that a graph is rewritten, to check that rewriting is deterministic. This and the following
+        parameters default to a flag, which is read when a function is compiled: `config.DebugMode.patience`.
     check_c_code, check_py_code : bool, optional
-        Whether to run (and check) C code, and `perform`: `config.DebugMode.check_c`, `check_py`. At least one has to be.
+        Whether to run (and check) C code, and `perform`. At least one of them must be True. Defaults:
+        `config.DebugMode.check_c`, `check_py`.
     check_isfinite : bool, optional
-        Whether NaN and infinities are errors: `config.DebugMode.check_finite`.
+        Whether NaN and infinities are errors. Default: `config.DebugMode.check_finite`.
     check_preallocated_output : list of str, optional
-        The kinds of memory that outputs may find and have to cope with: `config.DebugMode.check_preallocated_output`.
+        The kinds of preallocated memory for outputs to try. Default: `config.DebugMode.check_preallocated_output`.
     require_matching_strides : int, optional
-        Whether C code and `perform` have to return arrays with equal strides. 0: no; 1: warn; 2: raise TypeError:
-        `config.DebugMode.check_strides`.
+        Whether C code and `perform` have to return arrays with equal strides. 0: no; 1: warn; 2: raise TypeError.
+        Default: `config.DebugMode.check_strides`.
     linker : optional
-        Not used; there so that methods of `Mode` can make copies.
+        Not used. The parameter exists so that methods of `Mode` can make copies.
 
     Raises
     ------
@@ -241,20 +248,22 @@ class DebugMode(Mode):
     -----
     Compiling a function, or calling it, raises a subclass of `DebugModeError`:
 
-    - `BadThunkOutput`: two runs of a node on the same inputs differ: Python and C code, the first and the second run of either, or runs
-      with and without memory for the output; or both runs return the same memory;
-    - `AddressError`, a `BadThunkOutput`: a node wrote outside of the memory that it found for an output, or between its elements; seen for
-      memory that DebugMode made (`check_preallocated_output`), around which there are guard margins;
-    - `BadOptimization`: a rewrite replaced a variable by one of another value. What the old graph made NaN or infinite may change; NaN and
-      infinities that came in may change for rules with an attribute ``ignores_nonfinite = True``; differences may be as large as rounding
-      makes them (`debug_tracking._Judge` has the details);
-    - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, and does not say so;
-    - `StochasticOrder`: rewriting the same graph again does other things;
+    - `BadThunkOutput`: two runs of a node on the same inputs gave different values, or returned the same memory. The
+      runs are those of Python and C code, the first and the second run of either, or runs with and without
+      preallocated memory for the output;
+    - `AddressError`, a `BadThunkOutput`: a node wrote outside of the memory that it found for an output, or between its
+      elements. Only memory that DebugMode made is checked (`check_preallocated_output`): it has guard margins;
+    - `BadOptimization`: a rewrite replaced a variable by another one that has a different value. Elements may differ if
+      the old graph turned finite values into NaN or infinities. NaN and infinities in the inputs may be treated
+      differently by rules with an attribute ``ignores_nonfinite = True``. Rounding differences are accepted (for
+      details see `tracking._Judge`);
+    - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, without declaring it;
+    - `StochasticOrder`: rewriting the same graph again makes different changes;
     - `InvalidValueError`: a value does not fit its type, or is not finite, in the rewritten graph.
 
-    An Op that changes itself, or its node, while it runs, is reported as a plain `DebugModeError`. Nodes that rewriting removed run as
-    well, but once, and without memory for the output. Ops that run a function of their own compile it in this mode
-    (`compile.mode.inner_mode`).
+    An Op that changes itself or its node while it runs is reported as a plain `DebugModeError`. Nodes that rewriting
+    removed run as well, but once, and without preallocated memory for the output. Ops that run an inner function
+    compile it in this mode (`compile.mode.inner_mode`).
 
     Examples
     --------
@@ -303,7 +312,7 @@ class DebugMode(Mode):
             raise ValueError("DebugMode has to check at least one of c and py code")
 
     def function_maker(self, i, o, m, *args, **kwargs):
-        """The maker of a function of this mode, which is `m`."""
+        """Return the maker of a function of this mode. `m` must be this mode."""
         if m is not self:
             raise ValueError("the mode of the function is another one: %s" % (m,))
         return _Maker(i, o, self, *args, **kwargs)
@@ -318,14 +327,17 @@ class DebugMode(Mode):
         super().__setstate__(state)
 
     def clone(self, link_kwargs=None, optimizer="", **kwargs):
-        """A mode with the same settings, and another optimizer when one is given."""
+        """Return a mode with the same settings, and with another optimizer if one is given."""
         if isinstance(optimizer, str) and optimizer == "":
             optimizer = self.provided_optimizer
         settings = {name: self.__dict__.get(name) for name in _SETTINGS}
         return type(self)(optimizer=optimizer, **dict(settings, **kwargs))
 
     def inner_key(self):
-        """What distinguishes the functions that this mode compiles now from those of other instances, or of other flags."""
+        """Return a key that is equal for two modes if they compile the same function now.
+
+        It depends on the settings of the mode and on the current flags.
+        """
         flags = config.DebugMode
         return (str(self._optimizer), flags.warn_input_not_reused, flags.check_preallocated_output_ndim) + tuple(
             str(getattr(self, name)) for name in _SETTINGS

@@ -1,4 +1,4 @@
-"""How DebugMode runs a graph: each node with all its implementations, each of these twice, and what is compared."""
+"""The checked run of a graph in DebugMode: every node runs twice with each of its implementations."""
 
 import contextlib
 import logging
@@ -33,7 +33,7 @@ _logger = logging.getLogger("theano_ng.compile.debugmode")
 
 
 class _Checks:
-    """What a function checks: the settings of a mode, with the flags as they are when this is made.
+    """The checks of a function: the settings of its mode, and the flags at the time of construction.
 
     Parameters
     ----------
@@ -52,7 +52,10 @@ class _Checks:
 
 @contextlib.contextmanager
 def _filled_memory(byte):
-    """Have new arrays hold a byte in all places: code that reads memory before it writes there computes something else each time."""
+    """Fill the memory of all new arrays with a byte.
+
+    With different bytes in two runs, code that reads memory before it writes it computes different results.
+    """
     previous = alloc.fill(byte)
     try:
         yield
@@ -60,12 +63,15 @@ def _filled_memory(byte):
         alloc.restore(previous)
 
 
-# As floating point numbers: next to nothing, and a big negative number; no NaN, which would be found under another name.
+# As floating point numbers these bytes form a tiny number and a large negative one. They form no NaN, which another
+# check would report first.
 _FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
 
 
 class _Runs:
-    """The thunks of a node: one of `perform`, one of C code, one of what stands in for compiled kernels, each possibly None.
+    """The thunks of a node: one for `perform`, one for C code, and one for the interpreter of its kernels.
+
+    The attributes `py`, `c` and `interpreter` hold them; a missing thunk is None.
 
     Parameters
     ----------
@@ -85,7 +91,7 @@ class _Runs:
                 op.prepare_node(node, storage_map=cells, compute_map=compute_map, impl="c")
                 self.c = op.make_c_thunk(node, cells, compute_map, [])
             except (NotImplementedError, MethodNotDefined):
-                pass  # no C for this node
+                pass  # this node has no C code
             else:
                 self.interpreter = _interpreter(node, cells) if config.cxx else None
         if has_perform(op) and (checks.py_code or (self.c is None and not own)):
@@ -109,18 +115,19 @@ class _Runs:
                 _logger.warning("Op %s doesn't have a perform, forcing check of the C code", op)
             self.c = link.make_node_thunk(node, cells, compute_map, [])
 
-        # Ops in Python that only pass inputs on do so to print them, or to stop there: once is enough.
+        # Python Ops whose outputs are all views of inputs exist for side effects, such as printing or breakpoints: they
+        # run only once.
         self.twice = self.c is not None or any(
             i not in (getattr(op, "view_map", None) or {}) for i in range(len(node.outputs))
         )
 
     def _state(self):
-        """What computing must not change: the node's links, and what the Op's equality depends on."""
+        """Return the state that a run must not change: the node's Op and variables, and the hash of the Op."""
         node = self.node
         return node.op, list(node.inputs), list(node.outputs), hash(node.op)
 
     def check_state(self):
-        """Raise DebugModeError when a run changed the node, or the Op."""
+        """Raise DebugModeError if a run changed the node or its Op."""
         op, inputs, outputs, hashed = self.state
         node = self.node
         if node.op is not op or list(node.inputs) != inputs or list(node.outputs) != outputs:
@@ -134,7 +141,7 @@ class _Runs:
             )
 
     def call(self, thunk):
-        """Run a thunk; a lazy one until it has no more questions, all its inputs being there."""
+        """Run a thunk. All inputs are computed, so a lazy thunk is called until it requests no further input."""
         for r in self.node.outputs:
             self.compute_map[r][0] = False
         asked = set()
@@ -150,7 +157,7 @@ class _Runs:
 
 
 def _interpreter(node, cells):
-    """The thunk by which a node runs before its kernels are compiled; None where there is none."""
+    """Return the thunk that runs a node before its kernels are compiled, or None if it has no such thunk."""
     code = native_code_of(node)
     if code is None or not code.kernels:
         return None
@@ -160,18 +167,18 @@ def _interpreter(node, cells):
 
 
 class _Call:
-    """What `Function` calls: one checked run of a graph.
+    """The callable that `Function` calls: it runs and checks a graph.
 
     Parameters
     ----------
     fgraph : FunctionGraph
     checks : _Checks
     order : list of Apply
-        All nodes, those that rewriting removed too.
+        All nodes, including those that rewriting removed.
     active : set of Apply
-        Those of the rewritten graph.
+        The nodes of the rewritten graph.
     runs : list of _Runs
-        One for each of `order`.
+        The thunks of each node of `order`.
     cells : dict
         Variable -> cell in which the nodes run.
     storage_map : dict
@@ -186,7 +193,7 @@ class _Call:
         self.allow_gc = True
         self.run_of = None
         self.reset_timing()
-        self.last = {}  # values of the previous call, where they are wanted as memory for the next
+        self.last = {}  # values of the previous call, if the checks use them as preallocated memory of the next call
 
     def __call__(self):
         checks, given = self.checks, self.storage_map
@@ -203,7 +210,7 @@ class _Call:
                 "Graph Input '%s' has invalid value" % r,
                 "none",
             )
-            # Others may change shared variables meanwhile.
+            # Values are copied because other functions may change shared variables during the call.
             r_vals[r] = value if isinstance(r, Constant) else _copy_for(r, value)
         with inner_functions(checks.mode):
             for i, (node, run) in enumerate(zip(self.order, self.runs)):
@@ -217,11 +224,11 @@ class _Call:
         self._hand_over(originals, r_vals, dr_vals)
 
     def reset_timing(self):
-        """Start the nodes' times and counts anew."""
+        """Reset the nodes' times and counts to zero."""
         self.call_times, self.call_counts = [0.0] * len(self.order), [0] * len(self.order)
 
     def update_profile(self, profile):
-        """Add the nodes' times, with all that was checked, and counts to a profile, and start them anew."""
+        """Add the nodes' times (checks included) and counts to a profile, then reset them."""
         for node, run, seconds, count in zip(self.order, self.runs, self.call_times, self.call_counts):
             profile.apply_time[node] = profile.apply_time.get(node, 0.0) + seconds
             profile.apply_callcount[node] = profile.apply_callcount.get(node, 0) + count
@@ -229,7 +236,7 @@ class _Call:
         self.reset_timing()
 
     def _compute(self, node, inputs):
-        """The outputs of a node for other inputs, without any check."""
+        """Compute the outputs of a node for other input values, without any check."""
         if self.run_of is None:
             self.run_of = dict(zip(self.order, self.runs))
         run = self.run_of[node]
@@ -242,7 +249,7 @@ class _Call:
                 self.cells[r][0] = None
 
     def _hand_over(self, originals, r_vals, dr_vals):
-        """Leave what the function did where others see it: in the inputs that it may destroy, and in the cells of the outputs."""
+        """Store the results of the call: in the inputs that the function destroyed, and in the output cells."""
         written = {}
         for r, (value, _) in dr_vals.items():
             if r.owner is not None or isinstance(r, Constant):
@@ -257,7 +264,7 @@ class _Call:
             if r.owner is None:
                 continue
             value = r_vals[r]
-            # An output that was computed in the memory of an input is that input's object, as without checks.
+            # As in other modes, an output computed in the memory of an input is returned as that input's object.
             memory = written.get(alias_root(r)) if written else None
             same = (
                 memory is not None
@@ -267,9 +274,9 @@ class _Call:
             self.storage_map[r][0] = memory if same else value
 
     def _run_node(self, node, run, r_vals, dr_vals):
-        """Run and check one node; its values are in `r_vals` afterwards."""
+        """Run and check one node; store the values of its outputs in `r_vals`."""
         cells, checks = self.cells, self.checks
-        # What rewriting removed may well compute infinities: that can be why it was removed.
+        # Nodes that rewriting removed may compute infinities: that can be the reason for their removal.
         finite = checks.finite and node in self.active
         first = None
         try:
@@ -299,11 +306,11 @@ class _Call:
                     self._compare(node, r_vals, first, kind)
                     for r in node.outputs:
                         _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
-                # What rewriting removed has to compute the right value, to judge what replaced it; no more. The interpreter is called as the
-                # kernel that it stands in for is, by the same C.
+                # Nodes that rewriting removed run once: only their values are needed, to check the replacements. The
+                # interpreter runs once too: it is called by the same C code as the compiled kernel.
                 if node not in self.active or kind == "interpreter":
                     continue
-                # Functions inside were checked by the first run.
+                # The first run has checked the inner functions.
                 with inner_functions(FAST_RUN):
                     if run.twice:
                         self._run_again(node, run, thunk, kind, finite, r_vals, dr_vals)
@@ -338,7 +345,10 @@ class _Call:
                 cells[r][0] = None
 
     def _origin(self, node):
-        """Which rewrite a node comes from, and what was there before it: text for an error; empty for a node of the user's graph."""
+        """Return a text for error messages: the rewrite that inserted a node, and the graph that it replaced.
+
+        The text is empty for a node of the user's graph.
+        """
         rewrite = self.inserted.get(node)
         if rewrite is None:
             return ""
@@ -349,7 +359,10 @@ class _Call:
         return text + "."
 
     def _run_again(self, node, run, thunk, kind, finite, r_vals, dr_vals):
-        """A second run on the same inputs: state that a run left behind, and memory that was never written, show as another result."""
+        """Run a node a second time on the same inputs, and compare the results.
+
+        They differ if the first run left state behind, or if the code reads memory that it never wrote.
+        """
         cells, again = self.cells, kind + ", called again"
         before = [cells[r][0] for r in node.outputs]
         self._fill(node, r_vals)
@@ -364,7 +377,7 @@ class _Call:
         maps = [getattr(node.op, name, None) or {} for name in ("view_map", "destroy_map")]
         for i, (r, value) in enumerate(zip(node.outputs, before)):
             if any(i in table for table in maps):
-                continue  # in the memory of an input
+                continue  # the output is in the memory of an input
             if _may_share_memory(r, value, cells[r][0]):
                 raise BadThunkOutput(
                     r,
@@ -382,7 +395,7 @@ class _Call:
             check_valid(r, self.cells[r][0], finite, "%s output" % kind, "none")
 
     def _compare(self, node, r_vals, kind, other):
-        """Raise BadThunkOutput when the outputs in the cells are not those in `r_vals`."""
+        """Raise BadThunkOutput if the outputs in the cells differ from those in `r_vals`."""
         for r in node.outputs:
             value = self.cells[r][0]
             if not check_eq(r, r_vals[r], value):
@@ -396,7 +409,7 @@ class _Call:
                 )
 
     def _fill(self, node, r_vals):
-        """Copies of the inputs in their cells, nothing in those of the outputs."""
+        """Put copies of the inputs into their cells, and empty the cells of the outputs."""
         for r in node.inputs:
             self.cells[r][0] = _copy_for(r, r_vals[r])
         for r in node.outputs:

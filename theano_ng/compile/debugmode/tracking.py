@@ -1,4 +1,4 @@
-"""What rewriting did: the record that DebugMode compares between runs, and searches for replacements that changed values."""
+"""The record of rewriting. DebugMode compares it between runs, and searches it for replacements that changed values."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class _FunctionGraphEvent:
     kind : {'import', 'prune', 'change'}
     node : Apply or "output"
     idx : int, optional
-        Which input, or output of the graph.
+        The index of the input that changed, or of the output of the graph.
     reason : object, optional
     """
 
@@ -47,12 +47,12 @@ class _FunctionGraphEvent:
 
 
 class _VariableEquivalenceTracker(Feature):
-    """Feature that records every change of a graph, and which variable took the place of which.
+    """A feature that records every change of a graph, and the variables that replaced each other.
 
     Parameters
     ----------
     snapshots : bool
-        Whether to keep texts of the graphs before and after each replacement.
+        Whether to keep printed texts of the graphs before and after each replacement.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class _VariableEquivalenceTracker(Feature):
     inserted : dict
         Node -> name of the rewrite that brought it into the graph.
     all_variables_ever : dict
-        All outputs of nodes that ever were in the graph, as keys.
+        The outputs of all nodes that the graph has ever contained, as keys.
     """
 
     def __init__(self, snapshots=True):
@@ -81,7 +81,7 @@ class _VariableEquivalenceTracker(Feature):
         self.fgraph = None
 
     def __getstate__(self):
-        # The record holds rewrites, which are no values; a graph from a pickle starts with an empty one.
+        # The record refers to rewrites, which should not be pickled: an unpickled graph starts with an empty record.
         return dict(self.__dict__, reasons={}, inserted={}, all_variables_ever={}, event_list=[])
 
     def on_import(self, fgraph, node, reason):
@@ -96,7 +96,7 @@ class _VariableEquivalenceTracker(Feature):
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
         self.event_list.append(_FunctionGraphEvent("change", node, reason=reason, idx=i))
         known = self.reasons.setdefault(new_r, [])
-        if not any(old is r for _, old, _, _ in known):  # once for all clients
+        if not any(old is r for _, old, _, _ in known):  # one record for all clients of `r`
             texts = (_snapshot(r), _snapshot(new_r)) if self.snapshots else ("", "")
             known.append((reason, r) + texts)
 
@@ -112,20 +112,20 @@ def _snapshot(variable):
 
 
 def check_eq(var, val1, val2):
-    """Whether two values of a variable agree, by the comparison of its tag (``tag.values_eq_approx``) or of its type.
+    """Return True if two values of a variable agree, compared by ``var.tag.values_eq_approx`` or else by its type.
 
     Parameters
     ----------
     var : Variable
     val1, val2 : object
-        The value to trust, and the one to judge.
+        The reference value and the value to check.
     """
     compare = getattr(var.tag, "values_eq_approx", None)
     return bool((compare or var.type.values_eq_approx)(val1, val2))
 
 
 def _ancestors(variable):
-    """A variable and everything that it is computed from, as a dict's keys."""
+    """Return a variable and all variables that it is computed from, as keys of a dict."""
     found, todo = {}, [variable]
     while todo:
         r = todo.pop()
@@ -137,18 +137,19 @@ def _ancestors(variable):
 
 
 def _between(r, others):
-    """Walk back from a variable to what `others` has too.
+    """Walk from a variable towards the inputs of the graph, up to the variables in `others`.
 
     Parameters
     ----------
     r : Variable
     others : dict
-        All that the other variable of a replacement is computed from, that one included.
+        The other variable of a replacement and all variables that it is computed from.
 
     Returns
     -------
     inner, border : dict
-        What is computed on the way, `r` included, and where the walk ends: variables of `others`, and variables that nothing computes.
+        The variables on the way (`r` included), and the variables at which the walk ends: variables in `others`, and
+        variables without an owner.
     """
     inner, border, todo = {}, {}, [r]
     while todo:
@@ -164,7 +165,11 @@ def _between(r, others):
 
 
 def _not_finite(variables, r_vals, shape):
-    """Where one of the variables holds a NaN or an infinity: a mask of this shape, or a bool where shapes do not match."""
+    """Return a mask of the elements at which one of the variables holds a NaN or an infinity.
+
+    The mask has the given shape. Return a bool for all elements if no variable has such elements, or if shapes do not
+    match.
+    """
     found = False
     for r in variables:
         value = r_vals.get(r)
@@ -174,12 +179,12 @@ def _not_finite(variables, r_vals, shape):
                 try:
                     found = found | np.broadcast_to(bad, shape)
                 except ValueError:
-                    return True  # moved around or summed: any element may be concerned
+                    return True  # elements were moved or summed, so every element may be affected
     return found
 
 
 def _judge_of(r, new_r):
-    """Which of two variables says how their values are compared."""
+    """Return `r` or `new_r`, whichever has the comparison function that is used for the values of both."""
     return new_r if hasattr(new_r.tag, "values_eq_approx") else r
 
 
@@ -190,15 +195,16 @@ class _Pair:
     ----------
     r, new_r : Variable
     entry : tuple
-        Its record in `reasons`.
+        The record of the replacement in `reasons`.
     old, new : object
-        The values.
+        The values of `r` and `new_r`.
     inner, inner_new : dict
-        What each graph computes beyond what both have.
+        The variables that only the old graph computes, and those that only the new graph computes.
     start, new_start : list of Variable
-        The same without `r` and `new_r`, and what that is computed from.
+        `inner` without `r`, and `inner_new` without `new_r`, each with the variables at which the walk back ended.
     free : numpy.ndarray or None
-        Which elements may have any value in the new graph; None when the values are no arrays of one type.
+        A mask of the elements that may have any value in the new graph; None when the values are not arrays of equal
+        shape and dtype.
     """
 
     def __init__(self, new_r, entry, r_vals):
@@ -228,25 +234,26 @@ class _Pair:
 
 
 class _Judge:
-    """Tells replacements that changed a value from those that may differ.
+    """A judge of replacements: it separates wrong replacements from those whose values may differ.
 
     The values of the two variables of a replacement have to agree, with these exceptions:
 
-    - What the old graph *made* infinite or NaN: elements that are not finite although what both graphs start from is finite there. Saving
-      them is what stabilization is for: ``log(1 + exp(1000))``.
-    - NaN and infinities that *came in* have to go on through the new graph as through the old one, unless the rule says that it ignores
+    - Elements that the old graph *made* infinite or NaN, although the values that both graphs start from are finite
+      there. Stabilization exists to avoid such elements: ``log(1 + exp(1000))``.
+    - NaN and infinities in the *inputs* of the graphs. They have to pass both graphs alike, unless the rule ignores
       them: a rule with an attribute ``ignores_nonfinite = True`` (``x * 0 -> 0``, ``x == x -> True``) is judged only where everything
-      that the old graph computes, and starts from, is finite.
-    - What follows from a difference of these kinds: a later rewrite inside one of the two graphs made it.
-    - What is rounding: where two graphs differ, they are computed again with a relative error of one or two units in the last place in
-      each intermediate result. Elements that this moves as far as they differ carry no more digits than that: ``1 / (1 - p)`` near
-      p = 1. Integers and booleans are exact. They may be what the *old* graph gives when its floating point numbers are rounded otherwise
-      (``argmax`` of numbers that are nearly equal, ``floor(x * 10)``); a new graph that takes floating point numbers to compute what the
-      old one did without is wrong where that is seen. So is one that makes a float so, where the old one computed with integers up to the
-      last step.
+      that the old graph computes or starts from is finite.
+    - Differences that follow from an accepted difference: a later rewrite inside one of the two graphs caused it.
+    - Rounding. Two graphs that differ are computed again, with a relative error of one or two units in the last place
+      in each intermediate result. If this changes an element as much as the two graphs differ, the difference is
+      accepted, because the element is not more precise than that: ``1 / (1 - p)`` near p = 1.
+    - Rounding before an integer or boolean result. The result is accepted if the *old* graph also gives it when its
+      floating point numbers are rounded differently (``argmax`` of nearly equal numbers, ``floor(x * 10)``). A new
+      graph that computes with floating point numbers where the old graph did not is wrong if rounding changes the
+      result. So is a floating point result, if the old graph computed with integers up to the last step.
 
-    An element that is finite in the old graph therefore has to stay finite. A variable with ``tag.values_eq_approx`` brings its own
-    comparison.
+    An element that is finite in the old graph therefore has to stay finite. A variable with ``tag.values_eq_approx`` is
+    compared by that function.
 
     Parameters
     ----------
@@ -257,16 +264,17 @@ class _Judge:
     r_vals : dict
         Variable -> value.
     compute : callable, optional
-        ``compute(node, values of its inputs)`` gives the values of its outputs. None: nothing is put down to rounding.
+        ``compute(node, values of its inputs)`` returns the values of the outputs. None: no difference is explained by
+        rounding.
     """
 
     def __init__(self, order, reasons, r_vals, compute=None):
         self.order, self.reasons, self.r_vals, self.compute = order, reasons, r_vals, compute
-        self.parent = {}  # joins what replaced each other; see _class_of
-        self.disputed = set()  # classes in which there is a difference that may be
+        self.parent = {}  # union-find forest of variables that replaced each other; see _class_of
+        self.disputed = set()  # representatives of the classes with an accepted difference
 
     def first_wrong(self):
-        """The first replacement that is wrong, as (new variable, entry of `reasons`); None when there is none."""
+        """Return the first wrong replacement as (new variable, entry of `reasons`), or None if all are right."""
         roots = [r for r in self.reasons if r.owner is None]
         doubtful = []
         for new_r in roots + [r for node in self.order for r in node.outputs]:
@@ -283,7 +291,7 @@ class _Judge:
         for new_r, entries in self.reasons.items():
             for entry in entries:
                 self.parent[self._class_of(entry[1])] = self._class_of(new_r)
-        # The cheap explanations first; each may explain others.
+        # Try the cheap explanation first. Each accepted difference may explain further ones.
         pairs = [_Pair(new_r, entry, self.r_vals) for new_r, entry in doubtful]
         for explains in (self._is_free, self._is_rounding):
             left = []
@@ -296,7 +304,7 @@ class _Judge:
         return (pairs[0].new_r, pairs[0].entry) if pairs else None
 
     def _unexplained(self, pairs):
-        """The pairs that do not follow from differences that may be."""
+        """Return the pairs whose difference does not follow from an accepted difference."""
         while True:
             left = []
             for pair in pairs:
@@ -309,7 +317,7 @@ class _Judge:
             pairs = left
 
     def _class_of(self, v):
-        """Representative of all variables that replaced `v`, or that it replaced."""
+        """Return the representative of the class of `v`: all variables linked to it by replacements."""
         path = []
         while v in self.parent and self.parent[v] is not v:
             path.append(v)
@@ -319,7 +327,7 @@ class _Judge:
         return v
 
     def _follows(self, pair):
-        """Whether the two graphs have variables in them that replaced each other, and that differ where they may."""
+        """Return True if the two graphs contain variables that replaced each other and have an accepted difference."""
         known = {}
         for v in pair.start if self.disputed else ():
             if self._class_of(v) in self.disputed:
@@ -343,14 +351,17 @@ class _Judge:
         return check_eq(pair.judge, np.where(free, zero, pair.old), np.where(free, zero, pair.new))
 
     def _agree_within_rounding(self, pair):
-        """Whether all elements that differ are moved that far by rounding: integers in the old graph, others in the two graphs together."""
+        """Return True if rounding changes every element that differs by at least its difference.
+
+        For integers and booleans, the rounding of the old graph counts; for other dtypes, that of both graphs together.
+        """
         if self.compute is None or pair.old.dtype.kind not in "fcbiu":
             return False
         with np.errstate(all="ignore"):
             return (self._within_range if pair.old.dtype.kind in "biu" else self._within_distance)(pair)
 
     def _within_range(self, pair):
-        """Whether each integer of the new graph lies between some that the old one gives under rounding."""
+        """Return True if each integer of the new graph lies in the range that the old graph gives under rounding."""
         nodes, rng = self._nodes_within(pair.inner), np.random.RandomState(1)
         least = most = pair.old
         for _ in range(_TRIALS):
@@ -363,7 +374,7 @@ class _Judge:
         return False
 
     def _within_distance(self, pair):
-        """Whether the values differ by no more than what rounding moves them by."""
+        """Return True if the difference of the values does not exceed their changes by rounding."""
         old, new = pair.old, pair.new
         wide = "complex128" if old.dtype.kind == "c" else "float64"
         rng = np.random.RandomState(1)
@@ -389,19 +400,21 @@ class _Judge:
         return [node for node in self.order if any(out in inner for out in node.outputs)]
 
     def _is_of_integers(self, pair):
-        """Whether the old graph starts from integers and computes with them up to the last step."""
+        """Return True if the old graph starts from integers and computes with integers up to the last step."""
         values = [self.r_vals.get(v) for v in pair.start]
         return bool(values) and all(isinstance(value, np.ndarray) and value.dtype.kind in "biu" for value in values)
 
     def _rounded(self, r, nodes, rng, ulps):
-        """The value of `r` when all floating point numbers that these nodes compute are rounded otherwise, by up to so many units in the
-        last place; None when they cannot be computed, or when the shape is another one then."""
+        """Compute `r` with random errors of up to `ulps` units in the last place in all floats that the nodes compute.
+
+        Return None if a node cannot be computed, or if the shape or dtype of `r` changes.
+        """
         values = {}
         for node in nodes:
             try:
                 outputs = self.compute(node, [values.get(i, self.r_vals[i]) for i in node.inputs])
             except Exception:
-                return None  # an Op that does not take other values
+                return None  # the Op does not accept the changed values
             for out, computed in zip(node.outputs, outputs):
                 if isinstance(computed, np.ndarray) and computed.dtype.kind in "fc":
                     error = np.finfo(computed.dtype).eps * rng.choice(
@@ -417,19 +430,21 @@ class _Judge:
         )
 
 
-# So many trials that errors which cancel each other do so in some only; they still find less than the largest error.
+# With this number of trials, errors that cancel do so in some trials only. The largest error found is still smaller
+# than the largest possible one, hence the margin.
 _TRIALS, _MARGIN, _ULPS = 12, 4, 2
-# An integer changes at once or not at all, so there is no margin; but the new graph may round somewhat more than the old one.
+# A margin has no meaning for integers, which change by a step or not at all. More units in the last place make up for
+# it, because the new graph may round somewhat more than the old one.
 _ULPS_OF_INTEGERS = 16
 
 
 def _find_bad_optimizations(order, reasons, r_vals, compute=None):
-    """Raise for the first replacement, inputs of the graph first, whose two variables have different values; `_Judge` says what that means.
+    """Raise BadOptimization for the first wrong replacement; replacements of graph inputs come first. See `_Judge`.
 
     Parameters
     ----------
     order : list of Apply
-        All nodes that ran, those that rewriting removed too.
+        All nodes that ran, including those that rewriting removed.
     reasons : dict
         See `_VariableEquivalenceTracker`.
     r_vals : dict

@@ -1,10 +1,11 @@
-"""The compiled function: how it is made, and what it is.
+"""Compiled functions and the code that makes them.
 
 ============  ======================================================================
 `maker`       `FunctionMaker`: rewriting, linking, checking; documented as `compile.function_module`
-`inputs`      what a function's inputs are, and how defaults and names find them
-`aliasing`    which outputs share memory with what, and where copies keep them apart
-`object`      `Function`, which is called
+`inputs`      conversion and checks of input specifications, access to inputs by name
+`aliasing`    variables that share memory, and the copies that keep outputs apart
+`exposure`    state that would be lost if a node fails
+`object`      `Function`, the callable
 `copying`     copies of functions, with other shared variables or updates
 ============  ======================================================================
 """

@@ -1,16 +1,16 @@
-"""Which variables of a graph can share memory, and how aliasing among a function's inputs and outputs is broken."""
+"""The analysis of aliases: variables that can share memory, and copies that break aliasing of a function's outputs."""
 
 from theano_ng.compile.ops import OutputGuard, deep_copy_op, view_op
 from theano_ng.gof.traces import complete_stack_traces, copy_stack_trace
 
 
 def destroy_map(op):
-    """An Op's `destroy_map`, without the claim of OutputGuard, which changes nothing."""
+    """Return an Op's `destroy_map`, or an empty dict for OutputGuard, which declares one but changes nothing."""
     return {} if isinstance(op, OutputGuard) else getattr(op, "destroy_map", None) or {}
 
 
 def aliased_inputs_of(node, position):
-    """The inputs of a node that share memory with one of its outputs, by `view_map` or `destroy_map`."""
+    """Return the inputs of a node that share memory with the output at `position`, by `view_map` or `destroy_map`."""
     op = node.op
     positions = []
     for table in (getattr(op, "view_map", None), getattr(op, "destroy_map", None)):
@@ -20,7 +20,7 @@ def aliased_inputs_of(node, position):
 
 
 def alias_root(v):
-    """The variable whose memory `v` is (part of), following views and in-place results up the graph.
+    """Return the variable in whose memory `v` is. The search follows views and in-place results towards the inputs.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def alias_root(v):
     Returns
     -------
     Variable
-        `v` itself when it has memory of its own. Of an output that aliases several inputs, the first is followed.
+        The root; `v` itself if it has separate memory. If an output aliases several inputs, the first one is followed.
     """
     while v.owner is not None:
         aliased = aliased_inputs_of(v.owner, v.index)
@@ -40,7 +40,7 @@ def alias_root(v):
 
 
 def alias_roots(*variables):
-    """All variables whose memory one of `variables` may be part of, as keys of a dict."""
+    """Return all variables in whose memory one of `variables` may be, as keys of a dict."""
     roots, todo, seen = {}, list(variables), set(variables)
     while todo:
         v = todo.pop()
@@ -55,20 +55,23 @@ def alias_roots(*variables):
 
 
 def view_tree_set(v, treeset):
-    """Add to a set `v` and all that share its memory further down the graph.
+    """Add to a set `v` and all variables computed from it that share its memory.
 
     Parameters
     ----------
     v : Variable
         A variable of a FunctionGraph.
     treeset : set of Variable
-        Extended in place.
+        The set, which is extended in place.
     """
     treeset.update(_view_tree([v]))
 
 
 def _view_tree(variables):
-    """Some variables, and all that share their memory further down the graph, as keys of a dict in the order of discovery."""
+    """Return some variables, and all variables computed from them that share their memory.
+
+    The result is a dict with the variables as keys, in the order in which they were found.
+    """
     found = dict.fromkeys(variables)
     todo = list(found)
     while todo:
@@ -85,7 +88,9 @@ def _view_tree(variables):
 
 
 def infer_reuse_pattern(fgraph, outputs_to_disown):
-    """All variables that may share memory with some outputs; their values must not become output buffers of a later call.
+    """Return all variables that may share memory with some outputs.
+
+    A later call must not reuse the memory of these variables as output buffers.
 
     Parameters
     ----------
@@ -96,7 +101,7 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
     Returns
     -------
     list of Variable
-        Computed variables of the graph only.
+        The variables, without those that the graph does not compute.
     """
     roots = {}
     for o in outputs_to_disown:
@@ -105,8 +110,8 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
 
 
 def destroyed_roots(fgraph):
-    """The variables without owner whose memory some node changes in place, as a set."""
-    # One walk for all: chains of in-place nodes share their memory all the way up.
+    """Return the set of variables without an owner whose memory a node changes in place."""
+    # All destroyed variables are followed in one walk, because chains of in-place nodes share their paths to the roots.
     destroyed = [
         node.inputs[i] for node in fgraph.apply_nodes for positions in destroy_map(node.op).values() for i in positions
     ]
@@ -114,7 +119,7 @@ def destroyed_roots(fgraph):
 
 
 def changed_in_place(v):
-    """Whether some node on the way from `v` up to its roots changed that memory."""
+    """Return True if a node between `v` and its roots changes their memory in place."""
     todo, seen = [v], {v}
     while todo:
         v = todo.pop()
@@ -130,19 +135,21 @@ def changed_in_place(v):
 
 
 def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
-    """Break the aliasing among outputs, and of outputs with inputs and constants.
+    """Break the aliasing of outputs with each other, with inputs and with constants.
 
     Parameters
     ----------
     fgraph : FunctionGraph
-        Changed in place: an output that shares memory becomes a deep copy, or, where borrowing permits aliasing, a view.
+        The graph, which is changed in place: an output that shares memory is replaced by a deep copy, or by a view if
+        borrowing permits aliasing.
     wrapped_inputs : list of In
     wrapped_outputs : list of Out
 
     Notes
     -----
-    Of several outputs in the same memory the last one keeps it. An output may keep the memory of an input that is updated (the old
-    value is the caller's then), or that the graph changes in place into this very output.
+    If several outputs share memory, the last one keeps it. An output may keep the memory of an input in two cases: if
+    the input is updated (its old value then belongs to the caller), and if the graph changes the input in place and the
+    output is the result of that change.
     """
     reason = "insert_deepcopy"
     if len(wrapped_inputs) != len(fgraph.inputs) or len(wrapped_outputs) != len(fgraph.outputs):
@@ -166,7 +173,7 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
             elif root.owner is None:
                 spec = specs.get(root)
                 if spec is not None and changed_in_place(output):
-                    continue  # the memory was the caller's or the shared variable's to change, and this is its new content
+                    continue  # the graph may change this memory, and the output is its new content
                 if spec is not None and spec.update is not None and root not in destroyed:
                     change = change or (view_op if output is root else None)
                 elif wrapped_outputs[i].borrow and (spec is None or spec.borrow) and root not in destroyed:

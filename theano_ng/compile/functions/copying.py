@@ -1,4 +1,4 @@
-"""Copies of compiled functions: another graph, other shared variables, nothing rewritten again."""
+"""Copies of compiled functions: with a copy of the graph and possibly other shared variables, but without rewriting."""
 
 import copy
 
@@ -15,7 +15,7 @@ from theano_ng.gof.utils import fewer_collections
 
 @fewer_collections()
 def copy_function(function, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
-    """See `Function.copy`."""
+    """Copy a function. See `Function.copy` for the parameters."""
     maker = function.maker
     swap = dict(swap or {})
     variables = {spec.variable: spec for spec in maker.inputs}
@@ -43,7 +43,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     n_outputs = len(maker.outputs)
     kept_outputs = fgraph.outputs[:n_outputs] if delete_updates else fgraph.outputs
     memo = graph.clone_get_equiv(fgraph.inputs, kept_outputs, copy_inputs=True, copy_orphans=True)
-    # What the graph copies as an orphan (a constant) may have other clients; inputs must be new ones, named as in this function.
+    # Constants are copied, because they may have other clients. Inputs are new variables with the names of the specs.
     new_fgraph = FunctionGraph(
         [memo[r] for r in fgraph.inputs],
         [memo[r] for r in kept_outputs],
@@ -88,7 +88,8 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
             values.append(copy.deepcopy(current) if spec.mutable else current)
     storage_map = None
     if share_memory and getattr(function.fn, "storage_map", None):
-        # what may live on in an output or an update of this function must not become the copy's buffer
+        # Exclude variables whose memory may be in use by an output or an update of this function: the copy would
+        # overwrite it.
         apart = {*fgraph.inputs, *fgraph.outputs, *infer_reuse_pattern(fgraph, fgraph.outputs)}
         storage_map = {
             memo[r]: cell
@@ -103,7 +104,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
 
 
 def _protect_former_updates(maker, fgraph):
-    """In a copy without updates, let nodes that change an updated input in place work on a copy of its value."""
+    """Insert copies of the inputs that the nodes of a copied function without updates would change in place."""
     destroyed = destroyed_roots(fgraph)
     for spec, variable in zip(maker.inputs, fgraph.inputs):
         if spec.update is not None and variable in destroyed:

@@ -1,7 +1,7 @@
-"""Find the state that would be lost when a node fails after another node has overwritten that state in place.
+"""The analysis that finds the state which would be lost if a node fails after a node has overwritten it in place.
 
-A function copies such state before a call, so that a call that fails leaves all state unchanged. Nodes that overwrite state run last
-(`gof.destroy.inplace_order`), so most functions need no copies.
+A function copies such state before a call, so that a failed call leaves all state unchanged. Nodes that overwrite state
+run last (`gof.destroy.inplace_order`), so most functions need no copies.
 """
 
 from typing import NamedTuple
@@ -13,18 +13,18 @@ from theano_ng.gof.own import is_own
 
 
 class Exposure(NamedTuple):
-    """Positions of inputs that hold state, each in ascending order.
+    """Three lists of inputs whose state would be lost, by the kind of failure. They hold positions in ascending order.
 
     Attributes
     ----------
     new_shapes : list of int
-        Overwritten before another node runs, of any kind.
+        State that is overwritten before another node of any kind runs. That node may fail on new shapes.
     always : list of int
-        Overwritten before or by a node that runs code of users or Python code, in which signal handlers may raise: an Op of a user, a loop,
-        `perform`. Such a node can fail after it has changed a part.
+        State that is overwritten before or by a node that runs Python code or code of users, in which signal handlers
+        may raise: a user's Op, a loop, `perform`. Such a node can fail after it has overwritten a part of the state.
     if_small : list of int
-        Overwritten before a native node of the package that can fail on values, or that allocates memory. Such a node checks its inputs and
-        allocates before it changes anything.
+        State that is overwritten before a native node of the package that can fail on values or that allocates memory.
+        Such a node checks its inputs and allocates memory before it overwrites anything.
     """
 
     new_shapes: list
@@ -41,7 +41,7 @@ def exposure(fgraph, states, order, thunks, any_order=False):
     states : list of int
         Positions of the inputs that hold state and are overwritten.
     order : sequence of Apply
-        The nodes as they run.
+        The nodes in the order in which they run.
     thunks : sequence of callable
         The thunks of the nodes.
     any_order : bool
@@ -74,7 +74,10 @@ def exposure(fgraph, states, order, thunks, any_order=False):
 
 
 def _changes(order, states):
-    """Return a dict from each node to the states that it overwrites; `states` maps inputs to the numbers of states in their memory."""
+    """Return a dict from each node to the set of states that it overwrites.
+
+    `states` maps each input variable to the position of the state in its memory.
+    """
     in_memory = {variable: {i} for variable, i in states.items()}
     changes = {}
     for node in order:

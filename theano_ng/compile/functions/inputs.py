@@ -1,4 +1,4 @@
-"""What callers may give to a function and to its compilation: specifications, keys, checks, and the messages about them."""
+"""Inputs of functions: conversion of specifications, access by key, checks, and error messages."""
 
 import functools
 import sys
@@ -14,11 +14,11 @@ class UnusedInputError(Exception):
     """An input of a function is not needed to compute its outputs, or is given twice."""
 
 
-DUPLICATE = object()  # in a finder: the name of several inputs
+DUPLICATE = object()  # the value in a finder for a name that several inputs have
 
 
 def convert_function_input(input):
-    """An In for what `function` accepts as an input.
+    """Convert an input specification of `function` to an In.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def check_unused_inputs(inputs, outputs, on_unused_input):
     inputs : list of SymbolicInput
     outputs : list of SymbolicOutput
     on_unused_input : {"raise", "warn", "ignore", None}
-        None: as the flag ``on_unused_input`` says.
+        The action. None: the value of the flag ``on_unused_input``.
     """
     if on_unused_input is None:
         on_unused_input = config.on_unused_input
@@ -117,7 +117,7 @@ def check_unused_inputs(inputs, outputs, on_unused_input):
 
 
 def get_info_on_inputs(named_inputs, n_unnamed_inputs):
-    """A sentence about the inputs of a function, for error messages.
+    """Return a sentence about the inputs of a function, for error messages.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def get_info_on_inputs(named_inputs, n_unnamed_inputs):
 
 
 class _Finder:
-    """Mapping from position, name or Variable to what an input has."""
+    """Base class of mappings whose keys are inputs, given by position, name or Variable."""
 
     def __init__(self, function):
         self.function = function
@@ -180,20 +180,23 @@ class _Finder:
     def __contains__(self, item):
         try:
             self.find(item)
-        except TypeError:  # unknown, ambiguous, or nothing that could be a key
+        except TypeError:  # the item is unknown, ambiguous or not hashable
             return False
         return True
 
 
 class ContainerAttribute(_Finder):
-    """`Function.container`: the inputs' Containers, by position, name or Variable; read-only."""
+    """The mapping `Function.container`: the Containers of inputs by position, name or Variable; read-only."""
 
     def __getitem__(self, item):
         return self.find(item)
 
 
 class ValueAttribute(_Finder):
-    """`Function.value`: the inputs' current values, by position, name or Variable; assignment goes through the Type."""
+    """The mapping `Function.value`: the current values of inputs by position, name or Variable.
+
+    The Type of the input filters an assigned value.
+    """
 
     def __getitem__(self, item):
         return self.find(item).value
@@ -203,18 +206,19 @@ class ValueAttribute(_Finder):
 
 
 def quick_check(container):
-    """How an argument for a container is recognised without asking its Type, or None.
+    """Return the data of the fast test of arguments for a container, or None if only its Type can check them.
 
-    Only plain tensor types have a test: ndarray itself, dtype, rank, alignment, byte order, length 1 where broadcastable. Numbers become
-    0-d arrays when these hold them exactly; see `compile/_scalars.pxd`.
+    Only plain tensor types have a fast test. It checks for an ndarray (no subclass) with the right dtype, number of
+    dimensions, alignment, byte order, and length 1 in broadcastable dimensions. Scalars become 0-d arrays if the dtype
+    can hold them exactly; see `compile/_scalars.pxd`.
 
     Returns
     -------
     (int, int, int, bool, int) or None
-        NumPy's type number, rank, bits of the broadcastable dimensions; whether the value may be a number; bits of the type numbers of
-        0-d arrays that the Type converts whatever their values.
+        NumPy's type number; the number of dimensions; the bits of the broadcastable dimensions; whether a scalar is
+        accepted; the bits of the type numbers of 0-d arrays that the Type converts whatever their values.
     """
-    # gof and compile know no tensors: if that module was never imported, no type can be one of its own.
+    # gof and compile do not import tensor. If the module was never imported, no type can be a TensorType.
     module = sys.modules.get("theano_ng.tensor.type")
     tensor_type = getattr(module, "TensorType", None)
     kind = container.type
@@ -235,13 +239,13 @@ def quick_check(container):
 
 @functools.lru_cache(maxsize=None)
 def _held(kind):
-    """Bits of the type numbers of arrays that a 0-d tensor type converts because it holds all of their values."""
+    """Return the bits of the type numbers whose 0-d arrays a tensor type converts, because it can hold all values."""
     import numpy
 
     bits = 0
     for code in "?bBhHiIlLqQfd":
         array = numpy.zeros((), code)
-        # Another number for the same type is no conversion: the Type gives a view.
+        # Two type numbers can have equal dtypes. The Type then returns a view, which is not a conversion.
         if array.dtype != kind.dtype:
             try:
                 kind.filter(array, allow_downcast=False)

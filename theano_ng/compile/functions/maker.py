@@ -1,4 +1,4 @@
-"""Compiled functions: FunctionMaker compiles a graph, Function is what callers call."""
+"""The class FunctionMaker, which compiles a graph into a Function, with its features, checks and pickling."""
 
 import copy
 import copyreg
@@ -44,7 +44,10 @@ HeldOverForks(_compiling, progress.compiling.forget)
 
 
 def _one_at_a_time(compile_something):
-    """Let threads compile one after another: rewriting sets flags for its duration, and these are the same for all threads."""
+    """Decorate a function so that only one thread at a time compiles.
+
+    Rewriting changes flags for its duration, and flags are common to all threads.
+    """
 
     @functools.wraps(compile_something)
     def locked(*args, **kwargs):
@@ -79,7 +82,7 @@ __all__ = [
 
 
 class AliasedMemoryError(Exception):
-    """Memory is aliased that should not be.
+    """Two values share memory, but must not.
 
     Parameters
     ----------
@@ -97,22 +100,25 @@ _checkers = []
 
 
 def register_checker(checker):
-    """Add a comparison to those that `check_equal` tries first: ``checker(x, y)`` is a bool, or it raises for foreign values."""
+    """Register a comparison for `check_equal`.
+
+    ``checker(x, y)`` returns a bool, or raises an exception for values that it cannot compare.
+    """
     _checkers.append(checker)
 
 
 def check_equal(x, y):
-    """Whether two values are equal: by the first registered checker that does not raise, otherwise by ``==``."""
+    """Return True if two values are equal, by the first registered checker that does not raise, or else by ``==``."""
     for checker in _checkers:
         try:
             return checker(x, y)
         except Exception:
-            continue  # not a pair that this checker knows
+            continue  # this checker cannot compare the two values
     return x == y
 
 
 class Supervisor:
-    """Feature of a FunctionGraph: no node may change certain variables, nor the outputs, in place.
+    """A feature that lets no node of a FunctionGraph change certain variables, or the outputs, in place.
 
     Parameters
     ----------
@@ -120,18 +126,19 @@ class Supervisor:
     """
 
     protects_inputs = True
-    _protected = None  # `protected` as a set, once asked for: often many, and asked for after each replacement
+    _protected = None  # `protected` as a set, cached because it is used after each replacement and can be large
 
     def __init__(self, protected):
         self.protected = list(protected)
-        # What may share memory with something that is destroyed since the last check, as keys; None: everything has to be checked.
+        # Variables that may have been destroyed, or may share memory with a destroyed variable, since the last check,
+        # as keys of a dict. None: all protected variables have to be checked.
         self._suspects = None
 
     def __getstate__(self):
         return {"protected": self.protected, "_suspects": None}
 
     def on_import(self, fgraph, node, reason):
-        """Note what a new node destroys and views."""
+        """Record the variables that a new node destroys, and its outputs that are views."""
         if self._suspects is not None:
             for places in (getattr(node.op, "destroy_map", None) or {}).values():
                 for i in places:
@@ -140,14 +147,14 @@ class Supervisor:
                 self._suspects[node.outputs[o]] = None
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
-        """Note what a changed node destroys and views, or what is an output now."""
+        """Record the variables that a changed node destroys and its views, or the new output of the graph."""
         if node != "output":
             self.on_import(fgraph, node, reason)
         elif self._suspects is not None:
             self._suspects[new_r] = None
 
     def validate(self, fgraph):
-        """Raise InconsistencyError when a protected variable is destroyed."""
+        """Raise InconsistencyError if a node destroys a protected variable."""
         if not hasattr(fgraph, "destroyers"):
             return True
         aliases = getattr(getattr(fgraph, "destroy_handler", None), "aliases", None)
@@ -163,7 +170,8 @@ class Supervisor:
                 if not aliases.destroyers(suspect):
                     continue
                 root = aliases.root(suspect)
-                # What is protected is mostly an input, a root: then its views, of which there may be many, need not be looked at.
+                # Most protected variables are inputs, and so roots. In that case the views of the root, which can be
+                # many, need no check.
                 for r in [root] if root in protected else aliases.members(suspect):
                     if r in protected or any(client == "output" for client, _ in r.clients):
                         raise InconsistencyError("Trying to destroy a protected Variable.", r)
@@ -172,13 +180,14 @@ class Supervisor:
 
 
 def protect_inputs(fgraph, input_specs):
-    """Give a graph the Supervisor that keeps rewrites from changing what callers own.
+    """Attach a Supervisor to a graph, so that rewrites do not let nodes overwrite memory of the caller.
 
     Parameters
     ----------
     fgraph : FunctionGraph
     input_specs : list of SymbolicInput
-        Inputs that are mutable, or are changed in place already, are not protected.
+        The specifications of the inputs. Inputs that are mutable, or that the graph already changes in place, are not
+        protected.
     """
     fgraph.attach_feature(
         Supervisor(
@@ -190,12 +199,12 @@ def protect_inputs(fgraph, input_specs):
 
 
 def fgraph_updated_vars(fgraph, expanded_inputs):
-    """Which input takes which output's value after a call.
+    """Return the updates of a graph: a dict from inputs to the outputs whose values they get after a call.
 
     Parameters
     ----------
     fgraph : FunctionGraph
-        Its last outputs are the updates, in the order of the inputs.
+        A graph whose last outputs are the updates, in the order of the inputs.
     expanded_inputs : list of In
 
     Returns
@@ -214,19 +223,19 @@ def fgraph_updated_vars(fgraph, expanded_inputs):
 
 
 def std_fgraph(input_specs, output_specs, accept_inplace=False):
-    """The FunctionGraph of a function, with the features that protect what callers own.
+    """Make the FunctionGraph of a function, with the features that protect the memory of the caller.
 
     Parameters
     ----------
     input_specs : list of SymbolicInput
     output_specs : list of SymbolicOutput
     accept_inplace : bool
-        False refuses a graph that has in-place operations already.
+        If False, a graph with in-place operations is refused.
 
     Returns
     -------
     fgraph : FunctionGraph
-        A copy of the graph; its outputs are those of `output_specs`, then the updates.
+        A copy of the graph. Its outputs are those of `output_specs`, followed by the updates.
     additional_outputs : list of SymbolicOutput
         The updates.
     """
@@ -257,7 +266,7 @@ std_fgraph.features = [PreserveVariableAttributes]
 
 
 class FunctionMaker:
-    """Compiles a graph; `create` makes functions of it.
+    """The compiler of a graph: the constructor rewrites it, and `create` makes functions from the rewritten graph.
 
     Parameters
     ----------
@@ -265,13 +274,13 @@ class FunctionMaker:
     outputs : SymbolicOutput, Variable, list of them, or None
     mode : Mode or str, optional
     accept_inplace : bool
-        Whether the graph may hold in-place operations already.
+        Whether the given graph may contain in-place operations.
     function_builder : callable
-        Makes the function; takes the arguments of `Function`.
+        A callable with the parameters of `Function` that returns the function.
     profile : ProfileStats, optional
     on_unused_input : {"raise", "warn", "ignore"}, optional
     fgraph : FunctionGraph, optional
-        A graph that is rewritten already.
+        The graph, if it has already been rewritten.
     output_keys : list of str, optional
     name : str, optional
 
@@ -281,14 +290,14 @@ class FunctionMaker:
         The rewritten graph.
     linker : Linker
     updates : tuple of Update
-        Which inputs take which outputs' values after a call.
+        The pairs of an input and the output whose value it gets after a call.
     """
 
-    _pairs = None  # see alias_pairs
+    _pairs = None  # the cached result of alias_pairs
 
     @staticmethod
     def wrap_in(input):
-        """An input specification for a variable, or for one of the classic shortcuts."""
+        """Return an input specification for a variable or for a pair (variable, update)."""
         if isinstance(input, SymbolicInput):
             return input
         if isinstance(input, Variable):
@@ -301,7 +310,7 @@ class FunctionMaker:
 
     @staticmethod
     def wrap_out(output):
-        """An output specification for a variable."""
+        """Return an output specification for a variable."""
         if isinstance(output, SymbolicOutput):
             return output
         if isinstance(output, Variable):
@@ -323,7 +332,8 @@ class FunctionMaker:
         name=None,
     ):
         mode = get_mode(mode)
-        # Asking a Mode for its optimizer would load all rules, which a function whose rewritten graph is known does not need.
+        # Do not access the optimizer of a Mode here: that would load all rules, which a function does not need if its
+        # rewritten graph is in the cache.
         if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
             raise TypeError("mode is the name of a mode or a Mode, not %r" % (mode,))
         self.return_none = outputs is None
@@ -384,12 +394,12 @@ class FunctionMaker:
         ]
 
     def __reduce__(self):
-        return _pickle_FunctionMaker(self)  # the makers of special modes too
+        return _pickle_FunctionMaker(self)  # subclasses, the makers of special modes, use it too
 
     def __setstate__(self, state):
-        """Compile what Theano pickled: the graph as its user wrote it, not as Theano's rewrites left it."""
+        """Restore a maker that Theano pickled: compile the user's original graph, not the graph that Theano rewrote."""
         for spec in state["inputs"]:
-            for written in ("fgraph", "clients"):  # by the graph of Theano's function, on shared variables
+            for written in ("fgraph", "clients"):  # attributes that the graph of Theano's function set on the variables
                 spec.variable.__dict__.pop(written, None)
         if not config.unpickle_function:
             return
@@ -406,11 +416,11 @@ class FunctionMaker:
         self.unpack_single, self.return_none = state["unpack_single"], state["return_none"]
 
     def _make_linker(self, mode):
-        """A linker of this maker's own; makers of special modes override it."""
+        """Return a separate linker for this maker. The makers of special modes override this method."""
         return copy.copy(mode.linker)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
-        """The rewritten graph: from the cache, or made and put there."""
+        """Return the rewritten graph from the cache; if the entry is missing, rewrite the graph and store it."""
         cached = graph_cache.find(self.mode, inputs, outputs, accept_inplace, std_fgraph.features)
         if cached is not None:
             start = time.perf_counter()
@@ -431,7 +441,7 @@ class FunctionMaker:
         return fgraph
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
-        """Apply the mode's rewrites, then break aliasing."""
+        """Apply the mode's rewrites to a graph, then break the aliasing of its outputs."""
         profile = self.profile
         optimizer = self.mode.optimizer
         CheckStackTraceOptimization().add_requirements(fgraph)
@@ -454,19 +464,19 @@ class FunctionMaker:
             insert_deepcopy(fgraph, inputs, wrapped_outputs)
 
     def optimize_graph_with_cache(self, optimizer, inputs, outputs):
-        """Rewrite this maker's kind of graph anew: no rewritten graph is kept on disk, so this is `optimizer` on a fresh graph.
+        """Make a new graph and rewrite it with `optimizer`. Despite the name, no cache is used.
 
         Parameters
         ----------
         optimizer : callable
-            Applied to the new FunctionGraph.
+            The optimizer, which is applied to the new FunctionGraph.
         inputs : list of SymbolicInput
         outputs : list of SymbolicOutput
 
         Returns
         -------
         object
-            What the optimizer returns (its profile).
+            The result of the optimizer (its profile).
         """
         fgraph, _ = std_fgraph(inputs, outputs, self.accept_inplace)
         result = optimizer(fgraph)
@@ -474,7 +484,7 @@ class FunctionMaker:
         return result
 
     def _destroyed_inputs(self):
-        """The variables without owner that the graph changes in place."""
+        """Return the variables without an owner that the graph changes in place."""
         if any(getattr(node.op, "destroy_map", None) for node in self.fgraph.apply_nodes):
             return destroyed_roots(self.fgraph)
         return ()
@@ -494,13 +504,13 @@ class FunctionMaker:
         ]
 
     def alias_pairs(self):
-        """The pairs of inputs of which one is changed in place and must not share memory with the other.
+        """Return the pairs of inputs that must not share memory, because one of them is changed in place.
 
         Returns
         -------
         list of (int, int, int)
-            Changed input, other input, the one to copy when they share memory. Two shared variables are never a pair: they share
-            no memory.
+            The positions of the changed input, of the other input, and of the one to copy if they share memory. Two
+            shared variables are never a pair: they share no memory.
         """
         if self._pairs is None:
             destroyed = self._destroyed_inputs()
@@ -521,15 +531,15 @@ class FunctionMaker:
 
     @_one_at_a_time
     def create(self, input_storage=None, trustme=False, storage_map=None):
-        """Make a function, with cells of its own.
+        """Make a function with separate cells.
 
         Parameters
         ----------
         input_storage : list, optional
-            For each input a default value, a Container (whose cell the function shares), or None. Default: those of the inputs'
-            specifications.
+            For each input a default value, a Container (whose cell the function shares), or None. Default: the values
+            of the input specifications.
         trustme : bool
-            True permits a value for an input that callers must give; it is passed over. Otherwise that is an error.
+            If True, a value for an input without a default is ignored. If False, such a value is an error.
         storage_map : dict, optional
             Variable -> cell that the function is to use for it.
 
@@ -544,7 +554,7 @@ class FunctionMaker:
             if isinstance(value, link.Container):
                 cells.append(value.storage)
                 if refeed:
-                    value = value.storage[0]  # the default is what the container holds now
+                    value = value.storage[0]  # the default is the current value of the container
                 defaults.append((required, refeed, None if required else value))
             else:
                 if required and value is not None and not trustme:
@@ -591,7 +601,7 @@ class FunctionMaker:
 def orig_function(
     inputs, outputs, mode=None, accept_inplace=False, name=None, profile=None, on_unused_input=None, output_keys=None
 ):
-    """Compile a graph whose inputs are all explicit (shared variables are inputs here); see `function` for the parameters.
+    """Compile a graph all of whose inputs are given (including shared variables); see `function` for the parameters.
 
     Returns
     -------
@@ -629,7 +639,7 @@ def orig_function(
 
 
 def _import_time():
-    """Seconds spent so far in loading compiled modules."""
+    """Return the seconds spent so far in loading compiled modules."""
     return gxx.import_time
 
 
@@ -649,10 +659,10 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     storage = []
     for spec, container, value in zip(maker.inputs, input_storage, inputs_data):
         if isinstance(spec.value, link.Container):
-            # a shared variable, or another function's container: it came with the same pickle
+            # The container of a shared variable or of another function, which came with the same pickle.
             storage.append(spec.value)
         else:
-            # Other functions may have this container as their value.
+            # Keep this container object: other functions may use it as their value.
             container.storage[0] = value
             storage.append(container)
     f = maker.create(storage, trustme=True)
@@ -680,7 +690,10 @@ def _pickle_FunctionMaker(self):
 
 @fewer_collections()
 def _constructor_FunctionMaker(kwargs):
-    """Make the maker of an unpickled function: from the rewritten graph, or by rewriting again (reoptimize_unpickled_function)."""
+    """Make the maker of an unpickled function from its rewritten graph.
+
+    If config.reoptimize_unpickled_function is set, rewrite the graph again.
+    """
     if not config.unpickle_function:
         return None
     kwargs = dict(kwargs)
@@ -697,6 +710,6 @@ def _constructor_FunctionMaker(kwargs):
 copyreg.pickle(Function, _pickle_Function)
 
 for _thing in (AliasedMemoryError, FunctionMaker, Supervisor, UnusedInputError):
-    # Pickles, reprs and tracebacks say the documented path.
+    # Give the classes their documented path, for pickles, reprs and tracebacks.
     _thing.__module__ = "theano_ng.compile.function_module"
 del _thing

@@ -1,4 +1,4 @@
-"""The callable that compilation gives."""
+"""The class `Function`, the callable that compilation returns."""
 
 import copy
 import os
@@ -15,7 +15,7 @@ from theano_ng.gof.utils import get_variable_trace_string
 
 
 def _listed(texts, most=8):
-    """Texts separated by commas; of many the first ones and how many more there are."""
+    """Join texts with commas. Of more than `most` texts, list the first ones and the number of others."""
     if len(texts) > most:
         texts = texts[: most - 1] + ["... %d more" % (len(texts) - most + 1)]
     return ", ".join(texts)
@@ -27,37 +27,39 @@ class Function(Drawable, FunctionBase):
     Parameters
     ----------
     fn : callable
-        Runs the graph: a virtual machine, or any callable without arguments.
+        The callable without arguments that runs the graph: usually a virtual machine.
     input_storage, output_storage : list of Container
-        Of all inputs, implicit ones included, and of all outputs, updates included.
+        The containers of all inputs (implicit ones included) and of all outputs (updates included).
     indices : list of (In, list, list of In)
-        For each input its specification, positions and specifications; kept for callers that look.
+        For each input its specification, a list of its position, and a list of its specification; for compatibility.
     outputs : list of Out
     defaults : list of (bool, bool, object)
-        For each input: must the caller give a value, does the default come back after a call, the default.
+        For each input: whether the caller must give a value, whether the cell gets the default after a call, the
+        default.
     unpack_single : bool
-        Return a single output itself instead of a list.
+        Whether a single output is returned itself instead of in a list.
     return_none : bool
-        Return None.
+        Whether calls return None.
     output_keys : list of str or None
-        Return a dictionary with these keys.
+        If not None, calls return a dictionary with these keys.
     maker : FunctionMaker
     name : str, optional
 
     Attributes
     ----------
     trust_input : bool
-        True skips the check and conversion of arguments. Values of a wrong type may work in Python code; C code raises.
+        If True, arguments are not checked and converted. Values of a wrong type may work in Python code; C code raises
+        an error.
     profile : ProfileStats or None
     finder : dict
         Position, name or Variable -> Container.
     inv_finder : dict
         Container -> In.
     container, value
-        Read-only mapping to Containers, and mapping to values, by position, name or Variable.
+        A read-only mapping to Containers, and a mapping to values. Their keys are positions, names and Variables.
     """
 
-    # Arguments of the constructor, kept on the instance.
+    # Arguments of the constructor, which are attributes of the instance.
     maker = indices = defaults = None
 
     def __init__(
@@ -114,7 +116,7 @@ class Function(Drawable, FunctionBase):
         updates = self.maker.updates
         n_returned = len(self.output_storage) - len(updates)
         variables = self.maker.fgraph.outputs
-        # (number of the input, number of the output, whether the output cell is emptied)
+        # (position of the input, position of the output, whether the output cell is emptied)
         numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
         self._updates = [
             (numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)
@@ -136,7 +138,10 @@ class Function(Drawable, FunctionBase):
         )
 
     def _exposure(self, states):
-        """Return the state that would be lost when a node fails. It is empty for machines in Python and other runners: their calls copy all state."""
+        """Return the state that would be lost when a node fails.
+
+        It is empty for virtual machines in Python and other callables: their calls copy all state.
+        """
         fn = self.fn
         if not states or not hasattr(fn, "thunks"):
             return Exposure([], [], [])
@@ -146,7 +151,7 @@ class Function(Drawable, FunctionBase):
 
     @property
     def _check_for_aliased_inputs(self):
-        """Whether an argument may be overwritten or returned; Theano 1.0 compared the memory of arguments then."""
+        """Whether an argument may be overwritten or returned. If so, Theano 1.0 compared the memory of arguments."""
         return any((index[0].mutable or index[0].borrow) and not index[0].implicit for index in self.indices)
 
     @property
@@ -175,7 +180,7 @@ class Function(Drawable, FunctionBase):
         return ValueAttribute(self)
 
     def __getitem__(self, key):
-        """The current value of an input, by position, name or Variable."""
+        """Return the current value of an input, given by position, name or Variable."""
         return self.value[key]
 
     def __setitem__(self, key, value):
@@ -183,7 +188,7 @@ class Function(Drawable, FunctionBase):
         self.value[key] = value
 
     def __eq__(self, other):
-        """A function is only equal to itself."""
+        """Return True if `other` is this function: a function is equal only to itself."""
         return self is other
 
     __hash__ = object.__hash__
@@ -191,17 +196,17 @@ class Function(Drawable, FunctionBase):
     def __contains__(self, item):
         return item in self.value
 
-    # Calls: what FunctionBase asks for off its fast path
+    # Calls: methods that FunctionBase uses outside of its fast path
 
     def _may_round(self, i, value):
-        """Whether a number that input `i` cannot hold exactly may be rounded; as its Type's `filter` has it."""
+        """Return True if input `i` may round a number that it cannot hold exactly, as its Type's `filter` would."""
         container = self.input_storage[i]
         if container.allow_downcast is None:
             return type(value) is float and container.type.dtype == config.floatX
         return container.allow_downcast
 
     def _filter(self, i, value):
-        """An argument in the form that its input's type wants; None, which stands for no value, as it is."""
+        """Convert an argument to its input's type. None, which means that there is no value, is returned unchanged."""
         if value is None:
             return None
         container = self.input_storage[i]
@@ -212,7 +217,10 @@ class Function(Drawable, FunctionBase):
             raise
 
     def _bad_input(self, i, failure):
-        """The text for an argument that its input's type refuses: which input of which function, where it was made, and why."""
+        """Return the message for an argument that its input's type refuses.
+
+        It contains the function, the input, the line that created the input, and the reason.
+        """
         variable = self.indices[i][0].variable
         return "Bad input argument to theano function%s at index %d (0-based), the input %s. %s\n%s" % (
             ' with name "%s"' % self.name if self.name else "",
@@ -223,7 +231,10 @@ class Function(Drawable, FunctionBase):
         )
 
     def _bind(self, args, kwargs):
-        """Give arguments to inputs by position and by name; the wanted outputs' numbers, or None."""
+        """Put the positional and keyword arguments into the cells of inputs.
+
+        Return the positions of the outputs in the keyword argument `output_subset`, or None without that argument.
+        """
         subset = kwargs.pop("output_subset", None)
         if subset is not None:
             subset = self._output_numbers(subset)
@@ -271,7 +282,7 @@ class Function(Drawable, FunctionBase):
         return numbers
 
     def _explain_failure(self):
-        """Raise the current exception again, with the story of the node that failed."""
+        """Raise the current exception again, with a description of the failed node, if that node is known."""
         fn = self.fn
         position = getattr(fn, "position_of_error", -1)
         if position is None or position < 0 or not hasattr(fn, "thunks"):
@@ -281,7 +292,7 @@ class Function(Drawable, FunctionBase):
     # Copies and pickles
 
     def __copy__(self):
-        """Another function with the same maker; its containers hold copies of what may be changed in place."""
+        """Return another function with the same maker. Values that may be changed in place are copied."""
         values = []
         for index, container, (required, refeed, value) in zip(self.indices, self.input_storage, self.defaults):
             spec = index[0]
@@ -297,38 +308,38 @@ class Function(Drawable, FunctionBase):
         return new
 
     def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
-        """A copy of this function, with its own maker and graph; nothing is rewritten or compiled twice.
+        """Return a copy of this function with a separate maker and graph, without rewriting or compiling it again.
 
         Parameters
         ----------
         share_memory : bool
-            Share the cells of intermediate values; the two functions then run one at a time. With ``allow_gc=False`` this saves
-            memory.
+            Whether the functions share the cells of intermediate values; they then run one at a time. With
+            ``allow_gc=False`` this saves memory.
         swap : dict, optional
             Shared variable -> the shared variable that the copy uses in its place.
         delete_updates : bool
-            The copy updates nothing.
+            If True, the copy has no updates.
         name : str, optional
-            Default: this function's name and " copy".
+            The name of the copy. Default: this function's name and " copy".
         profile : bool, str or ProfileStats, optional
             As for `function`.
 
         Returns
         -------
         Function
-            It returns a list also where this function returns its single output itself.
+            The copy. It returns a list even if this function returns its single output itself.
 
         Raises
         ------
         ValueError
-            When a key of `swap` is no shared variable of this function.
+            When a key of `swap` is not a shared variable of this function.
         TypeError
-            When the two variables of a swap differ in type, or the new one is no shared variable.
+            When the two variables of a swap differ in type, or when the new one is not a shared variable.
         """
         return copy_function(self, share_memory, swap, delete_updates, name, profile)
 
     def free(self):
-        """With ``allow_gc=False``, forget the intermediate values that are kept between calls."""
+        """Free the intermediate values that are kept between calls with ``allow_gc=False``."""
         storage_map = getattr(self.fn, "storage_map", None)
         if storage_map is not None:
             for variable, cell in storage_map.items():
@@ -343,7 +354,7 @@ class Function(Drawable, FunctionBase):
                 inner.free()
 
     def get_shared(self):
-        """The shared variables that this function reads or updates."""
+        """Return the shared variables that this function reads or updates."""
         return [spec.variable for spec in self.maker.inputs if spec.implicit]
 
     def sync_shared(self):
@@ -355,7 +366,7 @@ class Function(Drawable, FunctionBase):
                     sync()
 
     def __repr__(self):
-        """Name, inputs, outputs and updates, and how large the graph is."""
+        """Return a text with the name, inputs, outputs and updates, and the number of nodes."""
         if self.maker is None or not hasattr(self, "input_storage"):
             return object.__repr__(self)
         inputs = [str(i[0].variable) for i in self.indices if not i[0].implicit]
@@ -363,7 +374,7 @@ class Function(Drawable, FunctionBase):
         outputs = [str(out.variable.type if out.variable.name is None else out.variable) for out in self.outputs]
         text = "<%s%s (%s) -> %s" % (
             type(self).__name__,
-            # A function without a name is called by the path and line where it was made.
+            # The default name is the path and line of the call that made the function.
             " " + os.path.basename(self.name) if self.name else "",
             _listed(inputs),
             "None" if self.return_none else _listed(outputs) if outputs else "nothing",

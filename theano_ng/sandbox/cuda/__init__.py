@@ -1,6 +1,7 @@
-"""The GPU back-end before `theano_ng.gpuarray`, which Theano 1.0 had removed.
+"""A stub for the GPU back-end that preceded `theano_ng.gpuarray`, and that Theano 1.0 had already removed.
 
-Programs ask it whether there is such a GPU, and go on without one: there is none. Any other name in it cannot be imported.
+Old programs ask this module whether a GPU is available, and continue without one: the answer is always no. No other
+name can be imported from it.
 """
 
 from theano_ng.moved import former_modules, warn_of_former
@@ -16,14 +17,14 @@ __getattr__ = former_modules(__name__)
 
 
 def use(device, *args, **kwargs):
-    """Nothing for 'cpu'; every other device is refused.
+    """Do nothing for the device 'cpu'; raise OSError for all others.
 
     Parameters
     ----------
     device : str
-        The former flag `device`: 'cpu', 'gpu', 'gpu0' ...
+        A value of the former flag `device`: 'cpu', 'gpu', 'gpu0' ...
     *args, **kwargs
-        What the back-end was told about the GPU.
+        Further arguments of the former function, which are ignored.
 
     Raises
     ------

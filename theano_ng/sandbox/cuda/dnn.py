@@ -1,4 +1,4 @@
-"""Whether cuDNN can be used by the GPU back-end before `theano_ng.gpuarray`: no."""
+"""A stub that reports that the former GPU back-end, which preceded `theano_ng.gpuarray`, cannot use cuDNN."""
 
 from theano_ng.moved import former_modules
 
@@ -8,7 +8,7 @@ __getattr__ = former_modules(__name__)
 
 
 def dnn_available():
-    """False; `dnn_available.msg` says why."""
+    """Return False; `dnn_available.msg` is the reason."""
     return False
 
 

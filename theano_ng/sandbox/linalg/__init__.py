@@ -1,4 +1,4 @@
-"""Hints about matrices for rewriting, and the usual Ops of linear algebra under one name."""
+"""Hints about matrices for rewriting, and Ops of linear algebra imported from other modules."""
 
 from theano_ng.sandbox.linalg.ops import (  # noqa: F401
     alloc_diag,

@@ -1,4 +1,4 @@
-"""Hints: what a user knows about a matrix and a graph does not say, for rewriting to use.
+"""Hints: properties of matrices that the user knows, for use in rewriting.
 
 ::
 
@@ -27,12 +27,12 @@ from theano_ng.tensor.nlinalg import (  # noqa: F401  (names of this module)
 )
 from theano_ng.tensor.slinalg import Cholesky, Solve, cholesky, eigvalsh, solve  # noqa: F401
 
-# SciPy is always there.
+# SciPy is a requirement of the package, so it is always installed.
 imported_scipy = True
 
 register_loader("theano_ng.sandbox.linalg.rules")
 
-# Rules are imported when somebody asks for them.
+# The modules of rules are imported when one of these names is first accessed.
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
@@ -44,16 +44,15 @@ __getattr__, __dir__, _ = lazy_names(
 
 
 class Hint(Op):
-    """Provide arbitrary information to the optimizer: ``Hint(name=value, ...)(x)`` is x.
+    """An Op that passes information about its input to rewriting: ``Hint(name=value, ...)(x)`` has the value of x.
 
-    These ops are removed from the graph during canonicalization in order to not interfere with other optimizations. The idea is that
-    prior to canonicalization, one or more Features of the fgraph should register the information contained in any Hint node, and
-    transfer that information out of the graph.
+    Canonicalization removes Hint nodes, so that they do not interfere with other rewrites. Before that, a feature of
+    the graph (`HintsFeature`) records the information in the Hint nodes.
 
     Parameters
     ----------
     **kwargs
-        Names and values of the hints; `psd`, `symmetric` and `positive` mean something to the rules here.
+        Names and values of the hints. The rules of this package use `psd`, `symmetric` and `positive`.
     """
 
     __props__ = ("hints",)
@@ -79,29 +78,28 @@ class Hint(Op):
 
 
 def is_hint_node(node):
-    """Whether a node is that of a `Hint`."""
+    """Return True if the Op of a node is a `Hint`."""
     return isinstance(node.op, Hint)
 
 
 class HintsFeature(Feature):
-    """FunctionGraph Feature to track matrix properties.
+    """A feature of a FunctionGraph that tracks properties of matrices.
 
-    This is a similar feature to variable 'tags'. In fact, tags are one way to provide hints. This class exists because the semantics of
-    how tag information should be moved around during optimizations is not defined.
+    Hints are similar to tags of variables. They are separate because it is not defined how rewrites transfer tags from
+    one variable to another.
 
-    Hints are assumptions about mathematical properties of variables. If one variable is substituted for another by an optimization,
-    then it means that the assumptions should be transferred to the new variable. Hints are attached to 'positions in a graph' rather
-    than to variables in particular, although Hints are originally attached to a particular position in a graph *via* a variable in that
-    original graph.
+    Hints are assumptions about mathematical properties of variables. When a rewrite replaces a variable, its hints are
+    transferred to the new variable. So hints belong to a position in the graph rather than to a particular variable,
+    although they are first attached to a variable of the original graph.
 
-    Examples of hints are shape information and matrix properties (e.g. symmetry, psd, banded, diagonal). Hint information is
-    propagated through the graph similarly to graph optimizations, except that adding a hint does not change the graph. Adding a hint is
-    not something that debugmode will check.
+    Examples of hints are shape information and matrix properties (e.g. symmetry, psd, banded, diagonal). Hints are
+    propagated through the graph like rewrites, but adding a hint does not change the graph. DebugMode does not check
+    hints.
 
     Attributes
     ----------
     hints : dict
-        Variable to a dict of its hints; ``fgraph.hints_feature`` is this object.
+        Variable to a dict of its hints. The graph refers to this object as ``fgraph.hints_feature``.
     """
 
     pickle_rm_attr = ["hints_feature"]
@@ -123,23 +121,23 @@ class HintsFeature(Feature):
         del fgraph.hints_feature
 
     def add_hint(self, r, k, v):
-        """Note that the hint `k` of the variable `r` has the value `v`.
+        """Record that the hint `k` of the variable `r` has the value `v`.
 
         Raises
         ------
         ValueError
-            When it has another value.
+            When the hint already has another value.
         """
         known = self.ensure_init_r(r)
         if known.setdefault(k, v) != v:
             raise ValueError("Conflicting hints on %s: %s is both %r and %r" % (r, k, known[k], v))
 
     def ensure_init_r(self, r):
-        """The dict of hints of the variable `r`."""
+        """Return the dict of hints of the variable `r`, which is created if necessary."""
         return self.hints.setdefault(r, {})
 
     def update_second_from_first(self, r0, r1):
-        """Give the hints of `r0` to `r1`, which keeps those that it has."""
+        """Add the hints of `r0` to `r1`. Hints that `r1` already has are kept."""
         hints = self.hints.get(r0)
         if hints:
             known = self.ensure_init_r(r1)
@@ -158,7 +156,7 @@ class HintsFeature(Feature):
 
 
 class HintsOptimizer(Optimizer):
-    """Optimizer that serves to add HintsFeature as an fgraph feature."""
+    """An optimizer that only attaches a HintsFeature to the graph."""
 
     def __init__(self):
         super().__init__()
@@ -171,7 +169,7 @@ class HintsOptimizer(Optimizer):
 
 
 def hints(variable):
-    """The hints on a variable: those that the graph's `HintsFeature` has, or else of the `Hint` that computes it.
+    """Return the hints of a variable, from the graph's `HintsFeature` or else from the `Hint` that computes it.
 
     Returns
     -------
@@ -184,24 +182,28 @@ def hints(variable):
 
 
 def psd(v):
-    r"""Apply a hint that the variable `v` is positive semi-definite, i.e. it is a symmetric matrix and :math:`x^T A x \ge 0` for any vector
-    x.
+    r"""Return `v` with the hint that it is positive semi-definite.
+
+    This means that it is a symmetric matrix A with :math:`x^T A x \ge 0` for any vector x.
     """
     return Hint(psd=True, symmetric=True)(T.as_tensor_variable(v))
 
 
 def is_psd(v):
-    """Whether `v` is known to be positive semi-definite."""
+    """Return True if `v` is known to be positive semi-definite."""
     return bool(hints(v).get("psd", False))
 
 
 def is_symmetric(v):
-    """Whether `v` is known to be symmetric."""
+    """Return True if `v` is known to be symmetric."""
     return bool(hints(v).get("symmetric", False)) or is_psd(v)
 
 
 def is_positive(v):
-    """Whether no element of `v` can be negative: by a hint, or as an exponential, square or even power of real numbers."""
+    """Return True if no element of `v` can be negative.
+
+    This is known from a hint, or because `v` is an exponential, a square or an even power of real numbers.
+    """
     if hints(v).get("positive", False):
         return True
     node = v.owner
@@ -216,28 +218,29 @@ def is_positive(v):
 
 
 def spectral_radius_bound(X, log2_exponent):
-    """Returns upper bound on the largest eigenvalue of square symmetric matrix X.
+    """Return an upper bound of the largest eigenvalue of a square symmetric matrix X.
 
-    The root of order ``2 ** log2_exponent`` of the trace of that power of X. From V. Pan, 1990. "Estimating the Extremal Eigenvalues of a
-    Symmetric Matrix", Computers Math Applic. Vol 20 n. 2 pp 17-22; an efficient algorithm, not used here, is defined in this paper.
+    The bound is ``trace(X ** n) ** (1 / n)`` with the matrix power for ``n = 2 ** log2_exponent``. Source: V. Pan,
+    1990. "Estimating the Extremal Eigenvalues of a Symmetric Matrix", Computers Math Applic. Vol 20 n. 2 pp 17-22. The
+    paper also defines an efficient algorithm, which is not used here.
 
     Parameters
     ----------
     X : TensorVariable
-        Square symmetric matrix.
+        A square symmetric matrix.
     log2_exponent : int
-        Positive. The larger it is, the slower and tighter the bound. Values up to 5 should usually suffice. The algorithm works by
-        multiplying X by itself this many times.
+        A positive integer, the number of times that the matrix is squared. The larger it is, the tighter is the bound,
+        and the slower its computation. Values up to 5 usually suffice.
 
     Returns
     -------
     TensorVariable
-        0-d.
+        A 0-d tensor.
 
     Raises
     ------
     TypeError, ValueError
-        For an X that is no matrix, an exponent that is no integer or not positive.
+        When X is not a matrix, or when the exponent is not a positive integer.
     """
     X = T.as_tensor_variable(X)
     if X.ndim != 2:

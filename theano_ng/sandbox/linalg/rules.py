@@ -1,4 +1,7 @@
-"""Rules that use hints; imported with the first function that is rewritten after `theano_ng.sandbox.linalg`."""
+"""Rewriting rules that use hints.
+
+The module is imported when the first function is rewritten after `theano_ng.sandbox.linalg` has been imported.
+"""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import local_optimizer
@@ -13,14 +16,14 @@ from theano_ng.tensor.opt.own_registration import (
 )
 from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
-# Before everything else, so that hints are noted while their nodes are there.
+# This phase runs before all others, so that the feature records the hints before their nodes are removed.
 optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile", own=True)
 
 
 @register_canonicalize
 @local_optimizer([Hint])
 def remove_hint_nodes(node):
-    """Take hints out of the graph; the feature has noted them.
+    """Remove Hint nodes from the graph, after the feature has recorded the hints.
 
     Hint(psd=True)(S)  ->  S          [canonicalize, fast_run]
     """
@@ -32,7 +35,7 @@ def remove_hint_nodes(node):
 @register_specialize
 @local_optimizer([DimShuffle])
 def no_transpose_symmetric(node):
-    """Drop the transposition of a matrix that is known to be symmetric.
+    """Remove the transposition of a matrix that is known to be symmetric.
 
     psd(S).T  ->  psd(S)          [canonicalize, stabilize, specialize, fast_run]
     """
@@ -46,7 +49,7 @@ def no_transpose_symmetric(node):
 @ignores_nonfinite
 @local_optimizer([Solve])
 def psd_solve_with_chol(node):
-    """Solve by a Cholesky factor where the matrix is known to be positive semi-definite.
+    """Solve a linear system with a Cholesky factor if the matrix is known to be positive semi-definite.
 
     solve(psd(S), x)  ->  solve_upper_triangular(cholesky(psd(S)).T, solve_lower_triangular(cholesky(psd(S)), x))
                                                                [stabilize, fast_run]

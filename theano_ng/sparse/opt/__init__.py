@@ -1,6 +1,8 @@
-"""Rules for sparse matrices; imported with the first function that is rewritten after `theano_ng.sparse`.
+"""Rewriting rules for sparse matrices.
 
-`products` and `elementwise` replace Ops on matrices by Ops on their parts, which have C code; `conversion` removes what is undone at once.
+The package is imported when the first function is rewritten after `theano_ng.sparse` has been imported. `products` and
+`elementwise` replace Ops on matrices by Ops on their parts, which have C code. `conversion` removes pairs of inverse
+conversions.
 """
 
 from theano_ng.sparse.conversion import CSC, CSR, csm_properties

@@ -1,4 +1,4 @@
-"""What rules for sparse matrices share."""
+"""Functions that several rules for sparse matrices use."""
 
 from theano_ng.sparse.conversion import CSM, csm_properties
 from theano_ng.tensor.elemwise.functions import cast
@@ -7,18 +7,18 @@ __all__ = ["Parts", "in_dtype"]
 
 
 def in_dtype(x, dtype):
-    """A tensor variable in a dtype; itself if it is of that."""
+    """Convert a tensor variable to a dtype; return it unchanged if it already has that dtype."""
     return x if x.dtype == dtype else cast(x, dtype)
 
 
 class Parts:
-    """The parts of a sparse variable, with data of a dtype.
+    """The parts of a sparse variable, with the data converted to a dtype.
 
     Attributes
     ----------
     data, indices, indptr, shape : TensorVariable
     minor : TensorVariable
-        The length of the dimension that indptr is not for.
+        The length of the dimension that is not compressed: the number of columns (csr) or rows (csc).
     """
 
     def __init__(self, x, dtype):
@@ -32,5 +32,5 @@ class Parts:
         return self.shape[self._minor]
 
     def with_data(self, data):
-        """A sparse variable with other data."""
+        """Return a sparse variable with other data and the same indices, indptr and shape."""
         return CSM(self.format)(data, self.indices, self.indptr, self.shape)

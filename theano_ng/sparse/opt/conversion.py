@@ -1,4 +1,4 @@
-"""Conversions that are undone at once, and dense matrices of which only some elements are needed."""
+"""Rules that remove pairs of inverse conversions, and rules for sparse matrices that have one value everywhere."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.sparse.arithmetic import MulSS, mul_s_d
@@ -19,7 +19,9 @@ __all__ = [
 @register_specialize
 @local_optimizer([CSMProperties])
 def local_csm_properties_csm(node):
-    """The parts of a matrix that is made of parts are these. Entries behind the last that indptr speaks of are no part of the matrix.
+    """Replace the parts of a matrix that was made from parts by these parts.
+
+    Elements of data and indices after the last entry in indptr are kept, although they are not part of the matrix.
 
     csm_data(CSR(x, columns, starts, extent))  ->  x          [specialize, fast_run]
     """
@@ -37,7 +39,7 @@ def local_csm_properties_csm(node):
 @register_canonicalize("fast_compile")
 @local_optimizer([DenseFromSparse])
 def local_dense_from_sparse_sparse_from_dense(node):
-    """Nothing happens to a matrix that is made sparse and dense again.
+    """Remove the conversion of a dense matrix to sparse and back to dense.
 
     dense_from_sparse(csr_from_dense(A))  ->  A          [canonicalize, specialize, fast_compile, fast_run]
     """
@@ -54,7 +56,7 @@ def local_dense_from_sparse_sparse_from_dense(node):
 
 
 def _filled_with(x):
-    """The number (0-d) that a sparse variable has everywhere, because it is made of a dense matrix that is filled with it; None otherwise."""
+    """Return the value (0-d) of all elements of a sparse variable that is made from a filled dense matrix, or None."""
     if x.owner is None or not isinstance(x.owner.op, SparseFromDense):
         return None
     (dense,) = x.owner.inputs
@@ -69,7 +71,9 @@ def _filled_with(x):
 @register_canonicalize
 @local_optimizer([MulSS])
 def local_mul_filled(node):
-    """A product with a matrix that has one number everywhere, such as the regular gradient of a sum, is a product with the number.
+    """Replace the product with a matrix that has one value everywhere by the product with that scalar.
+
+    The regular gradient of a sum is such a matrix.
 
     mul_s_s(csr_from_dense(alloc(a, n, n)), M)  ->  mul_s_d(M, a)
     mul_s_s(M, csr_from_dense(alloc(a, n, n)))  ->  mul_s_d(M, a)          [canonicalize, fast_run]
@@ -89,7 +93,7 @@ def local_mul_filled(node):
 @register_canonicalize
 @local_optimizer([CSMGrad])
 def local_csm_grad_of_filled(node):
-    """The elements of a matrix that has one number everywhere are this number.
+    """Replace the elements of a matrix that has one value everywhere by that value.
 
     CSMGrad()(x, columns, starts, extent, *csm_properties(csr_from_dense(alloc(a, n, n))))  ->  alloc(a, columns.shape[0])
                                                                                           [canonicalize, fast_run]

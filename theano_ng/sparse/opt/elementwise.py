@@ -1,4 +1,4 @@
-"""Elementwise operations on sparse matrices, in C and in place."""
+"""Rules that replace elementwise Ops on sparse matrices by Ops with C code, or by in-place Ops."""
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
@@ -21,7 +21,7 @@ __all__ = [
 @register_specialize
 @local_optimizer([MulSD])
 def local_mul_s_d(node):
-    """The product of a sparse and a dense matrix in C: new data for the same places.
+    """Compute the elementwise product of a sparse and a dense matrix in C: only the data change.
 
     mul_s_d(M, A)  ->  CSR(mul_s_d_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1]), csm_indices(M), csm_indptr(M),
                            csm_shape(M))          [specialize, fast_run]
@@ -38,7 +38,7 @@ def local_mul_s_d(node):
 
 
 def _with_vector(op, node):
-    """The result of an operation with a vector that has an element for each column, for csr."""
+    """Replace an Op on a csr matrix and a vector, which has an element for each column, by an Op on parts."""
     x, y = node.inputs
     if x.format != "csr":
         return False
@@ -51,7 +51,7 @@ def _with_vector(op, node):
 @register_specialize
 @local_optimizer([MulSV])
 def local_mul_s_v(node):
-    """The product of a csr matrix and a vector in C.
+    """Multiply the rows of a csr matrix by a vector in C.
 
     mul_s_v(M, x)  ->  CSR(mul_s_v_csr(csm_data(M), csm_indices(M), csm_indptr(M), x, csm_shape(M)[1]), csm_indices(M), csm_indptr(M),
                            csm_shape(M))          [specialize, fast_run]
@@ -62,7 +62,7 @@ def local_mul_s_v(node):
 @register_specialize
 @local_optimizer([StructuredAddSV])
 def local_structured_add_s_v(node):
-    """A vector is added to the entries of a csr matrix in C.
+    """Add a vector to the entries of a csr matrix in C.
 
     structured_add_s_v(M, x)  ->  CSR(structured_add_s_v_csr(csm_data(M), csm_indices(M), csm_indptr(M), x, csm_shape(M)[1]),
                                       csm_indices(M), csm_indptr(M), csm_shape(M))          [specialize, fast_run]
@@ -85,7 +85,7 @@ def _add_s_d(node, inplace):
 
 @local_optimizer([AddSD], inplace=True)
 def local_inplace_addsd_ccode(node):
-    """A sparse matrix is added to a dense one in its place, in C.
+    """Add a sparse matrix to a dense matrix in C, in the memory of the dense matrix.
 
     add_s_d(M, exp(A))  ->  AddSD_ccode('csr', inplace=True)(csm_data(M), csm_indices(M), csm_indptr(M), exp(A), csm_shape(M)[1])
                                                                   [fast_run, inplace]
@@ -105,7 +105,7 @@ optdb.register(
 
 @local_optimizer([AddSD])
 def local_addsd_ccode(node):
-    """The sum of a sparse and a dense matrix in C, where it cannot be done in place.
+    """Add a sparse and a dense matrix in C, if that is not possible in place.
 
     add_s_d(M, A)  ->  AddSD_ccode('csr')(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])          [fast_run]
     """
@@ -117,7 +117,7 @@ optdb.register("local_addsd_ccode", TopoOptimizer(local_addsd_ccode), 61, "fast_
 
 @local_optimizer([Remove0], inplace=True)
 def local_inplace_remove0(node):
-    """Zeros are removed from the matrix itself when nobody else needs it.
+    """Remove zeros from a matrix in place, if the matrix has no other client.
 
     remove0(M)  ->  Remove0(inplace=True)(M)          [fast_run, inplace]
     """

@@ -1,4 +1,4 @@
-"""Products with sparse matrices, in C."""
+"""Rules that replace products with sparse matrices by Ops with C code."""
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.sparse.conversion import CSM, CSMGrad, csm_properties
@@ -22,7 +22,7 @@ __all__ = [
 
 
 def _in_c(x, y, dtype):
-    """The product of a csr or csc variable and a dense matrix."""
+    """Return the product of a csr or csc variable and a dense matrix, computed by an Op with C code."""
     parts, y = Parts(x, dtype), in_dtype(y, dtype)
     if x.format == "csr":
         return sd_csr(parts.data, parts.indices, parts.indptr, y, parts.minor)
@@ -36,7 +36,7 @@ def _is_compressed(x):
 @register_specialize
 @local_optimizer([StructuredDot])
 def local_structured_dot(node):
-    """The product of a sparse and a dense matrix in C.
+    """Compute the product of a sparse and a dense matrix in C.
 
     structured_dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
     structured_dot(N, A)  ->  sd_csc(csm_data(N), csm_indices(N), csm_indptr(N), csm_shape(N)[0], A)          [specialize, fast_run]
@@ -52,7 +52,7 @@ def local_structured_dot(node):
 @register_uncanonicalize
 @local_optimizer([Dot])
 def local_dot_in_c(node):
-    """A dense product of a sparse and a dense operand in C, when it has not become part of a `Usmm`.
+    """Compute the dense product of a sparse and a dense operand in C, if it has not become part of a `Usmm`.
 
     sparse_dot(M, A)  ->  sd_csr(csm_data(M), csm_indices(M), csm_indptr(M), A, csm_shape(M)[1])
     sparse_dot(A, M)  ->  sd_csc(csm_data(sparse_transpose(M)), csm_indices(sparse_transpose(M)), csm_indptr(sparse_transpose(M)), csm_shape(sparse_transpose(M))[0], A.T).T
@@ -74,7 +74,10 @@ def local_dot_in_c(node):
 
 
 def _number_and_dot(term):
-    """(alpha, x, y) of a product of a number and a sparse dot that nothing else reads; None otherwise."""
+    """Return (alpha, x, y) if a term is ``alpha * Dot(x, y)`` with a scalar alpha; otherwise return None.
+
+    The term and the Dot must have no other clients.
+    """
     node = term.owner
     if node is None or node.op != T.mul or len(node.inputs) != 2 or len(term.clients) != 1:
         return None
@@ -93,7 +96,7 @@ def _number_and_dot(term):
 @register_specialize
 @local_optimizer([T.sub, T.add])
 def local_usmm(node):
-    """A number times a sparse product, added to or taken from a matrix, is one operation.
+    """Combine the sum or difference of a matrix and a scalar multiple of a sparse product into one `Usmm`.
 
     A - one * sparse_dot(N, B)  ->  usmm(-one, N, B, A)
     A + one * sparse_dot(N, B)  ->  usmm(one, N, B, A)          [specialize, fast_run]
@@ -123,7 +126,7 @@ def local_usmm(node):
 @register_specialize
 @local_optimizer([Usmm])
 def local_usmm_csx(node):
-    """`Usmm` in C: of a csc matrix at once, of a csr matrix as a product whose data are multiplied, and a sum.
+    """Compute `Usmm` in C: for csc by one Op, for csr by a product with scaled data, and a sum.
 
     usmm(one, N, B, A)  ->  UsmmCscDense(False)(one, csm_data(N), csm_indices(N), csm_indptr(N), csm_shape(N)[0], B, A)
     usmm(one, M, B, A)  ->  A + sd_csr(csm_data(M) * one.dimshuffle(0), csm_indices(M), csm_indptr(M), B, csm_shape(M)[1])
@@ -150,7 +153,7 @@ def local_usmm_csx(node):
 @register_specialize("inplace")
 @local_optimizer([usmm_csc_dense], inplace=True)
 def local_usmm_csc_dense_inplace(node):
-    """`UsmmCscDense` over the matrix that it adds to.
+    """Compute `UsmmCscDense` in place, in the memory of its last input.
 
     usmm_csc_dense(one, x, columns, starts, n, B, A)  ->  usmm_csc_dense_inplace(one, x, columns, starts, n, B, A)
                                                                                           [specialize, fast_run, inplace]
@@ -165,7 +168,7 @@ def local_usmm_csc_dense_inplace(node):
 @register_specialize
 @local_optimizer([CSMGrad])
 def local_csm_grad_c(node):
-    """The gradient of the construction of a sparse matrix in C.
+    """Compute the gradient of the construction of a sparse matrix in C.
 
     CSMGrad()(x, columns, starts, extent, y, columns, starts, extent)  ->  csm_grad_c(x, columns, starts, extent, y, columns, starts, extent)
                                                                                           [specialize, fast_run]
@@ -180,7 +183,7 @@ def local_csm_grad_c(node):
 @register_specialize
 @local_optimizer([SamplingDot])
 def local_sampling_dot_csr(node):
-    """A sampled product with a csr matrix in C.
+    """Compute a sampled product with a csr matrix in C.
 
     sampling_dot(A, B, M)  ->  CSR(sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[0],
                                    sampling_dot_csr(A, B, csm_data(M), csm_indices(M), csm_indptr(M), csm_shape(M)[1])[1],

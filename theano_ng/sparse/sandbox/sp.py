@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _image_shape(inshp):
-    """(channels, height, width) of what may lack the channels."""
+    """Return (channels, height, width) for an image shape; if it has no channels, their number is 1."""
     inshp = tuple(int(n) for n in np.asarray(inshp))
     if len(inshp) not in (2, 3) or min(inshp) < 1:
         raise ValueError("the shape of an image is (height, width) or (channels, height, width), not %s" % (inshp,))
@@ -36,47 +36,48 @@ def _image_shape(inshp):
 
 
 class ConvolutionIndices(Op):
-    """The structure of the sparse csc matrix whose product with an image is the stack of the patches that a kernel meets.
+    """An Op that computes the structure of a sparse csc matrix, with which convolution becomes a matrix product.
 
-    Convolution is the product of that stack with the kernels. As an Op: the inputs are the shape of the image and that of the kernel, and the
-    outputs indices, indptr, the shape of the matrix and that of the result.
+    The product of the matrix and an image is the stack of all patches of the image that the kernel is applied to. The
+    convolution is the product of that stack and the kernels. The inputs of the Op are the shapes of the image and of
+    the kernel. The outputs are indices, indptr, the shape of the matrix and the shape of the result.
     """
 
     __props__ = ()
 
     @staticmethod
     def evaluate(inshp, kshp, strides=(1, 1), nkern=1, mode="valid", ws=True):
-        """The structure of the matrix.
+        """Compute the structure of the matrix.
 
         Parameters
         ----------
         inshp : (height, width) or (channels, height, width)
-            Of an image.
+            The shape of an image.
         kshp : (height, width)
-            Of a kernel.
+            The shape of a kernel.
         strides : (dx, dy)
-            How far patches are from each other: along a row, and from row to row.
+            The distances between patches: horizontally and vertically.
         nkern : int
-            How many kernels there are. Patches are the same for all of them.
+            The number of kernels. The patches are the same for all kernels.
         mode : {'valid', 'full'}
-            Patches inside of the image alone, or all that meet it, with zeros around the image.
+            'valid': only patches inside of the image. 'full': all patches that overlap the image, with zeros around it.
         ws : bool
-            True: kernels share weights. There is nothing else.
+            Whether kernels share weights. It must be True.
 
         Returns
         -------
         indices, indptr : ndarray
         logical_shape : tuple
-            Of the matrix: elements of all patches, elements of the image.
+            The shape of the matrix: the number of elements of all patches, and that of the image.
         sp_type : str
             'csc'.
         out_img_shp : ndarray
-            How many patches there are below and beside each other.
+            The numbers of patches in the vertical and horizontal directions.
 
         Raises
         ------
         ValueError
-            When no patch fits, and for another mode or number of kernels.
+            When no patch fits into the image, and for invalid modes and numbers of kernels.
         Exception
             When `ws` is not True.
 
@@ -107,7 +108,7 @@ class ConvolutionIndices(Op):
                 np.array((channels, height, width)),
             )
         out = np.array([-(-spans[0] // dy), -(-spans[1] // dx)])
-        # One axis each: row and column of the patch, channel, row and column in the patch.
+        # The axes are: row and column of the patch, channel, row and column inside the patch.
         i, j, c, u, v = np.ogrid[: out[0], : out[1], :channels, :tall, :wide]
         y, x = i * dy + u - border[0], j * dx + v - border[1]
         size = channels * tall * wide
@@ -139,40 +140,44 @@ convolution_indices = ConvolutionIndices()
 
 
 def _patches(images, imgshp, kshp, step, nkern, mode):
-    """All elements of all patches, (places, elements of patches, batch), as a matrix of as many columns as there are images."""
+    """Return the elements of all patches of all images as a matrix, and the numbers of patches per dimension.
+
+    The matrix has a row for each image. A row contains one patch after the other.
+    """
     indices, indptr, shape, _, out = ConvolutionIndices.evaluate(imgshp, kshp, step, nkern, mode)
     matrix = CSM("csc")(np.ones(len(indices), dtype=images.dtype), indices, indptr, np.asarray(shape, dtype="int32"))
     return structured_dot(matrix, images.T).T, out
 
 
 def convolve(kerns, kshp, nkern, images, imgshp, step=(1, 1), bias=None, mode="valid", flatten=True):
-    """Convolution by a product with a sparse matrix. (Kernels are not turned round: it is a correlation.)
+    """Convolve images with kernels, by a product with a sparse matrix. Kernels are not flipped, so it is a correlation.
 
     Parameters
     ----------
     kerns : matrix
-        A kernel in each row, ``(nkern, channels * prod(kshp))``, in raster order.
+        The kernels, one per row in raster order; the shape is ``(nkern, channels * prod(kshp))``.
     kshp : (height, width)
-        Of a kernel.
+        The shape of a kernel.
     nkern : int
-        How many kernels there are.
+        The number of kernels.
     images : matrix
-        An image in each row, in raster order.
+        The images, one per row in raster order.
     imgshp : (height, width) or (channels, height, width)
-        Of an image.
+        The shape of an image.
     step : (dx, dy)
-        How far receptive fields are from each other, in columns and in rows.
+        The distances between receptive fields, in columns and in rows.
     bias : vector, optional
-        Added to what the kernels give, an element for each.
+        The bias of each kernel, which is added to its output.
     mode : {'valid', 'full'}
-        Where kernel and image overlap wholly, or at all.
+        'valid': positions at which the kernel is inside of the image. 'full': positions at which they overlap.
     flatten : bool
         Whether the result is a matrix.
 
     Returns
     -------
     result : TensorVariable
-        ``(batch, nkern * outsize)``, one feature map after the other, or ``(batch, nkern, outsize)`` if not `flatten`.
+        The feature maps, one after the other, with shape ``(batch, nkern * outsize)``; if not `flatten`, with shape
+        ``(batch, nkern, outsize)``.
     shape : ndarray
         ``(nkern, height, width)`` of the result.
     """
@@ -190,23 +195,23 @@ def convolve(kerns, kshp, nkern, images, imgshp, step=(1, 1), bias=None, mode="v
 
 
 def max_pool(images, imgshp, maxpoolshp):
-    """The greatest element of each window of images; windows lie side by side.
+    """Compute the maximum of each window of images. The windows are adjacent and do not overlap.
 
     Parameters
     ----------
     images : matrix
-        An image in each row, in raster order.
+        The images, one per row in raster order.
     imgshp : (height, width) or (channels, height, width)
-        Of an image.
+        The shape of an image.
     maxpoolshp : (height, width)
-        Of a window. What is left at the lower and right border belongs to no window.
+        The shape of a window. Incomplete windows at the lower and right borders are ignored.
 
     Returns
     -------
     result : TensorVariable
         ``(batch, channels * outsize)``.
     shape : ndarray
-        (height, width) of a pooled channel.
+        The (height, width) of a pooled channel.
     """
     images = as_tensor_variable(images)
     channels = _image_shape(imgshp)[0]

@@ -1,7 +1,7 @@
 """Random sparse matrices.
 
-These Ops are not deterministic: they draw from NumPy's global state (``numpy.random.seed``), and give other values each time. Equal nodes of one
-graph are merged, so that they have the same value.
+These Ops are not deterministic: they use NumPy's global random state (``numpy.random.seed``), and return other values
+in each call. Equal nodes of one graph are merged, so they have the same value.
 """
 
 import numpy as np
@@ -76,20 +76,20 @@ __all__ = [
 
 eliminate_zeros = remove0
 
-# So many numbers are drawn at once.
+# The largest number of random numbers that are drawn at once, to limit memory.
 _AT_ONCE = 1 << 20
 
 
 class _Random(Op):
     def do_constant_folding(self, node):
-        # The value is another one each time.
+        # The value differs in each call.
         return False
 
 
 class Poisson(_Random):
-    """A sparse matrix of numbers from Poisson distributions, whose means are the elements of a sparse matrix. There is no gradient.
+    """An Op that draws from Poisson distributions whose means are the elements of a sparse matrix. It has no gradient.
 
-    Where that one has no entry, neither has the result.
+    The result has entries only at positions at which the input has entries.
     """
 
     __props__ = ()
@@ -115,9 +115,10 @@ poisson = Poisson()
 
 
 class Binomial(_Random):
-    """A sparse matrix of numbers of successes. There is no gradient.
+    """An Op that draws a sparse matrix from a binomial distribution. It has no gradient.
 
-    Inputs are the number n of experiments, the probability p of a success, both 0-d, and the shape, a vector of two lengths.
+    The inputs are the number n of experiments and the probability p of a success, both 0-d, and the shape of the
+    matrix, a vector of two lengths.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class Binomial(_Random):
         if len(shape) != 2:
             raise ValueError("%s: the shape of a matrix has two lengths, not %d" % (self, len(shape)))
         rows, columns = (int(length) for length in shape)
-        # Row by row, or some at once: the same numbers as for all at once.
+        # Draw blocks of rows. The numbers do not depend on the size of the blocks.
         at_once = max(1, _AT_ONCE // max(columns, 1))
         blocks = [
             scipy.sparse.csr_matrix(
@@ -182,10 +183,10 @@ csc_dbinomial = Binomial("csc", "float64")
 
 
 class Multinomial(_Random):
-    """A sparse matrix whose rows are from multinomial distributions. There is no gradient.
+    """An Op that draws a sparse matrix whose rows are from multinomial distributions. It has no gradient.
 
-    Inputs are the number n of experiments, 0-d or a vector with a number for each row, and a csr matrix p, each of whose rows are probabilities
-    that sum to one.
+    The inputs are the number n of experiments (0-d, or a vector with an element for each row) and a csr matrix p. Each
+    row of p contains probabilities that sum to one.
     """
 
     __props__ = ()
