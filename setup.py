@@ -1,4 +1,4 @@
-"""Builds the Cython and C extensions; everything declarative is in pyproject.toml."""
+"""The build of the Cython and C extensions. All declarative metadata is in pyproject.toml."""
 
 import copy
 import os
@@ -13,13 +13,15 @@ from setuptools.command.build_ext import build_ext
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HAS_GLIBC = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
-# glibc's vector mathematics: what loops over exp are vectorised with
+# True if glibc's vector mathematics is available. gcc vectorizes loops over exp with it.
 HAS_MVEC = platform.machine() == "x86_64" and HAS_GLIBC
-# Symbols of the C library are asked for in versions that old systems have (manylinux_2_28)
+# A header that selects versions of C library symbols that old systems have (manylinux_2_28).
 OLD_SYMBOLS = os.path.join("theano_ng", "gof", "old_symbols.h")
-# Python's own flags have -g: a sixth of the compiler's time, and more than two thirds of what it writes. Who wants it says so in CFLAGS.
+# Python's default flags contain -g, which costs a sixth of the compilation time and more than two thirds of the output
+# size. A -g in CFLAGS keeps the debug information.
 DEBUG_INFORMATION = [] if "-g" in os.environ.get("CFLAGS", "") else ["-g0"]
-# A call runs some 20 short functions: where they begin in a cache line decided over 3 % of it, by chance.
+# A call runs about 20 short functions. Without alignment, their random offsets in cache lines changed the time of a
+# call by 3 %.
 ALIGNED = ["-falign-functions=64", "-falign-loops=32"]
 NATIVE = os.path.join("theano_ng", "tensor", "native")
 GPU = os.path.join("theano_ng", "gpuarray")
@@ -46,7 +48,7 @@ HEADERS = [os.path.join("theano_ng", "gof", "native.h"), OLD_SYMBOLS] + sorted(
 
 
 def cython_extensions():
-    """Every .pyx file of the package is an extension module of the same name."""
+    """Yield an extension module for every .pyx file of the package. The module has the name of the file."""
     for folder, _, files in sorted(os.walk("theano_ng")):
         for name in sorted(files):
             if name.endswith(".pyx"):
@@ -57,18 +59,19 @@ def cython_extensions():
                     made.define_macros += HAS_MVEC_MACRO
                 if path == GPUARRAY:
                     made.sources += device_sources()
-                    # What takes time is on the device; optimised, its wrappers take half a minute to compile.
+                    # The expensive work runs on the device. With full optimization, these wrappers take half a minute
+                    # to compile.
                     made.extra_compile_args.append("-O1")
                 yield made
 
 
 def device_sources():
-    """The C of devices is part of the module of their arrays."""
+    """Return the C sources of the device code, which is compiled into the module of device arrays."""
     return [os.path.join(DEVICE, name) for name in sorted(os.listdir(DEVICE)) if name.endswith(".c")]
 
 
 def gpu_extensions():
-    """Every .c file of theano_ng/gpuarray/native is an extension module of native code of Ops on devices."""
+    """Yield an extension module for every .c file of theano_ng/gpuarray/native: native code of Ops on devices."""
     folder = os.path.join(GPU, "native")
     for name in sorted(os.listdir(folder)):
         if name.endswith(".c"):
@@ -78,19 +81,20 @@ def gpu_extensions():
 
 
 def native_extensions():
-    """Every .c file of theano_ng/tensor/native is an extension module of native Op code."""
+    """Yield an extension module for every .c file of theano_ng/tensor/native: native code of Ops."""
     for name in sorted(os.listdir(NATIVE)):
         if name.endswith(".c"):
             native = extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
             if sys.platform.startswith("linux") and uses_threads(native.sources[0]):
-                # config.openmp; without OpenMP the loops stay sequential. gcc's library is looked for at run time (gomp.h).
+                # For config.openmp. Without OpenMP the loops stay sequential. gcc's library is loaded at run time
+                # (gomp.h).
                 native.extra_compile_args.append("-fopenmp")
                 native.extra_link_args += ["-Wl,--as-needed", "-fopenmp"]
             yield native
 
 
 def block_extensions():
-    """The interpreter of elementwise programs, for each level of processors that there are: tensor/native/blocks."""
+    """Yield the interpreter of elementwise programs (tensor/native/blocks), once for each level of processors."""
     folder = os.path.join(NATIVE, "blocks")
     levels = {1: []}
     if platform.machine() == "x86_64":
@@ -104,22 +108,22 @@ def block_extensions():
             *[os.path.join(f, name) for f in folders for name in sorted(os.listdir(f)) if name.endswith((".c", ".h"))],
         ]
         blocks.define_macros += [("BLOCKS_LEVEL", str(level)), ("TNG_OWN_VECTOR_MATH", "1"), *HAS_MVEC_MACRO]
-        # As kernels are compiled (gof/compiler/toolchain.py).
+        # The flags of compiled kernels (gof/compiler/toolchain.py).
         builtins = ["-fno-builtin-%s" % name for name in ("sin", "cos", "sinf", "cosf")]
         blocks.extra_compile_args += ["-fno-tree-sink", "-ffp-contract=off", "-fno-strict-aliasing", *builtins, *flags]
         yield blocks
 
 
 def uses_threads(path):
-    """Whether a C file has loops that OpenMP may split."""
+    """Return True if a C file has loops that OpenMP may divide among threads."""
     with open(path, encoding="utf-8") as file:
         return '#include "threads.h"' in file.read()
 
 
 def compile_time(path, depth=3):
-    """What a C file takes to compile, roughly, for comparison: lines, and those of functions for several instruction sets thrice.
+    """Estimate the compilation time of a C file, in lines. Functions for several instruction sets count three times.
 
-    Headers count where they are included, down to a depth, as loops are written in headers that are included once for each type.
+    Included headers count too, down to a depth, because loops are defined in headers that are included once per type.
     """
     with open(path, encoding="utf-8") as file:
         text = file.read()
@@ -129,7 +133,7 @@ def compile_time(path, depth=3):
 
 
 def processors():
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -154,8 +158,8 @@ def extension(name, path):
     )
 
 
-# In code of Cython 3.3.1, a list comprehension that fails to append an object releases its reference twice: the function that appends does, and
-# so does its caller, when the memory may already be free.
+# An error in the code of Cython 3.3.1: if a list comprehension fails to append an object, the reference is released
+# twice. The appending function releases it, and then its caller releases it, when the memory may already be free.
 GIVEN_BACK_TWICE = "    int result = PyList_Append(list, x);\n    Py_DECREF(x);\n"
 GIVEN_BACK_ONCE = "    int result = PyList_Append(list, x);\n    if (result == 0)\n        Py_DECREF(x);\n"
 
@@ -194,23 +198,26 @@ class BuildExt(build_ext):
         )
         for extension in self.distribution.ext_modules:
             mend_appending(extension.sources[0])
-        # Those that take longest first, so that none of them is waited for alone at the end.
+        # Slow modules come first, so that the build does not end with one slow module on a single processor.
         self.distribution.ext_modules.sort(key=lambda extension: -compile_time(extension.sources[0]))
         super().finalize_options()
         if self.parallel is None:
             self.parallel = processors()
 
     def build_extension(self, extension):
-        """Build one; its object files have a folder of their own, for the same sources may be built for several levels of processors."""
+        """Build one extension, with its object files in a separate folder.
+
+        The same sources may be built several times, for different levels of processors.
+        """
         builder = copy.copy(self)
         builder.build_temp = os.path.join(self.build_temp, extension.name)
         super(BuildExt, builder).build_extension(extension)
 
     def copy_file(self, infile, outfile, *args, **kwargs):
-        """Copy an extension module to its place (--inplace) by one rename.
+        """Copy an extension module to its destination (--inplace) by a single rename.
 
-        Written there piece by piece, it would be loaded half by a process that starts meanwhile; written over the old file, it would kill
-        those that run it.
+        A gradual write would let a process that starts meanwhile load an incomplete file. A write into the old file
+        would crash the processes that run it.
         """
         if not self.force and os.path.exists(outfile) and os.path.getmtime(outfile) >= os.path.getmtime(infile):
             return outfile, 0

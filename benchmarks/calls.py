@@ -1,6 +1,6 @@
-"""What a call costs when there is little to compute: ``python benchmarks/calls.py``.
+"""The cost of a call with little computation: ``python benchmarks/calls.py``.
 
-NumPy does the same on the same arrays, in a Python function.
+It is compared with a Python function that does the same computation in NumPy on the same arrays.
 """
 
 import measure
@@ -11,14 +11,14 @@ import theano_ng.tensor as T
 
 
 def chain(x, length, maximum, tanh):
-    """A chain of operations that rewriting cannot shorten."""
+    """Return a chain of operations that rewriting cannot shorten."""
     for i in range(0, length, 5):
         x = maximum(tanh(x * 0.9 + 0.1) * x, 0.5)
     return x
 
 
 def unfusable(x, length, tanh, cumsum):
-    """Elementwise operations, sums, broadcasting and cumulative sums in turns."""
+    """Return alternating elementwise operations, sums, broadcasting and cumulative sums."""
     for i in range(length):
         if i % 4 == 0:
             x = tanh(x)
@@ -32,7 +32,7 @@ def unfusable(x, length, tanh, cumsum):
 
 
 def cases():
-    """Name, inputs, output, NumPy function, argument."""
+    """Yield tuples: name, inputs, output, NumPy function, argument."""
     x, v = T.dscalar("x"), T.dvector("v")
     ten = np.linspace(0, 1, 10)
     yield "x * 2 + 1, 0-d", x, x * 2 + 1, lambda a: a * 2 + 1, np.asarray(0.5)
@@ -57,7 +57,7 @@ def cases():
 
 
 def numbers():
-    """Name, input, function of it, the number that is given."""
+    """Yield tuples: name, input variable, output, number passed as the argument."""
     for name, variable, given in (
         ("int for int64", T.lscalar("n"), 3),
         ("int for int8", T.bscalar("n"), 3),
@@ -81,7 +81,7 @@ def main():
         plain, trusting, filled = (theano.function([variable], output) for _ in range(3))
         np.testing.assert_allclose(plain(argument), reference(argument), rtol=1e-12)
         trusting.trust_input = True
-        # With its input in the cell, what runs is the program between argument and result.
+        # The input is already in its storage cell, so only the program between argument and result runs.
         filled.input_storage[0].storage[0] = argument
         times = measure.best(
             lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument)

@@ -1,7 +1,8 @@
-"""Convolution beside PyTorch: ``python benchmarks/convolution.py [--torch PYTHON] [NAME ...]``.
+"""Convolution compared with PyTorch: ``python benchmarks/convolution.py [--torch PYTHON] [NAME ...]``.
 
-Forward, and the gradients with respect to the kernels and to the images, each by one call of a compiled function (of PyTorch's
-`convolution_backward` with a mask), in one thread, in float32. The two take turns in processes of their own, a layer at a time.
+The forward pass, the gradient of the kernels and the gradient of the images are each one call of a compiled function.
+In PyTorch a gradient is one call of `convolution_backward` with a mask. All run in float32 in one thread. For each
+layer, the two systems take turns in separate processes.
 """
 
 import argparse
@@ -42,7 +43,7 @@ def layers():
 
 
 def arrays(batch, channels, filters, image, kernel, stride, padding, dilation, groups):
-    """Images, kernels, and a gradient of the output."""
+    """Return images, kernels, and a gradient of the output."""
     rng = np.random.RandomState(0)
     lengths = [(i + 2 * padding - (kernel - 1) * dilation - 1) // stride + 1 for i in image]
     shapes = (
@@ -54,13 +55,13 @@ def arrays(batch, channels, filters, image, kernel, stride, padding, dilation, g
 
 
 def products(layer):
-    """Multiplications and additions of each of the three."""
+    """Return the number of multiplications and additions, which is equal for the three computations."""
     x, w, y = arrays(*layer)
     return 2 * y.size * w[0].size
 
 
 def of_package(layer):
-    """The three functions."""
+    """Return the three functions of this package."""
     import theano_ng as theano
     import theano_ng.tensor as T
     from theano_ng.tensor.nnet import corr, corr3d
@@ -100,7 +101,7 @@ def of_torch(layer):
 
 
 def run(which, name):
-    """Seconds of the three, in this process."""
+    """Return the times in seconds of the three functions, measured in this process."""
     functions = {"package": of_package, "torch": of_torch}[which](layers()[name])
     return [measure.best(f, seconds=0.3, rounds=20, clock=time.process_time)[0] for f in functions]
 

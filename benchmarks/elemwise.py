@@ -1,6 +1,6 @@
 """Elementwise loops and reductions against NumPy: ``python benchmarks/elemwise.py``.
 
-What is timed is the C thunk of one node, with its output reused and with a new output each time.
+The benchmark times the C thunk of one node, with a reused output and with a new output in each call.
 """
 
 import measure

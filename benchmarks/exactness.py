@@ -1,11 +1,12 @@
-"""Compare the package with Theano 1.0: how exact are losses and their derivatives at saturated arguments?
+"""Compare the exactness of losses and their derivatives at saturated arguments with that of Theano 1.0.
 
-    python benchmarks/exactness.py /path/to/python3.8             # an interpreter that can import theano and mpmath; computed by Python
-    python benchmarks/exactness.py /path/to/python3.8 c           # by C: logits plain, losses summed, costs and derivatives
-    python benchmarks/exactness.py /path/to/python3.8 all erfc    # the whole table, cases with this word
+    python benchmarks/exactness.py /path/to/python3.8             # Python code; an interpreter with theano and mpmath
+    python benchmarks/exactness.py /path/to/python3.8 c           # C code; plain logits, summed losses, derivatives
+    python benchmarks/exactness.py /path/to/python3.8 all erfc    # all cases with this word
 
-The cases are those of `theano_ng/tensor/tests/stability.py`, which computes the exact results. What is finite in Theano 1.0 alone, or more than
-twice as exact there and not exact to two units in the last place here, is printed, and makes the exit status 1.
+The cases come from `theano_ng/tensor/tests/stability.py`, which computes the exact results. A result is printed if it
+is finite only in Theano 1.0. It is also printed if Theano 1.0 is more than twice as exact, and the error here exceeds
+two units in the last place. Such a result makes the exit status 1.
 """
 
 import argparse
@@ -24,7 +25,7 @@ ULPS = 2
 
 
 def table():
-    """The module `stability`, without the package around it, and the losses."""
+    """Import the module `stability` without its package. Return the module and the losses."""
     modules = []
     for name in ("stability", "stability_softmax", "stability_elementwise"):
         spec = importlib.util.spec_from_file_location(name, os.path.join(TABLE, name + ".py"))
@@ -35,7 +36,7 @@ def table():
 
 
 def chosen(stability, losses, which):
-    """The cases of a run."""
+    """Return the cases of a run."""
     if which == "some":
         return stability.some_cases(losses)
     cases = stability.all_cases(losses)
@@ -50,7 +51,10 @@ def chosen(stability, losses, which):
 
 
 def answers(package, which, word):
-    """By name of the case the errors in units in the last place, one for each matrix of logits, or the name of an exception."""
+    """Return a dict from case names to errors in units in the last place, or to the name of an exception.
+
+    A case has one error per matrix of logits.
+    """
     theano = importlib.import_module(package)
     importlib.import_module(package + ".tensor.nnet")
     stability, losses = table()
@@ -71,14 +75,14 @@ def asked(python, package, which, word, directory):
     environment = dict(os.environ, THEANO_FLAGS=flags, OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     script = os.path.abspath(__file__)
     command = [python, "-W", "ignore", script, "-", which, word, "--answer", package, path]
-    # Theano 1.0 reports each rule that fails; its answer counts.
+    # The reports of Theano 1.0 about failed rules are discarded.
     subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
     with open(path) as lines:
         return json.load(lines)
 
 
 def worse(ours, theirs):
-    """Rows (case, matrix of logits, error here, error there)."""
+    """Yield rows (case, matrix of logits, error here, error in Theano 1.0) of results that are worse here."""
     for name, errors in ours.items():
         other = theirs[name]
         if isinstance(other, str):

@@ -3,8 +3,9 @@
     python benchmarks/gpu.py                            # on cuda0
     python benchmarks/gpu.py opencl0:0 --elements 1e6   # on a processor, by PoCL (pip install 'theano_ng[opencl]')
 
-float32, wall-clock, the shortest of several; a time ends when the device has finished. Rows that are limited by memory are compared with the
-bandwidth that a copy on the device reaches in the same run. On a card JAX, PyTorch and CuPy compute the same where they are installed; beside a processor it is NumPy.
+All arrays are float32. The figures are wall-clock times, the shortest of several; a time ends when the device has
+finished. Rows that are limited by memory are compared with the bandwidth of a copy on the device in the same run. On a
+graphics card the peers are JAX, PyTorch and CuPy if they are installed; on a processor the peer is NumPy.
 """
 
 import argparse
@@ -33,7 +34,10 @@ READY = (
 
 
 class Ours:
-    """The rows by this package. Each method returns a function that starts a computation; `wait` waits for all."""
+    """The rows of the tables by this package. Each method returns a function that starts a computation.
+
+    `wait` waits for the end of all computations.
+    """
 
     name = "theano_ng"
 
@@ -83,7 +87,7 @@ class Ours:
         return self.function([], self.matrix.sum(axis=0))
 
     def chain(self, nodes):
-        """So many nodes on one element each, which are not fused."""
+        """Return a function of `nodes` nodes that are not fused, each on one element."""
         small = self.theano.shared(np.ones(1, "float32"))
         z = small
         for _ in range(nodes):
@@ -91,7 +95,7 @@ class Ours:
         return self.function([], z, mode=self.theano.compile.get_default_mode().excluding("fusion"))
 
     def loop(self, steps):
-        """A loop over rows on the device, of one node each."""
+        """Return a function with a loop over rows on the device. A step has one node."""
         T = self.theano.tensor
         state = self.theano.shared(np.ones(100, "float32"))
         rows = self.theano.shared(np.ones((steps, 100), "float32"))
@@ -99,7 +103,10 @@ class Ours:
         return self.function([], states)
 
     def raw_launch(self):
-        """A launch by pygpu of a kernel that does nothing: what a node cannot be quicker than, but for Python's part of it."""
+        """Return a function that launches an empty kernel by pygpu.
+
+        A node cannot be faster than this launch, apart from the launch's overhead in Python.
+        """
         from theano_ng.gpuarray.pygpu import gpuarray as pygpu
 
         text = '#include "cluda.h"\nKERNEL void nothing(ga_uint n) { (void)n; }\n'
@@ -237,18 +244,18 @@ class Jax(Numpy):
 
 
 def peers(device, values):
-    """Those that are installed and find the card; each of the others is named with its reason."""
+    """Return the peers that are installed and find the card. Print the name of each other peer with the reason."""
     side, found = int(len(values) ** 0.5), []
     for kind in (Jax, Torch, Cupy) if device.startswith("cuda") else (Numpy,):
         try:
             found.append(kind(values, side))
-        except Exception as error:  # not installed, or no card for it: of each library's own kind
+        except Exception as error:  # not installed, or no card found; each library has other exceptions
             print("Without %s: %s" % (kind.name, " ".join(str(error).split())[:100]), file=sys.stderr)
     return found
 
 
 def finished(library, start, calls):
-    """A function that makes so many calls and waits for the last one."""
+    """Return a function that makes `calls` calls and waits for the last one."""
 
     def run():
         for _ in range(calls):
@@ -259,14 +266,14 @@ def finished(library, start, calls):
 
 
 def seconds(libraries, row, limit):
-    """The time of a call of a row by each library."""
+    """Return the time of a call of a row for each library."""
     starts = [getattr(library, row)() for library in libraries]
     runs = [finished(library, start, 5) for library, start in zip(libraries, starts)]
     return [t / 5 for t in measure.best(*runs, seconds=limit)]
 
 
 ROWS = (
-    # row, its name, arrays that are read or written
+    # method, name of the row, number of arrays that are read or written
     ("copy", "copy", 2),
     ("axpy", "y += a x", 3),
     ("exp_log", "log(1 + exp(x)) * y", 3),

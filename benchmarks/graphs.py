@@ -1,13 +1,14 @@
-"""Compare the package with Theano 1.0: the numbers of nodes of rewritten graphs, and the times that these graphs take.
+"""Compare the package with Theano 1.0: the numbers of nodes of rewritten graphs, and the times to run these graphs.
 
-    python benchmarks/graphs.py /path/to/python3.8             # an interpreter that can `import theano`; numbers of nodes
-    python benchmarks/graphs.py /path/to/python3.8 time word   # compiled and run by both, of graphs with this word in their name
+    python benchmarks/graphs.py /path/to/python3.8             # numbers of nodes; an interpreter that has Theano
+    python benchmarks/graphs.py /path/to/python3.8 time word   # also times, for graphs with this word in their name
     python benchmarks/graphs.py /path/to/python3.8 family      # the families of benchmarks/scaling.py, of 3 and 10 steps
 
-There are three kinds of graphs: models as in programs for Theano, with gradients and updates; random graphs of elementwise operations, products,
-reductions, views and indexing, with gradients; and the families of unrolled programs. Graphs that Theano 1.0 does not compile within a minute are
-left out. Graphs for which the package has more nodes (for a family, more than 1.1 times as many), or takes 1.1 times as long, are printed, and the
-exit status is 1. Nodes inside loops count.
+There are three kinds of graphs: models as in programs for Theano, with gradients and updates; random graphs of
+elementwise operations, products, reductions, views and indexing, with gradients; and the families of unrolled programs.
+Graphs that Theano 1.0 does not compile within a minute are left out. A graph is printed if the package has more nodes
+(for a family, more than 1.1 times as many) or takes 1.1 times as long. The exit status is 1 if a graph is slower, or if
+`REASONS` has no reason for its additional nodes. Nodes inside loops count.
 """
 
 import importlib
@@ -25,11 +26,11 @@ import numpy as np
 RANDOM = 200
 SLOWER = 1.1
 MORE = 1.1
-"""Times the nodes of Theano 1.0: more count as more in the graph of a family."""
+"""Multiple of the nodes of Theano 1.0 above which the graph of a family counts as larger."""
 STEPS = (3, 10)
 PATIENCE = 60
-"""CPU seconds for a graph of a family: for some families the time of Theano 1.0 doubles with each step."""
-# Why a graph has more nodes than in Theano 1.0: name -> reason.
+"""Limit in CPU seconds for a graph. For some families the time of Theano 1.0 doubles with each step."""
+# Name of a graph with more nodes than in Theano 1.0 -> reason.
 REASONS = {
     "convolution, cost": "Without a compiler Theano 1.0 leaves the abstract convolution as it is.",
     "random 46, gradient": "Both lengths of a gradient that is given to rows in reversed order are checked; Theano 1.0 checks the first.",
@@ -58,7 +59,7 @@ REASONS = {
 
 
 class Models:
-    """Yields (name, inputs, outputs, updates)."""
+    """An iterable of (name, inputs, outputs, updates) for models as in programs for Theano."""
 
     def __init__(self, theano):
         self.theano, self.T = theano, theano.tensor
@@ -79,7 +80,7 @@ class Models:
                 yield name + ", " + rule, inputs, [cost], updates
 
     def rules(self, parameters, gradients):
-        """Updates as optimizers make them."""
+        """Yield (name, updates) for several optimizers."""
         T = self.T
         yield "descent", [(p, p - 0.1 * g) for p, g in zip(parameters, gradients)]
         momentum, squares, adam = [], [], []
@@ -157,7 +158,7 @@ class Models:
 
 
 class Randoms:
-    """Yields (name, inputs, outputs, updates) of random graphs, the same in each version of Python."""
+    """An iterable of (name, inputs, outputs, updates) for random graphs, which are equal in all versions of Python."""
 
     def __init__(self, theano, count):
         self.T, self.count = theano.tensor, count
@@ -180,7 +181,7 @@ class Randoms:
             yield name + ", gradient", inputs, [cost] + T.grad(cost, inputs, disconnected_inputs="ignore"), []
 
     def step(self, pool):
-        """Operations keep matrices 4 x 4, vectors of 4."""
+        """Return a random operation on variables of the pool. All matrices have shape (4, 4), all vectors length 4."""
         T, r = self.T, self.random.random()
         x = self.pick(pool)
         if r < 0.35:
@@ -233,7 +234,7 @@ class Families:
 
     @staticmethod
     def stand_in(theano):
-        """Make imports from theano_ng import Theano 1.0."""
+        """Redirect imports of theano_ng to Theano 1.0."""
         sys.modules["theano_ng"] = theano
         for name in ("tensor", "compile.builders", "gof.graph", "ifelse"):
             sys.modules["theano_ng." + name] = importlib.import_module("theano." + name)
@@ -249,7 +250,7 @@ class Families:
 
 
 class TookTooLong(BaseException):
-    """Raised after the time limit. It is no Exception, because rewriting continues after an Exception."""
+    """The exception after the time limit. It is not an Exception, because rewriting continues after an Exception."""
 
 
 def too_long(signum, frame):
@@ -257,7 +258,7 @@ def too_long(signum, frame):
 
 
 def nodes(fgraph):
-    """How many nodes there are, with those of steps of loops."""
+    """Return the number of nodes, including the nodes in the steps of loops."""
     count = 0
     for node in fgraph.apply_nodes:
         count += 1
@@ -276,7 +277,7 @@ def value_for(variable):
 
 
 def seconds(f, values):
-    """Least of several calls."""
+    """Return the time in seconds of the shortest of several calls."""
     repeat = 1
     while True:
         start = time.process_time()
@@ -295,7 +296,7 @@ def seconds(f, values):
 
 
 def child(package, timed, word):
-    """Numbers of nodes and seconds, as JSON on standard output."""
+    """Write the numbers of nodes and the times in seconds as JSON to the standard output."""
     out, sys.stdout = sys.stdout, sys.stderr
     theano = importlib.import_module(package)
     importlib.import_module(package + ".tensor")

@@ -1,6 +1,7 @@
-"""What a lazy conditional costs: ``python benchmarks/ifelse.py``.
+"""The cost of a lazy conditional: ``python benchmarks/ifelse.py``.
 
-A call that takes the first branch, beside a call of a function that has nothing but this branch, and beside `switch`, which computes both.
+A call that takes the first branch is compared with a function that consists only of this branch, and with `switch`,
+which computes both branches.
 """
 
 import measure
@@ -12,7 +13,7 @@ from theano_ng.ifelse import ifelse
 
 
 def cases():
-    """Name, argument, type of the variables, the two branches as functions."""
+    """Yield tuples: name, argument, type of the variables, the two branches as functions."""
     yield "0-d", np.asarray(0.5), T.dscalar, lambda x: T.exp(x) * 2 + 1, lambda y: T.sin(y) * 3 - 1
     yield "10 numbers", np.linspace(0, 1, 10), T.dvector, lambda x: T.exp(x) * 2 + 1, lambda y: T.sin(y) * 3 - 1
     yield "the branches are inputs", np.linspace(0, 1, 10), T.dvector, lambda x: x, lambda y: y

@@ -1,6 +1,6 @@
-"""Functions without a compiler against compiled ones and NumPy: ``python benchmarks/interpreter.py``.
+"""Interpreted functions compared with compiled functions and NumPy: ``python benchmarks/interpreter.py``.
 
-The same functions, compiled and interpreted, take turns; arguments are not checked, results are new arrays.
+Compiled and interpreted versions of each function take turns. Arguments are not checked, and results are new arrays.
 """
 
 import measure

@@ -1,9 +1,10 @@
-"""What a user waits for, in CPU seconds with compilers included: import, and build + compile + first call with an empty and a filled cache.
+"""Latencies for a user in CPU seconds, compilers included: import, and build + compile + first call with an empty and a
+filled cache.
 
     python benchmarks/latency.py
 
-Each figure is the median of fresh processes. Import is compared with that of NumPy, which it includes; being ready with the time the compiler
-needs for one small file.
+Each figure is the median over new processes. The import is compared with the import of NumPy, which it includes. The
+time until a function is ready is compared with the time of the compiler for one small file.
 """
 
 import json
@@ -21,7 +22,7 @@ PROGRAMS = ("x + 1", "logistic regression 784-10", "MLP 784-500-10")
 
 
 def child(what):
-    """Runs in a fresh process; prints the seconds it took."""
+    """Run one measurement in a new process and print its time in seconds."""
     start = measure.cpu_seconds()
     if what == "import numpy":
         import numpy  # noqa: F401
@@ -49,7 +50,7 @@ def child(what):
 
 
 def seconds(what, cache):
-    """What a fresh process with this cache folder takes."""
+    """Return the time in seconds that a new process with this cache folder measures."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache]))
     environment = dict(
@@ -66,7 +67,7 @@ def seconds(what, cache):
 
 
 def compiler_seconds(folder):
-    """CPU seconds of one compiler call on a small loop, with the flags of a kernel."""
+    """Return the CPU seconds of one compiler call on a small loop, with the flags of a kernel."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         return None

@@ -1,10 +1,10 @@
-"""Compare the package with Theano 1.0: which types, shapes, values and exceptions do the same expressions give?
+"""Compare the types, shapes, values and exceptions of expressions with those of Theano 1.0.
 
     python benchmarks/legacy.py /path/to/python3.8            # an interpreter that can `import theano`
     python benchmarks/legacy.py /path/to/python3.8 reductions # one group
 
-Each case is an expression of one operation on inputs of certain dtypes. It is built and run in both interpreters, without rewriting and
-without C; what differs and is not in `REASONS` is printed, and makes the exit status 1.
+Each case is an expression of one operation on inputs of certain dtypes. It is built and run in both interpreters,
+without rewriting and without C. Differences without a reason in `REASONS` are printed, and make the exit status 1.
 """
 
 import json
@@ -30,7 +30,7 @@ clip switch complex complex_from_polar isclose allclose dot outer tensordot""".s
 NNET = "sigmoid ultra_fast_sigmoid hard_sigmoid softplus softmax logsoftmax relu elu selu softsign".split()
 REDUCTIONS = "sum prod max min argmax argmin all any mean var std cumsum cumprod max_and_argmax ptp".split()
 
-# What differs on purpose: pattern of "case | answer of Theano 1.0 -> answer of the package" -> why.
+# Intended differences: pattern of "case | answer of Theano 1.0 -> answer of the package" -> reason.
 REASONS = {
     r"\| error (compiling|calling) \w+ -> error building": "what cannot be computed is refused when the graph is built",
     r"\| error calling ValueError -> value TensorType\(u?int": "powers of integers by negative integers are what the C code of both says, in Python too",
@@ -95,7 +95,7 @@ REASONS = {
 
 
 def sample(dtype, shape):
-    """Numbers that every dtype has, some of them special to a function."""
+    """Return numbers that every dtype can represent. Some are special for certain functions."""
     numbers = np.array([0, 1, 2, 3, 1, 5, 0, 2, 4, 1, 3, 6]) if dtype != "bool" else np.array([0, 1, 1, 0, 1, 0] * 2)
     if dtype[0] in "fc":
         numbers = numbers * 0.5 - 0.75
@@ -107,7 +107,10 @@ def sample(dtype, shape):
 
 
 class Expressions:
-    """Yields (name, function that builds variables, input values) for one of the two packages."""
+    """The cases for one of the two packages. Each group is a method that yields tuples.
+
+    A tuple contains the name, a function that builds the outputs, the input variables and the input values.
+    """
 
     def __init__(self, theano):
         import importlib
@@ -119,7 +122,7 @@ class Expressions:
             importlib.import_module("%s.tensor.%s" % (theano.__name__, name))
 
     def inputs(self, *kinds):
-        """Variables and values: kinds are (dtype, shape), and which dimensions are declared broadcastable."""
+        """Return variables and values. A kind is (dtype, shape), optionally with the broadcast pattern of the type."""
         variables = [
             self.T.TensorType(dtype, pattern[0] if pattern else [False] * len(shape))()
             for dtype, shape, *pattern in kinds
@@ -158,7 +161,7 @@ class Expressions:
             shape = (2, 2) if name in ("dot", "tensordot") else (4,) if name == "outer" else (2, 3)
             for a in DTYPES:
                 for b in DTYPES:
-                    # what divides is not zero
+                    # divisors are not zero
                     yield self.case(
                         "%s(%s, %s)" % (name, a, b),
                         lambda x, y, c=call, n=name, d=b: (
@@ -287,7 +290,10 @@ class Expressions:
                 )
 
     def texts(self, texts, names, *kinds):
-        """A case for each expression in a text, separated by semicolons; `names` are those of the inputs, and what they are."""
+        """Yield a case for each expression in a text with semicolons.
+
+        The one-letter `names` of the inputs match `kinds`.
+        """
         for text in texts.split(";"):
             text = text.strip()
             for dtype in ("float64", "float32", "int8"):
@@ -329,7 +335,10 @@ class Expressions:
                             )
 
     def inplace(self):
-        """Ops that overwrite: what they overwrite is computed, so that a function may have them."""
+        """Yield cases of Ops that work in place.
+
+        They overwrite computed values, because a function protects its inputs.
+        """
         names = [name + "_inplace" for name in UNARY + BINARY if name not in ("clip", "dot", "outer", "tensordot")]
         module = self.overwriting
         for name in names:
@@ -391,7 +400,7 @@ class Expressions:
         )  # fmt: skip
 
     def calls(self):
-        """What functions take as inputs."""
+        """Yield cases of values that are passed to functions."""
         given = (True, 1, -1, 300, 0.5, 1.0, 1e300, 1j, "a", None, [1], [[1, 2], [3, 4]], [1, 0.5], [], np.int8(1), np.float32(0.5), np.float64(0.1), np.array([1.5], "float32"),
                  np.array(3), np.array([True]), np.zeros((2, 2, 2)), np.array(["a"]), np.array([None]))  # fmt: skip
         for dtype in DTYPES:
@@ -415,7 +424,7 @@ GROUPS = [name for name in vars(Expressions) if name[0] != "_" and name not in (
 
 
 def declared(shape, pattern):
-    """A shape as text, its lengths that are declared with an exclamation mark."""
+    """Return a shape as text. An exclamation mark follows each length that is declared broadcastable."""
     return str([("%d!" if flag else "%d") % n for n, flag in zip(shape, pattern)]).replace("'", "")
 
 
@@ -426,7 +435,7 @@ def shown(value):
 
 
 def plain(value):
-    """A result as JSON: dtype, shape and numbers."""
+    """Convert a result to JSON: dtype, shape and numbers."""
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     value = np.asarray(value)
@@ -441,7 +450,7 @@ def plain(value):
 
 
 def answer(theano, build, variables, values):
-    """What a case gives: types and values of its results, or the name of an exception and where it came."""
+    """Run a case and return its answer: types and values of its results, or the stage and the name of an exception."""
     stage = "building"
     try:
         outputs = build()
@@ -465,10 +474,10 @@ def answer(theano, build, variables, values):
 
 
 def child(package, groups):
-    """All answers, as JSON on standard output."""
+    """Write all answers as JSON to the standard output."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    out, sys.stdout = sys.stdout, sys.stderr  # what is printed on the way is no answer
+    out, sys.stdout = sys.stdout, sys.stderr  # other output must not be mixed with the answers
     theano = __import__(package)
     __import__(package + ".tensor")
     expressions = Expressions(theano)
@@ -480,13 +489,13 @@ def child(package, groups):
 
 
 def described(answer):
-    """An answer without its numbers."""
+    """Return an answer without its numbers, as text."""
     kind, *rest = answer
     return "value " + " ".join(rest[0]) if kind == "value" else " ".join(answer)
 
 
 def close(a, b):
-    """Whether two answers are the same: values may differ in the last digits of their dtype."""
+    """Return True if two answers agree. Values may differ in the last digits of their dtype."""
     if a[0] != b[0] or a[0] != "value":
         return a == b
     return a[1] == b[1] and all(close_results(p, q) for p, q in zip(a[2], b[2])) and len(a[2]) == len(b[2])

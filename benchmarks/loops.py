@@ -1,7 +1,8 @@
-"""Loops with sums, products and indices in their steps: ``python benchmarks/loops.py [PYTHON]``, an interpreter that has JAX.
+"""Loops with sums, products and indices in their steps: ``python benchmarks/loops.py [PYTHON]``.
 
-Nanoseconds of CPU time a step: machine (node by node), as one C function, C by hand, and `jax.lax.scan`. Then how long the gradient of loops
-within loops takes to compile: ``python benchmarks/loops.py nested``.
+PYTHON is an interpreter that has JAX. The figures are nanoseconds of CPU time per step for four systems: the virtual
+machine (node by node), one C function, C by hand, and `jax.lax.scan`. ``python benchmarks/loops.py nested`` measures
+the compilation time of the gradient of nested loops.
 """
 
 import ctypes
@@ -25,7 +26,7 @@ SIZES = {
 }
 CASES = [(name, n) for name, sizes in SIZES.items() for n in sizes]
 
-# By hand: plain loops, which the compiler may vectorize but not reorder.
+# C by hand: plain loops, which the compiler may vectorize but not reorder.
 C = {
     "normalized": """
         double total = 0;
@@ -59,7 +60,7 @@ C = {
 
 
 def values(name, n):
-    """x, A, B, places and what follows each place."""
+    """Return x, a, b, places (an index per step) and following (the next index of each index)."""
     import numpy as np
 
     rng = np.random.RandomState(n)
@@ -68,7 +69,10 @@ def values(name, n):
 
 
 def step(name, xp):
-    """The step: of the state, an element of `places`, and a, b, following; `xp` has NumPy's functions."""
+    """Return the step, a function of the state, an element of `places`, a, b and following.
+
+    `xp` has NumPy's functions.
+    """
     return {
         "normalized": lambda s, i, a, b, f: (s * a) / (s * a).sum(),
         "viterbi": lambda s, i, a, b, f: xp.max(s[:, None] + a, axis=0) + b[i],
@@ -79,7 +83,7 @@ def step(name, xp):
 
 
 def ours(name, n):
-    """As one C function, and node by node."""
+    """Return two compiled functions of the loop: one runs it as one C function, the other node by node."""
     from unittest import mock
 
     import numpy as np
@@ -113,7 +117,7 @@ def ours(name, n):
 
 
 def by_hand(name, n):
-    """C for the machine that it runs on."""
+    """Return a function that runs the C code of the loop, compiled for this machine."""
     import numpy as np
 
     from theano_ng.gof.compiler import load_kernels
@@ -141,7 +145,7 @@ def by_hand(name, n):
 
 
 def jax(name, n):
-    """The same in JAX."""
+    """Return a function that runs the loop in JAX."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

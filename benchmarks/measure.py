@@ -1,6 +1,7 @@
-"""What the benchmarks share: one thread, times, tables.
+"""The common part of the benchmarks: limits to one thread, time measurement, tables.
 
-Import this module before NumPy: threads are limited by environment variables that BLAS libraries read when they are loaded.
+Import this module before NumPy. It limits threads by environment variables, which BLAS libraries read when they are
+loaded.
 """
 
 import os
@@ -10,13 +11,14 @@ import time
 for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[_name] = "1"
 if hasattr(os, "sched_setaffinity"):
-    # Children, compilers included, inherit it. Two benchmarks that run at a time mostly get two CPUs.
+    # Child processes, including compilers, inherit the CPU. Two benchmarks that run at the same time usually get two
+    # CPUs.
     _cpus = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {_cpus[os.getpid() % len(_cpus)]})
 
 
 def cpu_seconds():
-    """CPU time of this process and of the children it has waited for, such as compilers."""
+    """Return the CPU time of this process and of the children that it has waited for, such as compilers."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -29,19 +31,19 @@ def _batch(function, repeats, clock):
 
 
 def best(*functions, seconds=0.4, rounds=9, clock=time.perf_counter):
-    """Shortest time of a call of each function, in seconds.
+    """Return the shortest time of a call of each function, in seconds.
 
-    The functions take turns, so that a disturbance of the machine meets all of them and ratios stay right.
+    The functions take turns, so that a disturbance of the machine affects all of them and the ratios stay right.
 
     Parameters
     ----------
     *functions : callables without arguments
     seconds : float
-        Time to spend on each.
+        Time to spend on each function.
     rounds : int
-        Into how many batches it is divided.
+        Number of batches into which this time is divided.
     clock : callable
-        `time.process_time` leaves out what other processes take.
+        With `time.process_time`, the time of other processes is not counted.
 
     Returns
     -------
@@ -60,7 +62,7 @@ def best(*functions, seconds=0.4, rounds=9, clock=time.perf_counter):
 
 
 def show_time(seconds):
-    """A time with three digits and its unit."""
+    """Return a time as text, with three digits and its unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return "%.3g %s" % (seconds / size, unit)

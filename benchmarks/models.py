@@ -1,4 +1,4 @@
-"""The models that are timed: symbolic training steps, the same steps in NumPy, and their matrix products alone."""
+"""The timed models: symbolic training steps, equivalent steps in NumPy, and their matrix products alone."""
 
 import functools
 
@@ -15,7 +15,7 @@ SHAPES = {
 
 @functools.lru_cache(maxsize=None)
 def data(name):
-    """Inputs, labels and initial parameters of a model, not to be changed."""
+    """Return the inputs, labels and initial parameters of a model. Callers must not change them."""
     sizes, batch, dtype = SHAPES[name]
     rng = np.random.RandomState(0)
     parameters = []
@@ -26,7 +26,7 @@ def data(name):
 
 
 def compiled_step(name):
-    """The step as a compiled function of inputs and labels, and its shared variables."""
+    """Return the step as a compiled function of inputs and labels, and its shared variables."""
     import theano_ng as theano
     import theano_ng.tensor as T
 
@@ -45,7 +45,7 @@ def compiled_step(name):
 
 
 class NumpyStep:
-    """The step by hand, with the tricks that a careful NumPy programmer uses."""
+    """The step written by hand, with the optimizations of a careful NumPy programmer."""
 
     def __init__(self, name):
         self.parameters = [value.copy() for value in data(name)[2]]
@@ -81,9 +81,10 @@ class NumpyStep:
 
 
 def products_only(name):
-    """A function that does nothing but the matrix products of a step, into arrays that exist already: the limit of the machine.
+    """Return a function that computes only the matrix products of a step, into existing arrays.
 
-    NumPy's BLAS computes them; the compiled step uses SciPy's, which may be a little faster or slower.
+    Its time is the limit of the machine. NumPy's BLAS computes the products. The compiled step uses SciPy's BLAS, which
+    may be slightly faster or slower.
     """
     x, _, parameters = data(name)
     weights = parameters[::2]

@@ -1,8 +1,9 @@
-"""Single operations against NumPy, and JAX and PyTorch where they can be imported: ``python benchmarks/ops.py [WORD ...] [options]``.
+"""Single operations compared with NumPy, JAX and PyTorch: ``python benchmarks/ops.py [WORD ...] [options]``.
 
-A row is a graph of one operation, compiled in the default mode; timed is the call of the function, which returns a new array, beside the same
-in NumPy, in jitted JAX and in PyTorch, in turns, in CPU time. Rows are in files ``ops_<group>.py`` beside this one; each has a function
-``rows()`` that yields `Row`s::
+A row is a graph of one operation, compiled in the default mode. The call of the compiled function, which returns a new
+array, is timed in CPU time. It takes turns with the equivalent call in NumPy and, if they are installed, in jitted JAX
+and in PyTorch. The rows are defined in the files ``ops_<group>.py`` in this folder. Each file has a function ``rows()``
+that yields `Row`s::
 
     from ops import Row, SIZES, count, layouts
 
@@ -12,7 +13,7 @@ in NumPy, in jitted JAX and in PyTorch, in turns, in CPU time. Rows are in files
                 yield Row("exp %s %s" % (count(n), layout), tensor.exp, np.exp, [x], jax=lambda jnp, x: jnp.exp(x),
                           torch=lambda torch, x: torch.exp(x))
 
-WORDs select rows: all of them have to occur in the row's group and name.
+WORDs select rows. A row is selected if all words occur in its group and name.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from typing import Callable, Optional
 import measure  # first: it limits threads
 import numpy as np
 
-#: Numbers of elements.
+#: The numbers of elements that are tried.
 SIZES = (10**3, 10**5, 10**7)
 
 
@@ -37,14 +38,15 @@ class Row:
     ----------
     name : str
     build : callable
-        Of variables: a variable or a list.
+        A function from input variables to an output variable or a list of outputs.
     reference : callable
-        The same of arrays in NumPy; its result is compared before anything is timed.
+        The same function of arrays, in NumPy. The results are compared before the times are measured.
     values : list of ndarray
+        The input arrays.
     jax : callable, optional
-        The same of the module jax.numpy and of arrays.
+        The same function of the module jax.numpy and of arrays.
     torch : callable, optional
-        The same of the module torch and of tensors.
+        The same function of the module torch and of tensors.
     rtol : float
     """
 
@@ -63,24 +65,24 @@ def count(n):
 
 
 def square(n):
-    """A shape of two nearly equal lengths with about `n` elements, neither a power of 2."""
+    """Return a shape of two nearly equal lengths with about `n` elements. Neither length is a power of 2."""
     rows = int(n**0.5)
     return rows, n // rows
 
 
 def layouts(x):
-    """(name, array) of the same elements C-contiguous, Fortran-contiguous and as a view of every second column."""
+    """Return (name, array) pairs: `x` itself, a Fortran-contiguous copy, and a view of every second column."""
     wide = np.repeat(x, 2, axis=-1)
     return ("C", x), ("F", np.asfortranarray(x)), ("strided", wide[..., ::2])
 
 
 def groups():
-    """Names of the files of rows."""
+    """Return the names of all groups: the names of the files of rows."""
     return sorted(path.stem[4:] for path in pathlib.Path(__file__).parent.glob("ops_*.py"))
 
 
 def selected(words):
-    """(group, Row) for all rows that have all the words."""
+    """Yield (group, Row) for all rows that contain all the words."""
     named = [group for group in groups() if group in words]
     for group in named or groups():
         for row in importlib.import_module("ops_" + group).rows():
@@ -89,7 +91,7 @@ def selected(words):
 
 
 def jax_function(row):
-    """The jitted function of a row on its arrays, or None."""
+    """Return a function that calls the jitted JAX function of a row on its arrays, or None."""
     if row.jax is None:
         return None
     try:
@@ -104,7 +106,7 @@ def jax_function(row):
 
 
 def torch_function(row):
-    """The function of a row on its tensors in PyTorch, or None."""
+    """Return a function that calls the PyTorch function of a row on its tensors, or None."""
     if row.torch is None:
         return None
     try:
@@ -117,7 +119,7 @@ def torch_function(row):
 
 
 def time_row(row, seconds):
-    """Seconds of a call of theano_ng, NumPy and, or None, JAX and PyTorch."""
+    """Return the times in seconds of a call in theano_ng, NumPy, JAX and PyTorch; None for a peer that is missing."""
     import theano_ng as theano
     from theano_ng import tensor
 
@@ -135,7 +137,7 @@ def time_row(row, seconds):
 
 
 def summarize(results):
-    """A table with a line for each operation, that is, for each group and first word of a row's name."""
+    """Print a table with a line for each operation, that is, for each group and first word of a row's name."""
     table = measure.Table(
         "By operation", "operation", "rows", "time / NumPy: median", "worst", "row", "time / best: worst", "row"
     )
@@ -176,7 +178,7 @@ def main():
         for _ in range(2):
             ours, numpy, *peers = time_row(row, arguments.seconds)
             best = min(filter(None, [numpy, *peers]))
-            # A twentieth is noise.
+            # Differences below a twentieth are noise.
             behind = ours > 1.05 * numpy or ours * 0.9 > 1.05 * best
             if not (behind and arguments.slow):
                 break

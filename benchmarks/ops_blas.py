@@ -1,4 +1,4 @@
-"""Matrix products in every layout: rows of ``ops.py``."""
+"""Rows of ``ops.py``: matrix products in every layout."""
 
 import numpy as np
 from ops import Row

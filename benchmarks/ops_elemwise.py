@@ -6,7 +6,7 @@ from ops import SIZES, Row, count, layouts, square
 
 from theano_ng import tensor
 
-#: Of one array: name, reference, lowest and highest number.
+#: Functions of one array: name, reference, smallest and largest argument.
 FUNCTIONS = [
     *(
         (name, getattr(np, name), low, high)
@@ -53,7 +53,7 @@ FUNCTIONS = [
         )
     ),
 ]
-#: Of two arrays: name, graph, reference, dtypes.
+#: Functions of two arrays: name, graph, reference, dtypes.
 OPERATORS = [
     ("add", lambda x, y: x + y, np.add, ("float64", "float32", "float16", "int8", "int64", "complex64", "complex128")),
     ("mul", lambda x, y: x * y, np.multiply, ("float64", "complex64", "complex128")),

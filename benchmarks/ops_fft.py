@@ -1,4 +1,4 @@
-"""Transforms of batches of real arrays: rows of ``ops.py``."""
+"""Rows of ``ops.py``: Fourier transforms of batches of real arrays."""
 
 import numpy as np
 from ops import Row

@@ -1,6 +1,7 @@
-"""Rows of `ops.py`: gathers, scatters, masks, parts and selections.
+"""Rows of `ops.py`: gathers, scatters, masks, slices and selections.
 
-JAX neither checks indices nor takes by a mask whose number of true elements is not known: where it cannot, it has no part.
+JAX does not check indices. It also cannot index by a mask with an unknown number of true elements; such rows have no
+JAX function.
 """
 
 import numpy as np
@@ -22,13 +23,13 @@ def _put(x, index, y):
 
 
 def _rows(rng):
-    """Rows of 1 to 512 elements."""
+    """Yield gathers and scatters of rows of 1 to 512 elements."""
     for length in (1, 8, 64, 512):
         for n in (10**3, 10**5, 10**6):
             if n * length > 10**8:
                 continue
             table = rng.rand(max(1000, min(n, 10**7 // length)), length).astype("float32")
-            # A row of one element is a vector: what embeddings and tables are looked up in.
+            # With rows of one element the table is a vector, as in lookups of embeddings and tables.
             table = table[:, 0].copy() if length == 1 else table
             for dtype in ("int32", "int64"):
                 index = rng.randint(0, len(table), n).astype(dtype)
@@ -65,7 +66,7 @@ def _rows(rng):
 
 
 def _places(rng):
-    """Elements of a matrix by two vectors, and along its inner axis."""
+    """Yield gathers and scatters of single elements of a matrix, by two index vectors, and of its columns."""
     x = rng.rand(1000, 1001).astype("float32")
     for n in (10**3, 10**5, 10**6):
         i, j, y = rng.randint(0, 1000, n), rng.randint(0, 1001, n), rng.rand(n).astype("float32")

@@ -1,4 +1,4 @@
-"""Factorizations and systems of equations against NumPy and SciPy: rows of ``ops.py``."""
+"""Rows of ``ops.py``: factorizations and systems of equations, compared with NumPy and SciPy."""
 
 import numpy as np
 import scipy.linalg

@@ -1,4 +1,4 @@
-"""Inverses, determinants and decompositions: rows of ``ops.py``. What is not in C here calls NumPy."""
+"""Rows of ``ops.py``: inverses, determinants and decompositions. Operations without C code here call NumPy."""
 
 import numpy as np
 from ops import Row

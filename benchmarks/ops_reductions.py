@@ -1,6 +1,7 @@
-"""Reductions along every axis, cumulative sums, softmax: rows of ``ops.py``.
+"""Rows of ``ops.py``: reductions along every axis, cumulative sums, softmax.
 
-JAX copies what it gets to C order, so it has no part in rows of other layouts. float32 is summed in float64 here, in float32 by the others.
+JAX copies its arguments to C order, so rows of other layouts have no JAX function. This package sums float32 in
+float64, the peers in float32.
 """
 
 import numpy as np
@@ -8,7 +9,7 @@ from ops import SIZES, Row, count, square
 
 from theano_ng import tensor
 
-#: name -> (theano_ng, NumPy and jax.numpy, PyTorch), each of an array and an axis
+#: name -> functions of theano_ng, of NumPy and jax.numpy, and of PyTorch. Each takes an array and an axis.
 REDUCTIONS = {
     "sum": (tensor.sum, lambda np, x, axis: np.sum(x, axis), lambda torch, x, axis: torch.sum(x, axis)),
     "prod": (tensor.prod, lambda np, x, axis: np.prod(x, axis), lambda torch, x, axis: torch.prod(x, axis)),
@@ -45,7 +46,7 @@ REDUCTIONS = {
 def _values(shape, dtype, rng):
     x = rng.randn(*shape)
     if dtype == "bool":
-        return x > 9  # all of it has to be looked at
+        return x > 9  # all False, so that all elements are read
     return (x * 10).astype(dtype) if dtype.startswith("int") else (1 + x / 100).astype(dtype)
 
 

@@ -1,4 +1,4 @@
-"""Joining, splitting, repeating, reshaping and making tensors: rows of ``ops.py``."""
+"""Rows of ``ops.py``: operations that join, split, repeat, reshape and create tensors."""
 
 import numpy as np
 from ops import SIZES, Row, count, square
@@ -15,7 +15,7 @@ def _inverse(x, p):
 
 
 def _of_arrays(dtype, n):
-    """(name, build, reference, values) of what takes arrays of n elements."""
+    """Yield (name, build, reference, values) for operations on arrays of n elements."""
     x, y = ((RNG.rand(*square(n)) * 100).astype(dtype) for _ in range(2))
     flat = x.ravel()
     rows, columns = x.shape
@@ -47,7 +47,7 @@ def _of_arrays(dtype, n):
         yield "roll axis %d" % axis, lambda a, k=axis: tensor.roll(a, 7, k), lambda a, k=axis: np.roll(a, 7, k), [x]
     yield "join vectors", lambda a, b: tensor.join(0, a, b), lambda a, b: np.concatenate([a, b]), [flat, flat]
     yield "roll vector", lambda a: tensor.roll(a, -5), lambda a: np.roll(a, -5), [flat]
-    # Functions return copies of views.
+    # A compiled function returns a copy of a view.
     yield "transpose copy", lambda a: a.T, lambda a: np.ascontiguousarray(a.T), [x]
     yield "flatten F", lambda a: a.flatten(), lambda a: a.flatten(), [np.asfortranarray(x)]
     cube = x[:, : columns // 4 * 4].reshape(rows, -1, 4)
@@ -89,7 +89,10 @@ def _of_arrays(dtype, n):
 
 
 def _of_numbers(dtype, n):
-    """The same of what takes lengths only. np.zeros leaves the work to whoever writes to its pages first, so that np.full stands for it."""
+    """Yield (name, build, reference, values) for operations that take only lengths.
+
+    The reference uses np.full instead of np.zeros, whose work is delayed until the first write to its memory pages.
+    """
     rows, columns = (np.int64(size) for size in square(n))
     yield "zeros", lambda n, m: tensor.zeros((n, m), dtype), lambda n, m: np.full((n, m), 0, dtype), [rows, columns]
     yield "eye", lambda n, m: tensor.eye(n, m, 1, dtype), lambda n, m: np.eye(n, m, 1, dtype), [rows, columns]

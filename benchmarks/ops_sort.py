@@ -1,4 +1,4 @@
-"""Sorting, selection, searching, counting, repeating: rows of ``ops.py``."""
+"""Rows of ``ops.py``: sorting, selection, searching, counting, repeating."""
 
 import numpy as np
 from ops import SIZES, Row, count, layouts, square
@@ -10,7 +10,7 @@ RNG = np.random.RandomState(0)
 
 
 def best(x, k, axis=-1):
-    """The k largest and their indices, as one does it with NumPy."""
+    """Return the k largest elements and their indices, computed with NumPy."""
     n = x.shape[axis]
     index = np.argpartition(x, n - k, axis).take(range(n - k, n), axis)
     values = np.take_along_axis(x, index, axis)
@@ -19,17 +19,17 @@ def best(x, k, axis=-1):
 
 
 def sorting(axis=-1):
-    """The peers' sort."""
+    """Return the sort functions of the peers."""
     return dict(jax=lambda jnp, x: jnp.sort(x, axis), torch=lambda torch, x: torch.sort(x, dim=axis))
 
 
 def index_sorting(axis=-1):
-    """The peers' argsort; ours and JAX's are stable."""
+    """Return the argsort functions of the peers. The argsort of this package and of JAX is stable."""
     return dict(jax=lambda jnp, x: jnp.argsort(x, axis), torch=lambda torch, x: torch.argsort(x, dim=axis, stable=True))
 
 
 def selecting(k, axis=-1):
-    """The peers' topk; JAX has one for the last axis."""
+    """Return the topk functions of the peers. JAX has one for the last axis only."""
 
     def top_k(jnp, x):
         import jax
@@ -44,13 +44,13 @@ def unique_parts(x):
 
 
 def lines(n):
-    """Rows of one line."""
+    """Yield rows for vectors."""
     x = RNG.randn(n)
     for dtype in ("float64", "float32", "int64", "int32", "float16", "int8", "complex64"):
         if dtype[0] == "i" and dtype != "int8":
             values = RNG.randint(np.iinfo(dtype).min, np.iinfo(dtype).max, n, dtype=dtype)
         elif dtype == "float32":
-            values = RNG.permutation(n).astype(dtype)  # no two are equal: np.argpartition says which it takes otherwise
+            values = RNG.permutation(n).astype(dtype)  # distinct: np.argpartition may choose other equal elements
         else:
             values = (x * 40).astype(dtype) if dtype != "complex64" else (x + 1j * x[::-1]).astype(dtype)
         kind = "stable" if dtype in ("int8", "float16") else None
@@ -112,7 +112,7 @@ def lines(n):
 
 
 def tables(n):
-    """Rows of many lines, in several layouts."""
+    """Yield rows for matrices in several layouts."""
     for layout, x in layouts(RNG.randn(*square(n))):
         for axis in (0, 1):
             name = "axis %d %s %s" % (axis, count(n), layout)

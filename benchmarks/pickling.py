@@ -1,12 +1,13 @@
-"""What it costs to pickle, load and copy compiled functions, for small and large graphs.
+"""The costs of pickling, loading and copying compiled functions, for small and large graphs.
 
     python benchmarks/pickling.py                           # some families of graphs at 1,000 and 5,000 nodes
-    python benchmarks/pickling.py tree gemv                 # others of theano_ng/tests/graph_families.py
+    python benchmarks/pickling.py tree gemv                 # other families of theano_ng/tests/graph_families.py
     python benchmarks/pickling.py --sizes 500 20000 --mode FAST_COMPILE
 
-CPU seconds, the shorter of two, and bytes, by the nodes of the expression as it was written, gradient included; a pickle holds the expression
-and the rewritten graph. The expression alone is the measure: its column says how much more a function costs. Loading and copying contain
-linking. An exponent of 1 is proportional, 2 quadratic.
+The figures are CPU seconds (the shorter of two runs) and bytes. They are related to the number of nodes of the
+expression before rewriting, including the gradient. A pickle contains the expression and the rewritten graph. The last
+column has the costs of the expression alone, for comparison. Loading and copying include linking. An exponent of 1
+means proportional, 2 means quadratic.
 """
 
 import argparse
@@ -24,7 +25,7 @@ USUAL = ("elementwise", "gemv", "layers", "inc_subtensor", "conditionals", "op_f
 
 
 def seconds(function):
-    """CPU time of a call, the shorter of two, and its result."""
+    """Return the CPU time of a call, the shorter of two, and its result."""
     shortest = float("inf")
     for _ in range(2):
         gc.collect()
@@ -35,7 +36,7 @@ def seconds(function):
 
 
 def costs(theano, inputs, outputs, mode):
-    """Seconds to pickle a function, to load it, to copy it, and to pickle the expression; bytes of the two pickles."""
+    """Return the seconds to pickle, load and copy a function and to pickle its expression; bytes of both pickles."""
     function = theano.function(inputs, outputs, mode=mode, on_unused_input="ignore")
     dumping, written = seconds(lambda: pickle.dumps(function, pickle.HIGHEST_PROTOCOL))
     loading, _ = seconds(lambda: pickle.loads(written))

@@ -1,7 +1,7 @@
-"""Pooling in two dimensions and its gradient, beside PyTorch: ``python benchmarks/pooling.py [PYTHON]``, an interpreter that has PyTorch.
+"""Pooling in two dimensions and its gradient, compared with PyTorch: ``python benchmarks/pooling.py [PYTHON]``.
 
-The gradient of a maximum is given the maximum, as it is in a training step; PyTorch's forward pass keeps its index instead. "Both" is therefore
-what a step costs.
+PYTHON is an interpreter that has PyTorch. As in a training step, the gradient of a maximum gets the maximum as an
+input. PyTorch's forward pass stores the index of the maximum instead. Therefore "both" is the cost of a step.
 """
 
 import json
@@ -21,7 +21,7 @@ def image(name):
 
 
 def ours(name, mode, window):
-    """Forward and backward, as functions without arguments."""
+    """Return the forward and backward pass, as functions without arguments."""
     import numpy as np
 
     import theano_ng as theano
@@ -37,7 +37,7 @@ def ours(name, mode, window):
 
 
 def torch(name, mode, window):
-    """The same in PyTorch."""
+    """Return the forward and backward pass in PyTorch."""
     import torch
 
     torch.set_num_threads(1)
@@ -49,7 +49,7 @@ def torch(name, mode, window):
 
 
 def times(system):
-    """Milliseconds of forward and backward, case by case."""
+    """Return the times of forward and backward pass in milliseconds, for each case."""
     return [[1e3 * t for t in best(*system(*case), clock=cpu_seconds)] for case in CASES]
 
 

@@ -1,6 +1,7 @@
-"""Drawing random numbers: ``python benchmarks/random_numbers.py``.
+"""The cost of random numbers: ``python benchmarks/random_numbers.py``.
 
-Beside NumPy's fastest generator, which need not give the same numbers, and, for `RandomStreams`, beside the generator that it calls.
+It is compared with NumPy's fastest generator, which gives other numbers. `RandomStreams` is compared with the generator
+that it calls.
 """
 
 import measure

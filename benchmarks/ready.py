@@ -1,7 +1,8 @@
-"""From an expression to its first result, with an empty cache: ``python benchmarks/ready.py [PYTHON]``.
+"""The time from an expression to its first result, with an empty cache: ``python benchmarks/ready.py [PYTHON]``.
 
-Wall time in fresh processes that have imported what they need, the shortest of some: with the compiler waited for (tiered=off), with the interpreter
-until the compiler is done (tiered=auto), without a compiler, and the same in JAX, in an interpreter that has it.
+The figures are wall times in new processes, after the imports; the shortest time of several processes counts. There are
+four cases. With tiered=off the function waits for the compiler. With tiered=auto it is interpreted until the compiler
+is done. The third case has no compiler. The fourth is JAX, in an interpreter that has it.
 """
 
 import json
@@ -20,7 +21,7 @@ STEPS, SEQUENCES, FEATURES, HIDDEN = 30, 16, 32, 64
 
 
 def values(program):
-    """Inputs and parameters of a program."""
+    """Return the inputs and parameters of a program."""
     rng = np.random.RandomState(0)
 
     def normal(*shape, scale=0.1):
@@ -44,7 +45,7 @@ def values(program):
 
 
 class Ours:
-    """What the programs below are made of, here."""
+    """The operations of the programs, in this package."""
 
     def __init__(self):
         import theano_ng as theano
@@ -85,7 +86,7 @@ class Ours:
 
 
 class Jax:
-    """The same of JAX."""
+    """The operations of the programs, in JAX."""
 
     def __init__(self):
         import jax
@@ -127,7 +128,7 @@ class Jax:
 
 
 def logits(ops, program, x, parameters):
-    """The last layer of a model, before the softmax."""
+    """Return the last layer of a model, before the softmax."""
     if program == "LSTM":
         w, u, b, v, c = parameters
 
@@ -148,7 +149,7 @@ def logits(ops, program, x, parameters):
 
 
 def child(system, program):
-    """Runs in a fresh process; prints the seconds, and the result."""
+    """Run one program in a new process; print the time in seconds and the result."""
     ops, (inputs, parameters) = {"ours": Ours, "jax": Jax}[system](), values(program)
     start = time.perf_counter()
     result = ops.run(program, inputs, parameters)
@@ -158,11 +159,11 @@ def child(system, program):
     if system == "ours":
         from theano_ng.gof.compiler.background import wait_for_kernels
 
-        wait_for_kernels(60)  # the next process is not to find it at work
+        wait_for_kernels(60)  # the background compiler must not disturb the next process
 
 
 def ready(python, system, program, flags=""):
-    """Seconds that a fresh process takes, and its result."""
+    """Return the time in seconds of a program in a new process, and its result."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     with tempfile.TemporaryDirectory() as cache:
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache, flags]))

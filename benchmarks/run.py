@@ -1,4 +1,7 @@
-"""Run the benchmarks, each in a process of its own, and print Markdown: ``python benchmarks/run.py [latency] [calls] ...``."""
+"""Run the benchmarks, each in a separate process, and print Markdown.
+
+    python benchmarks/run.py [latency] [calls] ...
+"""
 
 import argparse
 import os
@@ -11,7 +14,7 @@ BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "random_numbers", "train
 
 
 def machine():
-    """One line about where the figures come from."""
+    """Return a line that describes the machine and the versions of Python and NumPy."""
     model = platform.processor() or platform.machine()
     try:
         with open("/proc/cpuinfo") as file:

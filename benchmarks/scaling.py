@@ -1,16 +1,17 @@
-"""Measure the growth of the time of `theano.function` with the graph, for many kinds of graphs, forward and with the gradient.
+"""Measure how the time of `theano.function` grows with the graph, for many families of graphs.
 
     python benchmarks/scaling.py                            # every family at 10, 20 and 40 steps; some minutes
-    python benchmarks/scaling.py join_of_slices tree        # some of them
+    python benchmarks/scaling.py join_of_slices tree        # only these families
     python benchmarks/scaling.py --steps 20 40 80 --forward
-    python benchmarks/scaling.py --nodes 1000 8000          # graphs of so many nodes
-    python benchmarks/scaling.py --calls                    # calls of functions instead of seconds: for machines that do other work
-    python benchmarks/scaling.py softmax --profile          # where the time goes at the largest size
+    python benchmarks/scaling.py --nodes 1000 8000          # graphs with about these numbers of nodes
+    python benchmarks/scaling.py --calls                    # count calls instead of seconds, for busy machines
+    python benchmarks/scaling.py softmax --profile          # a profile of the largest size
 
-Times are CPU seconds of this process for rewriting and linking, without the C compiler: the lower one of two runs. An exponent of 1 is proportional
-to the operands of all nodes, 2 is quadratic. Exponents above 1.2 are marked, and make the exit status 1. Sums of more than 31 operands stay chains,
-so the exponent of a long sum is larger once, where its length passes 31. Nodes are counted before any rewriting; nodes of the gradient count too.
-The graph cache is off.
+Each graph is measured alone and with its gradient. Times are CPU seconds of this process for rewriting and linking,
+without the C compiler. The shorter of two runs counts. An exponent of 1 means proportional to the operands of all
+nodes, 2 means quadratic. Exponents above 1.2 are marked, and make the exit status 1. Sums of more than 31 operands stay
+chains. Therefore the exponent of a long sum is larger once, where its length passes 31. Nodes are counted before any
+rewriting, including the nodes of the gradient. The graph cache is off.
 """
 
 import argparse
@@ -32,7 +33,7 @@ MOST = 1.2
 
 RUNS = 2
 SHORT = 0.05
-"""Seconds; what takes less is all overhead."""
+"""Seconds. A shorter time consists of overhead."""
 
 
 def main():
@@ -116,7 +117,7 @@ class Graphs:
         """Measure all sizes, and add a row to a table; return True if the largest exponent between two sizes is marked."""
         from theano_ng.tests.graph_families import count_nodes, count_operands
 
-        compiled(*self.at(4))  # imports are not measured
+        compiled(*self.at(4))  # so that the imports are not measured
         nodes, operands, work = [], [], []
         for steps in self.steps:
             graph = self.at(steps)
@@ -144,7 +145,7 @@ class Graphs:
 
 
 def seconds(graph):
-    """The less of several runs."""
+    """Return the CPU seconds of the shortest of several runs."""
     return min(map(seconds_of_one_run, [graph] * RUNS))
 
 
@@ -156,7 +157,7 @@ def seconds_of_one_run(graph):
 
 
 def calls(graph):
-    """Calls of functions, those written in C included."""
+    """Return the number of function calls, including calls of C functions."""
     gc.collect()
     counted = cProfile.Profile()
     counted.runcall(compiled, *graph)
@@ -164,7 +165,7 @@ def calls(graph):
 
 
 LEAST = {seconds: SHORT, calls: 0}
-"""What takes less has no exponent."""
+"""Measure -> the least value for which an exponent is computed."""
 
 
 def profile(graphs):

@@ -1,6 +1,6 @@
-"""Operations on sparse matrices beside SciPy's: ``python benchmarks/sparse.py``.
+"""Operations on sparse matrices compared with SciPy: ``python benchmarks/sparse.py``.
 
-A matrix of 10,000 x 10,000 with 100,000 entries, and dense ones with 1 to 64 columns.
+The sparse matrix has 10,000 x 10,000 elements and 100,000 entries. The dense matrices have 1 to 64 columns.
 """
 
 import time
@@ -15,13 +15,13 @@ from theano_ng import sparse
 
 
 def entries_of_products(a, b, g):
-    """The gradient of a product at the entries of a csr matrix, with NumPy."""
+    """Return the gradient of a product at the entries of a csr matrix, computed with NumPy."""
     rows = np.repeat(np.arange(a.shape[0]), np.diff(a.indptr))
     return np.einsum("ij,ij->i", g[rows], b[a.indices])
 
 
 def cases(dtype, columns):
-    """Name, inputs, result, values, the same in SciPy."""
+    """Yield tuples: name, inputs, result, values, reference function of SciPy."""
     rng = np.random.RandomState(11)
     n, entries = 10000, 100000
     a = sp.csr_matrix(

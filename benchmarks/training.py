@@ -1,4 +1,4 @@
-"""Training steps against the same steps written by hand in NumPy, and against their matrix products alone.
+"""Training steps compared with equivalent steps written by hand in NumPy, and with their matrix products alone.
 
 python benchmarks/training.py
 """
@@ -10,7 +10,7 @@ import models
 
 
 def check(name):
-    """Fail when compiled and NumPy steps disagree after three steps."""
+    """Raise an exception if compiled and NumPy results differ after three steps."""
     x, y, _ = models.data(name)
     step, parameters = models.compiled_step(name)
     by_hand = models.NumpyStep(name)

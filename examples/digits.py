@@ -1,7 +1,8 @@
-"""Trains two classifiers on handwritten digits: multinomial logistic regression, and a network with two hidden layers.
+"""Train two classifiers on handwritten digits: multinomial logistic regression, and a network with two hidden layers.
 
-Shared variables hold the data and the parameters; a step takes the indices of a minibatch, and `givens` put those rows in the place of the
-inputs. The same steps are written by hand in NumPy, for comparison: the script fails when the two disagree or the network is not accurate.
+Shared variables hold the data and the parameters. A step takes the indices of a minibatch, and `givens` replace the
+inputs by the rows of the data with these indices. The same steps are written by hand in NumPy, for comparison. The
+script fails if the results disagree or if the network is not accurate.
 
     python examples/digits.py [--out FOLDER] [--epochs N] [--seed N]
 """
@@ -22,13 +23,13 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH, RATE, MOMENTUM, L2 = 100, 0.1, 0.9, 1e-4
 MODELS = {"logistic regression": [64, 10], "network 64-128-64-10": [64, 128, 64, 10]}
-TESTED = 397  # images kept for the test
-MIN_ACCURACY = 0.95  # of the network
+TESTED = 397  # number of images for the test
+MIN_ACCURACY = 0.95  # required accuracy of the network
 TOLERANCE = 1e-6  # between compiled and NumPy steps
 
 
 def load(seed):
-    """Training and test images (float64, 0..1) and labels (int32), shuffled."""
+    """Return training and test images (float64, 0..1) and labels (int32), shuffled."""
     with np.load(os.path.join(HERE, "data", "digits.npz")) as z:
         x, y = z["images"] / 16.0, z["labels"].astype("int32")
     order = np.random.RandomState(seed).permutation(len(x))
@@ -37,7 +38,7 @@ def load(seed):
 
 
 def initial_parameters(sizes, seed):
-    """Weights (Glorot-uniform) and biases (zero), layer by layer."""
+    """Return weights (Glorot-uniform) and biases (zero), layer by layer."""
     rng = np.random.RandomState(seed)
     parameters = []
     for n_in, n_out in zip(sizes[:-1], sizes[1:]):
@@ -54,7 +55,7 @@ class NumpyModel:
         self.velocities = [np.zeros_like(p) for p in parameters]
 
     def step(self, x, y):
-        """One minibatch step with momentum; returns the cost before it."""
+        """Do one minibatch step with momentum; return the cost before the step."""
         ps = self.parameters
         activations = [x]
         for i in range(0, len(ps) - 2, 2):
@@ -82,13 +83,13 @@ class NumpyModel:
 
 
 def build(sizes, train_set, test_set, seed):
-    """The compiled step, cost and error functions, and the parameters.
+    """Return the compiled step, cost and error functions, and the parameters.
 
     Returns
     -------
-    train : takes the indices of a minibatch, updates the parameters and returns the cost before
-    cost_on_train : takes nothing, returns the cost on all training images
-    error_on_test : takes nothing, returns the part of the test images that is classified wrongly
+    train : takes the indices of a minibatch, updates the parameters and returns the cost before the update
+    cost_on_train : takes no arguments, returns the cost on all training images
+    error_on_test : takes no arguments, returns the fraction of the test images that are classified wrongly
     parameters : list of shared variables
     """
     import theano_ng as theano
@@ -117,7 +118,7 @@ def build(sizes, train_set, test_set, seed):
 
 
 def compile_time(name, seed):
-    """Seconds to build and compile one model, in this process."""
+    """Return the time in seconds to build and compile one model in this process."""
     train_set, test_set = load(seed)
     import theano_ng.tensor  # noqa: F401  (importing is not compiling)
 
@@ -127,9 +128,9 @@ def compile_time(name, seed):
 
 
 def cold_and_warm(name, seed):
-    """Seconds to compile a model with an empty and with a filled cache, each in a process of its own."""
+    """Return the times in seconds to compile a model with an empty and with a filled cache, each in a new process."""
     seconds = []
-    # Background compilers may still write there.
+    # Background compilers may still write to the folder.
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache]))
         for _ in range(2):
@@ -145,7 +146,7 @@ def cold_and_warm(name, seed):
 
 
 def steps_per_second(step, batches, seconds=0.7):
-    """How often a second `step` runs."""
+    """Return how often `step` runs per second."""
     count, start = 0, time.perf_counter()
     while time.perf_counter() - start < seconds:
         for batch in batches:
@@ -160,7 +161,7 @@ def minibatches(n, rng):
 
 
 def agreement(train, parameters, reference, train_set, seed):
-    """Largest difference between compiled and NumPy parameters and costs after some common steps."""
+    """Return the largest difference between compiled and NumPy costs and parameters in ten common steps."""
     worst = 0.0
     for rows in minibatches(len(train_set[0]), np.random.RandomState(seed))[:10]:
         compiled, by_hand = float(train(rows)), reference.step(train_set[0][rows], train_set[1][rows])
@@ -184,7 +185,7 @@ def progress(name, epoch, epochs, cost, error):
 
 
 def train_model(name, epochs, seed):
-    """Train one model, print what is worth knowing, and return (passed, curves, train function)."""
+    """Train one model, print its times and results, and return (passed, curves, train function)."""
     train_set, test_set = load(seed)
     cold, warm = cold_and_warm(name, seed)
     print("\n%s\n  compile time: %.2f s with an empty cache, %.2f s with a filled one" % (name, cold, warm))
@@ -222,7 +223,7 @@ def train_model(name, epochs, seed):
 
 
 def draw_curves(curves, path):
-    """Save cost and test error over epochs of every model."""
+    """Save a picture of the costs and test errors of all models over the epochs."""
     from theano_ng.extras import require
 
     matplotlib = require("matplotlib", "The picture of the curves")
@@ -244,7 +245,7 @@ def draw_curves(curves, path):
 
 
 def draw_graph(function, path):
-    """Save a picture of a compiled function, or its printed graph where Graphviz is missing."""
+    """Save a picture of a compiled function, or its printed graph if Graphviz is missing."""
     import shutil
 
     import theano_ng as theano

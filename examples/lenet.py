@@ -1,7 +1,7 @@
-"""Trains a convolutional network, after LeNet-5 (LeCun et al., 1998), on handwritten digits, and saves pictures of what it learned.
+"""Train a convolutional network like LeNet-5 (LeCun et al., 1998) on handwritten digits, and save pictures.
 
-Two layers of convolution, rectifier and max pooling, then two dense ones. Each image of a minibatch is shifted by up to one pixel; the last
-epochs see the images where they are. The same seed gives the same network.
+The network has two layers of convolution, rectifier and max pooling, then two dense layers. Each image of a minibatch
+is shifted by up to one pixel. The last epochs use unshifted images. Equal seeds give equal networks.
 
     python examples/lenet.py [--out FOLDER] [--epochs N] [--seed N]
 """
@@ -15,19 +15,19 @@ import digits
 import numpy as np
 
 BATCH, RATE, MOMENTUM, L2 = 100, 0.05, 0.9, 1e-3
-SIDE = 8  # pixels of an image, up and across
+SIDE = 8  # height and width of an image in pixels
 FEATURES, HIDDEN = (32, 64), 128
-UNSHIFTED = 0.2  # part of the epochs, the last ones
+UNSHIFTED = 0.2  # fraction of the epochs, at the end, with unshifted images
 MIN_ACCURACY = 0.985
 
 
 def load(seed):
-    """Training and test images (float32, one channel) and labels (int32), shuffled."""
+    """Return training and test images (float32, one channel) and labels (int32), shuffled."""
     return [(x.astype("float32").reshape(-1, 1, SIDE, SIDE), y) for x, y in digits.load(seed)]
 
 
 def initial_parameters(rng):
-    """Weights of the four layers (normal, after He et al., 2015) and biases (zero)."""
+    """Return the weights of the four layers (normal, after He et al., 2015) and the biases (zero)."""
     parameters = []
     flat = FEATURES[1] * (SIDE // 4) ** 2
     for shape in [(FEATURES[0], 1, 3, 3), (FEATURES[1], FEATURES[0], 3, 3), (flat, HIDDEN), (HIDDEN, 10)]:
@@ -39,12 +39,12 @@ def initial_parameters(rng):
 
 
 def build(rng):
-    """The compiled functions and the parameters.
+    """Return the compiled functions and the parameters.
 
     Returns
     -------
-    train : takes images, labels and the rate, updates the parameters and returns the cost before
-    evaluate : takes images and labels, returns the cost and the part that is classified wrongly
+    train : takes images, labels and the learning rate, updates the parameters and returns the cost before the update
+    evaluate : takes images and labels, returns the cost and the fraction of images that are classified wrongly
     parameters : list of shared variables
     """
     import theano_ng as theano
@@ -73,7 +73,7 @@ def build(rng):
 
 
 def shifted(images, rng):
-    """The images, each moved by up to one pixel up or down and to a side; what comes in is empty."""
+    """Return the images, each shifted by up to one pixel vertically and horizontally. New pixels are empty."""
     padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (SIDE, SIDE), (2, 3))
     down, right = rng.integers(0, 3, (2, len(images)))

@@ -1,6 +1,6 @@
-"""Symbolic expressions on n-d arrays, differentiated, rewritten, compiled to C and run.
+"""A compiler for symbolic expressions on n-d arrays: it differentiates, rewrites, compiles to C and runs them.
 
-The names are those of Theano 1.0: ``import theano_ng as theano``.
+The package has the names of Theano 1.0: ``import theano_ng as theano``.
 """
 
 import logging
@@ -14,7 +14,7 @@ theano_logger.setLevel(logging.WARNING)
 
 
 def has_handlers(logger):
-    """Whether a logger, or one above it, has a handler."""
+    """Return True if a logger or one of its parents has a handler."""
     return logger.hasHandlers()
 
 
@@ -23,7 +23,7 @@ if not has_handlers(theano_logger):
 
 
 def disable_log_handler(logger=theano_logger, handler=logging_default_handler):
-    """Stop a logger from writing to the package's own handler; the program configures logging itself."""
+    """Remove the package's handler from a logger, for programs that configure logging themselves."""
     if has_handlers(logger):
         logger.removeHandler(handler)
 
@@ -100,7 +100,7 @@ from theano_ng.tensor.constant import get_scalar_constant_value
 gof.ports.scan.fill("theano_ng.scan.front:scan")
 gof.ports.sparse_from_rows.fill("theano_ng.sparse.rows:sparse_from_rows")
 
-# Rules of chapters whose Ops come into graphs by rewriting alone.
+# Rewriting rules of modules whose Ops only rewrites put into graphs.
 for _module in ("opt_crossentropy", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
 del _module
@@ -113,7 +113,7 @@ if _with_devices:
 PY3 = True
 theano = sys.modules[__name__]  # `from theano import theano` works in old listings
 
-# What few programs use is imported when it is first asked for.
+# Names that few programs use are imported on first access.
 __getattr__, __dir__, _lazy = _lazy_names(
     __name__,
     {
@@ -126,12 +126,12 @@ __getattr__, __dir__, _lazy = _lazy_names(
 
 
 def dot(l, r):
-    """The product of two values by the ``__dot__`` method of either.
+    """Return the product of two values, computed by ``l.__dot__`` or ``r.__rdot__``.
 
     Raises
     ------
     NotImplementedError
-        When neither has one that accepts the other.
+        If neither value has a method that accepts the other value.
     """
     reasons = []
     for first, second, method in ((l, r, "__dot__"), (r, l, "__rdot__")):
@@ -139,7 +139,7 @@ def dot(l, r):
             try:
                 result = getattr(first, method)(second)
             except tensor.AsTensorError as failure:
-                reasons.append(failure)  # of a tensor, about a sparse matrix
+                reasons.append(failure)  # for instance a tensor that cannot multiply a sparse matrix
                 continue
             if result is not NotImplemented:
                 return result
@@ -149,7 +149,7 @@ def dot(l, r):
 
 
 def sparse_grad(var):
-    """A variable whose gradient with respect to what it indexes is sparse.
+    """Return an equal variable whose gradient with respect to the indexed variable is sparse.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def sparse_grad(var):
 
 
 def test():
-    """Run the test suite of the package; returns the number of failures."""
+    """Run the test suite of the package and return the number of failures."""
     from theano_ng.tests.runner import main
 
     return main(["--theano"])

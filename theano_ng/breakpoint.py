@@ -9,22 +9,23 @@ from theano_ng.tensor.constant import as_tensor_variable
 
 
 class PdbBreakpoint(Op):
-    """The identity, with a debugger started when a condition is true.
+    """An identity that starts a debugger if a condition is true.
 
-    The first of pudb, ipdb and pdb that is installed is used.
+    The debugger is the first installed one of pudb, ipdb and pdb.
 
     Parameters
     ----------
     name : str
-        Printed when the breakpoint is hit.
+        Name that is printed when the debugger starts.
 
     Notes
     -----
-    Called as ``PdbBreakpoint(name)(condition, v1, ..., vn)``; the condition is a scalar, the values may be of any type. It returns the `n`
-    values, or the value itself when there is one.
+    The Op is called as ``PdbBreakpoint(name)(condition, v1, ..., vn)``. The condition is a scalar, and the values may
+    be of any type. The call returns a list of the `n` values, or the value itself if `n` is 1.
 
-    At least one of the outputs must be used; otherwise the node is not part of the function. No rewrite looks through the node, so that a
-    function with it can be slower, need more memory, and be less stable numerically.
+    At least one of the outputs must be used; otherwise the node is not part of the function. Rewrites do not match
+    patterns across the node. Therefore a function with a breakpoint can be slower, need more memory, and be numerically
+    less stable.
 
     Examples
     --------
@@ -51,7 +52,7 @@ class PdbBreakpoint(Op):
                 "the condition of a breakpoint is a scalar, not %s of type %s" % (condition, condition.type)
             )
         monitored_vars = [v if hasattr(v, "type") else as_tensor_variable(v) for v in monitored_vars]
-        # Which output is a view of which input depends on how many there are, so each node has an Op of its own.
+        # The view map depends on the number of values, so each node has a separate Op.
         op = type(self)(self.name)
         op.view_map = {i: [i + 1] for i in range(len(monitored_vars))}
         return Apply(op, [condition] + monitored_vars, [v.type() for v in monitored_vars])

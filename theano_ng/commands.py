@@ -1,17 +1,21 @@
-"""What the commands have in common: they end quietly when nobody reads what they print any more (``theano_ng-cache list | head``)."""
+"""The common part of all commands: they end quietly if the reader of their output is gone.
+
+An example is ``theano_ng-cache list | head``.
+"""
 
 import functools
 import os
 import select
 import sys
 
-CLOSED_PIPE = 141  # 128 + SIGPIPE: as shells name the end of programs that the signal ends
+CLOSED_PIPE = 141  # 128 + SIGPIPE: the exit status in shells of a program that the signal ends
 
 
 def command(main):
-    """Decorator of a command's entry point, ``main(argv=None)``, which returns the exit status.
+    """Decorate a command's entry point, ``main(argv=None)``, which returns the exit status.
 
-    When the reader of the standard output has gone, nothing more is printed, and the exit status is `CLOSED_PIPE`.
+    When the reader of the standard output is gone, the command prints nothing further, and its exit status is
+    `CLOSED_PIPE`.
     """
 
     @functools.wraps(main)
@@ -20,7 +24,8 @@ def command(main):
             try:
                 return main(argv)
             finally:
-                sys.stdout.flush()  # here, also when argparse has ended the program, rather than when Python ends
+                # Flush here rather than when Python ends, also if argparse ends the program.
+                sys.stdout.flush()
         except BrokenPipeError:
             if not _is_closed():
                 raise  # another pipe
@@ -30,14 +35,17 @@ def command(main):
 
 
 def _is_closed():
-    """Whether the standard output is a pipe without a reader. What is still to be written is thrown away then."""
+    """Return True if the standard output is a pipe without a reader.
+
+    In that case discard the output that is still buffered.
+    """
     try:
         output = sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):  # not a file, or closed
         return False
     if hasattr(select, "poll"):
         asked = select.poll()
-        asked.register(output, 0)  # errors are told without being asked for
+        asked.register(output, 0)  # poll always reports errors, also without a requested event
         if not asked.poll(0):
             return False
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""Every documented flag, with its default."""
+"""The definitions of all documented flags, with their defaults."""
 
 import logging
 import os
@@ -56,12 +56,12 @@ def _not_negative(value):
 
 
 def floatX_convert(s):
-    """The dtype that a spelling of floatX means ("32", "float32", ...)."""
+    """Return the dtype for a spelling of floatX ("32", "float32", ...)."""
     return {"32": "float32", "64": "float64", "16": "float16"}.get(str(s), s)
 
 
 class FloatXParam(EnumStr):
-    """floatX, also spelled by its number of bits."""
+    """The flag floatX. Its value may also be given as the number of bits."""
 
     def _filter(self, value):
         return super()._filter(floatX_convert(value))
@@ -105,7 +105,7 @@ AddConfigVar(
 
 
 class DeviceParam(ConfigParam):
-    """cpu, cuda*, opencl*; the names of the backend that was removed are refused with a pointer to the new ones."""
+    """A flag for a device: cpu, cuda*, opencl*. For a name of the removed backend, the error suggests a new name."""
 
     def __init__(self, default, *options, **kwargs):
         self.default = default
@@ -207,7 +207,7 @@ AddConfigVar(
 
 
 def check_devices():
-    """Whether the flags device, init_gpu_device and contexts ask for a device.
+    """Return True if the flags device, init_gpu_device and contexts request a device.
 
     Returns
     -------
@@ -216,7 +216,7 @@ def check_devices():
     Raises
     ------
     TheanoConfigError
-        When they contradict each other.
+        If the flags contradict each other.
     """
     if config.init_gpu_device and config.device != "cpu":
         raise TheanoConfigError(
@@ -232,19 +232,22 @@ _ACTIVE_GPU = "THEANO_GPU_IS_ALREADY_ACTIVE"
 
 
 def mark_active_gpu():
-    """Let child processes know that this one has a device open."""
+    """Record in the environment, for child processes, that this process has opened a device."""
     os.environ[_ACTIVE_GPU] = str(os.getpid())
 
 
 def parent_with_gpu():
-    """The number of the parent process where it has a device open, and this is its child by `multiprocessing`; otherwise None."""
+    """Return the process id of the `multiprocessing` parent if the parent has opened a device, else None."""
     process = sys.modules.get("multiprocessing.process")
     parent = process.parent_process() if process else None
     return parent.pid if parent is not None and os.environ.get(_ACTIVE_GPU) == str(parent.pid) else None
 
 
 def get_cuda_root():
-    """The folder of the CUDA tools: CUDA_ROOT, or the parent of the folder on PATH that holds nvcc; '' when there is none."""
+    """Return the folder of the CUDA tools, or ''.
+
+    It is CUDA_ROOT, or else the parent of the folder on PATH that contains nvcc.
+    """
     root = os.getenv("CUDA_ROOT")
     if root:
         return root
@@ -258,7 +261,7 @@ def default_cuda_include():
 
 
 def default_dnn_base_path():
-    """The CUDA root when it holds the cuDNN header, else ''."""
+    """Return the CUDA root if it contains the cuDNN header, else ''."""
     root = config.cuda.root
     return root if root and os.path.exists(os.path.join(root, "include", "cudnn.h")) else ""
 
@@ -380,17 +383,17 @@ AddConfigVar(
 
 
 def filter_mode(val):
-    """A mode's name, or a Mode. Names given to `register_mode` count once they are registered."""
+    """Return `val` if it is a Mode or the name of a mode, also a name registered by `register_mode`."""
     if not isinstance(val, str) or val in _MODES:
         return val
-    modes = sys.modules.get("theano_ng.compile.mode")  # a layer above this one, and not there when flags are first read
+    modes = sys.modules.get("theano_ng.compile.mode")  # a higher layer, not yet imported when flags are first read
     if modes is not None and val in modes.predefined_modes:
         return val
     raise ValueError("%r is not one of %s" % (val, ", ".join(map(repr, _MODES))))
 
 
 def filter_vm_lazy(val):
-    """None, True or False, also as text."""
+    """Convert None, True or False, or its text, to the value."""
     if val in ("None", None):
         return None
     if val in ("False", "0", False):
@@ -401,7 +404,7 @@ def filter_vm_lazy(val):
 
 
 def find_program(*names):
-    """The full path of the first of these programs on PATH, or ''."""
+    """Return the full path of the first of the given programs that is on PATH, or ''."""
     for name in names:
         for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
             path = os.path.join(folder, name)
@@ -411,7 +414,7 @@ def find_program(*names):
 
 
 def default_cxx():
-    """Full path of the C++ compiler, or '' when there is none."""
+    """Return the full path of the C++ compiler, or '' if none is installed."""
     return find_program("clang++") if sys.platform == "darwin" else find_program("g++", "c++", "clang++")
 
 
@@ -678,26 +681,26 @@ AddConfigVar(
 
 
 def local_bitwidth():
-    """Bits of a pointer."""
+    """Return the number of bits of a pointer."""
     return 64 if sys.maxsize > 2**32 else 32
 
 
 def python_int_bitwidth():
-    """Bits of C's long, NumPy 1's default integer."""
+    """Return the number of bits of C's long, the default integer of NumPy 1."""
     import struct
 
     return struct.calcsize("l") * 8
 
 
 def short_platform(r=None, p=None):
-    """Name of the operating system's major version, such as ``Linux-6.1--x86_64``.
+    """Return the platform name with a shortened release number of the operating system, such as ``Linux-6.1--x86_64``.
 
     Parameters
     ----------
     r : str, optional
-        Release, by default that of this machine.
+        Release of the operating system. Default: the release on this machine.
     p : str, optional
-        Platform text, by default that of this machine.
+        Platform name. Default: the name of this machine's platform.
     """
     r = os.uname().release if r is None else r
     p = _platform_text() if p is None else p
@@ -719,7 +722,7 @@ def _platform_text():
 
 
 class _CompiledirKeys:
-    """What compiledir_format may name; each value is found when it is asked for."""
+    """The values of the keys of compiledir_format. Each value is computed on access."""
 
     find_compiler_version = None  # see `register_compiler_version`
 
@@ -763,7 +766,10 @@ class _CompiledirKeys:
 
 
 def register_compiler_version(function):
-    """Decorator: the function, without arguments, asks the compiler for its version, for the name of the compile directory."""
+    """Register a function that returns the version of the compiler, for the name of the compile directory.
+
+    This is a decorator. The function has no parameters.
+    """
     _CompiledirKeys.find_compiler_version = staticmethod(function)
     return function
 
@@ -784,7 +790,7 @@ compiledir_format_keys = (
 
 
 def filter_compiledir_format(text):
-    """The text, when it is a %-format whose keys are all in `compiledir_format_keys`."""
+    """Return the text if it is a %-format whose keys are all in `compiledir_format_keys`; else raise ValueError."""
     try:
         text % dict.fromkeys(compiledir_format_keys, 0)
     except KeyError as unknown:
@@ -800,7 +806,7 @@ default_compiledir_format = "compiledir_%(short_platform)s-%(processor)s-%(pytho
 
 
 def get_home_dir():
-    """The user's home directory."""
+    """Return the home directory of the user."""
     return os.path.expanduser("~")
 
 
@@ -810,18 +816,18 @@ def default_base_compiledir():
 
 
 def user_cache_directory():
-    """The folder for what the user's programs can make again."""
+    """Return the cache folder of the user, for files that programs can rebuild."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
     return folder if os.path.isabs(folder) else os.path.join(get_home_dir(), ".cache")
 
 
 def filter_base_compiledir(path):
-    """The path with ~ expanded."""
+    """Return the path with ~ expanded."""
     return os.path.expanduser(str(path))
 
 
 def filter_compiledir(path):
-    """The path with ~ expanded; NumPy's build tools cannot handle line breaks in it."""
+    """Return the path with ~ expanded. Raise ValueError for a line break, which NumPy's build tools cannot handle."""
     path = os.path.expanduser(str(path))
     if "\n" in path:
         raise ValueError("a compile directory cannot have a line break in its name: %r" % path)
@@ -933,7 +939,7 @@ AddConfigVar(
 
 
 def is_valid_check_preallocated_output_param(param):
-    """Whether every word of a ':'-separated text is a kind of preallocated memory."""
+    """Return True if every word of a ':'-separated text is a kind of preallocated memory."""
     valid = ("initial", "previous", "c_contiguous", "f_contiguous", "strided", "wrong_size", "ALL", "")
     return isinstance(param, str) and all(word in valid for word in param.split(":"))
 
@@ -998,7 +1004,10 @@ def split_version(version):
 
 
 def warn_default(version):
-    """Whether to warn about a bug that `version` fixed, by warn.ignore_bug_before: when that names an earlier version."""
+    """Return True if warn.ignore_bug_before asks for warnings about a bug that `version` fixed.
+
+    That is the case if the flag names an earlier version.
+    """
     limit = config.warn.ignore_bug_before
     if limit == "None":
         return True
@@ -1039,7 +1048,7 @@ AddConfigVar(
 
 
 def good_seed_param(seed):
-    """'random', or a text that is an integer."""
+    """Return True for 'random' and for the text of an integer."""
     if seed == "random":
         return True
     int(seed)

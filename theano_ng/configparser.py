@@ -1,15 +1,18 @@
-"""The flag system: typed, documented flags with values from code, THEANO_FLAGS, .theanorc and defaults, in that order.
+"""The flag system: typed and documented flags.
 
-Values live in the instance dictionary of the section that owns them, so that reading ``config.floatX`` costs one attribute access; a flag
-that nobody has read yet is resolved, checked and stored by `TheanoConfigParser.__getattr__`.
+The value of a flag comes from an assignment in code, from THEANO_FLAGS, from .theanorc or from the default, in this
+order of precedence.
+
+Values are stored in the instance dictionary of the section that owns them, so that reading ``config.floatX`` costs one
+attribute access. At the first read of a flag, `TheanoConfigParser.__getattr__` finds, checks and stores its value.
 
 Flags of other packages
 -----------------------
-A package defines flags of its own with `AddConfigVar`, in a section named as the package: ``AddConfigVar("mypackage.verbose", "...",
-BoolParam(False))``. THEANO_FLAGS and the configuration files may then hold ``mypackage.verbose``, although the flag is defined only when
-``mypackage`` is imported: a name whose section is an importable package (outside the standard library) is kept until its flag is
-defined, when it is checked as any other. All other names that no flag has are errors when theano_ng is imported, so that
-misspelt names are noticed.
+A package defines its flags with `AddConfigVar`, in a section with the name of the package:
+``AddConfigVar("mypackage.verbose", "...", BoolParam(False))``. THEANO_FLAGS and the configuration files may then
+contain ``mypackage.verbose``, although the flag is defined only when ``mypackage`` is imported. If the section of an
+unknown name is an importable package outside the standard library, the setting is kept. It is checked when the package
+defines the flag. Any other unknown name is an error when theano_ng is imported, so that misspelled names are noticed.
 """
 
 import functools
@@ -24,7 +27,7 @@ _logger = logging.getLogger("theano_ng.configparser")
 
 
 class TheanoConfigWarning(Warning):
-    """A flag's value is accepted but probably not what was meant."""
+    """The warning for an accepted setting that is probably a mistake."""
 
     @classmethod
     def warn(cls, message, stacklevel=0):
@@ -34,18 +37,19 @@ class TheanoConfigWarning(Warning):
 
 
 class TheanoConfigError(ValueError):
-    """A flag that does not exist, or a value that it cannot have."""
+    """The exception for a flag that does not exist, or for a value that a flag does not accept."""
 
 
 def parse_config_string(config_string, issue_warnings=True):
-    """Parse ``"name=value,name=value"``; the right-most definition of a name wins.
+    """Parse ``"name=value,name=value"``. The right-most definition of a name counts.
 
     Parameters
     ----------
     config_string : str
-        Values with commas stand in quotes: ``gcc.cxxflags='-Wl,-z,now'``. Blanks around names and values do not count.
+        The settings. Values with commas are quoted: ``gcc.cxxflags='-Wl,-z,now'``. Blanks around names and values are
+        ignored.
     issue_warnings : bool
-        False ignores items that are not ``name=value``; True makes them errors.
+        If True, an item that is not ``name=value`` is an error. If False, such items are ignored.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def parse_config_string(config_string, issue_warnings=True):
 
 
 def config_files_from_theanorc():
-    """Paths named by THEANORC (colon-separated, ~ and variables expanded), by default ~/.theanorc."""
+    """Return the paths in THEANORC (colon-separated, ~ and variables expanded), by default ~/.theanorc."""
     if sys.platform == "win32":
         default = os.pathsep.join(("~/.theanorc", "~/.theanorc.txt"))
     else:
@@ -95,9 +99,10 @@ def config_files_from_theanorc():
 
 
 def _read_theanorc():
-    """All flags of the configuration files by dotted name; sections other than [global] prefix theirs.
+    """Return all flags of the configuration files by dotted name. The prefix is the section, unless that is [global].
 
-    A later file overrides an earlier one, and within a file the last definition counts. Where each flag comes from is kept for messages.
+    A later file overrides an earlier one, and within a file the last definition counts. `_file_of` records the file of
+    each flag for messages.
     """
     flags = {}
     for path in config_files_from_theanorc():
@@ -132,12 +137,12 @@ _config_vars = {}
 
 
 def fetch_val_for_key(key, delete_key=False):
-    """The text that THEANO_FLAGS or else a configuration file gives for a flag.
+    """Return the text that THEANO_FLAGS, or else a configuration file, sets a flag to.
 
     Raises
     ------
     KeyError
-        When neither mentions it.
+        If neither sets the flag.
     """
     if key in THEANO_FLAGS_DICT:
         return THEANO_FLAGS_DICT.pop(key) if delete_key else THEANO_FLAGS_DICT[key]
@@ -145,12 +150,12 @@ def fetch_val_for_key(key, delete_key=False):
 
 
 def _source_of(name):
-    """Where the environment's text for a flag comes from."""
+    """Return the source of the text for a flag: THEANO_FLAGS or a configuration file."""
     return "THEANO_FLAGS" if name in THEANO_FLAGS_DICT else _file_of.get(name, ".theanorc")
 
 
 def nearest_flags(name):
-    """A sentence with the flags whose names are close to `name`."""
+    """Return a question with the flags whose names are close to `name`, for error messages; '' if there are none."""
     import difflib
 
     known = list(_config_vars)
@@ -161,7 +166,7 @@ def nearest_flags(name):
 
 
 def check_unknown_flags():
-    """Raise for the first flag of THEANO_FLAGS or a configuration file that nothing defines or can define.
+    """Raise an exception if THEANO_FLAGS or a configuration file has a flag that is not defined, now or later.
 
     Raises
     ------
@@ -173,7 +178,7 @@ def check_unknown_flags():
 
 
 def _of_other_package(name):
-    """Whether a flag may be defined later, by the package that its section is named after."""
+    """Return True if the section of a flag is the name of a package that may define the flag later."""
     package, dot, rest = name.partition(".")
     if not (dot and rest and package.isidentifier()) or package in config._sections or package in config._params:
         return False
@@ -187,18 +192,18 @@ def _of_other_package(name):
 
 
 class ConfigParam:
-    """One flag: default, conversion and check.
+    """One flag: its default, conversion and check.
 
     Parameters
     ----------
     default : object or callable
-        A callable is asked when the flag is read for the first time and nothing sets it.
+        The default value. A callable is called at the first read of a flag that has no setting.
     filter : callable, optional
-        Converts a text or value; raises ValueError for a bad one.
+        A function that converts a text or value, and raises ValueError for an invalid one.
     allow_override : bool
-        False: the flag cannot be assigned once the program runs.
+        If False, a program cannot assign the flag.
     accepts : object, optional
-        What ``print(config)`` says about the values that the flag accepts.
+        Description of the accepted values in ``print(config)``.
     """
 
     def __init__(self, default, filter=None, allow_override=True, accepts="any value"):
@@ -211,7 +216,7 @@ class ConfigParam:
         self.is_default = True
 
     def convert(self, value):
-        """The checked value, with the flag's name in the error."""
+        """Return the converted and checked value. The error for an invalid value contains the name of the flag."""
         if self.filter is None:
             return value
         try:
@@ -222,7 +227,7 @@ class ConfigParam:
             raise TheanoConfigError("flag %s: %s" % (self.fullname, failure)) from failure
 
     def first_value(self):
-        """The value from THEANO_FLAGS, a file or the default."""
+        """Return the value from THEANO_FLAGS, from a configuration file or from the default."""
         try:
             text = fetch_val_for_key(self.fullname)
         except KeyError:
@@ -234,20 +239,20 @@ class ConfigParam:
             raise TheanoConfigError("%s: %s" % (_source_of(self.fullname), failure)) from failure
 
     def allowed(self):
-        """What the flag accepts, for print(config)."""
+        """Return a description of the accepted values, for ``print(config)``."""
         return self.accepts
 
     def __get__(self, instance, owner=None):
-        """The value of the flag, for programs that go through all flags by the protocol of descriptors."""
+        """Return the value of the flag, for programs that read all flags by the descriptor protocol."""
         return self if instance is None else _value_of(self)
 
     def __set__(self, instance, value):
-        """Assign the flag, likewise."""
+        """Assign the flag, for programs that use the descriptor protocol."""
         setattr(self.section, self.fullname.rpartition(".")[2], value)
 
 
 class EnumStr(ConfigParam):
-    """A flag with one of a few texts as value."""
+    """A flag whose value is one of a few strings."""
 
     def __init__(self, default, *options, **kwargs):
         self.all = (default,) + options
@@ -269,7 +274,7 @@ class EnumStr(ConfigParam):
 
 
 class TypedParam(ConfigParam):
-    """A flag of a type, with an optional check."""
+    """A flag whose value has a given type, with an optional check."""
 
     def __init__(self, default, mytype, is_valid=None, allow_override=True):
         self.mytype = mytype
@@ -295,7 +300,7 @@ class TypedParam(ConfigParam):
 
 
 def _flag_maker(name, convert, description):
-    """A function that makes flags whose values `convert` makes of texts."""
+    """Return a function that creates flags. `convert` converts texts to values of these flags."""
 
     def make(default, is_valid=None, allow_override=True):
         return TypedParam(default, convert, is_valid, allow_override)
@@ -332,9 +337,9 @@ class TheanoConfigParser:
     Raises
     ------
     AttributeError
-        When a flag that does not exist is read or assigned; the message names the nearest ones.
+        If a flag that does not exist is read or assigned. The message has the most similar names.
     TheanoConfigError
-        When a value is not accepted.
+        If a value is not accepted.
     """
 
     def __init__(self, prefix="", root=None):
@@ -344,7 +349,7 @@ class TheanoConfigParser:
         self.__dict__["_sections"] = {}
 
     def __getattr__(self, name):
-        if name.startswith("_"):  # no flag; an instance has no `_params` before `__init__` has run
+        if name.startswith("_"):  # not a flag; an instance has no `_params` before `__init__` has run
             raise AttributeError("there is no flag %r" % name)
         param = self._params.get(name)
         if param is None:
@@ -365,7 +370,7 @@ class TheanoConfigParser:
         param.is_default = False
 
     def __delattr__(self, name):
-        """Forget an assigned value: the next reader gets what the environment says."""
+        """Delete an assigned value. The next read returns the value of the environment or the default."""
         param = self._params.get(name)
         if param is None:
             raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
@@ -373,7 +378,7 @@ class TheanoConfigParser:
         self.__dict__.pop(name, None)
         param.is_default = True
 
-    # The flags belong to the process: nothing would read the flags of a copy. Pickles contain no flags.
+    # The flags belong to the process, so a copy is the section itself, and pickles contain no flags.
 
     def __copy__(self):
         return self
@@ -419,7 +424,7 @@ def _refuse_immutable(param):
 
 
 class TheanoRootConfig(TheanoConfigParser):
-    """The root section, with the helpers that code finds on ``theano.config``."""
+    """The root section, with the functions that programs use as attributes of ``theano.config``."""
 
     def change_flags(self, args=(), **kwargs):
         return change_flags(args, **kwargs)
@@ -429,32 +434,32 @@ config = TheanoRootConfig()
 
 
 def _section_named(prefix):
-    """Return the section of `config` whose flags have names that begin with a prefix; `config` itself for ''."""
+    """Return the section of `config` with a prefix of flag names such as ``"gcc."``. For '' return `config` itself."""
     return functools.reduce(getattr, prefix.split(".")[:-1], config)
 
 
 def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
-    """Define a flag; THEANO_FLAGS and the configuration files are asked for its value at once.
+    """Define a flag. A setting in THEANO_FLAGS or in a configuration file is checked at once.
 
     Parameters
     ----------
     name : str
-        Dotted name; sections are made as needed. Other packages take a section named as the package, because then the environment may
-        set the flag (see the head of this module).
+        Dotted name. Sections are created as needed. Other packages use a section with the name of the package: only
+        then may the environment set the flag (see the docstring of this module).
     doc : str
-        What ``print(config)`` says about it.
+        Documentation of the flag, printed by ``print(config)``.
     configparam : ConfigParam
     root : TheanoConfigParser
-        The section that `name` starts from.
+        The section to which `name` is relative.
     in_c_key : bool
-        Whether compiled C code depends on the value.
+        If True, compiled C code depends on the value.
 
     Raises
     ------
     AttributeError
-        When the flag exists already.
+        If the flag already exists.
     TheanoConfigError
-        When the environment gives it a value that it does not accept; then it is not defined.
+        If the environment sets the flag to a value that it does not accept. Then the flag is not defined.
     """
     if not isinstance(configparam, ConfigParam):
         raise TypeError("AddConfigVar needs a ConfigParam, not %r" % (configparam,))
@@ -468,7 +473,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
         raise AttributeError("This name is already taken: %s" % name)
     configparam.fullname = section._prefix + last
     configparam.section, configparam.doc, configparam.in_c_key = section, doc, in_c_key
-    # A bad value in the environment is an error at once. Defaults that are computed wait until somebody reads them.
+    # An invalid value in the environment is an error at once. Computed defaults are computed at the first read.
     if (
         not callable(configparam.default)
         or configparam.fullname in THEANO_FLAGS_DICT
@@ -486,7 +491,7 @@ def _value_of(param):
 
 
 def _config_print(thing, buf, print_doc=True):
-    """Write every flag below a section with its allowed values, documentation and value."""
+    """Write every flag of a section and its subsections, with its allowed values, documentation and value."""
     if thing is config:
         params = _config_var_list  # in the order of definition
     else:
@@ -504,7 +509,7 @@ def _config_print(thing, buf, print_doc=True):
 
 
 def get_config_hash():
-    """A hash of the values of all flags that compiled C code depends on."""
+    """Return a hash of the values of all flags that compiled C code depends on."""
     lines = [
         "%s = %s" % (p.fullname, _value_of(p)) for p in sorted(_config_var_list, key=lambda p: p.fullname) if p.in_c_key
     ]
@@ -512,7 +517,9 @@ def get_config_hash():
 
 
 def flags_in_effect():
-    """Names and values of the flags that differ from their defaults, except those that only say where files are.
+    """Return names and values of the flags that are not at their defaults.
+
+    Flags that only select folders, the compiler or profiling are left out.
 
     Returns
     -------
@@ -529,24 +536,25 @@ def flags_in_effect():
 
 
 class change_flags(FlagBlock):
-    """Set flags inside a ``with`` block or a decorated function, and put them back afterwards, also after an exception.
+    """A context manager and decorator that sets flags, and restores them afterwards, also after an exception.
 
-    Blocks may be nested, and one instance may be entered several times. A decorated generator (or coroutine) sees the flags while its own
-    code runs; its consumer, between two items, does not.
+    Blocks may be nested, and one instance may be entered several times. For a decorated generator or coroutine the
+    flags have effect only while its code runs. They have no effect in the consumer between two items.
 
     Parameters
     ----------
     args : dict or sequence of (name, value)
-        For dotted names.
+        Flags with dotted names.
     **kwargs
-        Names without a dot.
+        Flags whose names have no dot.
 
     Raises
     ------
     AttributeError
-        When a flag does not exist.
+        If a flag does not exist.
     TheanoConfigError
-        When a flag cannot be changed while the program runs, or does not accept the value (on entry; then no flag is changed).
+        If a flag cannot be changed while the program runs, or if it does not accept the value. The second error is
+        raised on entry, and then no flag is changed.
 
     Examples
     --------
@@ -583,7 +591,7 @@ class change_flags(FlagBlock):
         return functools.wraps(f)(with_flags)
 
     def changes(self):
-        """Return the changes of flags in the block; see `FlagBlock`."""
+        """Return the changes of flags for the block; see `FlagBlock`."""
         made = []
         for name, value in self.confs.items():
             param, last = _config_vars[name], name.rpartition(".")[2]
@@ -593,7 +601,7 @@ class change_flags(FlagBlock):
 
 
 def _drive(flags, inner):
-    """Run a generator or coroutine with `flags` in effect in its own code only."""
+    """Run a generator or coroutine with `flags` in effect only while its code runs."""
     resume, argument = inner.send, None
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Digests that name things, without OpenSSL: loading it takes longer than any other module that an import of the package needs."""
+"""Digests for names and keys, without OpenSSL, which would take longer to load than any other module that is needed."""
 
 try:
     from _blake2 import blake2b as _blake2b
@@ -7,12 +7,12 @@ except ImportError:
 
 
 def blake2b(data=b"", size=20):
-    """A BLAKE2b hash object.
+    """Return a BLAKE2b hash object.
 
     Parameters
     ----------
     data : bytes
-        What is hashed first.
+        Data that is hashed at once.
     size : int
         Length of the digest in bytes.
     """

@@ -1,4 +1,4 @@
-"""Packages that only some parts need: which of the package's extras bring them."""
+"""Optional dependencies: the packages that only some parts of theano_ng need, and the extras that install them."""
 
 import importlib
 
@@ -15,19 +15,19 @@ EXTRAS = {
 
 
 def require(module, what):
-    """Import a module of a package that is not always installed.
+    """Import a module of an optional dependency.
 
     Parameters
     ----------
     module : str
         For instance ``"sympy.utilities.codegen"``.
     what : str
-        What needs it; the message begins with this.
+        Name of the part that needs the module. The error message begins with it.
 
     Raises
     ------
     ImportError
-        When the package cannot be imported; it says how to install it.
+        If the package cannot be imported. The message explains how to install it.
     """
     try:
         return importlib.import_module(module)
@@ -39,13 +39,14 @@ def require(module, what):
 
 
 def missing(package, what):
-    """The text that says that something needs a package, and how to get it.
+    """Return the message that a part needs a package, with the command that installs it.
 
     Parameters
     ----------
     package : str
         Import name, a key of `EXTRAS`.
     what : str
+        Name of the part that needs the package.
     """
     name, extra = EXTRAS[package]
     return "%s needs the package %s, which cannot be imported: pip install 'theano_ng[%s]'" % (what, name, extra)

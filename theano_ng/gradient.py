@@ -1,4 +1,7 @@
-"""Differentiation of expressions: `grad`, `Lop`, `Rop`, `jacobian`, `hessian`, and what Ops need to say that a derivative does not exist."""
+"""Differentiation of expressions: `grad`, `Lop`, `Rop`, `jacobian` and `hessian`.
+
+The module also has the functions and types with which Ops state that a derivative does not exist.
+"""
 
 from collections.abc import Iterator
 
@@ -44,18 +47,18 @@ __docformat__ = "restructuredtext en"
 
 def __getattr__(name):
     if name == "grad_time":
-        # It grows where gradients are computed.
+        # `differentiate` updates its variable, so a copy would be outdated.
         return differentiate.grad_time
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise"):
-    """The Jacobian of a vector with respect to one or several variables, row by row.
+    """Return the Jacobian of a vector with respect to one or several variables. A scan computes its rows.
 
     Parameters
     ----------
     expression : Variable
-        1-d (or 0-d: then this is `grad`).
+        A vector. For a scalar the result is that of `grad`.
     wrt : Variable, list or tuple of Variable
     consider_constant, disconnected_inputs
         As for `grad`.
@@ -63,7 +66,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     Returns
     -------
     Variable, list or tuple
-        As `wrt`; element ``[i, ...]`` is the gradient of ``expression[i]``.
+        One Jacobian per variable, in a container like `wrt`. Element ``[i, ...]`` is the gradient of ``expression[i]``.
     """
     if not isinstance(expression, Variable):
         raise TypeError("jacobian expects a Variable as `expression`, got %s" % type(expression))
@@ -83,7 +86,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
         )
 
     def row(i, expr, *args):
-        # The first of the variables that scan hands in stand for wrt.
+        # The first non-sequences that scan passes after `expr` correspond to wrt.
         return grad(
             expr[i],
             list(args[: len(wrt)]),
@@ -105,21 +108,22 @@ def _read_more_than_once(variables):
 
 
 def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
-    """The Hessians of a scalar with respect to one or several vectors.
+    """Return the Hessians of a scalar with respect to one or several vectors.
 
     Parameters
     ----------
     cost : Variable
-        0-d.
+        A scalar.
     wrt : Variable, list or tuple of Variable
-        1-d each.
+        Vectors.
     consider_constant, disconnected_inputs
         As for `grad`.
 
     Returns
     -------
     Variable, list or tuple
-        As `wrt`; matrices. Mixed derivatives of different elements of `wrt` are not among them.
+        One matrix per vector, in a container like `wrt`. Mixed derivatives of different elements of `wrt` are not
+        included.
     """
     if not isinstance(cost, Variable) or cost.type.ndim != 0:
         raise TypeError("hessian expects a 0 dimensional Variable as `cost`, got %s" % (cost,))
@@ -130,7 +134,7 @@ def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
         if not isinstance(r, Variable) or r.type.ndim != 1:
             raise TypeError("hessian expects 1 dimensional variables as `wrt`, got %s" % (r,))
         first = grad(cost, r, consider_constant=consider_constant, disconnected_inputs=disconnected_inputs)
-        # A linear cost: its gradient need not depend on the variable any more.
+        # Disconnected inputs are ignored, because the gradient of a linear cost does not depend on the variable.
         matrix, updates = ports.scan(
             lambda i, y, x: grad(y[i], x, consider_constant=consider_constant, disconnected_inputs="ignore"),
             sequences=arange(first.shape[0]),

@@ -1,4 +1,7 @@
-"""Comparison of symbolic gradients with finite differences. Documented as members of `theano_ng.gradient`."""
+"""Comparison of symbolic gradients with finite differences.
+
+The names are documented as members of `theano_ng.gradient`.
+"""
 
 import sys
 
@@ -12,18 +15,18 @@ from theano_ng.tensor.type import TensorType
 
 
 class GradientError(Exception):
-    """A gradient was calculated, but it is incorrect.
+    """The exception for a symbolic gradient that differs from the numeric gradient.
 
     Parameters
     ----------
     arg : int
-        Which argument.
+        Position of the argument.
     err_pos : int
-        Which element of it, counted flat.
+        Flat index of the element in the argument.
     shape : tuple of int
-        The argument's shape.
+        Shape of the argument.
     val1, val2 : float
-        The symbolic and the numeric gradient there.
+        The symbolic and the numeric gradient of this element.
     abs_err, rel_err : float
     abs_tol, rel_tol : float
     """
@@ -54,21 +57,21 @@ class numeric_grad:
     Parameters
     ----------
     f : callable
-        Takes arrays, returns a scalar.
+        A function from arrays to a scalar.
     pt : ndarray or list of ndarray
-        Where. Real or complex floating point.
+        The point of the gradient: the arguments of `f`. Real or complex floating point.
     eps : float, optional
-        Half the distance between the points; by default one that suits the least precise of the dtypes.
+        Half the distance between the two points of a difference. The default suits the least precise of the dtypes.
     out_type : str, optional
-        dtype of the output, when it is less precise than the inputs.
+        dtype of the output, if it is less precise than the inputs.
 
     Attributes
     ----------
     gf : ndarray or list of ndarray
-        The gradients, one for each array of `pt`.
+        The gradients, one per array of `pt`.
     """
 
-    # Where the error of the difference quotient and that of rounding balance.
+    # dtype -> the step at which the error of the difference quotient and the rounding error balance.
     type_eps = {
         "float64": 1e-7,
         np.dtype("float64"): 1e-7,
@@ -86,7 +89,7 @@ class numeric_grad:
         packed = not isinstance(pt, (list, tuple))
         points = [
             np.array(p, order="C") for p in ([pt] if packed else pt)
-        ]  # changed element by element through a flat view
+        ]  # contiguous copies: elements are changed through a flat view
         for i, p in enumerate(points):
             if p.dtype not in self.type_eps:
                 raise TypeError(
@@ -103,7 +106,7 @@ class numeric_grad:
             flat, out = p.reshape(-1), gradient.reshape(-1)
             for i in range(flat.size):
                 old = flat[i]
-                # The step that was really made: the sums are rounded.
+                # The sums are rounded, so the quotient uses the actual difference of the two points.
                 flat[i] = old + eps
                 above, f_above = flat[i], np.asarray(f(*points))
                 flat[i] = old - eps
@@ -119,18 +122,18 @@ class numeric_grad:
 
     @staticmethod
     def abs_rel_err(a, b):
-        """Absolute and relative error between two arrays.
+        """Return the absolute and the relative error between two arrays.
 
         Returns
         -------
         (ndarray, ndarray)
-            ``abs(a - b)``, and that divided by ``max(abs(a) + abs(b), 1e-8)``.
+            ``abs(a - b)``, and ``abs(a - b)`` divided by ``max(abs(a) + abs(b), 1e-8)``.
         """
         abs_err = abs(a - b)
         return abs_err, abs_err / np.maximum(abs(a) + abs(b), [1e-8])
 
     def abs_rel_errors(self, g_pt):
-        """The errors of a gradient with respect to this one.
+        """Return the absolute and relative errors of a gradient compared with this one.
 
         Parameters
         ----------
@@ -143,7 +146,7 @@ class numeric_grad:
         Raises
         ------
         ValueError
-            When the lengths or any shapes differ.
+            If the numbers of arrays or any shapes differ.
         """
         gf = self.gf if isinstance(self.gf, list) else [self.gf]
         if len(g_pt) != len(gf):
@@ -156,7 +159,7 @@ class numeric_grad:
         return errors
 
     def max_err(self, g_pt, abs_tol, rel_tol):
-        """Where a gradient differs most from this one.
+        """Find the element at which a gradient differs most from this one.
 
         Parameters
         ----------
@@ -166,8 +169,9 @@ class numeric_grad:
         Returns
         -------
         (int, int, float, float)
-            Argument, flat position in it, and the absolute and relative error there: where ``min(abs_err / abs_tol, rel_err / rel_tol)`` is
-            greatest. Above 1 both tolerances are exceeded.
+            Position of the argument, flat index of the element, its absolute error and its relative error. The element
+            is the one with the greatest ``min(abs_err / abs_tol, rel_err / rel_tol)``. If that value exceeds 1, both
+            tolerances are exceeded.
         """
         best = None
         for arg, (abs_err, rel_err) in enumerate(self.abs_rel_errors(g_pt)):
@@ -186,7 +190,7 @@ class numeric_grad:
 
 
 def mode_not_slow(mode):
-    """A mode for reference values: DebugMode becomes FAST_RUN, a name a mode, others stay.
+    """Return the mode for reference values: FAST_RUN instead of FAST_COMPILE and DebugMode, else the mode itself.
 
     Parameters
     ----------
@@ -203,12 +207,12 @@ _tolerances = {"float16": 5e-2, "float32": 1e-2, "float64": 1e-4, "complex64": 1
 
 
 def _tolerance(dtypes):
-    """What the least precise of some dtypes asks for."""
+    """Return the tolerance for the least precise of some dtypes."""
     return max([_tolerances.get(str(dtype), 1e-4) for dtype in dtypes], default=1e-4)
 
 
 def _floating_points(pt):
-    """Copies of the points that are given to `verify_grad`; TypeError for what has no finite differences."""
+    """Copy the points of `verify_grad`. Raise TypeError for points that are not real floating-point arrays."""
     if isinstance(pt, np.ndarray):
         pt = [pt]
     if not isinstance(pt, (list, tuple)):
@@ -223,7 +227,10 @@ def _floating_points(pt):
 
 
 def _random_projection(rng, shape, dtype):
-    """Factors away from zero, so that no element of the gradient is lost in the others."""
+    """Return random factors between 0.5 and 1.5.
+
+    They are not near zero, so that every element of the gradient has an effect.
+    """
     return np.asarray((rng.rand(*shape) if hasattr(rng, "rand") else rng.random(shape)) + 0.5, dtype)
 
 
@@ -240,35 +247,35 @@ def verify_grad(
     cast_to_output_type=False,
     no_debug_ref=True,
 ):
-    """Compare a symbolic gradient with finite differences; raise when they differ.
+    """Compare a symbolic gradient with finite differences; raise an exception if they differ.
 
     Parameters
     ----------
     fun : callable
-        From variables to one variable; an Op will do.
+        A function from variables to one variable, for instance an Op.
     pt : list of ndarray
-        Where; float16, float32 or float64. A single array is a list of one.
+        The point of the gradient: float16, float32 or float64 arrays. A single array is treated as a list of one array.
     n_tests : int
         Number of random projections ``sum(u * fun)`` whose gradients are compared.
     rng : numpy.random.RandomState
-        Source of the projections; the module `numpy.random` will do.
+        Source of the random projections. The module `numpy.random` is accepted too.
     eps : float, optional
-        Step; see `numeric_grad`. For a linear function a greater step loses nothing; prefer that to greater tolerances.
+        Step; see `numeric_grad`. For a linear function a greater step is as exact: prefer it to greater tolerances.
     out_type : str, optional
-        dtype of the output, for complex outputs or ones that are less precise than the inputs.
+        dtype of the output, for complex outputs and for outputs that are less precise than the inputs.
     abs_tol, rel_tol : float, optional
-        Tolerances, of which both have to be exceeded; by default by dtype.
+        Tolerances. The default depends on the dtypes. It is an error if both are exceeded.
     mode : Mode or str, optional
-        How the functions are compiled.
+        Compilation mode of the functions.
     cast_to_output_type : bool
-        Whether the projection has dtype float32 when the output does; it is float64 otherwise.
+        If True, the projection of a float32 output has dtype float32. In all other cases it is float64.
     no_debug_ref : bool
-        Whether the reference is computed without DebugMode.
+        If True, the reference is computed without DebugMode.
 
     Raises
     ------
     GradientError
-        When the gradients differ.
+        If the gradients differ.
     TypeError
         For a missing rng, points that are not floating point, and a list as output.
     """
@@ -313,7 +320,7 @@ def verify_grad(
     for test in range(n_tests):
         if test:
             projection.set_value(_random_projection(rng, value.shape, projected), borrow=True)
-        # The function may work in the memory of its arguments.
+        # The arguments are copied, because the function may overwrite them.
         numeric = numeric_grad(lambda *points: cost_fn(*[p.copy() for p in points]), pt, eps, out_type)
         analytic = [np.asarray(g) for g in grad_fn(*[p.copy() for p in pt])]
         arg, pos, abs_err, rel_err = numeric.max_err(analytic, abs_tol, rel_tol)
@@ -332,9 +339,9 @@ def verify_grad(
 
 
 for _thing in (GradientError, numeric_grad, mode_not_slow, verify_grad):
-    # Pickles and reprs say the documented path.
+    # Pickles and reprs use the documented path.
     _thing.__module__ = "theano_ng.gradient"
 del _thing
 
 
-verify_grad.E_grad = GradientError  # what it raises, by its classic name
+verify_grad.E_grad = GradientError  # the classic name of the exception

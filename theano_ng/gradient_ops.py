@@ -1,6 +1,6 @@
-"""Identities that shape gradients: what flows back through them differs from what flowed in.
+"""Identity ops that change the gradient that is propagated through them.
 
-Documented as members of `theano_ng.gradient`.
+They are documented as members of `theano_ng.gradient`.
 """
 
 import warnings
@@ -19,7 +19,7 @@ class ConsiderConstant(ViewOp):
 
 
 class ZeroGrad(ViewOp):
-    """Identity that passes zeros back."""
+    """Identity whose gradients are zeros, in forward mode too."""
 
     def grad(self, args, g_outs):
         return [g_out.zeros_like() for g_out in g_outs]
@@ -29,13 +29,13 @@ class ZeroGrad(ViewOp):
 
 
 class UndefinedGrad(ViewOp):
-    """Identity without a derivative."""
+    """Identity whose gradient is undefined."""
 
     def grad(self, args, g_outs):
         return [grad_undefined(self, 0, args[0])]
 
     def connection_pattern(self, node):
-        # Connected: asking for the gradient is an error, not a zero.
+        # The input is connected, so that a request for the gradient is an error instead of zero.
         return [[True]]
 
     def R_op(self, inputs, eval_points):
@@ -43,7 +43,7 @@ class UndefinedGrad(ViewOp):
 
 
 class DisconnectedGrad(ViewOp):
-    """Identity that passes nothing back."""
+    """Identity that disconnects its input from the cost."""
 
     def grad(self, args, g_outs):
         return disconnected_gradients(len(g_outs))
@@ -56,14 +56,14 @@ class DisconnectedGrad(ViewOp):
 
 
 class GradClip(ViewOp):
-    """Identity that clips what it passes back.
+    """Identity that clips the gradient.
 
     Parameters
     ----------
     clip_lower_bound, clip_upper_bound : float
     """
 
-    # The bounds do not change what the op computes, so equal inputs may be merged.
+    # The bounds do not affect the value, so nodes with equal inputs may be merged.
     __props__ = ()
 
     def __init__(self, clip_lower_bound, clip_upper_bound):
@@ -81,7 +81,7 @@ class GradClip(ViewOp):
 
 
 class GradScale(ViewOp):
-    """Identity that scales what it passes back.
+    """Identity that scales the gradient.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ disconnected_grad_ = DisconnectedGrad()
 
 
 def consider_constant(x):
-    """`x`, with a gradient of zero. Deprecated: use `zero_grad` or `disconnected_grad`.
+    """Return `x` with a gradient of zero. Deprecated: use `zero_grad` or `disconnected_grad`.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def consider_constant(x):
 
 
 def zero_grad(x):
-    """`x`, behind which gradients are zero: x stays connected to the cost.
+    """Return `x` with a gradient of zero. `x` stays connected to the cost.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def zero_grad(x):
 
 
 def undefined_grad(x):
-    """`x`, with respect to which nothing can be differentiated: the gradient through it is an error.
+    """Return `x` with an undefined gradient: a gradient through the result is an error.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def undefined_grad(x):
 
 
 def disconnected_grad(x):
-    """`x`, behind which no gradient is propagated: x is disconnected from the cost. Cheaper than `zero_grad`.
+    """Return `x` disconnected from the cost: no gradient is propagated to it. This is cheaper than `zero_grad`.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def disconnected_grad(x):
 
 
 def grad_clip(x, lower_bound, upper_bound):
-    """`x`, with a gradient that is clipped elementwise; computing x itself costs nothing.
+    """Return `x` with a gradient that is clipped elementwise. The computation of `x` itself has no extra cost.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def grad_clip(x, lower_bound, upper_bound):
 
 
 def grad_scale(x, multiplier):
-    """`x`, with a gradient multiplied by a number; a negative one reverses it.
+    """Return `x` with a gradient that is multiplied by a number. A negative multiplier reverses the gradient.
 
     Parameters
     ----------
@@ -220,6 +220,6 @@ for _thing in (
     grad_clip,
     grad_scale,
 ):
-    # Pickles and reprs say the documented path.
+    # Pickles and reprs use the documented path.
     _thing.__module__ = "theano_ng.gradient"
 del _thing

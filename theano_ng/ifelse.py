@@ -1,6 +1,7 @@
 """The lazy conditional: ``ifelse(condition, then, else)`` computes one branch only.
 
-The linkers `vm` and `cvm` are lazy; others compute both branches. `tensor.switch` is its elementwise, eager relative.
+The linkers `vm` and `cvm` are lazy; other linkers compute both branches. `tensor.switch` is the elementwise
+conditional, which computes both.
 """
 
 import copy
@@ -44,7 +45,7 @@ __all__ = [
 
 
 def _common_type(t, f):
-    """The type both branches fit, or None."""
+    """Return the type that the values of both branches fit, or None."""
     if t == f:
         return t
     if not all(hasattr(kind, "broadcastable") for kind in (t, f)) or t.ndim != f.ndim:
@@ -55,18 +56,19 @@ def _common_type(t, f):
 
 
 class IfElse(Op):
-    """Op behind `ifelse`: inputs are the condition, the values of the then branch, those of the else branch.
+    """The Op of `ifelse`. Its inputs are the condition, the values of the then branch, and the values of the else
+    branch.
 
     Parameters
     ----------
     n_outs : int
         Number of values per branch.
     as_view : bool
-        Return the branch's values themselves instead of copies; set by a rewrite.
+        If True, return the values of the branch themselves instead of copies. A rewrite sets this parameter.
     gpu : bool
-        The values are on the GPU.
+        If True, the values are on the GPU.
     name : str, optional
-        For printing.
+        Name in printed graphs.
     """
 
     __props__ = ("n_outs", "as_view", "gpu", "name")
@@ -78,7 +80,7 @@ class IfElse(Op):
         self.gpu = gpu
         self.name = name
         if as_view:
-            # A destroy handler knows one viewed input per output; cond_make_inplace checks the other branch.
+            # The destroy handler knows only one viewed input per output. `cond_make_inplace` checks the else branch.
             self.view_map = {i: [i + 1] for i in range(n_outs)}
 
     def __eq__(self, other):
@@ -125,11 +127,12 @@ class IfElse(Op):
         return Apply(self, [c, *args], [type_() for type_ in types])
 
     def branches(self, node):
-        """The variables of the then branch and of the else branch."""
+        """Return the variables of the then branch and the variables of the else branch."""
         return node.inputs[1 : 1 + self.n_outs], node.inputs[1 + self.n_outs :]
 
     def _taken(self, value, first):
-        # A view_map names one input for an output: only the then branch can be handed on without a copy.
+        # The view_map names the then branch as the viewed input, so only values of the then branch are returned without
+        # a copy.
         return value if self.as_view and first == 1 else _copy(value)
 
     def perform(self, node, inputs, output_storage):
@@ -138,12 +141,13 @@ class IfElse(Op):
             cell[0] = self._taken(value, first)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """A lazy thunk: returns the numbers of the inputs that it needs next, [] when it is done.
+        """Return a lazy thunk. Each call returns the positions of the inputs that it needs next, and [] when it is
+        done.
 
         Parameters
         ----------
         impl : {None, 'c', 'py'}
-            None, 'c': a `LazyBranch`, which the compiled machine evaluates without Python.
+            For None and 'c' the thunk is a `LazyBranch`, which the compiled virtual machine evaluates without Python.
 
         Returns
         -------
@@ -235,7 +239,7 @@ def _copy(value):
 
 
 def _zeros_for(x, g):
-    """Zeros like x, of the type of the gradient g."""
+    """Return zeros with the shape of `x` and the dtype of the gradient `g`."""
     zeros = x.zeros_like()
     if isinstance(g.type, TensorType) and zeros.dtype != g.dtype:
         zeros = zeros.astype(g.dtype)
@@ -243,28 +247,29 @@ def _zeros_for(x, g):
 
 
 def ifelse(condition, then_branch, else_branch, name=None):
-    """Lazy conditional.
+    """Return the values of one of two branches, chosen by a condition. Only the chosen branch is computed.
 
     Parameters
     ----------
     condition : scalar variable or number
-        0 means false, everything else true.
+        0 means false, any other value means true.
     then_branch, else_branch : variable, number, or list or tuple of these
-        What to return in either case; of equal length and types.
+        The values for a true and for a false condition. Both branches have the same length and types.
     name : str, optional
-        Shown in printed graphs.
+        Name in printed graphs.
 
     Returns
     -------
     TensorVariable, or list or tuple of variables
-        Like `then_branch`. With the linkers vm and cvm, only the branch that is taken is computed.
+        The values, in a container like `then_branch`. Only the linkers vm and cvm are lazy; other linkers compute both
+        branches.
 
     Raises
     ------
     TypeError
-        When the branches differ in type, or the condition is no scalar.
+        If the branches differ in type, or the condition is not a scalar.
     ValueError
-        When the branches differ in length.
+        If the branches differ in length.
     """
     container = type(then_branch) if isinstance(then_branch, (list, tuple)) else None
     then_branch = list(then_branch) if isinstance(then_branch, (list, tuple)) else [then_branch]
@@ -279,16 +284,16 @@ def ifelse(condition, then_branch, else_branch, name=None):
         literal = not isinstance(t, Variable) or not isinstance(f, Variable)
         t, f = (x if isinstance(x, Variable) else as_tensor_variable(x) for x in (t, f))
         if isinstance(t.type, TensorType) != isinstance(f.type, TensorType):
-            # One may be a tensor that was moved to another device.
+            # One branch may be a tensor on another device.
             if isinstance(t.type, TensorType):
                 f = t.type.filter_variable(f)
             else:
                 t = f.type.filter_variable(t)
         elif t.type != f.type:
-            # On devices: of two contexts, or of two patterns.
+            # Device variables may belong to different contexts, or have different broadcast patterns.
             t, f = tensor_or_other(t), tensor_or_other(f)
         if literal and isinstance(t.type, TensorType) and t.dtype != f.dtype:
-            # A number written in the program takes the dtype that holds both.
+            # If a branch is a literal number, both branches get their promoted dtype.
             dtype = scal.upcast(t.dtype, f.dtype)
             t, f = t.astype(dtype), f.astype(dtype)
         if _common_type(t.type, f.type) is None:
@@ -307,16 +312,17 @@ def ifelse(condition, then_branch, else_branch, name=None):
 
 
 class _Memory:
-    """Which variables of a graph may share memory: up and down the view maps, and through conditionals that return a branch itself.
+    """The alias classes of a graph: sets of variables that may share memory.
 
-    A view map names one input per output, so that the destroy handler does not know of the else branch. Variables form classes, named by
-    one of them; what is asked about a class is kept with it.
+    Variables are joined by view maps, and by conditionals that return a branch without a copy. A view map names one
+    input per output, so the destroy handler does not know about the else branch. One variable of each class represents
+    the class. The sets `_destroyed`, `_given` and `_output` contain such representatives.
     """
 
     def __init__(self, fgraph):
         self._parent = {}
         self._destroyed, self._given, self._output = set(), set(), set()
-        self._made_from = {}  # class -> variables whose memory an in-place Op made into one of its own
+        self._made_from = {}  # class -> variables that an in-place Op overwrote to make a member of the class
         nodes = fgraph.toposort()
         for node in nodes:
             for o, places in getattr(node.op, "view_map", {}).items():
@@ -354,13 +360,13 @@ class _Memory:
             self._made_from.setdefault(b, []).extend(self._made_from.pop(a))
 
     def returns_branch(self, node, outputs):
-        """The outputs of a conditional, now `outputs`, are one branch or the other."""
+        """Record that a conditional, whose outputs are now `outputs`, returns one of its branches without a copy."""
         for variables in (node.outputs, *node.op.branches(node)):
             for out, variable in zip(outputs, variables):
                 self._join(out, variable)
 
     def may_return_branch(self, node):
-        """Whether a conditional may return its branch itself instead of a copy."""
+        """Return True if a conditional may return its branch itself instead of a copy."""
         results = list(map(self._find, node.outputs))
         branches = [self._find(r) for branch in node.op.branches(node) for r in branch]
         if any(c in self._destroyed for c in results + branches):
@@ -368,7 +374,7 @@ class _Memory:
         return not any(c in self._output for c in results) or not self._belongs_to_caller(branches)
 
     def _belongs_to_caller(self, classes):
-        """Whether the memory of a class is that of an input, a constant or an output, or was made of such in place."""
+        """Return True if a class contains an input, a constant or an output, or was made from such memory in place."""
         todo, seen = list(classes), set()
         while todo:
             c = todo.pop()
@@ -393,8 +399,9 @@ def cond_make_inplace(node):
 
     exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))
 
-    Not where the result or a branch is overwritten, or could make an output share memory with an input: a view map names one
-    input per output, so that the destroy handler does not watch the else branch.
+    The rule does not apply if the result or a branch is overwritten. It also does not apply if an output could share
+    memory with an input. The rule checks this itself: a view map names one input per output, so the destroy handler
+    does not protect the else branch.
     """
     if node.op.as_view or not _Memory(node.fgraph).may_return_branch(node):
         return False
@@ -402,7 +409,7 @@ def cond_make_inplace(node):
 
 
 class CondMakeInplace(Optimizer):
-    """Applies `cond_make_inplace` to all conditionals; what shares memory is found out once.
+    """Optimizer that applies `cond_make_inplace` to all conditionals. It computes the alias classes only once.
 
     exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))          [fast_run, inplace]
     """
@@ -429,7 +436,7 @@ class CondMakeInplace(Optimizer):
 optdb.register("cond_make_inplace", CondMakeInplace(), 95, "fast_run", "inplace", own=True)
 
 
-# Ops over which a conditional may be lifted.
+# Ops through which a conditional may be lifted.
 _ACCEPTABLE_OPS = (
     Shape,
     SpecifyShape,
@@ -447,11 +454,12 @@ _ACCEPTABLE_OPS = (
 
 @local_optimizer(None)
 def ifelse_lift_single_if_through_acceptable_ops(main_node):
-    """Lift a conditional over an Op that uses nothing else of it.
+    """Lift a conditional through the only Op that uses it.
 
     dot(ifelse(flag, A, B), C)  ->  ifelse(flag, dot(A, C), dot(B, C))
 
-    For Ops of `_ACCEPTABLE_OPS` that have exactly one conditional among their inputs, which has no other client.
+    The Op is one of `_ACCEPTABLE_OPS`. It has exactly one conditional among its inputs, and that conditional has no
+    other client.
     """
     if not isinstance(main_node.op, _ACCEPTABLE_OPS):
         return False
@@ -472,7 +480,7 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
         try:
             lifted = main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False)
         except (TypeError, ValueError):
-            return False  # the Op does not take the more special type of this branch
+            return False  # the Op does not accept the more specific type of this branch
         sides.append(lifted.outputs)
         copy_stack_trace(main_node.outputs, lifted.outputs)
     if any(_common_type(t.type, f.type) != out.type for t, f, out in zip(*sides, main_node.outputs)):
@@ -485,7 +493,7 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
 
 def _merge_nested(node, branch):
-    """Replace inputs of one branch that are conditionals on the same condition by their value in that case."""
+    """Replace inputs of one branch that are conditionals on the same condition by the values of their own branch."""
     op = node.op
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
@@ -499,7 +507,7 @@ def _merge_nested(node, branch):
 
 @local_optimizer([IfElse])
 def cond_merge_ifs_true(node):
-    """A conditional in the then branch of one with the same condition is decided.
+    """Replace a conditional in the then branch of a conditional with the same condition by its own then branch.
 
     ifelse(flag, ifelse(flag, x, y), z)  ->  ifelse(flag, x, z)
     """
@@ -508,7 +516,7 @@ def cond_merge_ifs_true(node):
 
 @local_optimizer([IfElse])
 def cond_merge_ifs_false(node):
-    """A conditional in the else branch of one with the same condition is decided.
+    """Replace a conditional in the else branch of a conditional with the same condition by its own else branch.
 
     ifelse(flag, x, ifelse(flag, y, z))  ->  ifelse(flag, x, z)
     """
@@ -516,7 +524,7 @@ def cond_merge_ifs_false(node):
 
 
 def _depends_on(node, other):
-    """Whether some input of `node` is computed from an output of `other`."""
+    """Return True if an input of `node` is computed from an output of `other`."""
     seen, stack = {}, [node]
     while stack:
         for inp in stack.pop().inputs:
@@ -530,7 +538,7 @@ def _depends_on(node, other):
 
 
 def _merged(*nodes):
-    """One conditional for several with the same condition: pairs (old output, new output)."""
+    """Merge conditionals with the same condition into one; return pairs (old output, new output)."""
     names = [node.op.name or "?" for node in nodes]
     branches = [node.op.branches(node) for node in nodes]
     op = IfElse(
@@ -567,8 +575,9 @@ class CondMerge(Optimizer):
         for condition, count in counts.items():
             if count < 2:
                 continue
-            # How many conditionals of this condition lie on the longest way to a variable. Two on the same level do not depend on each
-            # other, and merging whole levels makes no cycle. Other conditions have to look at the graph again.
+            # The level of a variable is the largest number of conditionals with this condition on a path to it. Two
+            # conditionals on the same level do not depend on each other, and merging whole levels creates no cycle. The
+            # merge changes the graph, so the levels are computed again for the next condition.
             level, groups = {}, {}
             for node in fgraph.toposort():
                 depth = max((level.get(inp, 0) for inp in node.inputs), default=0)
@@ -577,14 +586,14 @@ class CondMerge(Optimizer):
                     depth += 1
                 level.update(dict.fromkeys(node.outputs, depth))
             pairs = [pair for nodes in groups.values() if len(nodes) > 1 for pair in _merged(*nodes)]
-            # A branch value may be an output of a conditional that is merged as well: outer ones first, so that the inner ones are
-            # replaced in the new nodes too.
+            # A branch value may be an output of another merged conditional. Replace outer conditionals first, so that
+            # the inner ones are replaced in the new nodes too.
             fgraph.replace_all_validate(pairs[::-1], reason="cond_merge")
 
 
 @local_optimizer([IfElse])
 def cond_remove_identical(node):
-    """Values that a conditional returns twice are returned once.
+    """Remove duplicate values from a conditional.
 
     ifelse(flag, (x, x), (y, y))  ->  (ifelse(flag, x, y), ifelse(flag, x, y))
     """
@@ -608,7 +617,7 @@ def cond_remove_identical(node):
 
 @local_optimizer(None)
 def cond_merge_random_op(main_node):
-    """Merge the conditionals that one Op uses, when they have the same condition.
+    """Merge two conditionals that one Op uses if they have the same condition.
 
     ifelse(flag, x, y) + ifelse(flag, u, v)  ->  add(*ifelse(flag, (x, u), (y, v)))
     """
@@ -628,7 +637,7 @@ def cond_merge_random_op(main_node):
     return False
 
 
-# Asked for by the tag ``ifelse``: lifting makes gradients lazy, which is not always faster.
+# The tag ``ifelse`` enables these rules. Lifting makes gradients lazy, which is not always faster.
 ifelse_equilibrium = EquilibriumDB()
 for _rule in (
     ifelse_lift_single_if_through_acceptable_ops,

@@ -1,11 +1,12 @@
-"""Names of a package that are imported from their homes when they are first asked for."""
+"""Lazy names of a package: each name is imported from the module that defines it on first access."""
 
 import importlib
 import sys
 
 from theano_ng.moved import PROBED, missing, no_attribute
 
-# What the classic modules imported for themselves, and Ops of others took from there: `from theano.tensor.basic import Apply, grad_undefined`.
+# Names that the classic modules imported for their own use. Ops of other authors import them from these modules, as in
+# `from theano.tensor.basic import Apply, grad_undefined`.
 CLASSIC_IMPORTS = {
     "theano_ng": "compile gof printing scalar tensor",
     "theano_ng.configdefaults": "config",
@@ -32,7 +33,7 @@ CLASSIC_IMPORTS = {
 
 
 def lazy_names(module, homes, modules=""):
-    """The functions ``__getattr__`` and ``__dir__`` of a module, and the names that they serve.
+    """Return the functions ``__getattr__`` and ``__dir__`` for the lazy names of a module, and these names.
 
     Parameters
     ----------
@@ -42,13 +43,13 @@ def lazy_names(module, homes, modules=""):
         Path of a home -> the names found there, separated by blanks; ``alias=name`` where it has another one there. What belongs to a
         chapter that is missing is left out.
     modules : str
-        Names of the package's own modules, separated by blanks. One that is not there is an attribute that is not there.
+        Names of submodules of the package, separated by blanks. A submodule that does not exist is a missing attribute.
 
     Returns
     -------
     __getattr__, __dir__ : callable
     names : list of str
-        Those of `homes`, sorted.
+        The names in `homes`, sorted.
     """
     inner = module.partition(".")[2]
 

@@ -1,10 +1,11 @@
-"""Paths of modules that are not where their code is, or not there at all.
+"""Import paths of modules whose code is in another module, or that do not exist.
 
-The documentation names modules (``theano.tensor.subtensor``) whose code outgrew one file, and pickles name the modules that classes were in
-when they were written. Both are rows of `MOVED`: importing the path on the left gives the very module on the right (or one with
-the names of several). Chapters that are still to come are rows of `MISSING`: whoever imports what belongs to one is told. A chapter that
-arrives takes its row away. The tables are only asked for modules that are not found otherwise. Homes that had been given up before are rows
-of `FORMER` too: who imports one is told where to go.
+The documentation names modules (``theano.tensor.subtensor``) whose code is now divided among several files. Pickles
+name the modules that defined their classes at the time of pickling. Both kinds of paths are keys of `MOVED`. An import
+of a key gives the module of the value, or a module with the names of several modules. `MISSING` lists features that do
+not exist yet. An import of a name that belongs to such a feature raises an error that names the feature. The row is
+deleted when the feature is added. Paths that Theano 1.0 had already given up are also keys of `FORMER`: their import
+warns and names the current path. The import system uses these tables only for modules that it does not find.
 """
 
 import functools
@@ -102,7 +103,7 @@ MOVED = {
     "sandbox.gpuarray": "gpuarray",
     "tensor.creation": "tensor.shaping.creation tensor.shaping.diagonals",
 }
-"""Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
+"""Old or classic path below the package -> path of the module with the code, or several paths, separated by blanks."""
 
 FORMER = {
     "sandbox.softsign": "theano_ng.tensor.nnet",
@@ -117,10 +118,13 @@ FORMER = {
     "compat.python2x": "the standard library: collections, functools, itertools",
     "compat.six": "six",
 }
-"""Path below the package that was a home no more, or none yet, in Theano 1.0 -> the home; importing one warns."""
+"""Path below the package that was no longer, or not yet, valid in Theano 1.0 -> the valid path.
+
+An import of the key warns.
+"""
 
 REMOVED = {"sandbox.cuda": "the GPU back-end before theano_ng.gpuarray, which Theano 1.0 had removed"}
-"""Module that is there for programs that ask whether it can be used -> what all other names in it belonged to."""
+"""Module that exists only to answer whether it is usable -> the removed part to which its other names belonged."""
 
 MISSING = {
     "linear algebra on GPUs": "gpuarray.blas gpuarray.linalg gpuarray.fft",
@@ -128,10 +132,10 @@ MISSING = {
     "random numbers on GPUs": "gpuarray.multinomial gpuarray.rng_mrg gpuarray.sort",
     "cuDNN": "gpuarray.cudnn_defs gpuarray.dnn gpuarray.dnn_opt",
 }
-"""Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
+"""Chapter (a feature that does not exist yet) -> the classic modules and names of that feature, separated by blanks."""
 
 PROBED = frozenset({"gpuarray.ctc", "gpuarray.dnn", "gpuarray.fft", "gpuarray.linalg"})
-"""Modules of `MISSING` that are there for programs that ask them whether they can be used, and have nothing else."""
+"""Modules of `MISSING` that exist only so that programs can ask whether they are usable. They have no other names."""
 
 
 @functools.cache
@@ -141,7 +145,10 @@ def _chapters():
 
 
 def missing(path):
-    """Why a module or name below the package cannot be found, if it belongs to one of `MISSING` or `REMOVED`; otherwise None."""
+    """Return the reason why a module or name below the package does not exist.
+
+    The result is None if the name belongs to no row of `MISSING` or `REMOVED`.
+    """
     above, chapters = path, _chapters()
     while above:
         if above in chapters:
@@ -153,7 +160,7 @@ def missing(path):
 
 
 class MovedModules:
-    """Finder and loader of the modules named in `MOVED`; says that those in `MISSING` are missing."""
+    """Finder and loader of the modules named in `MOVED`. For the modules named in `MISSING` it raises ImportError."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
@@ -164,7 +171,7 @@ class MovedModules:
             return ModuleSpec(fullname, MovedModules, origin=MOVED[inner])
         reason = missing(inner)
         if reason is not None:
-            # No ModuleNotFoundError: `from package import name` passes over that one, and says less.
+            # Not ModuleNotFoundError: `from package import name` would catch it and raise an error without the reason.
             raise ImportError(reason, name=fullname)
         return None
 
@@ -178,7 +185,7 @@ class MovedModules:
             warn_of_former(module.__spec__.name)
         homes = [importlib.import_module("%s.%s" % (__package__, home)) for home in module.__spec__.origin.split()]
         if len(homes) == 1:
-            # The import system returns what stands in sys.modules afterwards.
+            # The import system returns the module that sys.modules has afterwards.
             (sys.modules[module.__spec__.name],) = homes
         else:
             for home in reversed(homes):
@@ -186,18 +193,18 @@ class MovedModules:
 
     @staticmethod
     def get_code(fullname):
-        """For ``python -m``: the code of the module that does the work."""
+        """Return the code of the module in `MOVED`, for ``python -m``."""
         home = "%s.%s" % (__package__, MOVED[fullname.partition(".")[2]])
         return importlib.util.find_spec(home).loader.get_code(home)
 
 
 def warn_of_former(name):
-    """Say where what is imported has its home, with a DeprecationWarning at the line that imports it.
+    """Warn that a module has moved and name its current path. The DeprecationWarning points to the line of the import.
 
     Parameters
     ----------
     name : str
-        ``__name__`` of a module in `FORMER`, which calls this when it is loaded.
+        ``__name__`` of a module in `FORMER`. This function is called when the module is loaded.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and (
@@ -217,7 +224,7 @@ def warn_of_former(name):
 
 
 def former_modules(package):
-    """The function ``__getattr__`` of a package: modules that moved out of it are its attributes still.
+    """Return the function ``__getattr__`` of a package, with which modules that moved out of it stay its attributes.
 
     Parameters
     ----------
@@ -237,8 +244,8 @@ def former_modules(package):
 def only_probes(module):
     """Return ``__path__`` and ``__getattr__`` for a module in `PROBED`.
 
-    The path makes the module a package. So `MovedModules` looks for names that the module lacks, and the error of ``from module import name`` gives
-    the reason.
+    The path makes the module a package. Therefore the import system asks `MovedModules` for names that the module
+    lacks, and the error of ``from module import name`` gives the reason.
 
     Parameters
     ----------
@@ -253,7 +260,7 @@ def _raise_no_attribute(module, name):
 
 
 def unavailable(name, module):
-    """Return the function that programs call to find out whether a module in `PROBED` can be used.
+    """Return the function by which programs ask whether a module in `PROBED` is usable.
 
     Parameters
     ----------
@@ -279,7 +286,8 @@ def unavailable(name, module):
 
 
 def no_attribute(module, name):
-    """Return the AttributeError for a name that a module lacks, because a chapter is missing or the name does not exist.
+    """Return the AttributeError for a name that a module lacks, because a feature is missing or the name does not
+    exist.
 
     Parameters
     ----------
@@ -290,23 +298,29 @@ def no_attribute(module, name):
 
 
 def keep_names(package):
-    """Let a package keep what it calls by the name of a module that moved out of it: importing that module must not take the name.
+    """Protect names of a package that are also names of modules that moved out of it.
+
+    Without this, an import of such a module would replace the attribute of the package.
 
     Parameters
     ----------
     package : str
-        ``__name__`` of the package, which calls this when its names are there.
+        ``__name__`` of the package, which calls this function after its names are defined.
     """
     inner, names = package.partition(".")[2], vars(sys.modules[package])
     for path, home in MOVED.items():
         parent, _, name = path.rpartition(".")
         if parent == inner and name in names and not isinstance(names[name], type(sys)):
-            # The import system gives the name to modules that it loads, not to those it has.
+            # The import system sets the attribute of the package for modules that it loads, not for modules in
+            # sys.modules.
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
 
 
 class _ModuleWithFunctions(type(sys)):
-    """A package some of whose functions have the names of its modules: importing those does not take the names."""
+    """A package in which some functions have the names of its modules.
+
+    An import of such a module does not replace the function.
+    """
 
     _functions = ()
     _namesake = None
@@ -319,14 +333,14 @@ class _ModuleWithFunctions(type(sys)):
 
 
 def keep_functions(package, names):
-    """Let names of a package be those of functions that it finds when they are asked for, also after modules of these names were imported.
+    """Keep lazy functions of a package accessible by their names, even after an import of modules with the same names.
 
     Parameters
     ----------
     package : str
         ``__name__`` of the package.
     names : str
-        Separated by blanks.
+        Names of the functions, separated by blanks.
     """
     module = sys.modules[package]
     module._functions = frozenset(names.split())
@@ -334,7 +348,9 @@ def keep_functions(package, names):
 
 
 def lend_modules(package, function):
-    """Let the modules of a package be attributes of the function that has its name: ``import package.module as m`` finds them there.
+    """Make the modules of a package attributes of the function that has the name of the package.
+
+    ``import package.module as m`` then finds the modules as attributes of the function.
 
     Parameters
     ----------
@@ -353,8 +369,9 @@ def lend_modules(package, function):
 class ServedModules:
     """Finder and loader of the modules of packages under another name.
 
-    ``sys.modules["theano"] = theano_ng`` is enough for programs and pickles that say `theano`: importing ``theano.tensor`` gives
-    the module ``theano_ng.tensor``, not a second copy of it. So it is with the modules of a package that has a row in `MOVED`.
+    Programs and pickles that use the name `theano` need only ``sys.modules["theano"] = theano_ng``. An import of
+    ``theano.tensor`` then gives the module ``theano_ng.tensor``, not a second copy. The same holds for the modules of a
+    package that has a row in `MOVED`.
     """
 
     @staticmethod
@@ -379,15 +396,19 @@ class ServedModules:
         spec = module.__spec__
         found = importlib.import_module(spec.origin)
         package = spec.name.partition(".")[0]
-        # All that is there at once: a module that the import system loads becomes an attribute, also in place of a function of its name.
+        # Register all loaded modules at once. A module that the import system loads becomes an attribute of its
+        # package, and would replace a function of the same name.
         for name in [name for name in sys.modules if name.startswith(__package__ + ".")]:
             sys.modules.setdefault(package + name[len(__package__) :], sys.modules[name])
         sys.modules[spec.name] = found
 
 
 def install():
-    """Let `import` find what the tables name, and the package under other names; done once, by the package."""
+    """Install the finders for the tables of this module and for other names of the package.
+
+    The package calls this once.
+    """
     if MovedModules not in sys.meta_path:
         sys.meta_path.append(MovedModules)
-        # Before the finder of files, which would load the package's files once more.
+        # `ServedModules` comes before the finder of files, which would load the files of the package again.
         sys.meta_path.insert(0, ServedModules)

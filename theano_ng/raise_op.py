@@ -1,4 +1,4 @@
-"""Ops that raise an exception at run time: always (Raise), or when a condition fails (CheckAndRaise, Assert)."""
+"""Ops that raise an exception at run time: always (Raise), or if a condition is false (CheckAndRaise, Assert)."""
 
 from theano_ng.gof import ports
 from theano_ng.gof.derivative import DisconnectedType
@@ -10,7 +10,7 @@ __all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]
 
 
 class Raise(Op):
-    """Raise an exception when the value is computed: ``Raise(msg, exc)(x)``.
+    """An Op that raises an exception when its value is computed: ``Raise(msg, exc)(x)``.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ class Raise(Op):
         self.exc = exc
 
     def __hash__(self):
-        # The exception class by name: a hash must not depend on where the class lives in memory.
+        # Hash the name of the exception class: the hash must not depend on the address of the class.
         return hash((type(self).__qualname__, self.msg, self.exc.__module__, self.exc.__qualname__))
 
     def __str__(self):
@@ -49,14 +49,14 @@ class Raise(Op):
 
 
 class ConditionalOp(Op):
-    """Base of Ops that return their first input as it is, a view, while the others, conditions, are true.
+    """Base class of Ops that return a view of their first input if all other inputs, the conditions, are true.
 
-    Subclasses define `perform`, which raises when one is false.
+    Subclasses define `perform`, which raises an exception if a condition is false.
 
     Attributes
     ----------
     not_scalar : str
-        The error for a condition that is no scalar, with places for `op` and `type`.
+        Format of the error for a condition that is not a scalar, with the keys `op` and `type`.
     """
 
     view_map = {0: [0]}
@@ -87,7 +87,8 @@ class ConditionalOp(Op):
 
 
 class CheckAndRaise(ConditionalOp):
-    """Return the first input as it is, or raise when one of the conditions is false: ``CheckAndRaise(exc, msg)(x, *conds)``.
+    """An Op that returns its first input, or raises an exception if a condition is false:
+    ``CheckAndRaise(exc, msg)(x, *conds)``.
 
     Parameters
     ----------
@@ -115,5 +116,5 @@ class CheckAndRaise(ConditionalOp):
         out_[0][0] = inputs[0]
 
 
-# Assert has native code for tensors, so it lives with them.
+# `Assert` has native code for tensors, so it is defined in `theano_ng.tensor`.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.assert_op": "Assert assert_op"})

@@ -1,17 +1,17 @@
-"""A line on a terminal that says what a program is doing; it is written over again and again, and wiped before anything else is printed."""
+"""A terminal line that shows what a program is doing. Each new text replaces the line; other output clears it first."""
 
 import sys
 
 
 class StatusLine:
-    """One line at the end of a terminal.
+    """A line at the end of a terminal that shows the status of the program.
 
     Parameters
     ----------
     stream : file, optional
         Default: the standard error stream.
     enabled : bool, optional
-        Whether to draw; by default when the stream is a terminal.
+        Whether to draw the line. Default: True if the stream is a terminal.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class StatusLine:
         self._drawn = 0
 
     def show(self, text):
-        """Put a text in place of the one that is shown; what does not fit on the line is cut."""
+        """Replace the text on the line. A text longer than the line is cut."""
         if not self.enabled:
             return
         import shutil
@@ -34,7 +34,7 @@ class StatusLine:
         self._drawn = len(text)
 
     def clear(self):
-        """Wipe the line, for what is printed next."""
+        """Clear the line before other output is printed."""
         if self._drawn:
             self._write("\r" + " " * self._drawn + "\r")
             self._drawn = 0
@@ -43,13 +43,13 @@ class StatusLine:
         try:
             self.stream.write(text)
             self.stream.flush()
-        except (OSError, ValueError):  # the terminal has gone: nobody looks
+        except (OSError, ValueError):  # the terminal is closed
             self.enabled = False
 
 
 def is_terminal(stream):
-    """Whether somebody watches what is written to a stream, on a terminal on which a line can be written over."""
+    """Return True if a stream is a terminal, on which a line can be overwritten."""
     try:
         return bool(stream.isatty())
-    except (AttributeError, ValueError):  # no file, or closed
+    except (AttributeError, ValueError):  # not a file, or a closed file
         return False

@@ -1,4 +1,4 @@
-"""OrderedUpdates: what becomes of shared variables, in order."""
+"""OrderedUpdates: an ordered dict from shared variables to their new values."""
 
 from collections import OrderedDict
 
@@ -11,14 +11,14 @@ class OrderedUpdates(OrderedDict):
     Parameters
     ----------
     *key, **kwargs
-        As for `dict`.
+        The arguments of `dict`.
 
     Raises
     ------
     TypeError
-        For a key that is no shared variable, and an unordered dict.
+        If a key is not a shared variable.
     KeyError
-        When dicts that disagree about a variable are joined.
+        If dicts are joined that have different values for a variable.
     """
 
     def __init__(self, *key, **kwargs):
@@ -37,18 +37,18 @@ class OrderedUpdates(OrderedDict):
         Parameters
         ----------
         other : dict or iterable of pairs, optional
-            Iterators too.
+            The new entries. Iterators are accepted too.
 
         Raises
         ------
         KeyError
-            When `other` has a different value for a variable that is already a key.
+            If `other` has a different value for a variable that is already a key.
         """
         if other is None:
             return
         other = dict(other)  # an iterator can be read only once
         for variable, value in other.items():
-            # Symbolic values cannot be compared by ==.
+            # Compare identities: == of symbolic values does not compare them.
             if variable in self and self[variable] is not value:
                 raise KeyError("Collision", variable)
         for variable, value in other.items():
@@ -66,7 +66,7 @@ class OrderedUpdates(OrderedDict):
         joined.update(self)
         return joined
 
-    # The operators of OrderedDict do not notice that two dicts disagree.
+    # The operators of OrderedDict do not detect different values for one variable.
     __or__, __ror__ = __add__, __radd__
 
     def __ior__(self, other):

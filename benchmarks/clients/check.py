@@ -1,12 +1,13 @@
-"""Runs libraries and programs that were written for Theano, and compares their numbers and times with those of Theano 1.0.5.
+"""Run libraries and programs for Theano, and compare their results and times with those of Theano 1.0.5.
 
     python benchmarks/clients/check.py [--only NAME ...] [--small] [--record] [--table FILE]
 
-Each client has a virtual environment of its own in `build/clients`, filled from PyPI with the versions below; this package is that of the
-interpreter that runs this file. Programs and libraries run unchanged, by ``theano_ng-run --numpy-names``; Lasagne runs once more as an ordinary
-package, changed by ``theano_ng-port`` and nothing but that. Where an interpreter of Python 3.8 is found (``OLD_PYTHON``, or on the path, or by pyenv
-or uv), Theano 1.0.5 runs the same programs there; else their numbers are compared with those of `recorded.json`, which ``--record`` writes.
-What is compared how far is in `compare.py`. The exit status is 1 where something differs or fails.
+Each client has a separate virtual environment in `build/clients`, with packages from PyPI in the versions below. This
+package comes from the interpreter that runs this file. Programs and libraries run unchanged, by
+``theano_ng-run --numpy-names``. Lasagne also runs as an ordinary package, changed only by ``theano_ng-port``. If an
+interpreter of Python 3.8 is found (by ``OLD_PYTHON``, on the path, by pyenv or by uv), Theano 1.0.5 runs the same
+programs in it. Otherwise the results are compared with those in `recorded.json`, which ``--record`` writes.
+`compare.py` defines the tolerances. The exit status is 1 if a result differs or a program fails.
 """
 
 import argparse
@@ -26,12 +27,13 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 CLASSIC = os.path.join(ROOT, "examples", "classic")
 RECORDED = os.path.join(HERE, "recorded.json")
 BUILD = os.path.join(ROOT, "build", "clients")
-LIMIT = 1800  # seconds that a program may take
+LIMIT = 1800  # time limit in seconds for a program
 
 Client = collections.namedtuple("Client", "name programs packages old_packages ported")
-"""Programs; packages for this Python, and for Python 3.8, both installed without what they depend on; packages that also run after
-``theano_ng-port`` alone. Keras and PyMC3 use names that have no successor (`inspect.getargspec`, `numpy.asscalar`), which ``theano_ng-port`` lists, and
-leaves to hands."""
+"""A client: its name; its programs; its packages for this Python and for Python 3.8, both installed without
+dependencies; and the packages that also run after ``theano_ng-port`` alone. Keras and PyMC3 use names without a
+successor (`inspect.getargspec`, `numpy.asscalar`). ``theano_ng-port`` only lists such names; they must be changed by
+hand."""
 
 OF_OLD_THEANO = ["numpy==1.19.5", "scipy==1.5.4", "six==1.17.0", "Theano==1.0.5"]
 OF_PYMC3 = ["patsy==1.0.3", "tqdm==4.67.1", "python-dateutil==2.9.0.post0", "pytz==2025.2", "six==1.17.0"]
@@ -77,17 +79,18 @@ def say(text):
 
 
 def environment(name, python, packages, neighbour=None):
-    """The interpreter of a virtual environment that has some packages, made if need be.
+    """Return the interpreter of a virtual environment with some packages. The environment is created if it does not
+    exist.
 
     Parameters
     ----------
     name : str
     python : str
-        The interpreter to make it with.
+        The interpreter that creates the environment.
     packages : list of str
-        Requirements, whose dependencies are not followed.
+        Requirements, which are installed without their dependencies.
     neighbour : list of str, optional
-        Folders of packages that the environment sees behind its own.
+        Other folders of packages, which follow the environment's folder on its path.
     """
     folder = os.path.join(BUILD, name)
     stamp, wanted = os.path.join(folder, "made.json"), json.dumps([python, packages, neighbour])
@@ -100,7 +103,7 @@ def environment(name, python, packages, neighbour=None):
     shutil.rmtree(folder, ignore_errors=True)
     run([python, "-m", "venv", folder])
     if packages:
-        # Packages of their time are built by what was there then: without isolation, by the setuptools of the environment.
+        # Old packages need an old setuptools: build them without isolation, with the setuptools of the environment.
         run([interpreter, "-m", "pip", "install", "--quiet", "setuptools<80", "wheel"])
         run([interpreter, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", *packages])
     if neighbour:
@@ -113,7 +116,7 @@ def environment(name, python, packages, neighbour=None):
 
 
 def run(command, **options):
-    """The standard output of a command; RuntimeError, with what it printed, where it fails."""
+    """Run a command and return its standard output. If it fails, raise RuntimeError with the end of its output."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, **options)
     if done.returncode:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-25:])
@@ -122,7 +125,7 @@ def run(command, **options):
 
 
 def find_old_python():
-    """An interpreter of Python 3.8, or None."""
+    """Return the path of an interpreter of Python 3.8, or None."""
     candidates = [[os.environ.get("OLD_PYTHON", "")], ["python3.8"]]
     for ask in (["pyenv", "prefix", "3.8"], ["uv", "python", "find", "3.8"]):
         if shutil.which(ask[0]):
@@ -143,7 +146,7 @@ def find_old_python():
 
 
 def blas_of_old_theano():
-    """The flag that has Theano 1.0.5 use OpenBLAS, where it can be linked; it calls NumPy otherwise."""
+    """Return the flag that makes Theano 1.0.5 use OpenBLAS. If OpenBLAS cannot be linked, Theano calls NumPy."""
     command = ["g++", "-shared", "-x", "c++", os.devnull, "-o", os.devnull, "-lopenblas"]
     linked = shutil.which("g++") and subprocess.run(command, capture_output=True).returncode == 0
     return ",blas.ldflags=-lopenblas" if linked else ",blas.ldflags="
@@ -158,7 +161,7 @@ def path_of(program):
 
 
 def measure(command, program, flags, small):
-    """What a program writes by ``--json``, run with an empty cache of compiled code."""
+    """Run a program with an empty cache of compiled code, and return the results that it writes with ``--json``."""
     path = program if os.path.isabs(program) else path_of(program)
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, "out.json")
@@ -179,7 +182,7 @@ def measure(command, program, flags, small):
 
 
 def ported(client, interpreter):
-    """A folder with what `Client.ported` names and the client's programs, changed by ``theano_ng-port``."""
+    """Return a folder with the packages in `Client.ported` and the client's programs, changed by ``theano_ng-port``."""
     folder = os.path.join(BUILD, client.name + "-ported")
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
@@ -188,7 +191,7 @@ def ported(client, interpreter):
         shutil.copytree(os.path.join(packages, name), os.path.join(folder, name))
     for program in client.programs:
         shutil.copy(path_of(program), folder)
-    # Status 1 says that something had to be changed.
+    # Status 1 means that changes were necessary.
     done = subprocess.run(
         [sys.executable, "-m", "theano_ng.legacy.port", "--write", folder], capture_output=True, text=True
     )
@@ -205,7 +208,7 @@ def seconds(value):
 
 
 def table(rows):
-    """Markdown: agreement and times of both."""
+    """Return a Markdown table of the differences and of the times of both packages."""
     lines = [
         "| | largest difference | first step, Theano 1.0.5 | theano_ng | a step, Theano 1.0.5 | theano_ng | quotient |",
         "|---|---|---|---|---|---|---|",

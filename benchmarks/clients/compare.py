@@ -1,12 +1,15 @@
-"""Whether two runs of a program agree, quantity by quantity."""
+"""Comparison of the results of two runs of a program."""
 
 import collections
 
 TOLERANCE = 1e-5
-"""Between numbers, relative to the larger; between projections of arrays, relative to the arrays' norms."""
+"""Tolerance of differences.
+
+It is relative to the larger number, and for projections of arrays to the norm of the array.
+"""
 
 Horizon = collections.namedtuple("Horizon", "rows later reason")
-"""Rows in which rounding is not amplified yet; the relative difference that later rows may have, by name of the number; and why."""
+"""The number of rows without amplified rounding errors, the relative tolerances of later rows, and the reason."""
 
 HORIZONS = {
     "lstm_text": Horizon(
@@ -30,27 +33,30 @@ HORIZONS = {
         " of their standard errors",
     ),
 }
-"""Programs whose last numbers depend on the last bit of the first ones; those of all others are compared to the end."""
+"""Programs whose last results depend on the last bit of the first ones.
+
+The results of all other programs are compared with `TOLERANCE`.
+"""
 
 
 def differences(program, run, other, small=False):
-    """What two runs disagree in.
+    """Compare two runs of a program.
 
     Parameters
     ----------
     program : str
-        Its name, without ``.py``.
+        Name of the program, without ``.py``.
     run, other : dict
-        What the program wrote by ``--json``.
+        The results that the program wrote with ``--json``.
     small : bool
-        Whether these were short runs, which no horizon cuts off.
+        Whether these were short runs, to which no horizon applies.
 
     Returns
     -------
     worst : float
-        The largest relative difference of what is compared to `TOLERANCE`.
+        The largest relative difference among the numbers that are compared with `TOLERANCE`.
     messages : list of str
-        What differs by more than is allowed.
+        Descriptions of the differences above their tolerances.
     """
     horizon = None if small else HORIZONS.get(program)
     worst, messages = 0.0, []
@@ -60,7 +66,7 @@ def differences(program, run, other, small=False):
         difference = abs(a - b) / size if a != b else 0.0
         if allowed == TOLERANCE:
             worst = max(worst, difference)
-        # A difference from or of NaN is one.
+        # The condition is also true if the difference is NaN.
         if not difference <= allowed:
             messages.append("%s: %s is %r and %r, allowed are %g" % (program, what, a, b, allowed))
 

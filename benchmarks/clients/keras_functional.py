@@ -1,7 +1,8 @@
-"""Keras' functional interface: words through an embedding and an LSTM, numbers through a dense layer with batch normalization, both merged.
+"""Keras' functional interface: an embedding and an LSTM for words, and a dense layer with batch normalization for
+numbers, are merged.
 
-The task is to tell whether a sequence has more of one kind of words than of the other, counting an offset that stands beside it. The trained model is
-saved, loaded, and has to predict the same.
+The task is to decide whether a sequence has more words of one kind than of the other, after an offset is added. The
+trained model is saved and loaded, and must give equal predictions.
 """
 
 from support import Report
@@ -10,7 +11,7 @@ import os
 import tempfile
 
 import numpy as np
-import theano.ifelse  # Keras uses it, and imports theano alone
+import theano.ifelse  # Keras uses theano.ifelse, but imports only theano
 from keras import backend as K
 
 K.set_floatx("float64")

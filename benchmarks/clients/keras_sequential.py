@@ -1,9 +1,12 @@
-"""Keras' sequential interface on handwritten digits: convolution, batch normalization, pooling, dropout and dense layers; `fit` and `evaluate`."""
+"""Keras' sequential interface on handwritten digits, with `fit` and `evaluate`.
+
+The network has convolution, batch normalization, pooling, dropout and dense layers.
+"""
 
 from support import Report, digits
 
 import numpy as np
-import theano.ifelse  # Keras uses it, and imports theano alone
+import theano.ifelse  # Keras uses theano.ifelse, but imports only theano
 from keras import backend as K
 
 K.set_floatx("float64")

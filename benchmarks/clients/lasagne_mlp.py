@@ -12,7 +12,7 @@ import theano.tensor as T
 try:
     from theano.tensor.signal import downsample
 except ImportError:
-    # Lasagne 0.1 asks for a module that Theano 1.0.5 no longer has; here it is still found.
+    # Lasagne 0.1 imports a module that Theano 1.0.5 no longer has. theano_ng still has it.
     from theano.tensor.signal import pool
 
     downsample = types.ModuleType("theano.tensor.signal.downsample")
@@ -26,7 +26,7 @@ BATCH = 100
 
 
 def train(report, build, shape):
-    """Train the network that `build` makes of an input variable, on images of a shape, and report."""
+    """Train the network that `build` makes from an input variable, on images of a shape, and report the results."""
     floatX = theano.config.floatX
     (train_x, train_y), (test_x, test_y) = digits(seed=21)
     train_x, test_x = (a.astype(floatX).reshape((-1,) + shape) for a in (train_x, test_x))

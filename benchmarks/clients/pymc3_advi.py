@@ -9,10 +9,11 @@ from pymc3_nuts import model
 
 def main(report):
     with model() as hierarchy:
-        # As `pm.ADVI(random_seed=25)`, which takes variables in the order of a set: by their addresses, with other numbers in each run.
+        # This replaces `pm.ADVI(random_seed=25)`, which takes the variables in the order of a set. That order depends
+        # on their addresses, so each run would have other results.
         group = pm.Group(hierarchy.free_RVs, vfam="mean_field", random_seed=25)
         inference = pm.KLqp(pm.Approximation([group]))
-        # Compiles the step, and makes one.
+        # Compile the step and run it once.
         report.step(inference.fit, 1, progressbar=False)
         step = inference.objective.step_function()
         for _ in range(20):

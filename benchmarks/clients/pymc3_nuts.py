@@ -1,4 +1,4 @@
-"""A hierarchical model of PyMC3, sampled by NUTS: eight groups whose means have a distribution of their own.
+"""A hierarchical model of PyMC3, sampled by NUTS: the means of eight groups have a common distribution.
 
 The first draws are printed one by one, then means and deviations over all draws.
 """

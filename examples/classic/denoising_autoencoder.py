@@ -1,6 +1,7 @@
-"""A denoising autoencoder with tied weights: it is shown digits in which a third of the pixels is black, and gives back the whole ones.
+"""A denoising autoencoder with tied weights: its inputs are digits with a third of the pixels set to black, its outputs
+the original digits.
 
-What is black is chosen by `RandomStreams`, anew for each minibatch.
+`RandomStreams` chooses the black pixels, separately for each minibatch.
 """
 
 from support import Report, digits, tiles

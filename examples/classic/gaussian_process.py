@@ -1,6 +1,6 @@
 """Regression by a Gaussian process whose three parameters are learned from the likelihood of the data.
 
-The likelihood goes through a Cholesky factor and two triangular systems of `slinalg`, and so do its gradients.
+The likelihood and its gradients are computed with a Cholesky factor and triangular systems of `slinalg`.
 """
 
 from support import Report
@@ -14,7 +14,7 @@ POINTS, RATE, MOMENTUM = 60, 0.02, 0.8
 
 
 def kernel(a, b, log_width, log_scale):
-    """exp(2 log_scale - |a - b|^2 / (2 width^2)) of all pairs."""
+    """Return exp(2 log_scale - |a - b|^2 / (2 width^2)) for all pairs."""
     distances = T.sqr(a.dimshuffle(0, "x") - b.dimshuffle("x", 0))
     return T.exp(2 * log_scale - 0.5 * distances * T.exp(-2 * log_width))
 

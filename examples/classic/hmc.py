@@ -1,7 +1,7 @@
-"""Hybrid Monte Carlo: samples of a bent density in two dimensions by Hamiltonian dynamics.
+"""Hybrid Monte Carlo: samples from a curved density in two dimensions by Hamiltonian dynamics.
 
-The leapfrog steps are a `scan`; the energy and its gradient at new places are those of the expression at the old ones, by `theano.clone`. Positions,
-momenta, the step size and its goal live in shared variables that the sampling function updates.
+The leapfrog steps are a `scan`. `theano.clone` substitutes new positions into the expression of the gradient.
+Positions, the step size and the acceptance rate are shared variables, which the sampling function updates.
 """
 
 from support import Report
@@ -15,7 +15,7 @@ CHAINS, LEAPS, TARGET = 50, 20, 0.95
 
 
 def energy(q):
-    """Minus the logarithm of the density, of each row: a Gaussian that is bent along a parabola (up to a constant)."""
+    """Return the negative log density of each row, up to a constant: a Gaussian that is bent along a parabola."""
     return 0.5 * (q[:, 0] / 2.0) ** 2 + 0.5 * (q[:, 1] - 0.5 * q[:, 0] ** 2 + 2.0) ** 2
 
 
@@ -35,7 +35,10 @@ class Sampler(object):
         return q, p - step * self.gradient_at(q)
 
     def propose(self, q, p):
-        """Position and momentum after `LEAPS` leaps; the first and the last half of a momentum's leap are apart."""
+        """Return position and momentum after `LEAPS` leaps.
+
+        The first and the last half-step of the momentum are outside the loop.
+        """
         self._place = T.matrix("place")
         self._gradient = T.grad(energy(self._place).sum(), self._place)
         step = self.step_size
@@ -44,7 +47,7 @@ class Sampler(object):
         return qs[-1], ps[-1] + 0.5 * step * self.gradient_at(qs[-1]), updates
 
     def function(self):
-        """A function that moves all chains and returns positions and the mean energy."""
+        """Return a function that moves all chains and returns the positions and the mean energy."""
         p = self.streams.normal(size=self.q.shape)
         new_q, new_p, updates = self.propose(self.q, p)
         lost = energy(self.q) + 0.5 * T.sqr(p).sum(1) - energy(new_q) - 0.5 * T.sqr(new_p).sum(1)

@@ -1,6 +1,7 @@
 """Multinomial logistic regression on handwritten digits, by gradient descent in minibatches.
 
-The data lie in shared variables; a step takes the number of a minibatch, and `givens` put its rows in the place of the inputs.
+Shared variables hold the data. A step takes the index of a minibatch, and `givens` replace the inputs by the rows of
+the minibatch.
 """
 
 from support import Report, digits, tiles
@@ -13,7 +14,7 @@ BATCH, RATE, PENALTY = 100, 0.5, 1e-4
 
 
 class LogisticRegression(object):
-    """Probabilities of classes, softmax(x W + b), with weights that begin at zero."""
+    """The class probabilities softmax(x W + b). The initial weights are zero."""
 
     def __init__(self, x, n_in, n_out):
         floatX = theano.config.floatX

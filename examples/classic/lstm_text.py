@@ -1,7 +1,8 @@
-"""A language model of characters: a long short-term memory in a `scan`, trained on sentences of a small grammar, then asked to write.
+"""A language model of characters: a long short-term memory in a `scan`, trained on sentences of a small grammar. It
+then generates text.
 
-Gradients are clipped by their norm, and steps scaled by a running average of their squares. Writing is a scan as well, in which each character is drawn
-by a multinomial of `MRG_RandomStreams`.
+Gradients are clipped by their norm, and steps are scaled by a running average of their squares. The text is generated
+by another scan, in which a multinomial of `MRG_RandomStreams` draws each character.
 """
 
 from support import Report
@@ -29,12 +30,12 @@ def weights(rng, *shape):
 
 
 class LSTM(object):
-    """Input, forget and output gates and the candidate lie side by side in one matrix."""
+    """A long short-term memory. The input, forget and output gates and the candidate are columns of one matrix."""
 
     def __init__(self, rng, letters, hidden):
         floatX = theano.config.floatX
         bias = np.zeros(4 * hidden, floatX)
-        bias[hidden : 2 * hidden] = 1  # forget little at first
+        bias[hidden : 2 * hidden] = 1  # the cells forget little at first
         self.E = theano.shared(weights(rng, letters, 4 * hidden), "E")
         self.U = theano.shared(weights(rng, hidden, 4 * hidden), "U")
         self.b = theano.shared(bias, "b")
@@ -53,7 +54,7 @@ class LSTM(object):
         return T.zeros((n, self.hidden), theano.config.floatX)
 
     def cost(self, letters):
-        """Mean cross-entropy of each letter after those before it (`letters`: time x batch, integers)."""
+        """Return the mean cross-entropy of a letter given the preceding letters (`letters`: time x batch, integers)."""
         (h, _), _ = theano.scan(
             self.step, sequences=self.E[letters[:-1]] + self.b, outputs_info=[self.state(letters.shape[1])] * 2
         )
@@ -61,7 +62,7 @@ class LSTM(object):
         return T.nnet.categorical_crossentropy(p, letters[1:].flatten()).mean()
 
     def write(self, streams, first, n_steps):
-        """Letters drawn one after the other, and the updates of the streams."""
+        """Return generated letters, and the updates of the random streams."""
 
         def step(letter, h, cell):
             h, cell = self.step(self.E[letter] + self.b, h, cell)

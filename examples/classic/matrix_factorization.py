@@ -1,7 +1,8 @@
-"""Factors of a matrix of which few entries are known: ratings that users gave to films, both described by a few numbers.
+"""Factorization of a matrix with few known entries: ratings of films by users. A few numbers describe each user and
+each film.
 
-A step changes the rows of the users and films of its minibatch alone: the gradient is taken with respect to those rows, and `inc_subtensor` adds to
-them.
+A step changes only the rows of the users and films in its minibatch. The gradient is computed with respect to these
+rows, and `inc_subtensor` adds to them.
 """
 
 from support import Report
@@ -15,7 +16,10 @@ BATCH, RATE, PENALTY, NOISE = 200, 10.0, 0.01, 0.2
 
 
 def ratings(rng):
-    """Users, films and ratings from a matrix of low rank with noise, each entry once; the last tenth is for the test."""
+    """Return users, films and ratings: entries of a low-rank matrix with noise, each at most once.
+
+    The last tenth is for the test.
+    """
     table = rng.normal(size=(USERS, TRUE_RANK)).dot(rng.normal(size=(TRUE_RANK, FILMS))) / np.sqrt(TRUE_RANK)
     chosen = rng.permutation(USERS * FILMS)[:KNOWN]
     users, films = (chosen // FILMS).astype("int32"), (chosen % FILMS).astype("int32")
@@ -37,7 +41,7 @@ def main(report):
     predicted = mean + (rows[0] * rows[1]).sum(axis=1) + rows[2]
     error = T.mean(T.sqr(predicted - value))
     cost = error + PENALTY * sum(T.sqr(r).sum() for r in rows) / user.shape[0]
-    # A user of several ratings in the minibatch gets the sum of their gradients.
+    # A user with several ratings in the minibatch gets the sum of their gradients.
     updates = [(p, T.inc_subtensor(r, -RATE * g)) for p, r, g in zip([U, F, bias], rows, T.grad(cost, rows))]
     step = theano.function([user, film, value], error, updates=updates)
     rmse = theano.function([user, film, value], T.sqrt(error))

@@ -1,6 +1,6 @@
 """A network with two hidden layers on handwritten digits, with dropout, momentum, and bounds on the norms of its weights.
 
-The masks of dropout are numbers of `MRG_RandomStreams`; predictions use the network without them.
+`MRG_RandomStreams` draws the masks of dropout. Predictions use the network without masks.
 """
 
 from support import Report, digits
@@ -29,7 +29,7 @@ def initial(rng):
 
 
 def network(x, layers, streams=None):
-    """Probabilities of the classes; with `streams`, inputs and hidden units are dropped."""
+    """Return the class probabilities. If `streams` is given, inputs and hidden units are dropped at random."""
     h = x
     for i, (w, b) in enumerate(layers):
         if streams is not None:
@@ -41,7 +41,7 @@ def network(x, layers, streams=None):
 
 
 def training_updates(cost, layers, rate):
-    """Momentum; then columns of weights that have become longer than `MAX_NORM` are scaled back."""
+    """Return updates with momentum. Columns of weights that become longer than `MAX_NORM` are scaled down."""
     updates = []
     for w, b in layers:
         for p, g in zip((w, b), T.grad(cost, [w, b])):

@@ -1,7 +1,7 @@
 """A restricted Boltzmann machine, trained by persistent contrastive divergence.
 
-The Gibbs chain is a `scan` whose steps draw from `RandomStreams`; scan returns the updates of the streams, which the training function needs.
-The end of the chain is held constant in the gradient.
+The Gibbs chain is a `scan` whose steps draw from `RandomStreams`. scan returns the updates of the streams, which the
+training function needs. The gradient treats the end of the chain as a constant.
 """
 
 from support import Report, digits, tiles
@@ -31,13 +31,16 @@ class RBM(object):
         return self.streams.binomial(size=p.shape, n=1, p=p, dtype=theano.config.floatX)
 
     def gibbs(self, h):
-        """From hidden units to visible ones and back: probabilities and samples of the visible ones, and samples of the hidden ones."""
+        """Do one Gibbs step from hidden units to visible units and back.
+
+        Return the probabilities and samples of the visible units, and samples of the hidden units.
+        """
         p_v = T.nnet.sigmoid(T.dot(h, self.W.T) + self.v_bias)
         v = self.draw(p_v)
         return p_v, v, self.draw(T.nnet.sigmoid(T.dot(v, self.W) + self.h_bias))
 
     def training(self, x, chain, rate):
-        """The difference of free energies, and the updates that lower it."""
+        """Return the difference of free energies, the probabilities of the last visible units, and the updates."""
         (p_v, v, h), updates = theano.scan(self.gibbs, outputs_info=[None, None, chain], n_steps=STEPS)
         end = v[-1]
         cost = T.mean(self.free_energy(x)) - T.mean(self.free_energy(end))

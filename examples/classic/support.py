@@ -1,6 +1,6 @@
-"""What the programs of this folder share: the digits, the table that each prints, and what it says about its numbers and times.
+"""The common part of the programs in this folder: the digits, the printed table, and the report of results and times.
 
-It imports no Theano, and runs under Python 3.5 or newer with any NumPy since 1.9.
+The module does not import Theano. It runs under Python 3.5 or newer with NumPy 1.9 or newer.
 """
 
 import argparse
@@ -15,12 +15,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def spent():
-    """CPU seconds of this process and of the compilers that it has run: what others do on the machine hardly changes them."""
+    """Return the CPU seconds of this process and of its compilers. Other work on the machine hardly changes them."""
     return sum(os.times()[:4])
 
 
 def digits(seed, test=397):
-    """The handwritten digits of `examples/data`, shuffled.
+    """Return the handwritten digits of `examples/data`, shuffled.
 
     Returns
     -------
@@ -34,13 +34,16 @@ def digits(seed, test=397):
 
 
 def checksum(value):
-    """Two numbers that tell arrays apart: the Euclidean norm, and the product with a direction that favours no element."""
+    """Return two numbers that distinguish arrays: the norm, and the product with a vector that favors no element."""
     flat = np.asarray(value, "float64").ravel()
     return [float(np.sqrt((flat**2).sum())), float(flat.dot(np.cos(1.0 + np.arange(flat.size))))]
 
 
 def tiles(images, across, shape=(8, 8)):
-    """Images as one, in rows of `across`, each scaled to 0..1, with pixels of NaN between them, which matplotlib leaves white."""
+    """Combine images into one, with `across` images per row.
+
+    Each image is scaled to 0..1. The pixels between images are NaN, which matplotlib draws white.
+    """
     images = np.asarray(images, "float64").reshape((-1,) + shape)
     down = -(-len(images) // across)
     page = np.full((down * (shape[0] + 1) - 1, across * (shape[1] + 1) - 1), np.nan)
@@ -52,12 +55,14 @@ def tiles(images, across, shape=(8, 8)):
 
 
 class Report:
-    """The numbers of one run: rows of a table, checksums of arrays, and CPU seconds, until the first step is done and (median) of those after it.
+    """The results of one run: rows of a table, checksums of arrays, and CPU seconds.
+
+    The times are those until the first step is done, and the median of the later steps.
 
     Attributes
     ----------
     small : bool
-        Whether the run is to be short.
+        Whether the run is short.
     """
 
     def __init__(self, description, arguments=None):
@@ -70,7 +75,7 @@ class Report:
         self.rows, self.sums, self.seconds, self.ready = [], {}, [], None
 
     def step(self, function, *arguments, **options):
-        """The result of one step of the program; its time is kept."""
+        """Run one step of the program, record its time and return its result."""
         before = time.process_time()
         result = function(*arguments, **options)
         if self.ready is None:
@@ -80,7 +85,7 @@ class Report:
         return result
 
     def row(self, name, **numbers):
-        """Print a row of the table: the name of its first column, and numbers in the order of their names."""
+        """Print a row of the table: the text of its first column, then numbers in the order of their names."""
         numbers = {key: float(value) for key, value in numbers.items()}
         if not self.rows:
             print("".join("%15s" % heading for heading in ["", *sorted(numbers)]))
@@ -89,18 +94,18 @@ class Report:
         self.rows.append(dict(numbers, row=str(name)))
 
     def checksums(self, **arrays):
-        """Keep, and print, checksums of arrays."""
+        """Record and print checksums of arrays."""
         for name in sorted(arrays):
             self.sums[name] = checksum(arrays[name])
             print("%15s%15.8g%15.8g  (norm, projection)" % ((name,) + tuple(self.sums[name])))
 
     def finish(self, draw=None):
-        """Write what the command line asks for.
+        """Print the times, and write the files that the command line requests.
 
         Parameters
         ----------
         draw : callable, optional
-            Draws on a figure of matplotlib, which it is given.
+            A function that draws on a figure of matplotlib.
         """
         step = float(np.median(self.seconds)) if self.seconds else None
         took = {"ready": self.ready, "step": step, "total": spent()}

@@ -1,7 +1,8 @@
-"""A variational autoencoder of handwritten digits with two latent numbers, so that they can be drawn on a plane.
+"""A variational autoencoder of handwritten digits with two latent variables, so that the digits can be drawn in a
+plane.
 
-The encoder gives the mean and the deviation of the latent numbers, of which one sample is drawn as mean + deviation * noise: the gradient goes through
-both. The steps are those of Adam.
+The encoder computes the mean and the standard deviation of the latent variables. A sample is mean + deviation * noise,
+so the gradient flows through both. The steps are those of Adam.
 """
 
 from support import Report, digits, tiles
@@ -25,7 +26,11 @@ def affine(x, params):
 
 
 def adam(cost, params, rate, b1=0.9, b2=0.999, epsilon=1e-8):
-    """Updates of Adam: steps scaled by running averages of gradients and of their squares, both corrected for their start at zero."""
+    """Return the updates of Adam.
+
+    Steps are scaled by running averages of the gradients and of their squares. Both averages are corrected for their
+    start at zero.
+    """
     floatX = theano.config.floatX
     t = theano.shared(np.asarray(0, floatX), "t")
     updates = [(t, t + 1)]

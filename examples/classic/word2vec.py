@@ -1,7 +1,7 @@
-"""Vectors of words from the words around them: skip-grams with negative sampling.
+"""Word vectors learned from neighboring words: skip-grams with negative sampling.
 
-The corpus is drawn from a grammar of topics, so that words of a topic come to lie side by side. A step looks up rows of two matrices by advanced indices,
-and adds its gradients to these rows with `inc_subtensor`.
+The corpus is drawn from a grammar of topics, so that vectors of words of a topic become similar. A step reads rows of
+two matrices by advanced indexing, and adds gradients to these rows with `inc_subtensor`.
 """
 
 from support import Report
@@ -22,7 +22,7 @@ COMMON = "the and of with".split()
 
 
 def corpus(rng, count):
-    """Words in sentences of one topic each, with common words among them."""
+    """Return the words of random sentences. A sentence has words of one topic, mixed with common words."""
     words = []
     for _ in range(count):
         topic = TOPICS[sorted(TOPICS)[rng.randint(len(TOPICS))]]
@@ -33,7 +33,7 @@ def corpus(rng, count):
 
 
 def pairs(rng, codes, p_noise, count):
-    """Words, words near them, and words drawn by the power 3/4 of their frequency."""
+    """Return words, neighbors of these words, and negative words drawn with the power 3/4 of their frequency."""
     places = rng.randint(WINDOW, len(codes) - WINDOW, count)
     offsets = rng.randint(1, WINDOW + 1, count) * rng.choice([-1, 1], count)
     negatives = rng.choice(len(p_noise), (count, NEGATIVES), p=p_noise)

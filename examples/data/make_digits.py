@@ -1,7 +1,7 @@
-"""Makes digits.npz: the 1,797 handwritten digits of 8x8 pixels from the UCI repository.
+"""Create digits.npz: 1,797 handwritten digits of 8x8 pixels from the UCI repository.
 
-The images are the test part of "Optical Recognition of Handwritten Digits" (E. Alpaydin and C. Kaynak, 1998). scikit-learn carries a copy
-(`sklearn.datasets.load_digits`), which this script reads:
+The images are the test set of "Optical Recognition of Handwritten Digits" (E. Alpaydin and C. Kaynak, 1998).
+scikit-learn contains a copy (`sklearn.datasets.load_digits`), which this script reads:
 
     pip install scikit-learn
     python make_digits.py
@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 digits = load_digits()
-images = digits.data.astype("uint8")  # (1797, 64), grey values 0..16, row by row
+images = digits.data.astype("uint8")  # (1797, 64), gray values 0..16, row by row
 labels = digits.target.astype("uint8")  # (1797,), 0..9
 assert images.shape == (1797, 64) and (images == digits.data).all()
 np.savez_compressed(
