@@ -1,6 +1,6 @@
-"""Graphs, and everything that treats computations as graphs: types, Ops, rewriting, code generation, linkers.
+"""The graph layer: expression graphs, types, Ops, rewriting, code generation and linkers.
 
-`gof` stands for graph optimization framework. Nothing here knows what a tensor is.
+The name `gof` abbreviates "graph optimization framework". No module of this package depends on tensors.
 """
 
 from theano_ng.gof.graph import Apply, Constant, Variable, view_roots

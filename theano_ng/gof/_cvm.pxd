@@ -1,4 +1,4 @@
-"""What the compiled virtual machine lends to `compile._function`."""
+"""Declarations of the compiled virtual machine for `compile._function`."""
 from cpython.object cimport PyObject
 
 from theano_ng.gof._native cimport Arena, thunk_fn
@@ -9,22 +9,22 @@ cdef struct Step:
     thunk_fn run
     void *data
     PyObject *thunk         # borrowed from the list `running`
-    PyObject *branch        # the thunk again when it is a LazyBranch, or NULL
+    PyObject *branch        # the same as `thunk` if it is a LazyBranch, otherwise NULL
     bint lazy
-    int n_in                # variables to compute before: the node's inputs, then those that must precede a destructive node
-    int n_inputs            # how many of them are the node's inputs
+    int n_in                # number of variables to compute first: the inputs, then those that must precede a destroyer
+    int n_inputs            # number of the node's inputs among them
     int n_out
     int n_free
     int *ins                # variable numbers
     int *outs
     int *free               # variables to free after the node
-    bint borrows            # whether there may be arrays for the thunk to write into: see `discard`
+    bint borrows            # whether kept arrays may exist for the thunk to write into: see `discard`
 
 
 cdef struct Update:
     PyObject *destination   # cell; borrowed
     PyObject *source
-    bint release            # empty the source: its value belongs to the destination now
+    bint release            # whether to empty the source, because its value then belongs to the destination only
 
 
 cdef class CLazyLinker:
@@ -40,30 +40,30 @@ cdef class CLazyLinker:
     cdef public int position_of_error
     cdef public bint allow_partial_eval
     cdef list owned                 # keeps the cells alive that C structures point to
-    cdef list running               # keeps the thunks; `thunks` is for everybody to look at
+    cdef list running               # keeps the thunks alive; `thunks` is public and may be changed
     cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs, n_first
     cdef Step *steps
     cdef PyObject **clear
     cdef Update *update
-    cdef PyObject **fresh           # room for the updates' values
+    cdef PyObject **fresh           # space for the updates' values
     cdef int *outputs               # variable numbers of the graph's outputs
-    cdef int *output_order          # the outputs' positions as they are asked for
+    cdef int *output_order          # the indices of the outputs in the order in which they are requested
     cdef char *is_update            # for each output
-    cdef int *first                 # variable numbers of what is computed on demand before the outputs
-    # by variable number
+    cdef int *first                 # variable numbers of the variables that are computed on demand before the outputs
+    # The following tables are indexed by variable number.
     cdef PyObject **cells
-    cdef PyObject **flags           # compute_map's cells
-    cdef int *owner                 # step that computes it, or -1
-    cdef int *clients               # how many steps read it
-    cdef char *keep                 # never freed: outputs and what no step computes
+    cdef PyObject **flags           # the cells of compute_map
+    cdef int *owner                 # the step that computes the variable, or -1
+    cdef int *clients               # the number of steps that read the variable
+    cdef char *keep                 # whether the variable is never freed: outputs, and variables that no step computes
     cdef char *computed
     cdef PyObject **spare           # an array for the next run to write into, or NULL; owned
-    cdef int *home                  # where an array that is freed can be a spare one: what was computed into its memory first
+    cdef int *home                  # the variable first computed into the memory: a freed array is kept there; or -1
     cdef int *waiting
     cdef int *stack
     cdef double *times
     cdef long long *counts
-    cdef Arena arena                # where all of these are
+    cdef Arena arena                # owns the memory of all these tables
 
     cdef dict number_variables(self, program, list required)
     cdef int reserve(self, dict numbers, list required) except -1

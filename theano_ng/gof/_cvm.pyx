@@ -1,9 +1,10 @@
-"""The compiled virtual machine: runs a flat array of nodes.
+"""The compiled virtual machine, which runs a flat array of nodes.
 
-Between two C nodes no Python object is made and no Python function is called: a step is a C function pointer with its data, and the
-cells to empty afterwards. Lazy graphs, and calls for some of the outputs, are evaluated on demand by an explicit stack.
+Between two C nodes, no Python object is created and no Python function is called. A step consists of a C function
+pointer with its data, and the cells to empty afterwards. Lazy graphs, and calls for a subset of the outputs, are
+evaluated on demand with an explicit stack.
 
-What it runs is a `gof.program.Program`; `gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
+The machine runs a `gof.program.Program`. `gof.vm.Loop`, `LoopGC` and `Stack` are the equivalent Python machines.
 """
 import operator
 
@@ -40,7 +41,7 @@ cdef inline double seconds() noexcept nogil:
 
 
 cdef inline int execute(Step *step) noexcept:
-    """Run a step's thunk: 0, or -1 with an exception set."""
+    """Run a step's thunk. Return 0, or -1 with an exception set."""
     cdef PyObject *result
     if step.run != NULL:
         return step.run(step.data)
@@ -51,13 +52,14 @@ cdef inline int execute(Step *step) noexcept:
     return 0
 
 
-# Bytes of an array that is kept for the next run: what a node takes anyway. Larger ones cost more to compute than to allocate.
+# Maximal size in bytes of an array that is kept for the next run. A node takes this much memory anyway. Larger arrays
+# cost more to compute than to allocate.
 cdef enum:
     SPARE_LIMIT = 1024
 
 
 cdef inline bint is_spare(PyObject *value) noexcept:
-    """Whether a value is a small array with memory of its own, to which nobody else refers."""
+    """Return True if a value is a small array that owns its memory and has no other reference."""
     cdef Array *array = <Array *>value
     cdef size_t size
     cdef int d
@@ -73,15 +75,18 @@ cdef inline bint is_spare(PyObject *value) noexcept:
 
 
 cdef inline void discard(CLazyLinker self, int r) noexcept:
-    """Free a variable's value. A small array is put aside, for the step that made it to write into in the next run: that costs less
-    than a new one does."""
+    """Free a variable's value.
+
+    Keep a small array for the next run, where the step that computed it can write into it again. This is cheaper than a
+    new array.
+    """
     cdef PyObject *value = take(self.cells[r])
     cdef PyObject *base
     cdef int home = self.home[r]
     if home >= 0 and refcount(value) == 1 and is_exact_array(value) and self.spare[home] == NULL:
         base = array_base(<Array *>value)
         if base != NULL:
-            # the last view of an array: this is what is left of the array
+            # the value is the last view of an array: keep the array itself
             incref(base)
             decref(value)
             value = base
@@ -92,7 +97,7 @@ cdef inline void discard(CLazyLinker self, int r) noexcept:
 
 
 cdef inline void lend(CLazyLinker self, Step *step) noexcept:
-    """Put arrays that were put aside where a step finds its output buffers."""
+    """Put the kept arrays into the cells where a step finds its output buffers."""
     cdef PyObject *value
     cdef int j
     for j in range(step.n_out):
@@ -103,13 +108,13 @@ cdef inline void lend(CLazyLinker self, Step *step) noexcept:
 
 
 def checked_request(node, needed, int n_inputs):
-    """What a lazy thunk asks for, each input once.
+    """Return the indices of the inputs that a lazy thunk requests, each once.
 
     Parameters
     ----------
     node : Apply
     needed : iterable of int
-        What the thunk returned.
+        The value that the thunk returned.
     n_inputs : int
 
     Returns
@@ -119,7 +124,7 @@ def checked_request(node, needed, int n_inputs):
     Raises
     ------
     TypeError, IndexError
-        When these are no numbers of inputs.
+        If these are not indices of inputs.
     """
     try:
         needed = list(dict.fromkeys([operator.index(j) for j in needed]))
@@ -133,12 +138,15 @@ def checked_request(node, needed, int n_inputs):
 
 
 cdef int set_thunk(Step *step, thunk) except -1:
-    """Let a step run a thunk, by its C function where it has one. A lazy thunk in C is a LazyBranch; others are called."""
+    """Make a step run a thunk, through its C function if it has one.
+
+    The only lazy thunk with a C function is a LazyBranch. Other lazy thunks are called from Python.
+    """
     step.thunk = <PyObject *>thunk
     step.branch = NULL
     step.run = NULL
     if step.lazy and isinstance(thunk, LazyBranch):
-        # the machine takes the variables from the node, by their places in the branch
+        # the machine takes the variables from the node, by their positions in the branch
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
             raise ValueError("the branches have %d values each, the node %d inputs and %d outputs" % (
                 (<LazyBranch>thunk).branch_size, step.n_inputs, step.n_out))
@@ -149,23 +157,23 @@ cdef int set_thunk(Step *step, thunk) except -1:
 
 
 cdef class CLazyLinker:
-    """The compiled machine of a program.
+    """The compiled machine that runs a program.
 
     Parameters
     ----------
     program : Program
-        See `gof.program`. Thunks that are `CThunk`s run without Python. A thunk whose attribute `lazy` is true is called with what is
-        computed so far (`compute_map`), and returns the numbers of the inputs that it still needs; nothing when it is done. Where values
-        are not freed, thunks meet those of the previous run as output buffers.
+        See `gof.program`. Thunks of class `CThunk` run without Python. A thunk whose attribute `lazy` is true reads in
+        `compute_map` which values are computed. It returns the indices of the inputs that it still needs, or nothing
+        when it has finished. If values are not freed, thunks get the values of the previous run as output buffers.
 
     Attributes
     ----------
     position_of_error : int
-        Index of the node that failed in the latest run, or -1.
+        The index of the node that failed in the latest run, or -1.
     time_thunks : bool
-        Measure each node; see `call_times` and `call_counts`.
+        Whether to measure each node; see `call_times` and `call_counts`.
     need_update_inputs : bool
-        False: whoever calls need not apply the updates.
+        False: the caller need not apply the updates.
     """
 
     def __cinit__(self, *args, **kwargs):
@@ -183,7 +191,7 @@ cdef class CLazyLinker:
         self.need_update_inputs = False
         self.allow_partial_eval = True
         self.owned = []
-        # what a node needs before it runs: its inputs, then what its prerequisites compute
+        # the variables that a node needs before it runs: its inputs, then the outputs of its prerequisites
         required = []
         for node in self.nodes:
             before = list(node.inputs)
@@ -197,7 +205,7 @@ cdef class CLazyLinker:
         self.find_homes(numbers, program)
 
     cdef dict number_variables(self, program, list required):
-        """Variable -> number; and how many there are of everything."""
+        """Return a dict from variables to numbers, and set the sizes of all tables."""
         cdef dict numbers = {}
         for node, variables in zip(self.nodes, required):
             for r in variables:
@@ -211,7 +219,7 @@ cdef class CLazyLinker:
         return numbers
 
     cdef int reserve(self, dict numbers, list required) except -1:
-        """Memory for the tables, what every step looks at first; and the cells of the variables."""
+        """Allocate the tables, beginning with those that every step reads, and set the cells of the variables."""
         cdef size_t pointer = sizeof(void *), integer = sizeof(int)
         cdef int i, edges = 0, n = self.n_vars
         for i in range(self.n_nodes):
@@ -229,7 +237,7 @@ cdef class CLazyLinker:
         self.home = <int *>allocate(&self.arena, n, integer)
         self.keep = <char *>allocate(&self.arena, n, 1)
         self.computed = <char *>allocate(&self.arena, n, 1)
-        # a node is expanded once, and pushes each of its edges at most once
+        # a node is expanded only once, and then pushes each of its edges at most once
         self.stack = <int *>allocate(&self.arena, n + edges + 1, integer)
         self.outputs = <int *>allocate(&self.arena, self.n_outputs, integer)
         self.output_order = <int *>allocate(&self.arena, self.n_outputs, integer)
@@ -246,7 +254,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef int bind_steps(self, dict numbers, list required, freed) except -1:
-        """The steps: thunks, the variables that they read and compute, and those to free after them."""
+        """Set up the steps: thunks, the variables that they read and compute, and the variables to free after them."""
         cdef int i, j
         cdef Step *step
         for i, node in enumerate(self.nodes):
@@ -272,7 +280,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef int bind_outputs(self, dict numbers, program) except -1:
-        """The outputs, the order in which they are asked for, and the updates."""
+        """Set up the outputs, the order in which they are requested, and the updates."""
         cdef int i
         outputs = program.fgraph.outputs
         sources = {update.source for update in program.updates}
@@ -282,7 +290,8 @@ cdef class CLazyLinker:
             self.is_update[i] = r in sources
         for i, r in enumerate(program.first):
             self.first[i] = numbers[r]
-        # on demand, what the linker put last is asked for last: see `inplace_order.overwrite_last`
+        # request outputs in the order of their nodes, because the linker may put some last: see
+        # `inplace_order.overwrite_last`
         owners = [self.owner[self.outputs[i]] for i in range(self.n_outputs)]
         for i, which in enumerate(sorted(range(self.n_outputs), key=owners.__getitem__)):
             self.output_order[i] = which
@@ -293,7 +302,10 @@ cdef class CLazyLinker:
         return 0
 
     cdef int find_homes(self, dict numbers, program) except -1:
-        """For each variable that is freed, the one that was computed into its memory first, if a native thunk did."""
+        """Find, for each variable that is freed, the variable that was first computed into its memory.
+
+        This counts only if a native thunk computed it.
+        """
         cdef int i, o
         cdef Step *step
         for i in range(self.n_vars):
@@ -336,12 +348,12 @@ cdef class CLazyLinker:
 
     @property
     def call_times(self):
-        """Seconds spent in each node."""
+        """The seconds spent in each node."""
         return [self.times[i] for i in range(self.n_nodes)]
 
     @property
     def call_counts(self):
-        """How often each node ran."""
+        """The number of runs of each node."""
         return [self.counts[i] for i in range(self.n_nodes)]
 
     def reset_timing(self):
@@ -350,20 +362,20 @@ cdef class CLazyLinker:
         memset(self.counts, 0, self.n_nodes * sizeof(long long))
 
     def replace_thunk(self, int i, thunk):
-        """Let node `i` run another thunk from the next run on.
+        """Make node `i` run another thunk, beginning with the next run.
 
         Parameters
         ----------
         i : int
         thunk : callable
-            It has the same cells as the thunk that it replaces.
+            A thunk with the same cells as the replaced thunk.
         """
         if not 0 <= i < self.n_nodes:
             raise IndexError("node %d of %d" % (i, self.n_nodes))
         cdef Step *step = &self.steps[i]
         if bool(getattr(thunk, "lazy", False)) != bool(step.lazy):
             raise ValueError("a lazy thunk cannot replace one that is not lazy, nor the reverse")
-        old = self.running[i]       # lives until the step has let go of it
+        old = self.running[i]       # kept alive until the step no longer points to it
         self.thunks[i] = self.running[i] = thunk
         step.borrows = step.borrows and isinstance(thunk, NativeThunk)
         set_thunk(step, thunk)
@@ -374,7 +386,7 @@ cdef class CLazyLinker:
         return 0
 
     cdef int compute(self, list subset) except -1:
-        """Run without the updates. These are made by `apply_updates`, when nothing can fail any more."""
+        """Run without the updates. `apply_updates` makes these when no error can occur any longer."""
         cdef int i
         self.position_of_error = -1
         for i in range(self.n_clear):
@@ -401,14 +413,14 @@ cdef class CLazyLinker:
         return 0
 
     cdef int failed(self, int i) except -1:
-        """The exception is set; it leaves as an ordinary one."""
+        """Record the node that failed, and propagate the exception that is set."""
         self.position_of_error = i
         if PyErr_Occurred() == NULL:
             raise RuntimeError("the C code of %s failed and set no exception" % (self.nodes[i],))
         return -1
 
     cdef int run_timed(self, int i) except -1:
-        """Run a node, and measure it."""
+        """Run a node and measure its time."""
         cdef double start = seconds()
         if execute(&self.steps[i]) != 0:
             return self.failed(i)
@@ -417,11 +429,11 @@ cdef class CLazyLinker:
         return 0
 
     cdef list ask_lazy(self, int i):
-        """Run a lazy node's thunk; the inputs that it needs first, or None when it is done."""
+        """Run a lazy node's thunk. Return the inputs that it needs first, or None when it has finished."""
         cdef Step *step = &self.steps[i]
         cdef int j
         cdef double start = 0
-        # the thunk reads and writes compute_map's cells
+        # the thunk reads and writes the cells of compute_map
         for j in range(step.n_inputs):
             (<list>self.flags[step.ins[j]])[0] = self.computed[step.ins[j]]
         for j in range(step.n_out):
@@ -450,7 +462,10 @@ cdef class CLazyLinker:
         return needed
 
     cdef int ask_branch(self, int i, int top) except -2:
-        """Go on with a LazyBranch: push what it needs next and return the new top of the stack, or finish it and return -1."""
+        """Continue a LazyBranch.
+
+        If it needs inputs, push them and return the new top of the stack. Otherwise finish it and return -1.
+        """
         cdef Step *step = &self.steps[i]
         cdef LazyBranch branch = <LazyBranch>step.branch
         cdef int *ins = step.ins
@@ -471,7 +486,7 @@ cdef class CLazyLinker:
                     self.stack[top] = ins[j]
             if ready:
                 for j in range(branch.branch_size):
-                    # one reader is left, and it is this one
+                    # this branch is the only remaining reader
                     branch.movable[j] = self.allow_gc and self.waiting[ins[j]] == 1 and not self.keep[ins[j]]
                 branch.fill(side, self.allow_gc)
         except BaseException:
@@ -483,7 +498,10 @@ cdef class CLazyLinker:
         return -1 if ready else top
 
     cdef int run_needed(self, list subset) except -1:
-        """Compute what the wanted outputs and the updates need, depth first, with an explicit stack of variables."""
+        """Compute the variables that the requested outputs and the updates need.
+
+        The order is depth first, with an explicit stack of variables.
+        """
         cdef int *stack = self.stack
         cdef int top, pushed, i, j, r, k, place, ready
         cdef Step *step
@@ -508,7 +526,8 @@ cdef class CLazyLinker:
                     continue
                 i = self.owner[r]
                 step = &self.steps[i]
-                # What must precede a destructive node comes first, even for a lazy one, whose inputs wait until it asks for them.
+                # Variables that must precede a destructive node come first. This also holds for a lazy node, whose
+                # inputs are computed when it requests them.
                 ready = 1
                 for j in range(step.n_in - 1, (step.n_inputs if step.lazy else 0) - 1, -1):
                     if not self.computed[step.ins[j]]:
@@ -547,16 +566,16 @@ cdef class CLazyLinker:
                             empty(self.cells[r])
                 top -= 1
         if self.allow_gc:
-            # values whose other readers were never needed
+            # free the values that were kept for nodes that this run did not need
             for r in range(self.n_vars):
                 if not self.keep[r]:
                     empty(self.cells[r])
         if not self.lazy:
-            # `run_all` calls lazy thunks too: to them, all of it is computed
+            # `run_all` calls lazy thunks too: mark all variables as computed for them
             for r in range(self.n_vars):
                 (<list>self.flags[r])[0] = True
         if wanted is not None:
-            # an output of an earlier call must not look like a result of this one
+            # clear outputs that this call did not compute, because they hold results of an earlier call
             for k in range(self.n_outputs):
                 r = self.outputs[k]
                 if not self.computed[r]:
@@ -564,7 +583,10 @@ cdef class CLazyLinker:
         return 0
 
     cdef void apply_updates(self) noexcept:
-        """Move the new values into the inputs' cells. All are read before one is written: an update may be another input's value."""
+        """Move the new values into the inputs' cells.
+
+        Read all before writing any: an update may be another input's value.
+        """
         cdef int i
         cdef Update *update
         for i in range(self.n_updates):
@@ -578,14 +600,14 @@ cdef class CLazyLinker:
             give(self.update[i].destination, self.fresh[i])
 
     def __call__(self, output_subset=None, Py_ssize_t n_calls=1):
-        """Run; values are taken from and left in the cells.
+        """Run the program. It reads its inputs from cells and leaves its results in cells.
 
         Parameters
         ----------
         output_subset : list of int, optional
-            Compute these outputs (and the updates) only.
+            The indices of outputs. Only these outputs (and the updates) are computed.
         n_calls : int
-            How often, updates included. Below 1: not at all.
+            The number of runs, each with updates. If it is below 1, nothing runs.
         """
         cdef list subset = None if output_subset is None else list(output_subset)
         cdef Py_ssize_t i

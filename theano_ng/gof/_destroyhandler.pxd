@@ -1,4 +1,4 @@
-"""What the compiled order and alias classes lend to others."""
+"""Declarations of the compiled order and alias classes for other modules."""
 
 
 cdef class Place:

@@ -1,6 +1,6 @@
-"""The hot part of the destroy handler: the order of nodes, and the classes of variables that share memory.
+"""The time-critical part of the destroy handler: the order of nodes, and the classes of variables that share memory.
 
-`dynamic_order` and `alias_classes` have the Python twins, which say what is done.
+`dynamic_order` and `alias_classes` contain equivalent Python classes with documentation.
 """
 cimport cython
 from cpython.dict cimport PyDict_GetItem
@@ -12,9 +12,9 @@ cdef object GAP = 1 << 32
 cdef tuple NONE = ()
 
 
-@cython.trashcan(True)      # places are a list: no recursion when they are freed
+@cython.trashcan(True)      # places form a linked list: avoid recursion when they are freed
 cdef class Place:
-    """A node's place in an order."""
+    """The position of a node in an order."""
 
 
 cdef Place new_place(node, label):
@@ -25,7 +25,7 @@ cdef Place new_place(node, label):
 
 
 def label_of(Place place):
-    """The sort key of places."""
+    """Return the sort key of a place."""
     return place.label
 
 
@@ -54,7 +54,7 @@ cdef class DynamicOrder:
             place = place.next
 
     cpdef place(self, node):
-        """Put a node behind its predecessors that have a place."""
+        """Insert a node behind those of its predecessors that are in the order."""
         cdef Place after = self.head, place
         cdef PyObject *found
         for p in self.predecessors(node):
@@ -66,17 +66,17 @@ cdef class DynamicOrder:
         self.places[node] = place
         self.link(alone, labels, after)
 
-    # What takes memory, and so can fail, is done before a place is changed: a list that is half linked would crash who follows it.
+    # Allocate memory, which can fail, before a place is changed: code that follows a half-linked list would crash.
 
     cdef list labels(self, Py_ssize_t count, Place after, Place behind):
-        """Labels for places that are to be between two others."""
+        """Return labels for `count` places between two others."""
         if behind is not self.head and behind.label - after.label <= count:
             self.make_gap(after, count)
         step = GAP if behind is self.head else (behind.label - after.label) // (count + 1)
         return [after.label + step * (i + 1) for i in range(count)]
 
     cdef void link(self, list inserted, list labels, Place after) noexcept:
-        """Put places, which are in no list, behind `after`."""
+        """Insert places, which are in no list, behind `after`."""
         cdef Place behind = after.next, place
         cdef Py_ssize_t i
         for i in range(len(inserted)):
@@ -111,7 +111,7 @@ cdef class DynamicOrder:
         return 0
 
     cpdef remove(self, node):
-        """Forget a node, if it has a place."""
+        """Remove a node, if it is in the order."""
         cdef Place place = self.places.pop(node, None)
         if place is not None:
             place.previous.next = place.next
@@ -119,7 +119,10 @@ cdef class DynamicOrder:
             place.previous = place.next = None
 
     cpdef add_edges(self, edges):
-        """Make the order agree with edges that have been added to the graph; CycleError when that is impossible."""
+        """Update the order so that it agrees with edges that have been added to the graph.
+
+        Raise CycleError if it cannot.
+        """
         cdef set pending = set()
         cdef dict wrong = {}, later
         cdef list still
@@ -146,7 +149,10 @@ cdef class DynamicOrder:
                 pending.discard((u, v))
 
     cdef int reorder(self, u, list later, set pending) except -1:
-        """Move what the nodes `later` reach behind `u`, or what reaches `u` before them: what is found first."""
+        """Move the nodes that `later` reaches behind `u`, or the nodes that reach `u` before `later`.
+
+        The direction whose search ends first is chosen.
+        """
         cdef Place last = self.places[u], first = None, place
         cdef list forward = [], backward = [last]
         cdef set below = set(later), above = {u}
@@ -191,7 +197,7 @@ cdef class DynamicOrder:
                             backward.append(<Place>found)
 
     cdef int move(self, list moved, Place after) except -1:
-        """Put places behind `after`, which is none of them, in the order that they have."""
+        """Move places behind `after`, which is none of them, and keep their relative order."""
         cdef Place behind = after.next, place
         cdef set moving = set(moved)
         cdef list labels
@@ -207,7 +213,7 @@ cdef class DynamicOrder:
 
 
 cdef class AliasClass:
-    """Variables that are views of one root, directly or not."""
+    """Variables that are views of one root, directly or indirectly."""
 
 
 cdef AliasClass new_class(root):
@@ -220,7 +226,7 @@ cdef AliasClass new_class(root):
 
 
 cdef class AliasClasses:
-    """Variables, what each is a view of, and who overwrites them; see `alias_classes.AliasClasses`."""
+    """Variables, their views, and the nodes that overwrite them; see `alias_classes.AliasClasses`."""
 
     def __init__(self):
         self.view_i = {}
@@ -229,17 +235,17 @@ cdef class AliasClasses:
         self.classes = {}
 
     cpdef root(self, r):
-        """What a variable is a view of, in the end; the variable itself when it is none."""
+        """Return the variable that `r` is a view of, directly or indirectly; `r` itself if it is not a view."""
         cdef PyObject *found = PyDict_GetItem(self.classes, r)
         return r if found is NULL else (<AliasClass>found).root
 
     cpdef destroyers(self, r):
-        """The pairs ``(node, i)`` that overwrite the memory of a variable, itself or by a view, in a container."""
+        """Return the pairs ``(node, i)`` that overwrite the memory of a variable, directly or through a view."""
         cdef PyObject *found = PyDict_GetItem(self.classes, r)
         return NONE if found is NULL else (<AliasClass>found).destroyers
 
     cpdef list members(self, r):
-        """A list of all variables that share memory with `r`: the root first, then views before theirs."""
+        """Return a list of all variables that share memory with `r`. Each variable comes before its views."""
         root = self.root(r)
         cdef dict found = {root: None}
         cdef list pending = [root]
@@ -256,18 +262,18 @@ cdef class AliasClasses:
     # ------------------------------------------------------------ views
 
     cpdef add_view(self, out, viewed):
-        """Note that `out`, which was none, is a view of `viewed`."""
+        """Record that `out`, which was not a view, is a view of `viewed`."""
         self.view_i[out] = viewed
         (<dict>self.view_o.setdefault(viewed, {}))[out] = None
         self.join(out, viewed)
 
     cpdef remove_view(self, out):
-        """Note that `out` is no view any more."""
+        """Record that `out` is no longer a view."""
         self.unlink(out)
         self.part(out)
 
     cpdef move_view(self, out, viewed):
-        """Note that `out`, which was a view of something else, is a view of `viewed`."""
+        """Record that `out`, which was a view of another variable, is now a view of `viewed`."""
         cdef AliasClass before = self.classes[out]
         cdef bint inside = before is self.classes.get(viewed) and not before.cyclic and not self.is_below(viewed, out)
         self.unlink(out)
@@ -279,10 +285,11 @@ cdef class AliasClasses:
         self.add_view(out, viewed)
 
     cdef bint is_below(self, r, top):
-        """Whether `r` is `top` or a view of it."""
+        """Return True if `r` is `top`, or a view of it, directly or indirectly."""
         if top not in self.view_o:
             return r is top
-        # A replacement usually stays close to what it replaces; long chains of views are not climbed for it.
+        # A replacement is usually close to the replaced variable. Stop at the variables just above `top`, so that long
+        # chains of views are not followed.
         cdef dict near = {}
         v = self.view_i.get(top)
         while v is not None and len(near) < 4:
@@ -328,7 +335,7 @@ cdef class AliasClasses:
         return 0
 
     cdef int relabel(self, top, without, AliasClass label) except -1:
-        """Put `top` and everything below it, except what is below `without`, into a class."""
+        """Assign a class to `top` and to all views below it, except to `without` and the views below that."""
         cdef list pending = [top]
         cdef PyObject *views
         while pending:
@@ -342,7 +349,7 @@ cdef class AliasClasses:
         return 0
 
     cdef int part(self, out) except -1:
-        """Take apart what hung together by a view that has been unlinked."""
+        """Split a class after a view has been unlinked."""
         cdef AliasClass whole = self.classes[out], made, left
         cdef list moved
         if whole.cyclic:
@@ -355,7 +362,7 @@ cdef class AliasClasses:
         made.size = len(moved)
         whole.size -= made.size
         if root is not out:
-            # What hangs below `out` keeps its class, under a new root.
+            # The views below `out` keep their class, which gets a new root.
             whole.root = out
         for r in moved:
             self.classes[r] = made
@@ -369,7 +376,10 @@ cdef class AliasClasses:
         return 0
 
     cdef tuple smaller_part(self, one, other):
-        """The members of the smaller one of two trees of views, and its top. Both are walked at the same pace."""
+        """Return the members of the smaller of two trees of views, and its root.
+
+        Both are traversed at the same pace.
+        """
         first, second = walk(self.view_o, one), walk(self.view_o, other)
         cdef list found_first = [], found_second = []
         while True:
@@ -383,7 +393,7 @@ cdef class AliasClasses:
             found_second.append(r)
 
     cdef int rebuild(self, AliasClass whole, out) except -1:
-        """Make the classes of what was one class with a circle."""
+        """Build new classes from the members of a class that contained a cycle."""
         cdef dict found = {out: None, whole.root: None}
         cdef list pending = list(found), links
         cdef AliasClass made
@@ -400,7 +410,7 @@ cdef class AliasClasses:
                 made = new_class(r)
                 made.destroyers.update(dict.fromkeys(uses))
                 self.classes[r] = made
-        # A view must not be walked by `relabel` before it is joined.
+        # `relabel` must not reach a view before the view is joined.
         links = [(r, self.view_i[r]) for r in found if r in self.view_i]
         for r, viewed in links:
             self.unlink(r)
@@ -411,7 +421,7 @@ cdef class AliasClasses:
     # ------------------------------------------------------------ destroyers
 
     cpdef add_destroyer(self, r, app, i):
-        """Note that an output of a node overwrites `r`, its input i."""
+        """Record that an output of a node overwrites `r`, its input i."""
         cdef dict uses = self.destroyed.setdefault(r, {})
         cdef AliasClass found
         use = (app, i)
@@ -423,7 +433,7 @@ cdef class AliasClasses:
         found.destroyers[use] = None
 
     cpdef remove_destroyer(self, r, app, i):
-        """Note that a node does not overwrite `r`, which was its input i, any more."""
+        """Record that a node no longer overwrites `r`, which was its input i."""
         cdef dict uses = self.destroyed[r]
         cdef AliasClass found
         use = (app, i)
@@ -437,7 +447,7 @@ cdef class AliasClasses:
 
 
 def walk(dict view_o, top):
-    """Everything below a variable in a tree of views, one at a time."""
+    """Generate a variable and all views below it in a tree of views."""
     cdef list stack = [iter(view_o.get(top, NONE))]
     yield top
     while stack:
@@ -451,7 +461,7 @@ def walk(dict view_o, top):
 
 
 cpdef list destroyed_indices(app):
-    """The indices of the inputs that a node overwrites, one for each time that it does."""
+    """Return the indices of the inputs that a node overwrites, once for each output that overwrites the input."""
     destroy_map = getattr(app.op, "destroy_map", None)
     cdef list found = []
     if destroy_map:
@@ -461,13 +471,16 @@ cpdef list destroyed_indices(app):
 
 
 cdef class Constraints:
-    """What has to come before what; see `alias_classes.Constraints`."""
+    """The constraints on the order of nodes; see `alias_classes.Constraints`."""
 
     def __init__(self, AliasClasses aliases):
         self.aliases = aliases
 
     cpdef list successors(self, app):
-        """The nodes that have to come after a node: users of its outputs, and who destroys its inputs."""
+        """Return a list of the nodes that have to come after a node.
+
+        These are the users of its outputs, and the nodes that destroy its inputs.
+        """
         cdef list found = []
         for out in app.outputs:
             for use in out.clients:
@@ -478,7 +491,10 @@ cdef class Constraints:
         return found
 
     cpdef list predecessors(self, app):
-        """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys."""
+        """Return a list of the nodes that have to come before a node.
+
+        These are the nodes that compute its inputs, and the other users of the memory that it destroys.
+        """
         cdef list found = []
         for r in app.inputs:
             owner = r.owner
@@ -489,7 +505,7 @@ cdef class Constraints:
         return found
 
     cpdef list other_users(self, app, members):
-        """The nodes except `app` that use some variables."""
+        """Return a list of the nodes except `app` that use one of the variables."""
         cdef list found = []
         for v in members:
             for use in v.clients:
@@ -499,7 +515,7 @@ cdef class Constraints:
         return found
 
     cpdef list destroyers_of(self, app, variables):
-        """The nodes except `app` that overwrite some variables."""
+        """Return a list of the nodes except `app` that overwrite one of the variables."""
         cdef list found = []
         for r in variables:
             for use in self.aliases.destroyers(r):

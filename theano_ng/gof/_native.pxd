@@ -19,7 +19,7 @@ cdef extern from "numpy/arrayobject.h":
 
 
 cdef inline bint plain_numbers(int number) noexcept:
-    """Whether a type number is one of the fixed-size numeric ones."""
+    """Return True if a type number is that of a numeric type of fixed size."""
     return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
@@ -27,7 +27,7 @@ ctypedef int (*thunk_fn)(void *data) noexcept
 ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, const int64_t *words) noexcept
 
 
-# What `live_objects` counts.
+# Indices of the counters that `live_objects` returns.
 cdef enum:
     LIVE_BLOCKS
     LIVE_THUNKS
@@ -40,36 +40,36 @@ cdef void count_live(int kind, int change) noexcept
 
 cdef struct Block:
     Block *older
-    long long first         # where its memory begins
+    long long first         # the beginning of the block's memory
 
 
 cdef struct Arena:
-    # Zeroed memory that is freed as a whole. What was allocated stays where it is.
-    Block *blocks           # the newest first
+    # Zeroed memory that is freed as a whole. Allocated memory never moves.
+    Block *blocks           # the newest block is first
     char *next
-    size_t left
-    size_t size             # of the newest block
+    size_t left             # free bytes in the newest block
+    size_t size             # bytes of the newest block
 
 cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL
 cdef void free_arena(Arena *arena) noexcept
 
 
 cdef class CThunk:
-    """What a VM calls without Python: `run(data)` is 0, or a Python exception is set."""
+    """A thunk that a VM calls without Python: `run(data)` returns 0, or sets a Python exception."""
     cdef thunk_fn run
     cdef void *data
     cdef public list inputs
     cdef public list outputs
     cdef public bint lazy
-    cdef public object node          # for error messages; not used when running
-    cdef public list computed        # flags of the outputs in a compute_map, for callers in Python; None: nobody reads them
+    cdef public object node          # for error messages; not used at run time
+    cdef public list computed        # compute_map flags of the outputs, for callers in Python; None: nothing reads them
 
 
 cdef struct Operand:
-    PyObject *cell          # borrowed, the thunk's lists own them
-    void *descr             # NumPy's own descriptor of the layout's type; NULL where any value will do
+    PyObject *cell          # borrowed; the thunk's lists own it
+    void *descr             # NumPy's own descriptor of the layout's type; NULL if any value is allowed
     int ndim
-    int layout              # what the array has to be, see NativeThunk; -1 where nothing is known
+    int layout              # required type and rank of the array, see NativeThunk; -1 if unknown
 
 
 cdef struct NativeCall:
@@ -77,17 +77,17 @@ cdef struct NativeCall:
     int nin
     int nout
     Operand *operands       # nin inputs, then nout outputs
-    PyObject **values       # room for nin + nout values
+    PyObject **values       # space for nin + nout values
     int64_t *words
-    char *copied            # for each input, whether the current call works on a copy
+    char *copied            # for each input, whether the current call uses a copy
 
 
 cdef class NativeThunk(CThunk):
     cdef Arena arena
     cdef NativeCall call
-    cdef int64_t *scratch   # what one of the words leads to; NULL: none does
-    cdef object keep        # whatever owns the function's code
-    cdef int64_t program    # of an interpreter, 0: none
+    cdef int64_t *scratch   # the memory that one of the words points to, or NULL
+    cdef object keep        # the object that owns the function's code
+    cdef int64_t program    # the address of an interpreter's program, or 0
 
 
 cdef class CapsuleThunk(CThunk):
@@ -98,15 +98,15 @@ cdef class CapsuleThunk(CThunk):
 
 
 cdef class LazyBranch(CThunk):
-    cdef readonly int branch_size   # values of a branch
+    cdef readonly int branch_size   # number of values in a branch
     cdef readonly bint view
     cdef object copy
-    cdef object owned               # the cells and flags that the pointers lead to
+    cdef object owned               # the cells and flags that the pointers refer to
     cdef Arena arena
     cdef PyObject *condition
-    cdef PyObject **sides           # cells of the first branch, then of the second
+    cdef PyObject **sides           # cells of the first branch, then of the second branch
     cdef PyObject **results
-    cdef char *movable              # for `fill`: which values of the chosen branch nobody reads afterwards
+    cdef char *movable              # for `fill`: which values of the chosen branch are not read afterwards
 
     cdef int choose(self) except -1
     cdef int fill(self, int side, bint move) except -1

@@ -1,6 +1,7 @@
-"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels by dlopen.
+"""Thunks in C: native functions bound to cells, capsules of compiled modules, and the lazy choice between two branches.
 
-Below them what all compiled parts of a function share: memory in arenas, and counters of what is alive.
+The module also opens kernel libraries by dlopen. It contains the parts that all compiled components of a function
+share: memory in arenas, and counters of live objects.
 """
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
@@ -44,12 +45,14 @@ cdef void count_live(int kind, int change) noexcept:
 
 
 def live_objects():
-    """How many objects of compiled functions are alive: what is made for a function has to go with it.
+    """Return how many objects of compiled functions are alive.
+
+    These objects have to be freed together with their function.
 
     Returns
     -------
     dict
-        Name -> count, for thunks in C, compiled machines, functions and blocks of memory that these own.
+        Counts by name, for thunks in C, compiled machines, functions and the memory blocks that these own.
     """
     return {"CThunk": live[LIVE_THUNKS], "CLazyLinker": live[LIVE_MACHINES], "FunctionBase": live[LIVE_FUNCTIONS],
             "Block": live[LIVE_BLOCKS]}
@@ -60,7 +63,7 @@ HAS_VECTOR_MATH = bool(has_vector_math)
 
 
 def lend_vector_math():
-    """Let the libraries of kernels, which are opened afterwards, find the functions of vector_math.c by their names.
+    """Make the functions of vector_math.c visible by name to libraries of kernels that are opened later.
 
     Raises
     ------
@@ -71,12 +74,12 @@ def lend_vector_math():
 
 
 cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL:
-    """`count` elements of `size` bytes each, zeroed and aligned for whatever is no wider than 8 bytes."""
+    """Return zeroed memory for `count` elements of `size` bytes each, aligned for types of at most 8 bytes."""
     cdef size_t wanted = (count * size + 7) & ~<size_t>7
     cdef size_t length
     cdef Block *block
     if arena.blocks == NULL or wanted > arena.left:
-        # each block is twice the one before: few of them, and not much more than what is needed
+        # Each block is twice as large as the previous one. So there are few blocks, and not much memory is unused.
         length = max(wanted, 2 * arena.size if arena.size else 240)
         block = <Block *>PyMem_Calloc(1, sizeof(Block) + length)
         if block == NULL:
@@ -108,7 +111,7 @@ cdef class CThunk:
         count_live(LIVE_THUNKS, -1)
 
     def __call__(self):
-        """Run once; raises what the C code raised."""
+        """Run once. Raise the exception that the C code set, if any."""
         cdef list flag
         if self.run(self.data) != 0:
             raise_current()
@@ -127,29 +130,36 @@ cdef extern from "numpy/arrayobject.h":
 
 
 cdef inline bint fits(PyObject *value, int layout) noexcept:
-    """Whether a value is an array of a layout's type number and rank; -1 says that any value will do."""
+    """Return True if a value is an array with the type number and the rank of a layout.
+
+    The layout -1 allows any value.
+    """
     return layout < 0 or (is_array(value) and (array_type(<Array *>value) << 8 | array_ndim(<Array *>value)) == layout)
 
 
 cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
-    """Whether a value is what C code expects, as nearly all are: an aligned ndarray with NumPy's own descriptor; or any will do."""
+    """Return True in the usual cases: any value is allowed, or the value is an aligned ndarray of the type and rank.
+
+    The array must have NumPy's own descriptor of the type.
+    """
     return operand.descr == NULL or (
         is_exact_array(value) and array_descr(<Array *>value) == operand.descr and array_ndim(<Array *>value) == operand.ndim
         and has_flags(<Array *>value, cnp.NPY_ARRAY_ALIGNED))
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
-    """An input that cannot go to C as it is: replaced by a copy in its native form when it is an array of the right kind, else refused.
+    """Replace an input that C cannot use directly, or refuse it.
 
-    Without the check, C code that relies on the rank, type, alignment and byte order would crash or give wrong numbers. Such
-    values come from trust_input or from an Op's perform; arguments are checked by their Type.
+    An array of the right kind is replaced by a copy in native form. Without this check, C code that relies on the rank,
+    type, alignment and byte order would crash or compute wrong results. Such values come from trust_input or from an
+    Op's perform; other arguments are checked by their Type.
     """
     try:
         value = <object>call.values[i]
         number = call.operands[i].layout >> 8
         if fits(call.values[i], call.operands[i].layout):
             dtype = cnp.PyArray_DescrFromType(number)
-            Py_INCREF(dtype)        # PyArray_FromArray takes a reference away
+            Py_INCREF(dtype)        # PyArray_FromArray steals a reference
             copy = PyArray_FromArray(value, dtype, cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
             call.values[i] = <PyObject *>copy
             incref(call.values[i])
@@ -173,9 +183,10 @@ cdef inline void drop_copies(NativeCall *call) noexcept:
 
 
 cdef int run_native(void *data) noexcept:
-    """Values out of the cells, the call, values back into the cells.
+    """Call the function with the values from the cells, and put its results into the output cells.
 
-    While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector.
+    During the call the output cells hold None, because the function may free their previous values. The garbage
+    collector must not find these in the cells.
     """
     cdef NativeCall *call = <NativeCall *>data
     cdef Operand *operand = call.operands
@@ -228,16 +239,16 @@ cdef int64_t scratch_needed(const NativeEntry *native, int nin, int nout, const 
 
 
 def scratch_words(entry, list words, int nin, int nout):
-    """How many words of scratch memory a native function needs for calls with these words.
+    """Return the size, in words, of the scratch memory that a native function needs for calls with these words.
 
     Parameters
     ----------
     entry : PyCapsule
-        A `NativeEntry` (see native.h) with a word called scratch.
+        A `NativeEntry` (see native.h) with a parameter called scratch.
     words : list of int
-        What the function reads.
+        The packed parameters of the function.
     nin, nout : int
-        Numbers of inputs and outputs.
+        The numbers of inputs and outputs.
 
     Returns
     -------
@@ -246,7 +257,7 @@ def scratch_words(entry, list words, int nin, int nout):
     Raises
     ------
     ValueError
-        When the words do not fit these numbers.
+        If the words do not match these numbers.
     """
     cdef const NativeEntry *native = entry_of(entry)
     cdef int64_t *copy = <int64_t *>PyMem_Calloc(len(words) + 1, sizeof(int64_t))
@@ -262,7 +273,7 @@ def scratch_words(entry, list words, int nin, int nout):
 
 
 def store_word(int64_t address, int64_t value):
-    """Store a word in memory that programs read: at once, so that who reads it finds the old value or the new."""
+    """Store a word in memory that programs read. The store is atomic: a reader gets the old or the new value."""
     (<int64_t *><intptr_t>address)[0] = value
 
 
@@ -274,15 +285,15 @@ cdef class NativeThunk(CThunk):
     entry : PyCapsule
         A `NativeEntry` (see native.h).
     words : list of int
-        What the function reads.
+        The packed parameters of the function.
     scratch_at : int
-        Which of the words is to be the address of scratch memory, -1: none.
+        The index of the word for the address of scratch memory; -1 if there is none.
     inputs, outputs : list of cells
         One-element lists.
     layouts : list of int, optional
-        For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
+        For each input, then for each output, ``type number << 8 | ndim`` of its arrays, or -1 if any value is allowed.
     program : int
-        The address of the program that stands in for a kernel, 0: none does.
+        The address of the program that runs in place of a kernel; 0 if there is none.
     """
 
     def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None, int64_t program=0):
@@ -303,12 +314,12 @@ cdef class NativeThunk(CThunk):
             operand.layout = -1 if layouts is None else layouts[i]
             if operand.layout >= 0:
                 operand.ndim = operand.layout & 255
-                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy keeps it for good
+                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy never frees it
                 operand.descr = <void *>descr
         for i in range(n_words):
             self.call.words[i] = words[i]
         if scratch_at >= 0:
-            # A block of its own: a memory checker sees a step beyond its end.
+            # A separate block: a memory checker then detects an access beyond its end.
             self.scratch = <int64_t *>PyMem_Calloc(scratch_needed(native, nin, nout, self.call.words), sizeof(int64_t))
             if self.scratch == NULL:
                 raise MemoryError()
@@ -317,7 +328,7 @@ cdef class NativeThunk(CThunk):
         self.program = program
 
     def interprets(self):
-        """Whether the next call runs a program, in whose place no compiled kernel has come."""
+        """Return True if the next call interprets a program that no compiled kernel has replaced yet."""
         return self.program != 0 and (<int64_t *><intptr_t>self.program)[0] == 0
 
     def __dealloc__(self):
@@ -351,9 +362,9 @@ cdef class CapsuleThunk(CThunk):
     Parameters
     ----------
     capsule : PyCapsule
-        Pointer: the struct; context: `int run(void *struct)`.
+        Its pointer is the struct; its context is the function `int run(void *struct)`.
     error_storage : list
-        Three elements: where the C code leaves exception type, value and traceback.
+        A list of three elements. The C code stores exception type, value and traceback there.
     inputs, outputs : list of cells
     """
 
@@ -383,13 +394,13 @@ cdef extern from "numpy/arrayobject.h":
 
 
 cdef inline bint ours_alone(PyObject *value) noexcept:
-    """Whether a cell's array can be written without anybody noticing: no other reference, no view of it, and none that it is."""
+    """Return True if a cell's array can be overwritten safely: it is not a view, and has no view or other reference."""
     return (is_exact_array(value) and refcount(value) == 1
             and has_flags(<Array *>value, cnp.NPY_ARRAY_OWNDATA | cnp.NPY_ARRAY_WRITEABLE))
 
 
 cdef int run_branch(void *data) noexcept:
-    """All inputs are computed: choose and fill."""
+    """Choose a branch and fill the outputs. All inputs have been computed."""
     cdef LazyBranch self = <LazyBranch>data
     try:
         self.fill(self.choose(), False)
@@ -400,28 +411,28 @@ cdef int run_branch(void *data) noexcept:
 
 
 cdef class LazyBranch(CThunk):
-    """A lazy thunk that hands on one of two branches; the compiled machine evaluates it without Python.
+    """A lazy thunk that passes on the values of one of two branches. The compiled machine evaluates it without Python.
 
-    Called from Python, it is a lazy thunk like others: it returns the numbers of the inputs that it needs next, or an empty list when it
-    is done. A condition that is not 0 selects the first branch.
+    A call from Python works as for other lazy thunks: it returns the indices of the inputs that the thunk needs next,
+    or an empty list when it has finished. A nonzero condition selects the first branch.
 
     Parameters
     ----------
     inputs : list of cells
-        The condition, the values of the first branch, those of the second.
+        The condition, the values of the first branch, then the values of the second branch.
     outputs : list of cells
         One for each value of a branch.
     input_flags, output_flags : list of cells
-        The `compute_map` cells of these.
+        The `compute_map` cells of the inputs and outputs.
     view : bool
-        Hand on the values of the first branch as they are, not copies.
+        Whether to pass on the values of the first branch themselves, not copies.
     copy : callable
-        Copies values that are no plain arrays.
+        A function that copies values that are not plain arrays.
 
     Notes
     -----
-    Arrays are copied, into the output's previous array where that is free. The machine moves an array instead, when nothing else
-    will read it and nothing shares its memory.
+    Arrays are copied into the output's previous array if nothing else uses it, otherwise into a new array. The machine
+    moves an array instead if nothing else will read it and nothing shares its memory.
     """
 
     def __cinit__(self, list inputs, list outputs, list input_flags, list output_flags, bint view, copy):
@@ -431,7 +442,7 @@ cdef class LazyBranch(CThunk):
         for cell in (*inputs, *outputs, *input_flags, *output_flags):
             cell_of(cell)
         self.inputs, self.outputs, self.lazy, self.branch_size, self.view, self.copy = inputs, outputs, True, n, view, copy
-        # the lists of cells are anybody's to change: these tuples are ours
+        # callers may change the lists of cells, but not these tuples
         self.owned = tuple(inputs), tuple(outputs), tuple(input_flags), tuple(output_flags)
         self.sides = <PyObject **>allocate(&self.arena, 3 * n, sizeof(PyObject *))
         self.movable = <char *>allocate(&self.arena, n, 1)
@@ -459,21 +470,21 @@ cdef class LazyBranch(CThunk):
         return missing
 
     cdef int choose(self) except -1:
-        """0 for the first branch, 1 for the second."""
+        """Return 0 for the first branch, 1 for the second."""
         cdef PyObject *value = peek(self.condition)
         if is_exact_array(value) and array_ndim(<Array *>value) == 0 and plain_numbers(array_type(<Array *>value)):
             return 0 if array_functions(<Descr *>array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
         return 0 if <object>value != 0 else 1
 
     cdef int fill(self, int side, bint move) except -1:
-        """Values of a branch into the output cells.
+        """Put the values of a branch into the output cells.
 
         Parameters
         ----------
         side : int
             0 or 1.
         move : bool
-            Values that `movable` marks may be taken out of their cells.
+            Whether values that `movable` marks may be taken out of their cells.
         """
         cdef PyObject *value
         cdef PyObject *old
@@ -518,24 +529,27 @@ cdef extern from *:
 
 
 def processor_level():
-    """The level of the x86-64 instruction set that the processor and the system have: 1, 3 (AVX2) or 4 (AVX-512); 1 for other processors."""
+    """Return the level of the x86-64 instruction set that the processor and the system support.
+
+    The levels are 1, 3 (AVX2) and 4 (AVX-512). Other processors have level 1.
+    """
     return x86_64_level()
 
 
 def dlopen_symbols(str path, names, bint partly=False):
-    """Open a shared library for good and return the addresses of its symbols.
+    """Open a shared library permanently and return the addresses of its symbols.
 
     Parameters
     ----------
     path : str
     names : iterable of str
     partly : bool
-        Whether symbols may be missing; their addresses are 0.
+        Whether symbols may be missing. Their addresses are 0.
 
     Raises
     ------
     OSError
-        When the file cannot be loaded or a symbol is missing; the message is the dynamic linker's.
+        If the file cannot be loaded or a symbol is missing. The message is that of the dynamic linker.
     """
     cdef bytes encoded = path.encode("utf-8", "surrogateescape")
     cdef void *handle = dlopen(encoded, RTLD_NOW | RTLD_LOCAL)
@@ -554,7 +568,7 @@ def dlopen_symbols(str path, names, bint partly=False):
 
 
 def symbol_at(intptr_t address):
-    """The name of the symbol of a loaded library that is at an address; None where none is."""
+    """Return the name of the symbol at an address in a loaded library; None if there is no such symbol."""
     cdef Dl_info found
     if not dladdr(<const void *>address, &found) or found.dli_sname == NULL or <intptr_t>found.dli_saddr != address:
         return None
@@ -562,10 +576,10 @@ def symbol_at(intptr_t address):
 
 
 def capsule_address(capsule):
-    """The pointer inside a capsule, whatever its name."""
+    """Return the pointer inside a capsule of any name."""
     return <intptr_t>PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
 
 
 def read_address(intptr_t address):
-    """The pointer stored at an address."""
+    """Return the pointer stored at an address."""
     return <intptr_t>(<void **>address)[0]

@@ -1,4 +1,4 @@
-"""What the compiled graph walks lend to others."""
+"""Declarations of the compiled graph traversals for other modules."""
 
 
 cpdef list depth_first_order(inputs, outputs)

@@ -1,17 +1,17 @@
-"""Sorting the nodes of a graph; `traversal` has the Python twins, which say what is done."""
+"""Topological sorting of the nodes of a graph. `traversal` contains equivalent Python functions with documentation."""
 from cpython.dict cimport PyDict_GetItem
 from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 
 
 cdef object ABSENT = object()
-# States of a node: its operands come first; it is in the list.
+# States of a node: its operands are being added; it is in the list.
 cdef object OPEN = object()
 cdef object DONE = object()
 
 
 cpdef list depth_first_order(inputs, outputs):
-    """The nodes that compute `outputs`, operands first; of several operands the last one first.
+    """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ cpdef list depth_first_order(inputs, outputs):
     Raises
     ------
     ValueError
-        When the graph contains cycles.
+        If the graph contains cycles.
     """
     cdef list order = [], stack = []
     cdef dict states = {}
@@ -46,7 +46,7 @@ cpdef list depth_first_order(inputs, outputs):
                 state = PyDict_GetItem(states, owner)
                 if state is <PyObject *>DONE or i in inputs:
                     continue
-                if state is not NULL:       # the node waits for itself
+                if state is not NULL:       # the node depends on itself
                     raise ValueError("graph contains cycles")
                 stack.append(owner)
         else:
@@ -58,16 +58,16 @@ cpdef list depth_first_order(inputs, outputs):
 
 
 cpdef list constrained_order(inputs, outputs, dict orderings, dict clients):
-    """The nodes that compute `outputs`, sorted with additional constraints.
+    """Return the nodes that compute `outputs`, sorted with additional constraints.
 
     Parameters
     ----------
     inputs : set of Variable
     outputs : list or tuple of Variable
     orderings : dict
-        Apply to the nodes that have to come before it, in a container with a deterministic order.
+        For each Apply, the nodes that have to come before it, in a container with a deterministic order.
     clients : dict or None
-        Filled with the users of every variable and node.
+        It is filled with the users of every variable and node.
 
     Returns
     -------
@@ -76,7 +76,7 @@ cpdef list constrained_order(inputs, outputs, dict orderings, dict clients):
     Raises
     ------
     ValueError
-        When the graph contains cycles, or an input has constraints.
+        If the graph contains cycles, or if an input has constraints.
     """
     cdef list stack = list(outputs), reachable = [], ready = [], order = [], users
     cdef dict inverse = {}, waiting = {}

@@ -1,4 +1,4 @@
-"""A cache of function calls that can be kept in a file."""
+"""A cache of function calls that can be saved to a file."""
 
 import logging
 import pickle
@@ -9,13 +9,13 @@ _logger = logging.getLogger("theano_ng.gof.callcache")
 
 
 class CallCache:
-    """Remembers results of calls; see `call`.
+    """A cache of the results of calls; see `call`.
 
     Parameters
     ----------
     filename : str, optional
-        A file written by `persist`; it need not exist. One that somebody else owns or can write, itself or through a directory above it,
-        is not loaded, with a warning: it could be anybody's code.
+        A file that `persist` wrote. It need not exist. If another user owns or can write the file or a directory above
+        it, it is not loaded, with a warning: a pickle can execute arbitrary code.
     """
 
     def __init__(self, filename=None):
@@ -26,7 +26,7 @@ class CallCache:
                 with trust.open_named(filename) as f:
                     self.cache = pickle.load(f)
             except OSError:
-                # There is no cache yet, or none to trust.
+                # The file does not exist yet, or is not trusted.
                 self.cache = {}
 
     def persist(self, filename=None):
@@ -35,7 +35,7 @@ class CallCache:
         Parameters
         ----------
         filename : str, optional
-            That of the constructor by default.
+            By default, the file name given to the constructor.
         """
         if filename is None:
             filename = self.filename
@@ -46,14 +46,14 @@ class CallCache:
         trust.close_to_others(filename)
 
     def call(self, fn, args=(), key=None):
-        """``fn(*args)``, computed once.
+        """Return ``fn(*args)``, computed at most once per key.
 
         Parameters
         ----------
         fn : callable
         args : tuple
         key : hashable, optional
-            What identifies the call; ``(fn, tuple(args))`` by default.
+            The key of the call in the cache; ``(fn, tuple(args))`` by default.
         """
         if key is None:
             key = (fn, tuple(args))

@@ -1,6 +1,7 @@
-"""Cells in C: reading, filling and emptying one-element lists, with the references counted.
+"""Cells in C: functions that read, fill and empty one-element lists, with reference counting.
 
-A cell is consistent before an old value goes: its destructor may run Python code that looks at the cell.
+A cell is made consistent before its old value is released: the destructor of the value may run Python code that reads
+the cell.
 """
 from cpython.object cimport PyObject
 
@@ -15,32 +16,35 @@ cdef extern from "Python.h":
 
 
 cdef inline PyObject *cell_of(cell) except NULL:
-    """The cell as a pointer, borrowed. Refuses what is no list of one element, which the functions below would not notice."""
+    """Return the cell as a borrowed pointer.
+
+    Refuse any object but a list of one element: the functions below do not check.
+    """
     if type(cell) is not list or len(<list>cell) != 1:
         raise TypeError("a cell is a list of one element, not %r" % (cell,))
     return <PyObject *>cell
 
 
 cdef inline PyObject *peek(PyObject *cell) noexcept:
-    """The value in a cell, borrowed."""
+    """Return the value in a cell, as a borrowed reference."""
     return PyList_GET_ITEM(cell, 0)
 
 
 cdef inline void give(PyObject *cell, PyObject *value) noexcept:
-    """Put a value into a cell, which takes over the caller's reference."""
+    """Put a value into a cell, which steals the caller's reference."""
     cdef PyObject *old = PyList_GET_ITEM(cell, 0)
     PyList_SET_ITEM(cell, 0, value)
     decref(old)
 
 
 cdef inline void put(PyObject *cell, PyObject *value) noexcept:
-    """Put a value into a cell; the caller keeps its own reference."""
+    """Put a value into a cell. The caller keeps its reference."""
     incref(value)
     give(cell, value)
 
 
 cdef inline PyObject *take(PyObject *cell) noexcept:
-    """Leave None in a cell and return what was there: an owned reference, to None too."""
+    """Put None into a cell and return the previous value as an owned reference, even if it is None."""
     cdef PyObject *old = PyList_GET_ITEM(cell, 0)
     incref(Py_None)
     PyList_SET_ITEM(cell, 0, Py_None)

@@ -1,14 +1,14 @@
-"""The list of a variable's clients."""
+"""The list class for a variable's clients."""
 
-# Up to this length searching the list is faster than keeping an index.
+# Up to this length, a linear search is faster than an index.
 _SHORT = 32
 
 
 class Clients(list):
-    """A list of ``(node, index)`` pairs from which a pair is removed quickly, however long it is.
+    """A list of ``(node, index)`` pairs with fast removal.
 
-    A long list gets an index of positions with the first removal; a removed pair's place is then taken by the last one, so the order of
-    a long list changes with removals (in a way that depends on nothing else).
+    The first removal from a long list builds an index of positions. The last pair then moves to the position of the
+    removed pair. Removals therefore change the order of a long list, but deterministically.
     """
 
     __slots__ = ("_positions",)
@@ -18,7 +18,7 @@ class Clients(list):
         self._positions = None
 
     def append(self, client):
-        """Add a pair ``(node, i)``; no pair comes twice."""
+        """Add a pair ``(node, i)``. The list must not contain it already."""
         if self._positions is not None:
             self._positions[client] = len(self)
         list.append(self, client)
@@ -29,7 +29,7 @@ class Clients(list):
         Raises
         ------
         ValueError
-            When it is not in the list.
+            If the list does not contain the pair.
         """
         positions = self._positions
         if positions is None:
@@ -39,7 +39,7 @@ class Clients(list):
             positions = self._positions = {pair: i for i, pair in enumerate(self)}
         i = positions.pop(client, None)
         if i is None or i >= len(self) or self[i] != client:
-            # Someone changed the list by other means.
+            # The list was changed through methods of its base class.
             self._positions = None
             list.remove(self, client)
             return

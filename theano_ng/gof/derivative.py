@@ -1,6 +1,6 @@
-"""What Ops return where there is no derivative: types without values, and the errors that using one raises.
+"""Types without values for missing derivatives, which Ops return, and the errors that their use raises.
 
-Documented as members of `theano_ng.gradient`.
+The objects are documented as members of `theano_ng.gradient`.
 """
 
 from theano_ng.gof.null_type import NullType
@@ -8,19 +8,19 @@ from theano_ng.gof.type import Type
 
 
 class NullTypeGradError(TypeError):
-    """Raised when `grad` meets a derivative that does not exist."""
+    """Error raised by `grad` for a derivative that does not exist."""
 
 
 class GradUndefinedError(NullTypeGradError):
-    """A derivative is mathematically undefined; see `grad_undefined`."""
+    """Error: a derivative is mathematically undefined; see `grad_undefined`."""
 
 
 class GradNotImplementedError(NullTypeGradError, NotImplementedError):
-    """A derivative is not implemented; see `grad_not_implemented`."""
+    """Error: a derivative is not implemented; see `grad_not_implemented`."""
 
 
 class DisconnectedType(Type):
-    """The type of a gradient that says: this is zero, and moreover the cost is not a function of this variable."""
+    """The type of a gradient that is zero because the cost is not a function of the variable."""
 
     def filter(self, data, strict=False, allow_downcast=None):
         raise AssertionError(
@@ -34,7 +34,7 @@ class DisconnectedType(Type):
             " placeholder."
         )
 
-    # The name under which this has been known.
+    # The (misspelled) name under which this method is known.
     fiter_variable = filter_variable
 
     @staticmethod
@@ -62,24 +62,24 @@ disconnected_type = DisconnectedType()
 
 
 def grad_undefined(op, x_pos, x, comment=""):
-    """A placeholder for a derivative that is mathematically undefined, to be returned by an Op's `grad`.
+    """Return a placeholder for a derivative that is mathematically undefined. An Op's `grad` may return it.
 
-    A gradient or function that needs it raises.
+    A gradient or function that needs the derivative raises an error.
 
     Parameters
     ----------
     op : Op
     x_pos : int
-        Which input of `op`.
+        The position of the input of `op`.
     x : Variable
-        That input.
+        The input.
     comment : str
-        Added to the message.
+        A text to add to the error message.
 
     Returns
     -------
     Variable
-        Of NullType.
+        A variable of NullType.
     """
     kind = NullType(
         "This variable is Null because the grad method for input %s (%s) of the %s op is mathematically undefined. %s"
@@ -90,24 +90,24 @@ def grad_undefined(op, x_pos, x, comment=""):
 
 
 def grad_not_implemented(op, x_pos, x, comment=""):
-    """A placeholder for a derivative that is not implemented, to be returned by an Op's `grad`.
+    """Return a placeholder for a derivative that is not implemented. An Op's `grad` may return it.
 
-    A gradient or function that needs it raises.
+    A gradient or function that needs the derivative raises an error.
 
     Parameters
     ----------
     op : Op
     x_pos : int
-        Which input of `op`.
+        The position of the input of `op`.
     x : Variable
-        That input.
+        The input.
     comment : str
-        Added to the message.
+        A text to add to the error message.
 
     Returns
     -------
     Variable
-        Of NullType.
+        A variable of NullType.
     """
     kind = NullType(
         "This variable is Null because the grad method for input %s (%s) of the %s op is not implemented. %s"
@@ -117,11 +117,11 @@ def grad_not_implemented(op, x_pos, x, comment=""):
     return kind()
 
 
-# ---------------------------------------------------------------- what Ops ask about gradients
+# ---------------------------------------------------------------- queries of Ops about gradients
 
 
 def disconnected_gradients(count):
-    """New variables of DisconnectedType: the gradients of inputs that an output does not depend on.
+    """Return new variables of DisconnectedType: the gradients of inputs that an output does not depend on.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def disconnected_gradients(count):
 
 
 def is_disconnected(gradient):
-    """Whether a gradient says that there is no connection.
+    """Return True if a gradient has DisconnectedType.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def is_disconnected(gradient):
 
 
 def is_absent(gradient):
-    """Whether a gradient is no number: disconnected, or one that does not exist.
+    """Return True if a gradient has no value: it is disconnected, or does not exist.
 
     Parameters
     ----------
@@ -162,6 +162,6 @@ for _thing in (
     grad_undefined,
     grad_not_implemented,
 ):
-    # Pickles, reprs and tracebacks say the documented path.
+    # Pickles, reprs and tracebacks show the documented path.
     _thing.__module__ = "theano_ng.gradient"
 del _thing

@@ -1,7 +1,7 @@
 """Differentiation of graphs: `grad`, `subgraph_grad`, `Lop`, `Rop`.
 
-Gradients are propagated from Op to Op by their `L_op` and `R_op`; nothing here knows what a tensor is. Documented as members of
-`theano_ng.gradient`.
+Gradients are propagated from Op to Op by `L_op` and `R_op`. This module does not depend on tensors. Its functions are
+documented as members of `theano_ng.gradient`.
 """
 
 import time
@@ -22,38 +22,41 @@ grad_time = 0
 
 
 Shortcut = namedtuple("Shortcut", "inputs passed gradients")
-"""Another way to differentiate a node with one output, which an Op may offer by a method ``shortcut(node)``, returning this or None.
+"""An alternative way to differentiate a node with one output.
+
+An Op may offer it in a method ``shortcut(node)``, which returns a Shortcut or None.
 
 inputs : list of Variable
-    Variables, not necessarily inputs of the node, of which the output is a function.
+    Variables that determine the output. They need not be inputs of the node.
 passed : list of Variable
-    What lies between them and the output. Where one of these is of interest itself, the shortcut is not taken.
+    The variables between `inputs` and the output. If one of these is requested itself, the shortcut is not used.
 gradients : function of Variable -> list of Variable
-    From the gradient of the output those of `inputs`, through all ways by which the output depends on them by way of `passed`.
+    A function that takes the gradient of the output and returns the gradients of `inputs`, summed over all paths
+    through `passed`.
 """
 
 
 class DisconnectedInputError(ValueError):
-    """Raised when `grad` is asked for the gradient with respect to something the cost does not depend on."""
+    """Error raised by `grad` if the cost does not depend on a variable of `wrt`."""
 
 
 # ---------------------------------------------------------------- small helpers
 
 
 def format_as(use_list, use_tuple, outputs):
-    """Outputs as a list or tuple.
+    """Return outputs as a list or tuple, or as a single object.
 
     Parameters
     ----------
     use_list, use_tuple : bool
-        Not both.
+        At most one of them is true.
     outputs : object or list
-        A single output is taken for a list of one, when a list or tuple is asked for.
+        If a list or tuple is requested, a single output becomes its only element.
 
     Returns
     -------
     list, tuple or object
-        With neither, the only output of a list of one.
+        If both flags are False, the element of a list of length one.
     """
     if use_list and use_tuple:
         raise ValueError("Both flags cannot be simultaneously True")
@@ -73,7 +76,7 @@ def as_list(things):
 
 
 def _is_discrete(dtype):
-    """Whether a dtype has no derivatives: integers and bool."""
+    """Return True if a dtype has no derivatives: integers and bool."""
     return isinstance(dtype, str) and dtype.startswith(("int", "uint", "bool"))
 
 
@@ -82,24 +85,24 @@ def _is_continuous(dtype):
 
 
 def _float_zeros_like(x):
-    """Zeros of a variable's shape, and of its dtype if that is a floating point one."""
+    """Return zeros of a variable's shape, in its dtype if this is a floating point dtype, otherwise in floatX."""
     dtype = x.type.dtype
     return x.zeros_like(dtype=dtype if _is_continuous(dtype) else config.floatX)
 
 
 def _float_ones_like(x):
-    """Ones of a variable's shape, and of its dtype if that is a floating point one."""
+    """Return ones of a variable's shape, in its dtype if this is a floating point dtype, otherwise in floatX."""
     dtype = x.type.dtype
     return x.ones_like(dtype=dtype if _is_continuous(dtype) else config.floatX)
 
 
 def is_zero(x):
-    """Whether a gradient is zero.
+    """Return whether a gradient is zero.
 
     Returns
     -------
     {'yes', 'no', 'maybe'}
-        'maybe': not known to be a constant.
+        'maybe' means that the gradient is not known to be a constant.
     """
     if not hasattr(x, "type"):
         return "yes" if (x == 0) is True or getattr(x == 0, "all", lambda: False)() else "no"
@@ -114,7 +117,7 @@ def is_zero(x):
 
 
 def _node_to_pattern(node):
-    """Which outputs of a node depend differentiably on which inputs: a list over inputs of lists over outputs of bools."""
+    """Return which outputs of a node depend differentiably on which inputs, as bools ``pattern[input][output]``."""
     if not hasattr(node.op, "connection_pattern"):
         return [[True] * len(node.outputs) for _ in node.inputs]
     pattern = node.op.connection_pattern(node)
@@ -162,38 +165,38 @@ def grad(
     return_disconnected="zero",
     null_gradients="raise",
 ):
-    """Gradients of a scalar with respect to one or several variables.
+    """Return the gradients of a scalar with respect to one or several variables.
 
     Parameters
     ----------
     cost : Variable or None
-        0-d; None is allowed with `known_grads`.
+        A 0-d variable. None is allowed together with `known_grads`.
     wrt : Variable, or list or tuple of Variable
     consider_constant : list of Variable, optional
-        Expressions through which nothing is propagated.
+        Expressions that do not propagate gradients.
     disconnected_inputs : {'raise', 'warn', 'ignore'}
-        What to do when the cost does not depend (differentiably) on a variable of `wrt`: DisconnectedInputError, or a gradient of zero with
-        or without warning.
+        The action if the cost does not depend (differentiably) on a variable of `wrt`. 'raise' raises
+        DisconnectedInputError. The others use a gradient of zero, with or without a warning.
     add_names : bool
-        Whether gradients get the name ``(d<cost>/d<wrt>)``, where both have names.
+        Whether to name each gradient ``(d<cost>/d<wrt>)`` if both variables have names.
     known_grads : dict, optional
-        Variable to its gradient, for when that is known and the cost is not (an ordered mapping). Together with a cost they replace what
-        would have been computed for these variables.
+        Known gradients of variables (an ordered mapping). They can replace the cost. Together with a cost, they replace
+        the computed gradients of these variables.
     return_disconnected : {'zero', 'None', 'Disconnected'}
-        What a disconnected variable gets: ``wrt[i].zeros_like()``, None, or a variable of DisconnectedType.
+        The gradient of a disconnected variable: ``wrt[i].zeros_like()``, None, or a variable of DisconnectedType.
     null_gradients : {'raise', 'return'}
-        Whether a derivative that does not exist raises NullTypeGradError or is returned, as a variable of NullType.
+        The action for a derivative that does not exist: raise NullTypeGradError, or return a variable of NullType.
 
     Returns
     -------
     Variable, list or tuple
-        As `wrt`.
+        The same kind of container as `wrt`.
 
     Raises
     ------
     DisconnectedInputError, NullTypeGradError
     TypeError
-        For a cost that is no scalar, and things that are no variables.
+        If the cost is not a scalar, or if an argument that must be a variable is not one.
     """
     global grad_time
     start = time.perf_counter()
@@ -210,7 +213,8 @@ def grad(
     outputs = list(grad_dict) + list(known_grads or ())
     for var, g_var in (known_grads or {}).items():
         _check_known_gradient(var, g_var)
-        # The gradient of an integer variable may differ from zero here: the Op that computes it does not propagate it further.
+        # The gradient of an integer variable may be nonzero here, because the Op that computes the variable does not
+        # propagate it.
         grad_dict[var] = g_var
 
     shortcuts = {}
@@ -227,7 +231,7 @@ def grad(
                 raise getattr(g.type, "error", NullTypeGradError)("tensor.grad encountered a NaN. " + g.type.why_null)
         elif isinstance(g.type, DisconnectedType):
             if wrt[i] in var_to_app_to_idx:
-                # A connection on paper that no Op has confirmed.
+                # The connection patterns connect the variable to the cost, but no Op returned a connected gradient.
                 _report_disconnected(wrt[i], disconnected_inputs)
             if return_disconnected == "zero":
                 rval[i] = _float_zeros_like(wrt[i])
@@ -238,7 +242,7 @@ def grad(
 
 
 def _check_cost(cost, known_grads):
-    """Raise unless `cost` is a scalar that has derivatives, or known gradients take its place."""
+    """Raise an error unless `cost` is a scalar that has derivatives, or is replaced by known gradients."""
     if cost is None:
         if known_grads is None:
             raise AssertionError("cost and known_grads can't both be None.")
@@ -272,7 +276,10 @@ def _check_known_gradient(variable, gradient):
 
 
 def _report_disconnected(var, policy):
-    """Do what `grad`'s caller, two frames above, wants about a variable that the cost does not depend on: raise, warn or ignore it."""
+    """Raise, warn or ignore that the cost does not depend on a variable.
+
+    A warning points to the caller of `grad`, two frames up.
+    """
     message = (
         "grad method was asked to compute the gradient with respect to a variable that is not part of the computational graph of the"
         " cost, or is used only by a non-differentiable operator: %s" % var
@@ -284,23 +291,23 @@ def _report_disconnected(var, policy):
 
 
 def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
-    """The part of the graph that gradients flow through.
+    """Return the part of the graph that gradients flow through.
 
     Parameters
     ----------
     outputs : list of Variable
-        Where gradients come from.
+        The variables whose gradients are known.
     wrt : list of Variable
-        Where they are needed.
+        The variables whose gradients are needed.
     consider_constant : list of Variable or None
     shortcuts : dict
-        Filled with those that are taken: node to `Shortcut`.
+        Filled with the shortcuts that are used: the `Shortcut` of each node.
 
     Returns
     -------
     dict
-        Variable to dict of node to list of input indices: the uses through which `outputs` depend on the variable, for every variable that
-        depends on one of `wrt`.
+        For each variable that depends on one of `wrt`, a dict from nodes to lists of input indices. These are the uses
+        of the variable through which `outputs` depend on it.
     """
     if consider_constant is None:
         consider_constant = ()
@@ -311,7 +318,7 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
         if not isinstance(elem, Variable):
             raise TypeError("Elements of consider_constant must be variables, but got %s" % type(elem))
         constants.add(elem)
-    # Against the arrows: what the outputs depend on differentiably.
+    # Backward: find the variables that the outputs depend on differentiably.
     order = _nodes_behind(outputs, constants)
     kept = constants.union(outputs, wrt)
     for node in order:
@@ -333,7 +340,7 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
                     uses.setdefault(r, {}).setdefault(node, []).append(i)
                     reached.add(r)
                     break
-    # With the arrows: what of that depends on wrt.
+    # Forward: keep those of them that depend on wrt.
     relevant = {r for r in wrt if r in uses}
     for node in order:
         pattern = patterns.get(node)
@@ -349,18 +356,18 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
 
 
 def _shortcut_of(node, kept):
-    """The `Shortcut` that the Op of a node offers, if it passes none of the variables `kept`."""
+    """Return the `Shortcut` that the Op of a node offers, if it passes none of the variables in `kept`."""
     shortcut = node.op.shortcut(node) if hasattr(node.op, "shortcut") else None
     return shortcut if shortcut is not None and not any(r in kept for r in shortcut.passed) else None
 
 
 def _way_to_pattern(node, shortcuts):
-    """`_node_to_pattern` of a node, or of the shortcut that is taken."""
+    """Return `_node_to_pattern` of a node, or the pattern of its shortcut if one is used."""
     return [[True] for _ in shortcuts[node].inputs] if node in shortcuts else _node_to_pattern(node)
 
 
 def _nodes_behind(outputs, constants=()):
-    """The nodes that variables depend on, not looking behind `constants`; inputs first."""
+    """Return the nodes that variables depend on, inputs first. The search stops at `constants`."""
     order = []
     seen = set()
     for out in outputs:
@@ -390,12 +397,12 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts)
     var_to_app_to_idx : dict
         See `_populate_var_to_app_to_idx`.
     grad_dict : dict
-        Variable to gradient: those known. Filled with those computed.
+        The known gradients by variable. The computed gradients are added.
     wrt : list of Variable
     cost_name : str or None
-        For the names of gradients.
+        The name of the cost, for the names of gradients.
     shortcuts : dict
-        Node to `Shortcut`.
+        The `Shortcut` of each node that uses one.
 
     Returns
     -------
@@ -405,7 +412,7 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts)
     terms = {}
 
     def gradient_of(var):
-        """The gradient of a variable all of whose users have been dealt with."""
+        """Return the gradient of a variable. All nodes that use the variable must have been processed."""
         if var in grad_dict:
             return grad_dict[var]
         found = []
@@ -425,7 +432,7 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts)
             g = grad_dict[var] = disconnected_type()
         return g
 
-    # Users before what they use; only nodes that lead to wrt.
+    # Process users before their inputs, and only nodes that lead to wrt.
     nodes = dict.fromkeys(node for apps in var_to_app_to_idx.values() for node in apps)
     for node in reversed(_ordered(nodes)):
         output_grads = [gradient_of(out) for out in node.outputs]
@@ -443,12 +450,12 @@ def _add(x, y):
 
 
 def _ordered(nodes):
-    """Some nodes of a graph in topological order."""
+    """Return the nodes in topological order."""
     return [node for node in _nodes_behind([out for node in nodes for out in node.outputs]) if node in nodes]
 
 
 def _in_dtype_of(out, g):
-    """The gradient of a variable in the dtype of that, if it is continuous."""
+    """Return the gradient `g` of `out`, cast to the dtype of `out` if this dtype is continuous."""
     dtype, g_dtype = getattr(out.type, "dtype", None), getattr(g.type, "dtype", None)
     if dtype is not None and g_dtype is not None and not _is_discrete(dtype) and dtype != g_dtype:
         g = g.astype(dtype)
@@ -456,7 +463,7 @@ def _in_dtype_of(out, g):
 
 
 def input_gradients(node, output_grads):
-    """The gradients of a node's inputs, checked.
+    """Return the gradients of a node's inputs, and check them.
 
     Parameters
     ----------
@@ -466,7 +473,7 @@ def input_gradients(node, output_grads):
     Returns
     -------
     list of Variable
-        Possibly of NullType or DisconnectedType.
+        The gradients. Their types may be NullType or DisconnectedType.
     """
     op = node.op
     pattern = _node_to_pattern(node)
@@ -548,7 +555,7 @@ def input_gradients(node, output_grads):
 
 
 def _check_test_shapes(op, i, r, term):
-    """Compare the shapes of the test values of an input and its gradient, where both have some."""
+    """Compare the shapes of the test values of an input and of its gradient, if both have test values."""
     try:
         shape, g_shape = get_test_value(r).shape, get_test_value(term).shape
     except AttributeError:
@@ -560,30 +567,32 @@ def _check_test_shapes(op, i, r, term):
 
 
 def subgraph_grad(wrt, end, start=None, cost=None, details=False):
-    """Gradients of a part of a graph: from a cost, or gradients known at its start, back to its end.
+    """Return gradients of a part of a graph, propagated from a cost or from known gradients to the variables in `end`.
 
     Parameters
     ----------
     wrt : list of Variable
-        Whose gradients are wanted.
+        The variables whose gradients are returned.
     end : list of Variable
-        Where back-propagation stops; these are taken as constants.
+        The variables at which back-propagation stops. They are treated as constants.
     start : dict, optional
-        Variable to its gradient: where back-propagation starts. An ordered mapping.
+        Known gradients by variable (an ordered mapping), from which back-propagation starts.
     cost : Variable, optional
-        A scalar: another start. A gradient in `start` that is also reached from `cost` may be counted twice.
+        A scalar from which back-propagation also starts. If `cost` depends on a variable of `start`, its gradient may
+        be counted twice.
     details : bool
-        Whether to return, in addition, the parts of the gradients that come from `start` and from `cost`.
+        Whether to return also the parts of the gradients that come from `start` and from `cost`.
 
     Returns
     -------
     (list, list) or (list, list, list, list)
-        Gradients with respect to `wrt` and to `end`; with details also the parts of those with respect to `wrt` that come from `start`
-        and from `cost`; an absent one gives None.
+        The gradients with respect to `wrt` and to `end`. With details, also the parts of the gradients with respect to
+        `wrt` that come from `start` and from `cost`. The part of a missing `start` or `cost` is None.
 
     Examples
     --------
-    A network can be back-propagated layer by layer: ``next_grad = dict(zip(end, grads_end))`` is the `start` of the part before.
+    A network can be back-propagated layer by layer: ``next_grad = dict(zip(end, grads_end))`` is the `start` for the
+    preceding layer.
     """
     if cost is None and start is None:
         raise ValueError("`cost` or `start` must be specified.")
@@ -617,21 +626,21 @@ def subgraph_grad(wrt, end, start=None, cost=None, details=False):
 
 
 def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"):
-    """The L operator: the Jacobian of `f` with respect to `wrt`, multiplied from the left by `eval_points`.
+    """Apply the L operator: multiply the Jacobian of `f` with respect to `wrt` from the left by `eval_points`.
 
     Parameters
     ----------
     f : Variable or list of Variable
     wrt : Variable, list or tuple of Variable
     eval_points : Variable or list of Variable
-        One for each of `f`.
+        One point for each variable in `f`.
     consider_constant, disconnected_inputs
-        As for `grad`.
+        The arguments of the same names for `grad`.
 
     Returns
     -------
     Variable, list or tuple
-        As `wrt`.
+        The same kind of container as `wrt`.
     """
     points = [p if isinstance(p, Variable) else ports.as_variable(p) for p in as_list(eval_points)]
     f = as_list(f)
@@ -651,30 +660,30 @@ def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"
 
 
 def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="zero"):
-    """The R operator: the Jacobian of `f` with respect to `wrt`, multiplied from the right by `eval_points`.
+    """Apply the R operator: multiply the Jacobian of `f` with respect to `wrt` from the right by `eval_points`.
 
     Parameters
     ----------
     f : Variable, list or tuple of Variable
     wrt : Variable or list of Variable
     eval_points : Variable or list of Variable
-        One for each of `wrt`, of the same number of dimensions.
+        One point for each variable in `wrt`, with the same number of dimensions.
     disconnected_outputs : {'raise', 'warn', 'ignore'}
-        What to do when one of `f` is not computed, or is a whole number, such as a length, that depends on no value of `wrt`. Other
-        outputs that are constant, among them gradients of linear functions, have zeros.
+        The action if no node computes an output of `f`, or if the output is an integer (such as a length) that depends
+        on no value of `wrt`. Other constant outputs, such as gradients of linear functions, get zeros.
     return_disconnected : {'zero', 'None', 'Disconnected'}
-        What such an output gets: zeros of its shape, None, or a variable of DisconnectedType.
+        The result for such an output: zeros of its shape, None, or a variable of DisconnectedType.
 
     Returns
     -------
     Variable, list or tuple
-        As `f`.
+        The same kind of container as `f`.
 
     Raises
     ------
     DisconnectedInputError
     ValueError
-        When `wrt` and `eval_points` do not fit.
+        If `wrt` and `eval_points` do not match.
     """
     _check_policy(disconnected_outputs, "disconnected_outputs", ("ignore", "warn", "raise"))
     _check_policy(return_disconnected, "return_disconnected", ("zero", "None", "Disconnected"))
@@ -691,11 +700,11 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 % (i, r.type.ndim, point.type.ndim)
             )
         tangents[r] = point
-    unknown = set()  # what Ops that have no tangents make of values that have them
+    unknown = set()  # variables that depend on wrt, but have no tangent because an Op returned none
     for node in _nodes_behind(f, tangents):
         inputs = [tangents.get(r) for r in node.inputs]
         if all(t is None for t in inputs):
-            # No path from wrt: the node need not even have an R_op.
+            # The node does not depend on wrt, so its Op need not have an R_op.
             if unknown.intersection(node.inputs):
                 unknown.update(node.outputs)
             continue
@@ -735,9 +744,12 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
 
 
 def _tangent_by(shortcut, out, tangents):
-    """The tangent of `out` from those of the inputs of its `Shortcut`: gradients are linear in that of the output, and the other way around
-    so are tangents."""
-    g = out.copy()  # any variable of this shape, of which nothing else is computed
+    """Return the tangent of `out`, given the tangents of the inputs of its `Shortcut`.
+
+    The shortcut's gradients are a linear function of the output's gradient. The tangent is the transpose of this
+    function, applied to the tangents of the inputs.
+    """
+    g = out.copy()  # any variable of this shape works if nothing else depends on it
     terms = [
         Lop(gradient, g, _like(r, tangents[r]), disconnected_inputs="ignore")
         for r, gradient in zip(shortcut.inputs, shortcut.gradients(g))
@@ -747,16 +759,17 @@ def _tangent_by(shortcut, out, tangents):
 
 
 def _reads_values(node, j, tangents):
-    """Whether the output number j depends on the value of an input that has a tangent, not on its shape alone."""
+    """Return True if output `j` depends on the value, not only the shape, of an input that has a tangent."""
     pattern = node.op.connection_pattern(node) if hasattr(node.op, "connection_pattern") else None
     return pattern is None or any(row[j] for r, row in zip(node.inputs, pattern) if r in tangents)
 
 
 def _is_flat(out, wrt, unknown):
-    """Whether an output without tangent has the tangent zero.
+    """Return True if an output without tangent has the tangent zero.
 
-    So has a computed float that no Op without tangents had a part in, such as a gradient that turned out linear or constant, and a whole
-    number that is computed from values of `wrt`. A length is not, and what nothing computes has no derivative.
+    This holds for a computed float that does not depend on Ops without tangents, such as a gradient that turned out
+    linear or constant. It also holds for an integer that is computed from values of `wrt`, but not for a length. A
+    variable that no node computes has no derivative.
     """
     dtype = getattr(out.type, "dtype", None)
     if out.owner is None or dtype is None:
@@ -767,8 +780,11 @@ def _is_flat(out, wrt, unknown):
 
 
 def _constant_tangent(r):
-    """The tangent of a variable that does not depend on wrt: zeros for what callers supply, so that the result has the inputs that its
-    readers expect (``Rop(dot(x, W), W, V)`` is a function of x, W and V, as documented), None for anything else."""
+    """Return the tangent of a variable that does not depend on wrt.
+
+    The tangent is zeros for variables that callers supply, otherwise None. With zeros, the result has the inputs that
+    users expect: ``Rop(dot(x, W), W, V)`` is documented to be a function of x, W and V.
+    """
     dtype = getattr(r.type, "dtype", None)
     if (
         r.owner is None
@@ -781,7 +797,7 @@ def _constant_tangent(r):
 
 
 def _like(r, tangent):
-    """A tangent with the type of its variable."""
+    """Return a tangent, converted to the type of its variable."""
     if isinstance(tangent.type, NullType) or tangent.type == r.type:
         return tangent
     dtype = getattr(r.type, "dtype", None)
@@ -790,11 +806,11 @@ def _like(r, tangent):
     try:
         return r.type.filter_variable(tangent)
     except TypeError:
-        # Another broadcastable pattern; the Op will cope or complain.
+        # The broadcast patterns differ. The Op handles this or raises an error.
         return tangent
 
 
 for _thing in (DisconnectedInputError, format_as, grad, subgraph_grad, Lop, Rop):
-    # Pickles, reprs and tracebacks say the documented path.
+    # Pickles, reprs and tracebacks show the documented path.
     _thing.__module__ = "theano_ng.gradient"
 del _thing

@@ -1,4 +1,4 @@
-"""FunctionGraph: a graph that is being compiled, with clients, features and replacement."""
+"""FunctionGraph: a graph that is being compiled. It tracks clients, calls features and replaces variables."""
 
 import time
 
@@ -14,18 +14,18 @@ from theano_ng.misc.ordered_set import OrderedSet
 
 
 class CachedConstantError(Exception):
-    """A cached constant was put into a FunctionGraph: it would be shared between graphs. Clone the graph first."""
+    """Error: a cached constant was put into a FunctionGraph, so graphs would share it. Clone the graph first."""
 
 
 class MissingInputError(Exception):
-    """A variable that is needed is neither computed in the graph nor among its inputs.
+    """Error: a required variable is neither computed in the graph nor one of its inputs.
 
     Parameters
     ----------
     *args
         The message.
     variable : Variable, optional
-        The variable; where it was created is added to the message.
+        The missing variable. Its creation stack trace is appended to the message.
     """
 
     def __init__(self, *args, **kwargs):
@@ -36,44 +36,44 @@ class MissingInputError(Exception):
             trace = utils.get_variable_trace_string(variable)
             if trace:
                 args = args + (trace,)
-        # One text with all parts: a traceback then shows line breaks as such.
+        # Join all parts into one string: a traceback then shows the line breaks.
         super().__init__("\n".join(str(arg) for arg in args))
         self.variable = variable
 
 
 class FunctionGraph(Drawable, object2):
-    """The subgraph bound by inputs and outputs, with the means to change it.
+    """A subgraph between given inputs and outputs, with methods to change it.
 
     Parameters
     ----------
     inputs : list of Variable
-        Everything that the outputs depend on, except constants.
+        All variables without owner that the outputs depend on, except constants.
     outputs : list of Variable
     features : list of Feature, optional
-        Attached when the graph is populated.
+        Features to attach after the graph is populated.
     clone : bool
-        Whether to work on a copy of the graph; its variables then are not the caller's.
+        If True, work on a copy of the graph; the caller's variables are then not part of it.
     update_mapping : dict, optional
-        Output index to the index of the input that it updates.
+        For an output index, the index of the input that the output updates.
 
     Attributes
     ----------
     inputs, outputs : list of Variable
     apply_nodes, variables : OrderedSet
-        Everything in the graph. Each variable has `clients`.
+        All nodes and variables of the graph. Each variable has `clients`.
     execute_callbacks_time : float
         Seconds spent in features.
     execute_callbacks_times : dict
-        The same for each feature.
+        Seconds spent in each feature.
     answers : dict
-        Facts about the graph that rules keep for other rules; each change empties it.
+        A cache of facts about the graph that rules share with each other. Each change of the graph clears it.
 
     Raises
     ------
     MissingInputError
-        When a needed variable is not among the inputs.
+        If a required variable is not among the inputs.
     CachedConstantError
-        When the graph is not cloned and contains a cached constant.
+        If the graph is not cloned and contains a cached constant.
     """
 
     def __init__(self, inputs, outputs, features=None, clone=True, update_mapping=None):
@@ -145,7 +145,7 @@ class FunctionGraph(Drawable, object2):
         node.fgraph = self
 
     def disown(self):
-        """Let go of all variables and nodes, so that another FunctionGraph may have them; this one is unusable afterwards."""
+        """Release all variables and nodes to other FunctionGraphs. This graph is unusable afterwards."""
         for feature in list(self._features):
             self.remove_feature(feature)
         for node in self.apply_nodes:
@@ -164,14 +164,17 @@ class FunctionGraph(Drawable, object2):
     # ------------------------------------------------------------ clients, import, prune
 
     def clients(self, r):
-        """The list of ``(node, i)`` such that ``node.inputs[i] is r``; node is 'output' for an output of the graph."""
+        """Return the list of ``(node, i)`` such that ``node.inputs[i] is r``.
+
+        The node is 'output' for an output of the graph.
+        """
         return r.clients
 
     def __add_client__(self, r, new_client):
         r.clients.append(new_client)
 
     def __remove_client__(self, r, client_to_remove, reason=None):
-        """Remove a client, and with the last one the node that computes `r`, and so on upwards."""
+        """Remove a client of `r`, and all nodes whose outputs then have no clients."""
         pending = [(r, client_to_remove)]
         while pending:
             r, client = pending.pop()
@@ -190,7 +193,7 @@ class FunctionGraph(Drawable, object2):
                 pending.extend((node.inputs[i], (node, i)) for i in range(len(node.inputs) - 1, -1, -1))
 
     def __import_r__(self, variable, reason):
-        """Bring a variable, with what it depends on, into the graph."""
+        """Add a variable and everything it depends on to the graph."""
         if isinstance(variable.type, NullType):
             raise TypeError("Computation graph contains a NaN. " + variable.type.why_null)
         if variable in self.variables:
@@ -206,7 +209,7 @@ class FunctionGraph(Drawable, object2):
             self.variables.add(variable)
 
     def __import__(self, apply_node, check=True, reason=None):
-        """Bring a node, with what it depends on, into the graph."""
+        """Add a node and everything it depends on to the graph."""
         new_nodes = self._nodes_to_import(apply_node)
         if check:
             for node in new_nodes:
@@ -220,7 +223,7 @@ class FunctionGraph(Drawable, object2):
                 variables.add(output)
             for i, r in enumerate(node.inputs):
                 if reason != "init" and getattr(r, "cached", False):
-                    # A rewrite's new node holds a constant that other graphs share: it gets a copy.
+                    # The new node of a rewrite uses a constant that other graphs share: use a copy of the constant.
                     r = node.inputs[i] = r.clone()
                 if r not in variables:
                     self.__setup_r__(r)
@@ -229,7 +232,7 @@ class FunctionGraph(Drawable, object2):
             self.execute_callbacks("on_import", node, reason)
 
     def _nodes_to_import(self, apply_node):
-        """The nodes that `apply_node` needs and the graph lacks, inputs first."""
+        """Return `apply_node` and the nodes it depends on that are not in the graph yet, inputs first."""
         known = self.apply_nodes
         order = []
         seen = {apply_node}
@@ -274,17 +277,17 @@ class FunctionGraph(Drawable, object2):
         Parameters
         ----------
         node : Apply or 'output'
-            'output': ``self.outputs[i]`` is changed.
+            If it is 'output', ``self.outputs[i]`` is changed.
         i : int
         new_r : Variable
-            Of the same type as the old input.
+            A variable of the same type as the old input.
         reason : object
-            Passed to the features.
+            The cause of the change; it is passed to the features.
 
         Raises
         ------
         TypeError
-            When the types differ.
+            If the types differ.
         """
         if getattr(new_r, "cached", False):
             new_r = new_r.clone()  # shared between graphs, see __import__
@@ -308,8 +311,8 @@ class FunctionGraph(Drawable, object2):
         self._sorted = None
         new_r.clients.append((node, i))
         self.__remove_client__(r, (node, i), reason=reason)
-        self.answers.clear()  # features were called since
-        # The change may have introduced a cycle; then a feature's `validate` refuses it and History undoes it.
+        self.answers.clear()  # the features called above may have filled it
+        # The change may have introduced a cycle. A feature's `validate` then rejects the change, and History undoes it.
         self.execute_callbacks("on_change_input", node, i, r, new_r, reason=reason)
 
     @staticmethod
@@ -320,23 +323,23 @@ class FunctionGraph(Drawable, object2):
             )
 
     def replace(self, r, new_r, reason=None, verbose=None):
-        """Replace a variable by another one wherever it is used; the main way to change the graph.
+        """Replace a variable by another one wherever it is used. This is the main way to change the graph.
 
         Parameters
         ----------
         r : Variable
-            In the graph. When it has left the graph, nothing happens.
+            A variable of the graph. If it is no longer in the graph, nothing happens.
         new_r : Variable
-            Of the same type, or convertible to it by ``r.type.convert_variable``.
+            A variable of the same type, or convertible to it by ``r.type.convert_variable``.
         reason : object
-            Who asks, for messages and features.
+            The cause of the replacement (such as a rewrite), for messages and features.
         verbose : bool, optional
             Whether to print the replacement; ``config.optimizer_verbose`` by default.
 
         Raises
         ------
         BadOptimization
-            When the types differ.
+            If the types differ.
         """
         if verbose is None:
             verbose = config.optimizer_verbose
@@ -357,7 +360,7 @@ class FunctionGraph(Drawable, object2):
                 )
             new_r = converted
         if r not in self.variables:
-            # An earlier replacement has removed it; that is no error for the caller of replace_all.
+            # An earlier replacement of replace_all removed the variable; this is not an error.
             return
         if config.compute_test_value != "off":
             self._check_test_values(r, new_r)
@@ -390,9 +393,9 @@ class FunctionGraph(Drawable, object2):
     # ------------------------------------------------------------ features
 
     def attach_feature(self, feature):
-        """Attach a feature: its `on_attach` is called, and from now on its other callbacks.
+        """Attach a feature: call its `on_attach`, and from now on its other callbacks.
 
-        Nothing happens when it is attached already, or when `on_attach` raises AlreadyThere.
+        Do nothing if the feature is attached already, or if `on_attach` raises AlreadyThere.
         """
         if feature in self._features:
             return
@@ -408,7 +411,7 @@ class FunctionGraph(Drawable, object2):
         self._sorted = None
 
     def remove_feature(self, feature):
-        """Detach a feature; its `on_detach` is called. Nothing happens when it is not attached."""
+        """Detach a feature and call its `on_detach`. Do nothing if it is not attached."""
         try:
             self._features.remove(feature)
         except ValueError:
@@ -421,7 +424,7 @@ class FunctionGraph(Drawable, object2):
             on_detach(self)
 
     def _callbacks_of(self, name):
-        """The features that do something for a callback, with their methods."""
+        """Return pairs of feature and method, for the features that override the callback `name`."""
         found = self._callbacks.get(name)
         if found is None:
             default = getattr(toolbox.Feature, name, None)
@@ -434,7 +437,7 @@ class FunctionGraph(Drawable, object2):
         return found
 
     def execute_callbacks(self, name, *args, **kwargs):
-        """Call ``feature.<name>(self, *args, **kwargs)`` for every feature that has it, in the order of attaching."""
+        """Call ``feature.<name>(self, *args, **kwargs)`` for every feature that defines it, in attachment order."""
         callbacks = self._callbacks.get(name)
         if callbacks is None:
             callbacks = self._callbacks_of(name)
@@ -450,32 +453,33 @@ class FunctionGraph(Drawable, object2):
         self.execute_callbacks_time += start - begin
 
     def collect_callbacks(self, name, *args):
-        """Call ``feature.<name>(self, *args)`` for every feature that has it.
+        """Call ``feature.<name>(self, *args)`` for every feature that defines it.
 
         Returns
         -------
         dict
-            Feature to what it returned.
+            The return value of each feature.
         """
         return {feature: method(self, *args) for feature, method in list(self._callbacks_of(name))}
 
     # ------------------------------------------------------------ order
 
     def toposort(self):
-        """The nodes in an order of execution.
+        """Return the nodes in an order of execution.
 
         Returns
         -------
         list of Apply
-            A node comes after the nodes that compute its inputs, and after the nodes that the `orderings` of features name. The order depends on
-            the graph alone, not on its history: the same graph from the cache runs in the same order.
+            A node comes after the nodes that compute its inputs, and after the nodes that the `orderings` of features
+            require. The order depends only on the graph, not on its history: a graph loaded from the cache runs in the
+            same order.
 
         Raises
         ------
         ValueError
-            When the graph contains cycles.
+            If the graph contains cycles.
         """
-        # A feature may order nodes by more than the graph, so a sorted list is kept only while no such feature is there.
+        # Cache the sorted list only if the orderings of all features depend on the graph alone.
         keep = all(getattr(feature, "orderings_follow_graph", False) for feature, _ in self._callbacks_of("orderings"))
         if keep and self._sorted is not None:
             return list(self._sorted)
@@ -486,18 +490,18 @@ class FunctionGraph(Drawable, object2):
         return order
 
     def sorted_nodes(self):
-        """The nodes, inputs first, without the orders that features ask for: `io_toposort`, called once until the graph changes."""
+        """Return the nodes, inputs first, without the features' orderings. Cache the list until the graph changes."""
         if "sorted_nodes" not in self.answers:
             self.answers["sorted_nodes"] = graph.io_toposort(self.inputs, self.outputs)
         return list(self.answers["sorted_nodes"])
 
     def orderings(self):
-        """What has to come before what, beyond the inputs: the features' `orderings`, united.
+        """Return the union of the features' `orderings`: constraints on the order in addition to those of the inputs.
 
         Returns
         -------
         dict
-            Node to the list of nodes that have to come before it.
+            For each node, the list of nodes that have to come before it.
         """
         found = []
         for feature, method in self._callbacks_of("orderings"):
@@ -520,19 +524,19 @@ class FunctionGraph(Drawable, object2):
         for orderings in found:
             for node, prereqs in orderings.items():
                 united.setdefault(node, set()).update(prereqs)
-        # Features name nodes in an order that depends on the history of the graph.
+        # The order in which features list nodes depends on the history of the graph, so sort them.
         place = {node: i for i, node in enumerate(self.sorted_nodes())}
         return {node: sorted(united[node], key=place.__getitem__) for node in sorted(united, key=place.__getitem__)}
 
     # ------------------------------------------------------------ checks, copies
 
     def check_integrity(self):
-        """Compare what this object says about the graph with the graph itself.
+        """Compare the recorded nodes, variables and clients with the graph itself.
 
         Raises
         ------
         Exception
-            When they differ.
+            If they differ.
         """
         nodes = graph.ops(self.inputs, self.outputs)
         clients = {r: set(r.clients) for r in self.variables}
@@ -570,7 +574,7 @@ class FunctionGraph(Drawable, object2):
                     raise Exception("Inconsistent clients list.", r, node.inputs[i])
 
     def clone(self, check_integrity=True):
-        """A copy of the graph with its features; see `clone_get_equiv`."""
+        """Return a copy of the graph with its features; see `clone_get_equiv`."""
         return self.clone_get_equiv(check_integrity)[0]
 
     def clone_get_equiv(self, check_integrity=True, attach_feature=True):
@@ -579,14 +583,14 @@ class FunctionGraph(Drawable, object2):
         Parameters
         ----------
         check_integrity : bool
-            Whether to check both graphs.
+            Whether to check the integrity of both graphs.
         attach_feature : bool
-            Whether the copy gets the features.
+            Whether to attach the features to the copy.
 
         Returns
         -------
         (FunctionGraph, dict)
-            The copy, and what became of every variable and node.
+            The copy, and a dict from each variable and node to its copy.
         """
         equiv = graph.clone_get_equiv(self.inputs, self.outputs)
         if check_integrity:
@@ -618,7 +622,8 @@ class FunctionGraph(Drawable, object2):
                 state.pop(attr, None)
         for name in ("_callbacks", "_sorted", "answers", "_input_set", "apply_nodes", "variables"):
             del state[name]
-        # Variables and nodes do not carry what this graph wrote on them; it is written again on loading.
+        # Variables and nodes are pickled without the attributes that this graph sets on them; __setstate__ sets these
+        # again.
         clients = [(r, [tuple(c) for c in r.clients]) for r in self.variables]
         covering = Covering(graph.io_toposort(self.inputs, self.outputs))
         return covering, list(self.apply_nodes), clients, state
@@ -627,7 +632,7 @@ class FunctionGraph(Drawable, object2):
         if isinstance(state, dict):
             self._load_from_theano(state)
             return
-        _, nodes, clients, state = state[:4]  # former pickles end with something more
+        _, nodes, clients, state = state[:4]  # older pickles have more elements
         self.__dict__.update(state)
         self._callbacks = {}
         self._sorted = None
@@ -645,9 +650,11 @@ class FunctionGraph(Drawable, object2):
                 feature.unpickle(self)
 
     def _load_from_theano(self, state):
-        """Take the graph from a pickle by Theano, which held all that it knew: everything but the graph is found out again, by no features.
+        """Restore the graph from a pickle by Theano, without features.
 
-        Within the pickle of a compiled function the variables may not be complete yet. Such a graph is not used: functions are rewritten.
+        Everything except the graph itself is computed again.
+        Inside the pickle of a compiled function the variables may still be incomplete. The graph is then not restored.
+        Nothing uses it, because the graphs of loaded functions are rewritten again.
         """
         inputs, outputs = state["inputs"], state["outputs"]
         nodes = state["apply_nodes"]

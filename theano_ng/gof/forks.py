@@ -1,28 +1,28 @@
 """Locks in children of `fork`.
 
-A child has only the thread that forked. A lock that another thread held at that moment is never released in the child, and the data that it
-guards may be in the middle of a change.
+A child has only the thread that forked. If another thread holds a lock at that moment, the child's copy of the lock is
+never released. The data that the lock guards may then be inconsistent.
 """
 
 import os
 import threading
 
-PATIENCE = 2.0  # seconds that a fork waits for a lock
+PATIENCE = 2.0  # maximal seconds that a fork waits for a lock
 
 
 class HeldOverForks:
-    """A lock that forks acquire, with a timeout, so that a child finds it free and the data that it guards consistent.
+    """A lock that forks acquire, with a timeout. The child then finds the lock free and the guarded data consistent.
 
     Parameters
     ----------
     lock : Lock
     reset : callable
-        Called in a child after the timeout: it repairs the data that another thread was changing.
+        A function called in the child if the timeout expired. It repairs the data that another thread was changing.
     """
 
     def __init__(self, lock, reset):
         self.lock, self._reset = lock, reset
-        self._forking = set()  # threads that fork, and hold the lock
+        self._forking = set()  # threads that are forking and hold the lock
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(before=self._before, after_in_parent=self._after, after_in_child=self._after_in_child)
 

@@ -1,4 +1,7 @@
-"""Node classes (`Apply`, `Variable`, `Constant`) of expression graphs; the graph algorithms are re-exported from `traversal`."""
+"""Node classes of expression graphs: `Apply`, `Variable`, `Constant`.
+
+The graph algorithms of `traversal` are re-exported here.
+"""
 
 import contextlib
 from itertools import count
@@ -10,12 +13,12 @@ from theano_ng.gof.utils import MethodNotDefined, integer_types, object2, scratc
 
 __docformat__ = "restructuredtext en"
 
-# What a FunctionGraph writes on the nodes it owns; no part of a node's value.
+# Attributes that a FunctionGraph sets on the nodes it owns. They are not part of a node's value.
 _ANNOTATIONS = ("clients", "fgraph", "deps")
 
 
 class _NoParams:
-    """The params of a node whose Op has none; there is one instance in a process."""
+    """The params of a node whose Op has none. A process has one instance."""
 
     def __repr__(self):
         return "NoParams"
@@ -31,28 +34,28 @@ NoParams = _NoParams()
 
 
 class Drawable:
-    """What notebooks show as a picture of a graph, or as an outline of it."""
+    """A base class of objects that notebooks show as a picture or as a text outline of a graph."""
 
     __slots__ = ()
 
     def _repr_svg_(self):
-        """A picture for notebooks; None where there is no graph, or no Graphviz to draw it."""
+        """Return a picture for notebooks, or None if there is no graph or Graphviz is not installed."""
         return ports.graph_picture(self)
 
     def _repr_html_(self):
-        """An outline for notebooks that have no picture."""
+        """Return an HTML outline for notebooks, or None if there is no graph or a picture exists."""
         return ports.graph_outline(self)
 
 
 class Node(Drawable, object2):
     """A node of a graph.
 
-    Variables are the data, Apply nodes the computations. Each node keeps track of its parents via `Variable.owner` and `Apply.inputs`,
-    and of its children via `Variable.clients` (inside a FunctionGraph) and `Apply.outputs`.
+    Variables are the data, Apply nodes the computations. `Variable.owner` and `Apply.inputs` are a node's parents.
+    `Variable.clients` (inside a FunctionGraph) and `Apply.outputs` are its children.
     """
 
     def get_parents(self):
-        """A list of the parents of this node; changing it does not change the graph."""
+        """Return a new list of the parents of this node."""
         raise NotImplementedError("%s has to define get_parents" % type(self).__name__)
 
     def __getstate__(self):
@@ -73,7 +76,7 @@ class Apply(Node):
     Parameters
     ----------
     op : Op
-        What is computed.
+        The operation.
     inputs : list of Variable
         The arguments.
     outputs : list of Variable
@@ -82,9 +85,9 @@ class Apply(Node):
     Raises
     ------
     TypeError
-        When `inputs` or `outputs` is no list or contains something other than variables.
+        If `inputs` or `outputs` is not a list or tuple, or contains an element that is not a variable.
     ValueError
-        When an output belongs to another node.
+        If an output belongs to another node.
     """
 
     def __init__(self, op, inputs, outputs):
@@ -117,7 +120,10 @@ class Apply(Node):
                 )
 
     def run_params(self):
-        """The params of the node, or NoParams when its Op has none (then `get_params` is not defined, or returns None)."""
+        """Return the params of the node.
+
+        Return NoParams if its Op has none: `get_params` is not defined, or returns None.
+        """
         try:
             params = self.op.get_params(self)
         except MethodNotDefined:
@@ -125,12 +131,12 @@ class Apply(Node):
         return NoParams if params is None else params
 
     def default_output(self):
-        """The output that stands for the node.
+        """Return the output that represents the node in expressions.
 
         Raises
         ------
         AttributeError
-            When ``op.default_output`` is out of range, or is not given and there are several outputs.
+            If ``op.default_output`` is out of range, or if the Op does not define it and the node has several outputs.
         """
         do = getattr(self.op, "default_output", None)
         if do is None:
@@ -171,13 +177,13 @@ class Apply(Node):
         ----------
         inputs : list of Variable
         strict : bool
-            True: the types of the inputs have to equal the current ones or be convertible to them; the outputs then have the current
-            types. False: types may change (`op.make_node` is called), and that may fail.
+            If True, the types of the inputs have to equal the current ones or be convertible to them. The outputs then
+            have the current types. If False, types may change: `op.make_node` is called, and it may fail.
 
         Returns
         -------
         Apply
-            Same op, different outputs.
+            A node with the same op and new outputs.
         """
         new_inputs = list(inputs)
         if len(new_inputs) != len(self.inputs):
@@ -208,29 +214,30 @@ class Apply(Node):
 
 
 class Variable(Node):
-    """A node that stands for a datum.
+    """A node that represents a value.
 
     Parameters
     ----------
     type : Type
-        The kind of value.
+        The type of the value.
     owner : Apply, optional
-        The node that computes the value.
+        The node that computes the value. None for an input or a constant.
     index : int, optional
         The position in ``owner.outputs``.
     name : str, optional
-        For printing and debugging.
+        A name for printing and debugging.
 
     Attributes
     ----------
     tag : scratchpad
         Annotations, such as ``test_value`` and ``trace``.
     clients : list
-        Inside a FunctionGraph: ``(Apply, input index)`` or ``('output', output index)`` pairs.
+        ``(Apply, input index)`` or ``('output', output index)`` pairs. The attribute exists only inside a
+        FunctionGraph.
     """
 
     __count__ = count(0)
-    # Called with every new variable; see nodes_constructed.
+    # Functions that are called with every new variable; see nodes_constructed.
     construction_observers = []
 
     def __init__(self, type, owner=None, index=None, name=None):
@@ -251,7 +258,7 @@ class Variable(Node):
 
     @property
     def auto_name(self):
-        """A name that no other variable of the process has."""
+        """A name that is unique in the process."""
         auto = self._auto_name
         return auto if isinstance(auto, str) else "auto_%d" % auto
 
@@ -261,7 +268,7 @@ class Variable(Node):
 
     @classmethod
     def append_construction_observer(cls, observer):
-        """Let `observer` be called with every new variable."""
+        """Register `observer`: it is called with every new variable."""
         Variable.construction_observers.append(observer)
 
     @classmethod
@@ -271,7 +278,7 @@ class Variable(Node):
 
     @classmethod
     def notify_construction_observers(cls, instance):
-        """Tell the observers about a new variable."""
+        """Call the observers with a new variable."""
         for observer in list(Variable.construction_observers):
             observer(instance)
 
@@ -279,7 +286,7 @@ class Variable(Node):
         return self._label() + self._test_value_line()
 
     def _label(self):
-        """The name, or what it is computed by, or the type."""
+        """Return the name. Without a name, return the Op and the output index, or the type if there is no owner."""
         if self.name is not None:
             return self.name
         if self.owner is not None:
@@ -290,12 +297,12 @@ class Variable(Node):
         return "<%s>" % str(self.type)
 
     def read_test_value(self):
-        """The test value, as a value of the variable's type.
+        """Return the test value, converted by the variable's type.
 
         Raises
         ------
         AttributeError
-            When there is none.
+            If there is no test value.
         """
         if hasattr(self.tag, "test_value"):
             try:
@@ -306,19 +313,19 @@ class Variable(Node):
                     "%s\nThe error when converting the test value to that variable type:"
                     % utils.get_variable_trace_string(self)
                 )
-                # Some exception classes take something other than one text.
+                # Some exception classes do not accept a single string as their argument.
                 try:
                     error = type(e)("\n".join([detail] + [str(arg) for arg in e.args]))
                 except Exception:
                     error = TypeError("\n".join([detail, str(e)]))
                 raise error from e
-        # not str(self), which looks for the test value when config.print_test_value is on
+        # Do not use str(self): it reads the test value if config.print_test_value is on.
         raise AttributeError(
             "%s has no test value %s" % (self.__repr__(firstPass=False), utils.get_variable_trace_string(self))
         )
 
     def __repr_test_value__(self):
-        """The repr of the test value; AttributeError when there is none."""
+        """Return the repr of the test value. Raise AttributeError if there is none."""
         return repr(self.read_test_value())
 
     def _test_value_line(self):
@@ -326,16 +333,16 @@ class Variable(Node):
             try:
                 return "\n" + self.__repr_test_value__()
             except Exception:
-                pass  # it has none, or one that its type refuses; that is told where it is used
+                pass  # no test value, or one that its type refuses; the code that uses it reports this
         return ""
 
     def __repr__(self, firstPass=True):
-        """The name; with ``config.print_test_value`` also the test value, on a line of its own, unless `firstPass` is false."""
+        """Return the name, with a line for the test value if ``config.print_test_value`` and `firstPass` are true."""
         text = self._label() if type(self).__str__ is Variable.__str__ else str(self)
         return text + self._test_value_line() if firstPass else text
 
     def clone(self):
-        """A new variable like self, without owner and index; name and tag are copied."""
+        """Return a new variable of the same type without owner and index. The name and the tag are copied."""
         cp = self.__class__(self.type, None, None, self.name)
         cp.tag = self.tag.__copy__()
         return cp
@@ -349,12 +356,12 @@ class Variable(Node):
         Parameters
         ----------
         inputs_to_values : dict, optional
-            Maps variables to their values.
+            Values by variable.
 
         Notes
         -----
-        The first call compiles; later calls with the same variables reuse the compiled function. A function of one's own has less
-        overhead.
+        The first call compiles a function; later calls with the same variables reuse it. A function that you compile
+        yourself has less overhead.
 
         Examples
         --------
@@ -373,7 +380,7 @@ class Variable(Node):
         if inputs not in cache:
             compile_function = (
                 ports.compile_function.function
-            )  # called from here: that is where the function has its name from
+            )  # not through the Port, which adds a frame: functions are named after the calling line
             cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 
@@ -394,13 +401,13 @@ class Variable(Node):
 
 
 class Constant(Variable):
-    """A variable with a value that cannot change.
+    """A variable with a constant value.
 
     Parameters
     ----------
     type : Type
     data : object
-        Filtered by the type.
+        The value. It is filtered by the type.
     name : str, optional
     """
 
@@ -411,7 +418,7 @@ class Constant(Variable):
 
     @property
     def data(self):
-        """The value; it can be given only once."""
+        """The value. It can be set only once."""
         return self._data
 
     @data.setter
@@ -423,30 +430,30 @@ class Constant(Variable):
     value = property(lambda self: self._data, doc="Read-only data access.")
 
     def __setstate__(self, state):
-        if "data" in state:  # as Theano pickled it
+        if "data" in state:  # a pickle by Theano
             state = {"owner": None, "_data": state["data"], **state}
             del state["data"]
         self.__dict__.update(state)
 
     def read_test_value(self):
-        """The data itself: a constant is its own test value."""
+        """Return the data: a constant is its own test value."""
         return self._data
 
     def equals(self, other):
-        """Whether `other` is a constant of the same type and value."""
+        """Return True if `other` is a constant of the same type and value."""
         return isinstance(other, Constant) and self.signature() == other.signature()
 
     def signature(self):
-        """What tells constants apart: a pair of type and data."""
+        """Return a pair of type and data. It is equal for equal constants."""
         return (self.type, self._data)
 
     def merge_signature(self):
-        """What tells apart constants that may not be merged."""
-        # 1 == 1.0 == True, but an Op can tell.
+        """Return a key that is equal only for constants that may be merged."""
+        # 1 == 1.0 == True, but the result of an Op may depend on the Python type.
         signature = (self.signature(), type(self._data))
         try:
             hash(signature)
-        except TypeError:  # equality of what cannot be hashed may change at any time
+        except TypeError:  # unhashable data is usually mutable, so its equality may change at any time
             return (self.type, "not hashable", id(self._data))
         return signature
 
@@ -459,7 +466,7 @@ class Constant(Variable):
         return "Constant{%s}" % name
 
     def clone(self):
-        """A copy that shares the data, which never changes."""
+        """Return a copy that shares the data. This is safe because the data does not change."""
         cp = self.__class__.__new__(self.__class__)
         state = self.__dict__
         cp.__dict__.update(state)
@@ -475,12 +482,12 @@ class Constant(Variable):
 
 @contextlib.contextmanager
 def nodes_constructed():
-    """Context manager that keeps track of the variables created inside it.
+    """Return a context manager that records the variables created inside it.
 
     Yields
     ------
     list of Variable
-        Fills while variables are constructed.
+        Each new variable is appended to it.
     """
     new_nodes = []
     observer = new_nodes.append
@@ -491,7 +498,7 @@ def nodes_constructed():
         Variable.remove_construction_observer(observer)
 
 
-# The algorithms know nodes by their attributes only; they are documented as members of this module.
+# The algorithms use only the attributes of nodes. They are documented as members of this module.
 from theano_ng.gof.traversal import (  # noqa: E402
     ancestors,
     as_string,

@@ -1,7 +1,7 @@
-"""Work that can wait until after the first result of a function.
+"""Work that can wait until a function has returned its first result.
 
-A user need not wait for work that fills a cache on disk, or that starts a compiler in the background. `later` runs such work in a thread, a
-moment after it was requested, or at the end of the process if that comes first.
+Examples are to fill a cache on disk, or to start a compiler in the background. `later` runs such work in a thread, a
+short time after the request. If the process ends earlier, the work runs at the end of the process.
 """
 
 import _thread
@@ -13,28 +13,29 @@ import time
 from theano_ng.gof._lock import Lock
 
 PAUSE = 0.01  # seconds
-EXIT_PATIENCE = 10.0  # seconds that the end of the process waits for the work that the thread is doing
+EXIT_PATIENCE = 10.0  # maximal seconds that the end of the process waits for the thread's current work
 
 
 class Later:
-    """Functions without arguments that are called once, in their order; what they raise is lost.
+    """A queue of functions without arguments. Each is called once, in order; exceptions are ignored.
 
     Attributes
     ----------
     ending : bool
-        Whether the process is about to end: what is left for this process alone is of no use any more.
+        Whether the process is about to end. Work that helps only this process is then useless.
     """
 
     def __init__(self):
         self.ending = False
         self._todo = collections.deque()
-        self._state = Lock()  # of `_begun`
+        self._state = Lock()  # protects `_begun`
         self._working = Lock()
         self._begun = False
 
     def __call__(self, function):
-        """Call a function in a moment, in the thread."""
-        # A signal handler may raise between any two lines. So the thread is started before it is recorded: at worst there are two threads.
+        """Schedule a call of `function` in the thread."""
+        # A signal handler may raise between any two lines. Therefore start the thread before recording it: at worst two
+        # threads run.
         self._todo.append(function)
         with self._state:
             if not self._begun and self._start():
@@ -44,9 +45,10 @@ class Later:
 
     def _start(self):
         try:
-            # threading.Thread would wait until it has begun, which takes long where processors are few.
+            # Do not use threading.Thread: it waits until the thread has started, which takes long if few processors are
+            # available.
             _thread.start_new_thread(self._run, ())
-        except RuntimeError:  # no more threads, or the interpreter is about to end
+        except RuntimeError:  # no thread can be created, or the interpreter is about to end
             return False
         return True
 
@@ -72,12 +74,12 @@ class Later:
                 pass
 
     def forget(self):
-        """Drop all remaining work."""
+        """Discard all remaining work."""
         with self._working:
             self._todo.clear()
 
     def at_exit(self):
-        """Do the remaining work that other processes can use, unless the thread is busy for longer than `EXIT_PATIENCE`."""
+        """Do the remaining work for other processes, unless the thread is busy for longer than `EXIT_PATIENCE`."""
         self.ending = True
         if self._working.acquire(timeout=EXIT_PATIENCE):
             try:
@@ -86,7 +88,7 @@ class Later:
                 self._working.release()
 
     def after_fork(self):
-        """Drop all work in a child: the parent does it."""
+        """Discard all work in a child of a fork: the parent does it."""
         self.__init__()
 
 

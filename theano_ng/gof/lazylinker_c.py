@@ -1,15 +1,18 @@
-"""Classic path of the compiled virtual machine, which ships with the package: nothing is compiled or reloaded here."""
+"""The classic module of the compiled virtual machine.
+
+The machine ships with the package, so nothing is compiled here.
+"""
 
 from theano_ng.configdefaults import config  # noqa: F401
 from theano_ng.gof import _cvm
 from theano_ng.gof._cvm import CLazyLinker
 
 force_compile = False
-version = actual_version = 0.211  # of the interface; what callers compare
+version = actual_version = 0.211  # the version of the interface, which callers compare
 
 
 def try_import():
-    """The extension module; always importable.
+    """Return the extension module. It is always importable.
 
     Returns
     -------
@@ -19,7 +22,7 @@ def try_import():
 
 
 def try_reload():
-    """The extension module: an extension that is loaded stays."""
+    """Return the extension module. A loaded extension is not reloaded."""
     return try_import()
 
 

@@ -1,8 +1,9 @@
-"""Linkers: from a FunctionGraph to something that runs.
+"""Linkers, which turn a FunctionGraph into an executable program.
 
-A linker binds every variable of a graph to a *cell* (a one-element list) and every node to a *thunk* (a callable without arguments
-that reads input cells and fills output cells). This module holds what all linkers share, the linker that only calls `perform`, and
-the one that runs several linkers side by side. The virtual machine is in `gof.vm`, compiled C in `gof.cc`.
+A linker binds every variable of a graph to a *cell*, which is a one-element list. It binds every node to a *thunk*: a
+callable without arguments that reads input cells and fills output cells. This module contains the common parts of all
+linkers, the linker that only calls `perform`, and the linker that runs several linkers side by side. The virtual
+machine is in `gof.vm`, compiled C in `gof.codegen.clinker`.
 """
 
 import contextlib
@@ -21,29 +22,30 @@ undef = object()
 
 
 class Container:
-    """A cell together with the Type that guards it.
+    """A cell together with the Type that checks its values.
 
-    Assigning to `value` (or `data`) passes the value through the Type's `filter`; reading gives what the cell holds.
+    Assigning to `value` (or `data`) passes the value through the Type's `filter`. Reading returns the content of the
+    cell.
 
     Parameters
     ----------
     r : Variable or Type
-        Gives the type, and the name unless `name` is given.
+        The source of the type, and of the name unless `name` is given.
     storage : list
         The cell: a list of one element. Several containers and thunks may share it.
     readonly : bool
-        Assignment raises.
+        If True, assignment raises an error.
     strict : bool
-        Values are checked but never cast.
+        If True, values are checked but never cast.
     allow_downcast : bool or None
-        Passed to `Type.filter`.
+        The argument of the same name for `Type.filter`.
     name : str, optional
 
     Attributes
     ----------
     type, name, storage, readonly, strict, allow_downcast
     required, implicit : bool
-        Set by Function: must the caller give a value; may he not.
+        Whether the caller must give a value, and whether the caller must not. Function sets them.
     """
 
     def __init__(self, r, storage, readonly=False, strict=False, allow_downcast=None, name=None):
@@ -111,7 +113,8 @@ class Container:
             deepcopy(self.name, memo),
         )
         result.required, result.implicit = self.required, self.implicit
-        # A deep copy may change the class of a value (a 0-d array can come back as a scalar): filter repairs it, once per cell.
+        # A deep copy may change the class of a value (a 0-d array can become a scalar). `filter` restores it, once for
+        # each cell.
         if result.storage[0] is not None and not storage_known and not self.type.is_valid_value(result.storage[0]):
             result.storage[0] = self.type.filter(result.storage[0], strict=False, allow_downcast=False)
         memo[key] = result
@@ -119,15 +122,15 @@ class Container:
 
 
 class Linker:
-    """Base of all linkers.
+    """A base class of all linkers.
 
     A linker accepts one FunctionGraph (`accept`) and then makes thunks for it.
     """
 
-    _allow_gc = True  # None: config.allow_gc as it is when a function is made, since the linkers of the modes are older than that
+    _allow_gc = True  # None: config.allow_gc at compilation, as the linkers of modes are created earlier
     fgraph = None
     calls_back = (
-        False  # whether functions of others run between the nodes; they may raise, so Function keeps copies of state
+        False  # True if user functions run between nodes; they may raise, so Function keeps copies of state
     )
 
     @property
@@ -140,7 +143,7 @@ class Linker:
         self._allow_gc = value
 
     def clone(self, allow_gc=undef):
-        """A copy of this linker without a graph, with another `allow_gc` when one is given."""
+        """Return a copy of this linker without a graph, and with another `allow_gc` if one is given."""
         new = copy.copy(self)
         new.fgraph = None
         if allow_gc is not undef:
@@ -148,40 +151,40 @@ class Linker:
         return new
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        """Bind to a graph.
+        """Bind the linker to a graph.
 
         Parameters
         ----------
         fgraph : FunctionGraph
         no_recycling : list of Variable, optional
-            Variables whose previous values must not be handed to thunks as output buffers.
+            Variables whose previous values must not be passed to thunks as output buffers.
         profile : ProfileStats, optional
 
         Returns
         -------
         Linker
-            This one, or a copy of it when it is bound to another graph.
+            This linker, or a copy of it if this linker is bound to another graph.
         """
         raise NotImplementedError("%s must define accept" % type(self).__name__)
 
     def _bound_to(self, fgraph, no_recycling):
-        """This linker, or a copy when it is bound to another graph, bound to `fgraph`."""
+        """Return this linker, bound to `fgraph`. If it is bound to another graph, return a copy of it."""
         linker = self if self.fgraph is None or self.fgraph is fgraph else self.clone()
         linker.fgraph = fgraph
         linker.no_recycling = [] if no_recycling is None else no_recycling
         return linker
 
     def make_thunk(self):
-        """``(thunk, input containers, output containers)`` of the accepted graph."""
+        """Return ``(thunk, input containers, output containers)`` of the accepted graph."""
         raise NotImplementedError("%s must define make_thunk" % type(self).__name__)
 
     def make_function(self, unpack_single=True, **kwargs):
-        """A Python function of the graph's inputs.
+        """Return a Python function of the graph's inputs.
 
         Parameters
         ----------
         unpack_single : bool
-            Return the value itself, not a list, when the graph has one output.
+            If True, and if the graph has one output, the function returns the value itself, not a list.
         **kwargs
             Passed to `make_thunk`.
         """
@@ -204,12 +207,12 @@ class Linker:
         return execute
 
     def schedule(self, fgraph):
-        """The order in which the nodes run."""
+        """Return the nodes in the order in which they run."""
         return fgraph.toposort()
 
 
 def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
-    """Give every variable of a graph a cell.
+    """Assign a cell to every variable of a graph.
 
     Parameters
     ----------
@@ -217,7 +220,7 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
     order : list of Apply
         All nodes that will run.
     input_storage, output_storage : None, or list of cells
-        The cells of the graph's inputs and outputs; None: new ones.
+        The cells of the graph's inputs and outputs. None creates new ones.
     storage_map : dict, optional
         Variable -> cell for variables that have one already; extended in place.
 
@@ -268,7 +271,7 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
 
 
 def add_clear_storage(f, computed, storage_map):
-    """Give `f` a method `clear_storage()` that empties the cells of the computed variables."""
+    """Add a method `clear_storage()` to `f` that empties the cells of the computed variables."""
 
     def clear_storage():
         for r in computed:
@@ -278,7 +281,7 @@ def add_clear_storage(f, computed, storage_map):
 
 
 def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=None, nice_errors=True):
-    """A function that runs thunks in order.
+    """Return a function that runs thunks in order.
 
     Parameters
     ----------
@@ -287,11 +290,11 @@ def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=
     order : list of Apply
         The thunks' nodes.
     post_thunk_old_storage : list of list of cells, optional
-        For each thunk the cells to empty after it.
+        For each thunk, the cells to empty after it.
     no_recycling : list of cells, optional
-        Emptied at the start of each run.
+        Cells to empty at the start of each run.
     nice_errors : bool
-        Errors name the node (`raise_with_op`).
+        Whether error messages name the node (see `raise_with_op`).
     """
     if no_recycling is None:
         no_recycling = []
@@ -324,32 +327,35 @@ def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=
 
 
 class LocalLinker(Linker):
-    """Base of the linkers that make one thunk per node and run them in some order."""
+    """A base class of linkers that make one thunk for each node and run the thunks in some order."""
 
     def make_thunk(self, input_storage=None, output_storage=None, storage_map=None):
         return self.make_all(input_storage=input_storage, output_storage=output_storage, storage_map=storage_map)[:3]
 
     def make_all(self, input_storage, output_storage):
-        """``(function, input containers, output containers, thunks, nodes)``: the thunks have `inputs` and `outputs` cells."""
+        """Return ``(function, input containers, output containers, thunks, nodes)``.
+
+        The thunks have the attributes `inputs` and `outputs`: lists of cells.
+        """
         raise NotImplementedError("%s must define make_all" % type(self).__name__)
 
 
 def containers(variables, cells, readonly=False):
-    """A Container around each variable's cell."""
+    """Return a Container for each variable's cell."""
     return [Container(r, cell, readonly) for r, cell in zip(variables, cells)]
 
 
 def make_eager_program(linker, impl, input_storage, output_storage, storage_map):
-    """The program of a linker whose nodes all run, in order.
+    """Return the program of a linker that runs all nodes in order.
 
     Parameters
     ----------
     linker : LocalLinker
-        With a graph, its `no_recycling`, `schedule` and `allow_gc`.
+        A linker with an accepted graph. Its `no_recycling`, `schedule` and `allow_gc` are used.
     impl : {None, "c", "py"}
-        Which implementation the thunks use.
+        The implementation that the thunks use.
     input_storage, output_storage, storage_map
-        As for `map_storage`.
+        The arguments of `map_storage`.
 
     Returns
     -------
@@ -358,7 +364,7 @@ def make_eager_program(linker, impl, input_storage, output_storage, storage_map)
     fgraph = linker.fgraph
     order = linker.schedule(fgraph)
     input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
-    # All values that a thunk could ask for are there when it runs, so every variable counts as computed.
+    # All values that a thunk may request exist when it runs, so mark every variable as computed.
     compute_map = {r: [True] for r in storage_map}
     with native_kernels(order if impl != "py" else ()):
         thunks = []
@@ -379,7 +385,10 @@ def make_eager_program(linker, impl, input_storage, output_storage, storage_map)
 
 
 def streamlined(program, nice_errors=True):
-    """A Python function that runs a program, see `streamline`; it has the attributes that Functions and users look for."""
+    """Return a Python function that runs a program, see `streamline`.
+
+    Set the attributes that Functions and users read.
+    """
     f = streamline(
         program.fgraph,
         list(program.thunks),
@@ -394,7 +403,7 @@ def streamlined(program, nice_errors=True):
 
 
 def program_containers(program):
-    """Containers around the cells of a program's inputs, and of its outputs."""
+    """Return containers for the cells of a program's inputs, and of its outputs."""
     return (
         containers(program.fgraph.inputs, program.input_cells),
         containers(program.fgraph.outputs, program.output_cells, True),
@@ -402,14 +411,14 @@ def program_containers(program):
 
 
 class PerformLinker(LocalLinker):
-    """Runs every node by its Op's `perform`, in topological order: linker 'py'.
+    """The linker 'py'. It runs every node by its Op's `perform`, in topological order.
 
     Parameters
     ----------
     allow_gc : bool, optional
-        Free intermediate values as soon as possible; None: config.allow_gc.
+        Whether to free intermediate values as soon as possible. None: config.allow_gc.
     schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
+        ``schedule(fgraph)`` returns the nodes in order.
     """
 
     def __init__(self, allow_gc=None, schedule=None):
@@ -427,7 +436,9 @@ class PerformLinker(LocalLinker):
 
 
 class Thunk:
-    """A callable with the attributes of a thunk, around one that takes none (a bound method, an object with slots).
+    """A callable with the attributes of a thunk.
+
+    It wraps a callable without them (a bound method, an object with slots).
 
     Attributes
     ----------
@@ -446,9 +457,10 @@ class Thunk:
 
 
 def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
-    """`node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`; errors name the node.
+    """Call `node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`. Error messages name the node.
 
-    The thunk that comes back has `inputs`, `outputs` and `lazy`, also where the Op made a plain callable.
+    The returned thunk always has the attributes `inputs`, `outputs` and `lazy`, even if the Op returned a plain
+    callable.
     """
     op = node.op
     try:
@@ -475,14 +487,15 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
     return thunk
 
 
-_gathered = set()  # the nodes that calls of native_kernels under way have gone through
+_gathered = set()  # nodes that active calls of native_kernels handle
 
 
 @contextlib.contextmanager
 def native_kernels(order):
-    """Compile the kernels of all nodes at once; thunks that are made meanwhile find them loaded.
+    """Compile the kernels of all nodes at once. Thunks that are made inside the context find them loaded.
 
-    An Op that runs other nodes has a method ``inside()``: kernels of its own, and nodes whose kernels are wanted too.
+    An Op that runs other nodes has a method ``inside()``. It returns the Op's own kernels, and the nodes whose kernels
+    are needed too.
 
     Parameters
     ----------
@@ -505,9 +518,9 @@ def native_kernels(order):
         try:
             obtain_kernels(kernels)
         except Exception:
-            # Each node compiles its own again and reports by name what is wrong with it.
+            # Ignore the error: each node compiles its kernels again, and then reports the error with its name.
             pass
-    leaving = iter(tuple(seen))  # made here, as there may be no memory for it at the end
+    leaving = iter(tuple(seen))  # created now, because memory may be exhausted at the end
     try:
         _gathered.update(seen)
         with prepared(codes):
@@ -518,16 +531,17 @@ def native_kernels(order):
 
 
 class WrapLinker(Linker):
-    """Runs several linkers side by side: for each node, ``wrapper(i, node, *thunks)`` is called with the linkers' thunks.
+    """A linker that runs several linkers side by side.
 
-    The wrapper calls the thunks (or not); before and after each step it can look at their cells.
+    For each node, ``wrapper(i, node, *thunks)`` is called with the linkers' thunks. The wrapper decides whether to call
+    the thunks. It can examine their cells before and after each step.
 
     Parameters
     ----------
     linkers : list of LocalLinker
-        They must order the nodes in the same way.
+        Linkers that order the nodes in the same way.
     wrapper : callable
-        ``wrapper(i, node, *thunks)``.
+        The function ``wrapper(i, node, *thunks)``.
     """
 
     def __init__(self, linkers, wrapper):
@@ -538,7 +552,7 @@ class WrapLinker(Linker):
     calls_back = True
 
     def __copy__(self):
-        """The linkers are copied too, since each is bound to its graph."""
+        """Return a copy of the linker. Its linkers are copied too, because each is bound to its graph."""
         return type(self)([copy.copy(linker) for linker in self.linkers], self.wrapper)
 
     def clone(self, allow_gc=undef):
@@ -550,7 +564,7 @@ class WrapLinker(Linker):
         return bound
 
     def pre(self, f, inputs, order, thunk_groups):
-        """Called at the start of each run.
+        """Prepare for a run. It is called at the start of each run, and does nothing by default.
 
         Parameters
         ----------
@@ -559,7 +573,7 @@ class WrapLinker(Linker):
             The values in the input cells.
         order : list of Apply
         thunk_groups : list of tuple
-            For each node the linkers' thunks.
+            For each node, the linkers' thunks.
         """
 
     def make_thunk(self, **kwargs):
@@ -582,7 +596,7 @@ class WrapLinker(Linker):
         ]
         wrapper, pre = self.wrapper, self.pre
         for fn in fns:
-            # every node runs, in order: to a lazy thunk, all of it is computed
+            # All nodes run in order. Mark every variable as computed, so that a lazy thunk does not request inputs.
             for flag in getattr(fn, "compute_map", {}).values():
                 flag[0] = True
 
@@ -606,7 +620,7 @@ class WrapLinker(Linker):
 
 
 def WrapLinkerMany(linkers, wrappers):
-    """A WrapLinker that calls several wrappers, in order, at each step."""
+    """Return a WrapLinker that calls several wrappers, in order, at each step."""
 
     def wrapper(*args):
         for one in wrappers:

@@ -1,4 +1,4 @@
-"""The text of errors that come out of a running graph."""
+"""Error messages of exceptions in a running graph."""
 
 import io
 import sys
@@ -18,14 +18,14 @@ HINT_VERBOSE = "HINT: Use the Theano flag 'exception_verbosity=high' for a debug
 
 
 def log_thunk_trace(value, f=None):
-    """Write where the variable of a failed node was created.
+    """Write the stack trace of the creation of a failed node.
 
     Parameters
     ----------
     value : BaseException
-        One that passed `raise_with_op`; others write nothing.
+        An exception raised by `raise_with_op`. For other exceptions, nothing is written.
     f : file, optional
-        Default: the standard error stream.
+        By default, the standard error stream.
     """
     trace = getattr(value, "__thunk_trace__", None)
     if not trace:
@@ -43,21 +43,21 @@ def log_thunk_trace(value, f=None):
 
 
 def thunk_hook(type, value, trace):
-    """An exception hook: where the failed node was created, then the ordinary report.
+    """Write the stack trace of the creation of the failed node, then the ordinary report.
 
-    It has the signature of `sys.excepthook`; assign it there to use it.
+    The function has the signature of `sys.excepthook`. Assign it to `sys.excepthook` to use it.
     """
     log_thunk_trace(value)
     sys.__excepthook__(type, value, trace)
 
 
 def creation_trace_text(trace):
-    """A `tag.trace` as the text of a traceback.
+    """Return a `tag.trace` as the text of a traceback.
 
     Parameters
     ----------
     trace : list
-        Frames ``(file, line, function[, text])``, or a list of such traces (one for each variable that was merged into this one).
+        Frames ``(file, line, function[, text])``, or a list of such traces (one for each variable that was merged).
     """
     if not trace:
         return ""
@@ -76,24 +76,25 @@ def creation_trace_text(trace):
 
 
 def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
-    """Raise the current exception again, with the story of the node in its message.
+    """Raise the current exception again, with a description of the node in its message.
 
     Parameters
     ----------
     node : Apply
         The node that failed.
     thunk : callable, optional
-        Its thunk; with `inputs`, shapes, strides and values are told.
+        The thunk of the node. If it has `inputs`, the message contains their shapes, strides and values.
     exc_info : tuple, optional
-        What `sys.exc_info()` returned when the error was caught; default: the current one.
+        The result of `sys.exc_info()` when the error was caught. By default, the current result.
     storage_map : dict, optional
         Variable -> cell; under ``exception_verbosity=high`` the memory that the graph holds is listed.
 
     Notes
     -----
-    The exception keeps its class (MemoryError, where NumPy raises a private subclass of it). It gets the attributes `__thunk_trace__`
-    (where the node's output was created), `__op_instance__`, and `__applynode_index__`. An exception class that cannot be built from one
-    string gets the text as a note. KeyboardInterrupt and SystemExit pass unchanged.
+    The exception keeps its class, but NumPy's private subclass of MemoryError becomes MemoryError. The exception gets
+    the attributes `__thunk_trace__` (the stack trace of the creation of the node's output), `__op_instance__`, and
+    `__applynode_index__`. If an exception class cannot be built from one string, the text is added as a note.
+    KeyboardInterrupt and SystemExit are raised unchanged.
     """
     if exc_info is None:
         exc_info = sys.exc_info()
@@ -112,14 +113,15 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
             thunk = types.SimpleNamespace(inputs=_cells_of(node.inputs, storage_map))
 
     if getattr(thunk, "inputs", None) is not None:
-        # The function empties its cells when it fails; a debugger that stops in this frame still finds the values in `thunk`.
+        # Copy the cells: the function empties them after a failure, and a debugger in this frame should still find the
+        # values in `thunk`.
         thunk = FailedThunk(thunk)
     outputs = getattr(node, "outputs", ())
     trace = getattr(outputs[0].tag, "trace", ()) if outputs else ()
     try:
         text = _message(node, thunk, trace, storage_map)
     except Exception as failure:
-        # A user's __str__ or a value's shape may raise; the error that happened comes first.
+        # A user's __str__ or a value's shape may raise. The original error is more important.
         text = "\nIt happened in a node of %s. (Describing it failed: %r)" % (type(node.op).__name__, failure)
     new_value = with_text(exc_type, exc_value, text)
     new_value.__thunk_trace__ = trace
@@ -131,13 +133,13 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
 
 
 def _cells_of(variables, storage_map):
-    # If this comprehension were in `raise_with_op`, a variable of that function would be a cell. CPython 3.11 leaks references to all arguments of a
-    # function when it has no memory for a cell.
+    # This is a separate function because in `raise_with_op` the comprehension would turn a variable into a cell
+    # variable. CPython 3.11 leaks references to all arguments of a function if it has no memory for a cell.
     return [storage_map.get(r, [None]) for r in variables]
 
 
 def _giver_of_a_wrong_value(node, thunk):
-    """The input whose node gave a value of another dtype than its type says, and what is to be said about it; None if there is none."""
+    """Return an input whose value has another dtype than its type, and a description. Return None if there is none."""
     for variable, cell in zip(node.inputs, getattr(thunk, "inputs", None) or ()):
         wrong = other_dtype(variable, cell[0])
         if wrong is not None:
@@ -146,7 +148,7 @@ def _giver_of_a_wrong_value(node, thunk):
 
 
 class FailedThunk:
-    """What a thunk's cells held when it failed.
+    """A copy of the contents of a thunk's cells at the time of a failure.
 
     Attributes
     ----------
@@ -162,14 +164,18 @@ class FailedThunk:
 
 
 def with_text(exc_type, exc_value, text):
-    """The exception with a longer message: a new one of the class, or the same one with a note where that cannot be done."""
+    """Return the exception with a longer message.
+
+    The result is a new exception of the same class. If the class cannot be built with the message, it is the same
+    exception with a note.
+    """
     message = str(exc_value)
     if issubclass(exc_type, MemoryError):
-        # NumPy's own is private and is made of a shape and a dtype.
+        # NumPy's private MemoryError class is built from a shape and a dtype.
         exc_type = MemoryError
     try:
         new_value = exc_type(message + text)
-        # not so for classes that make their own message of the argument (KeyError shows its repr)
+        # False for a class that builds its own message from the argument (KeyError shows the argument's repr).
         fits = type(new_value) is exc_type and text in str(new_value)
     except Exception:
         fits = False
@@ -187,7 +193,7 @@ def _toposort_index(node):
     try:
         return fgraph.toposort().index(node)
     except Exception:
-        # A graph in the making, or a node that is no longer in it: the index is a courtesy.
+        # The graph may be incomplete, or may no longer contain the node. The index is optional.
         return None
 
 
@@ -230,7 +236,7 @@ def _debugprint(node):
 
 
 def storage_footprint(node, storage_map):
-    """What the graph holds in memory, largest first.
+    """Return a description of the values that the graph holds in memory, largest first.
 
     Parameters
     ----------
@@ -242,8 +248,8 @@ def storage_footprint(node, storage_map):
     Returns
     -------
     str
-        ``Storage map footprint:`` and one line for each value: variable, role, shape, element size, total size; then sums. A value
-        that shares its memory with one listed before counts once.
+        ``Storage map footprint:`` and one line for each value: variable, role, shape, element size, total size; then
+        sums. A value that shares its memory with an earlier one is not counted in the sums.
     """
     fgraph = getattr(node, "fgraph", None)
     inputs = set(getattr(fgraph, "inputs", ()))
@@ -260,7 +266,7 @@ def storage_footprint(node, storage_map):
             try:
                 size = r.type.get_size(r.type.get_shape_info(value))
             except Exception:
-                size = None  # this Type does not know sizes
+                size = None  # the Type does not report sizes
         if r in inputs:
             role = ", Shared Input" if hasattr(r, "get_value") or hasattr(r, "container") else ", Input"
         elif r in outputs:

@@ -1,6 +1,7 @@
-/* What native Op code shares: its signature, its module boilerplate, output allocation, small readers and errors.
+/* Common parts of native Op code: the function signature, module boilerplate, output allocation, readers of small
+ * values and errors.
  *
- * A native function implements one Op for every graph; doc/internal/contracts.rst describes how it is called.
+ * A native function implements one Op for all graphs. doc/internal/contracts.rst describes the calling convention.
  */
 #ifndef THEANO_NG_NATIVE_H
 #define THEANO_NG_NATIVE_H
@@ -17,10 +18,17 @@
 
 typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words);
 
-/* How many words of scratch memory a call with these words needs; -1 with an exception set when the words do not fit the call. */
+/* Returns the size (words) of the scratch memory for a call with these parameters. Returns -1 with an exception set if
+ * the parameters do not match the call. */
 typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words);
 
-/* A native function; without a function, the record of a table's rows. `words`: what NATIVE_WORDS declares, NULL: none. */
+/* A native function, or the record of a table's rows.
+ *
+ * name      the name of the entry in its module
+ * function  the function; NULL for a record
+ * words     the text of the parameters that NATIVE_WORDS declares; NULL if there are none
+ * scratch   the function that returns the size of the scratch memory; NULL if there is no such memory
+ */
 typedef struct {
     const char *name;
     native_fn function;
@@ -30,15 +38,16 @@ typedef struct {
 
 #define NATIVE_CAPSULE "theano_ng.native_entry"
 
-/* Parameter words. NATIVE_WORDS(solve, structure, lower, shape[2]) declares
+/* Packed parameters (words). NATIVE_WORDS(solve, structure, lower, shape[2]) declares
  *
  *     struct solve_words { int64_t structure, lower, shape[2]; };
  *
- * and the same text for Python, where an Op gives them by these names (gof/native_words.py). An array at the end, `n_axes, axes[]`, has
- * any length. NATIVE_TABLE(name, row, rows, words ...) ends in a table `rows` of `n_rows` structs that NATIVE_WORDS(row, ...) declares.
+ * and defines the same text for Python, where an Op passes the parameters by these names (gof/native_words.py). An
+ * array at the end, `n_axes, axes[]`, has any length. NATIVE_TABLE(name, row, rows, words ...) ends in a table `rows`
+ * of `n_rows` structs, which NATIVE_WORDS(row, ...) declares.
  *
- * Two names are filled in by the thunk: `scratch`, the address of zeroed memory that is private to it and kept between calls (the entry
- * has a function that says how much), and `n_...`.
+ * An Op does not pass `n_...` and `scratch`. The latter is the address of zeroed memory, which is private to the thunk
+ * and kept between calls. A function in the entry returns its size.
  */
 #define NATIVE_TEXT(...) #__VA_ARGS__
 #define NATIVE_WORDS(name, ...)          \
@@ -53,7 +62,7 @@ typedef struct {
     };                                       \
     static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_OPT__(__VA_ARGS__, ) n_##rows, rows[row])
 
-/* Declares tng_<name>, which reads struct <name>_words, and defines what NATIVE_ENTRY(name) shows of it. */
+/* Declares tng_<name>, which reads struct <name>_words, and defines the wrapper that NATIVE_ENTRY(name) refers to. */
 #define NATIVE_READER(name)                                                                                          \
     static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_words *words);      \
     static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)                \
@@ -61,7 +70,7 @@ typedef struct {
         return tng_##name(nin, nout, in, out, (const struct name##_words *)words);                                  \
     }
 
-/* Both: for most functions. */
+/* NATIVE_WORDS and NATIVE_READER, for most functions. */
 #define NATIVE_FUNCTION(name, ...)   \
     NATIVE_WORDS(name, __VA_ARGS__); \
     NATIVE_READER(name)
@@ -70,7 +79,8 @@ typedef struct {
 #define NATIVE_ENTRY_WITH_SCRATCH(name) {#name, name##_reader, name##_text, name##_scratch}
 #define NATIVE_ROW(name) {#name, NULL, name##_text, NULL}
 
-/* Defines the extension module `name`, whose attributes are the entries as capsules, and `words`, a dict of the texts of their words. */
+/* Defines the extension module `name`. Its attributes are the entries, as capsules, and `words`: a dict of the texts of
+ * the entries' parameters. */
 #define NATIVE_MODULE(name, entries)                                                                              \
     static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
     PyMODINIT_FUNC PyInit_##name(void)                                                                            \
@@ -102,7 +112,8 @@ static inline int native_add_entries(PyObject *module, const NativeEntry *entry)
     return status;
 }
 
-/* An entry of another module of native code, by the full name of the module. Returns NULL with an exception set on failure. */
+/* Returns an entry of another native module, given by the module's full name. Returns NULL with an exception set on
+ * failure. */
 static inline const NativeEntry *native_entry(const char *module_name, const char *name)
 {
     PyObject *module = PyImport_ImportModule(module_name);
@@ -113,7 +124,7 @@ static inline const NativeEntry *native_entry(const char *module_name, const cha
     return entry;
 }
 
-/* Arrays of at least this many bytes get recycled memory (theano_ng/tensor/native/alloc.c). */
+/* Arrays of at least this many bytes use recycled memory (theano_ng/tensor/native/alloc.c). */
 #define NATIVE_BIG ((npy_intp)1 << 18)
 #define NATIVE_ALLOC_CAPSULE "theano_ng.tensor.native.alloc._api"
 
@@ -125,7 +136,7 @@ static inline const NativeAllocApi *native_alloc_api(void)
 {
     static const NativeAllocApi *api = NULL;
     if (api == NULL) {
-        /* Imported by its full name: PyCapsule_Import imports no submodules. */
+        /* Import by the full name: PyCapsule_Import does not import submodules. */
         PyObject *module = PyImport_ImportModule("theano_ng.tensor.native.alloc");
         PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, "_api");
         api = capsule == NULL ? NULL : (const NativeAllocApi *)PyCapsule_GetPointer(capsule, NATIVE_ALLOC_CAPSULE);
@@ -135,13 +146,14 @@ static inline const NativeAllocApi *native_alloc_api(void)
     return api;
 }
 
-/* A new array with undefined content, C-contiguous or (fortran) F-contiguous. Returns NULL with an exception set on failure. */
+/* Returns a new array with undefined content, C-contiguous or (fortran) F-contiguous. Returns NULL with an exception
+ * set on failure. */
 static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_num, int fortran)
 {
     npy_intp size = 1;
     for (int i = 0; i < nd; ++i)
         size = dims[i] == 0 || size > NPY_MAX_INTP / dims[i] ? 0 : size * dims[i];
-    /* No element is longer than 16 bytes: smaller arrays need not ask for the exact size. */
+    /* No element is longer than 16 bytes, so smaller arrays do not need the exact size. */
     if (size >= NATIVE_BIG / 16) {
         PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
         if (dtype == NULL)
@@ -157,8 +169,8 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
                                         fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
 }
 
-/* Whether the strides are those of a new C-contiguous array. NumPy calls an array contiguous whatever the stride of a dimension of
- * length one, but code that steps by it would leave the memory. */
+/* Returns whether the strides (bytes) are those of a new C-contiguous array. NumPy calls an array contiguous whatever
+ * the stride of a dimension of length one, but code that steps by this stride would leave the memory. */
 static inline int native_has_c_strides(PyArrayObject *a)
 {
     npy_intp expected = PyArray_ITEMSIZE(a);
@@ -171,15 +183,16 @@ static inline int native_has_c_strides(PyArrayObject *a)
     return 1;
 }
 
-/* Makes *out a writable, aligned, native-endian, C-contiguous array of this type and shape: the array that is there when it
- * fits, else a new one with undefined content. Returns it (borrowed from *out), or NULL with *out NULL and an exception set. */
+/* Makes *out a writable, aligned, native-endian, C-contiguous array of this type and shape. Keeps the existing array if
+ * it fits, otherwise makes a new one with undefined content. Returns the array (borrowed from *out), or NULL with *out
+ * NULL and an exception set. */
 static inline PyArrayObject *native_alloc(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
     if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type_num
         && native_has_c_strides(old) && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
         return old;
-    /* Dropped first: a large block can then serve the new array. */
+    /* Release the old array first: a large block can then be reused for the new array. */
     Py_CLEAR(*out);
     PyArrayObject *fresh = native_new(nd, dims, type_num, 0);
     if (fresh == NULL)
@@ -188,7 +201,7 @@ static inline PyArrayObject *native_alloc(PyObject **out, int nd, const npy_intp
     return fresh;
 }
 
-/* Puts a new reference to `value` (stolen) into *out. */
+/* Stores `value` in *out, steals the reference, and releases the previous object. */
 static inline void native_set(PyObject **out, PyObject *value)
 {
     Py_XSETREF(*out, value);

@@ -1,7 +1,8 @@
-"""Native code of Ops: C that ships with the package, and how it becomes a thunk or an ordinary C Op.
+"""Native code of Ops: C code that ships with the package, and its use as a thunk or as an ordinary C Op.
 
-An Op whose C code does not depend on the graph names a compiled function and its parameter words (`NativeCode`). The linkers bind
-it to cells without compiling anything; the classic C interface (`c_code` and friends) is derived from the same record.
+An Op whose C code does not depend on the graph names a compiled function and the function's packed parameters, called
+words (`NativeCode`). The linkers bind the function to cells without compiling anything. The classic C interface
+(`c_code` etc.) is derived from the same record.
 """
 
 import contextlib
@@ -20,27 +21,28 @@ from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
 
-# The word of the program that a kernel reads if it is an interpreter.
+# The parameter for the address of a program, which a kernel reads if it is an interpreter.
 PROGRAM = "program"
 
 
 class Kernel(NamedTuple):
-    """A C function that depends on the graph: an inner loop without any Python header.
+    """A C function that depends on the graph: an inner loop that uses no Python header.
 
     Attributes
     ----------
     source : str
-        C text that defines one function called `symbol`; compiles as C11 and C++ (GNU dialects) after kernel_prologue.h.
+        C source that defines one function called `symbol`. It compiles as C11 and as C++ (GNU dialects) after
+        kernel_prologue.h.
     symbol : str
         The name of the function in `source`.
     language : {"c", "c++"}
     headers : tuple of str
-        Include lines' arguments, e.g. ``"<algorithm>"``.
+        The arguments of ``#include`` lines, e.g. ``"<algorithm>"``.
     support : str
-        C text in front of the function.
+        C source to put before the function.
     compile_args, libraries : tuple of str
     interpreted : callable, optional
-        Returns the `Interpretation` that computes the same without a compiler, or None.
+        A function that returns the `Interpretation` for the same computation without a compiler, or None.
     """
 
     source: str
@@ -53,23 +55,29 @@ class Kernel(NamedTuple):
     interpreted: object = None
 
     def never_compiled(self):
-        """Return the `LoadedKernel` of a program that computes the same and that no compiled kernel replaces; None without a program."""
+        """Return the `LoadedKernel` of an interpreted program for the same computation, or None if there is no program.
+
+        No compiled kernel ever replaces the program.
+        """
         interpretation = self.interpreted and self.interpreted()
         return interpretation and stand_in(interpretation).loaded_for(None)
 
 
 class ForeignKernel:
-    """A kernel on a device, which the C compiler does not build. Its address replaces it among the words, as for a `Kernel`."""
+    """A kernel on a device, which the C compiler does not build.
 
-    interpreted = None  # nothing runs it before it is built
+    As for a `Kernel`, its address replaces it among the words.
+    """
+
+    interpreted = None  # it cannot run before it is built
 
     def never_compiled(self):
-        """Return None: no program computes the same."""
+        """Return None: no interpreted program exists for the same computation."""
         return None
 
     @classmethod
     def obtain(cls, kernels):
-        """Have kernels of this class built, all together.
+        """Build kernels of this class, all together.
 
         Parameters
         ----------
@@ -83,7 +91,7 @@ class ForeignKernel:
 
 
 def obtain_kernels(kernels):
-    """Have kernels compiled; or interpreted, where there is no compiler, or until they are compiled (`config.tiered`).
+    """Compile kernels. Without a compiler, or until they are compiled (`config.tiered`), interpret them.
 
     Parameters
     ----------
@@ -97,7 +105,7 @@ def obtain_kernels(kernels):
     ------
     CompileError
     MissingGXX
-        When there is no compiler, and one of them cannot be interpreted.
+        If there is no compiler, and a kernel cannot be interpreted.
     """
     foreign = {}
     for i, kernel in enumerate(kernels):
@@ -126,16 +134,17 @@ def _obtain(kernels):
 
 
 class NativeCode:
-    """One node's native implementation: ``NativeCode("theano_ng.tensor.native.blas:gemm", in_place=True)``.
+    """The native implementation of one node: ``NativeCode("theano_ng.tensor.native.blas:gemm", in_place=True)``.
 
     Parameters
     ----------
     function : str
-        ``"package.module:name"`` of a native function.
+        The path ``"package.module:name"`` of a native function.
     **words
-        What the C code reads, by the names that it declares (`NATIVE_WORDS` in native.h): integers, sequences of integers or bytes for
-        arrays, sequences of dicts for tables, a `Kernel` for its address. They are compared with the declaration when the code is bound
-        to cells or becomes the text of a module.
+        The parameters of the C code, by the names that it declares (`NATIVE_WORDS` in native.h). A value is an integer,
+        a sequence of integers or bytes for an array, a sequence of dicts for a table, or a `Kernel` for its address.
+        The values are checked against the declaration when the code is bound to cells, or becomes part of a module's
+        source.
     """
 
     __slots__ = ("function", "words")
@@ -153,12 +162,12 @@ class NativeCode:
         return tuple([value for value in self.words.values() if isinstance(value, (Kernel, ForeignKernel))])
 
     def packed(self, addresses):
-        """The words for C.
+        """Return the packed parameter words for C.
 
         Parameters
         ----------
         addresses : sequence of int or LoadedKernel
-            In place of `kernels`.
+            The addresses that replace `kernels`.
 
         Returns
         -------
@@ -167,7 +176,7 @@ class NativeCode:
         Raises
         ------
         TypeError, ValueError
-            When they are not what the C code reads, see `native_words.Record.pack`.
+            If the values do not match the declaration of the C code, see `native_words.Record.pack`.
         """
         addresses, words = iter(addresses), dict(self.words)
         for name, value in self.words.items():
@@ -180,15 +189,15 @@ class NativeCode:
         return native_function(self.function).record.pack(words)
 
     def bind(self, addresses, inputs, outputs, layouts):
-        """Make a thunk.
+        """Return a thunk that runs the code on cells.
 
         Parameters
         ----------
         addresses : sequence of int or LoadedKernel
-            In place of `kernels`.
+            The addresses that replace `kernels`.
         inputs, outputs : list of cells
         layouts : list of int
-            `array_layout` of each input's Type, then of each output's.
+            The `array_layout` of each input's Type, then of each output's Type.
 
         Returns
         -------
@@ -201,14 +210,14 @@ class NativeCode:
 
 
 class NativeFunction(NamedTuple):
-    """A compiled function.
+    """A compiled native function.
 
     Attributes
     ----------
     entry : capsule
-        Of its `NativeEntry` (native.h).
+        A capsule of its `NativeEntry` (native.h).
     record : Record
-        Of its words.
+        The layout of its parameter words.
     """
 
     entry: object
@@ -217,20 +226,26 @@ class NativeFunction(NamedTuple):
 
 @functools.lru_cache(maxsize=None)
 def native_function(name):
-    """The NativeFunction called ``"package.module:name"``; imports the module when it is needed for the first time."""
+    """Return the NativeFunction called ``"package.module:name"``.
+
+    Import the module when it is needed for the first time.
+    """
     module, _, attribute = name.partition(":")
     module = importlib.import_module(module)
     return NativeFunction(getattr(module, attribute), Record(name, module.words[attribute], module.words))
 
 
 def array_layout(type_):
-    """What a thunk checks of a Type's values: ``NumPy's type number << 8 | ndim`` of arrays, -1 when values are something else."""
+    """Return the layout that a thunk checks for values of a Type.
+
+    It is ``NumPy's type number << 8 | ndim`` for arrays, and -1 for other values.
+    """
     native_layout = getattr(type_, "native_layout", None)
     return -1 if native_layout is None else native_layout()
 
 
 def make_native_thunk(node, code, inputs, outputs, kernels=None):
-    """Bind native code to cells; compiles or loads its kernels.
+    """Bind native code to cells. Compile or load its kernels.
 
     Parameters
     ----------
@@ -238,7 +253,7 @@ def make_native_thunk(node, code, inputs, outputs, kernels=None):
     code : NativeCode
     inputs, outputs : list of cells
     kernels : sequence of LoadedKernel, optional
-        In place of its kernels, instead.
+        Kernels to use instead of obtaining those of `code`.
 
     Returns
     -------
@@ -254,32 +269,35 @@ def make_native_thunk(node, code, inputs, outputs, kernels=None):
 
 
 def register_native_code(op_class, type_class, make):
-    """Give an Op that knows no types its native code for inputs of a type.
+    """Register the native code of an Op that does not depend on types, for inputs of one type.
 
     Parameters
     ----------
     op_class, type_class : class
         The Op, and the Type of its first input.
     make : callable
-        ``make(op, node)`` returns a NativeCode, or None when this node has none.
+        ``make(op, node)`` returns a NativeCode, or None if this node has none.
     """
     _registered[op_class, type_class] = make
 
 
 def registered_native_code(op, node):
-    """What `register_native_code` was given for this Op and the type of the node's first input, applied; or None."""
+    """Return the NativeCode that was registered for this Op and the type of the node's first input, or None."""
     for op_class in type(op).__mro__:
         for type_class in type(node.inputs[0].type).__mro__:
             make = _registered.get((op_class, type_class))
             if make is not None:
                 return make(op, node)
         if "perform" in op_class.__dict__ and "c_code" not in op_class.__dict__:
-            return None  # a subclass that computes something else, in Python
+            return None  # a subclass with a different computation, in Python
     return None
 
 
 def beside_native(c_code):
-    """Decorator of a `c_code` that is the same as native code, for modules of several nodes: it does not replace that, nor reads params."""
+    """Mark a `c_code` that does the same as native code, for use in modules of several nodes (decorator).
+
+    Such a `c_code` does not override the native code, and does not read params.
+    """
     c_code.beside_native = True
     return c_code
 
@@ -289,14 +307,16 @@ _prepared = {}  # Apply -> NativeCode, while thunks are made
 
 @contextlib.contextmanager
 def prepared(codes):
-    """Let `native_code_of` know some nodes' code for a while: generating it again for each thunk would take twice the time.
+    """Make `native_code_of` return the given code inside the context.
+
+    Generating it again for each thunk would double the time.
 
     Parameters
     ----------
     codes : dict
         Apply -> NativeCode.
     """
-    nodes = iter(tuple(codes))  # made here, as there may be no memory for it at the end
+    nodes = iter(tuple(codes))  # created now, because memory may be exhausted at the end
     try:
         _prepared.update(codes)
         yield
@@ -306,7 +326,7 @@ def prepared(codes):
 
 
 def native_code_of(node):
-    """The NativeCode by which a node runs; None when its Op has none, or has a `c_code` that overrides it."""
+    """Return the NativeCode that runs a node. Return None if its Op has none, or has a `c_code` that overrides it."""
     if node in _prepared:
         return _prepared[node]
     native_code = getattr(node.op, "native_code", None)
@@ -314,13 +334,16 @@ def native_code_of(node):
 
 
 def meets_unknown_halves(node):
-    """Whether a node's `c_code` would compute on the 16 bits of halves: it has float16 operands and the Op does not set `_f16_ok`."""
+    """Return True if a node's `c_code` would compute with the raw 16 bits of float16 values.
+
+    This is the case if the node has float16 operands and the Op does not set `_f16_ok`.
+    """
     halves = any(getattr(v.type, "dtype", None) == "float16" for v in (*node.inputs, *node.outputs))
     return halves and not getattr(node.op, "_f16_ok", False)
 
 
 class NativeOp:
-    """Mixin that derives the classic C interface of an Op from its `native_code`.
+    """A mixin that derives the classic C interface of an Op from its `native_code`.
 
     ::
 
@@ -329,10 +352,11 @@ class NativeOp:
                 return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", copies=not self.inplace, order=...)
     """
 
-    # Numbers of inputs that the native code is given whatever they are, None for instance, because it checks them itself.
+    # Indices of inputs that are passed to the native code unchecked (they may be None), because the code checks them
+    # itself.
     native_unchecked = ()
 
-    # Whether the class is a subclass of an Op with native code, and has written a `c_code` that is to be used instead.
+    # True for a subclass of an Op with native code that defines a `c_code`, which is used instead.
     own_c_code = False
 
     def __init_subclass__(cls, **kwargs):
@@ -343,7 +367,7 @@ class NativeOp:
             )
 
     def native_code(self, node):
-        """The node's NativeCode, or None when it has no C implementation."""
+        """Return the node's NativeCode, or None if it has no C implementation."""
         return registered_native_code(self, node)
 
     def _native_code(self, node):
@@ -374,7 +398,7 @@ class NativeOp:
         return text if count is None else text + "\nint64_t scratch_%s[%d];" % (name, count or 1)
 
     def _scratch(self, node, code, words):
-        """How many words of scratch memory the C code needs; None if it does not ask for any."""
+        """Return the size in words of the scratch memory that the C code needs, or None if it uses none."""
         function = native_function(code.function)
         if SCRATCH not in function.record.offsets:
             return None
@@ -432,11 +456,11 @@ class NativeOp:
 
 
 def kernel_name(name, i):
-    """The C identifier of a node's i-th kernel inside a classic module."""
+    """Return the C identifier of a node's i-th kernel inside a classic module."""
     return "kernel_%s_%d" % (name, i)
 
 
 def kernel_in_module(kernel, symbol):
-    """The text that defines a kernel inside a C++ module that has included the kernel prologue."""
+    """Return C++ source that defines a kernel inside a module that includes the kernel prologue."""
     includes = "".join("#include %s\n" % header for header in kernel.headers)
     return includes + kernel.support + "\n" + rename_symbol(kernel.source, kernel.symbol, symbol)

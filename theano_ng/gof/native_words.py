@@ -1,28 +1,27 @@
-"""The parameter words of native functions: C declares what it reads, Python gives it by name.
+"""The packed parameters (words) of native functions. C code declares them, Python passes them by name.
 
-A native function reads a C struct of int64 words. ``NATIVE_WORDS(gemm, in_place)`` in its source declares the struct, and the same
-text, ``"in_place"``, is what the extension module shows as ``module.words["gemm"]``. `Record` reads that text and lays out what an Op
-gives, so that no place and no length of a word is written down twice.
+A native function reads a C struct of int64 words. ``NATIVE_WORDS(gemm, in_place)`` in its source declares the struct.
+The extension module provides the same text, ``"in_place"``, as ``module.words["gemm"]``. `Record` parses this text and
+packs the values that an Op gives. Thus the offset and the length of each parameter are defined only once.
 """
-
 import operator
 from array import array
 
-# A word the thunk fills in: the address of zeroed memory of its own, as much as the C code asks for.
+# The parameter that the thunk sets: the address of private, zeroed memory, of the size that the C code requests.
 SCRATCH = "scratch"
 
 
 class Record:
-    """The words of one native function, or of one row of a table.
+    """The layout of the parameters of one native function, or of one row of a table.
 
     Parameters
     ----------
     name : str
-        For messages.
+        The name for error messages.
     text : str
-        The names in the order of the C struct, separated by commas. ``name`` is one word and ``name[2]`` as many as it says. The last
-        one may be ``name[]``, any number of words, or ``name[row]``, any number of rows that are laid out as ``texts["row"]`` says. In
-        front of it stands ``n_name``, the number of these words or rows.
+        The names in the order of the C struct, separated by commas. ``name`` is one word, ``name[2]`` is an array of
+        two words. The last name may be ``name[]``, any number of words, or ``name[row]``, any number of rows with the
+        layout ``texts["row"]``. It is preceded by ``n_name``, the number of these words or rows.
     texts : dict
         The texts of all records of the module.
 
@@ -31,19 +30,19 @@ class Record:
     offsets : dict
         Name -> number of words in front of it.
     given : dict
-        The names that `pack` has to be given, as keys.
+        The names that `pack` requires, as keys.
 
     Raises
     ------
     ValueError
-        When the text declares something else.
+        If the text is no such declaration.
     """
 
     def __init__(self, name, text, texts):
         self.name = name
         self.offsets = {}
         self.tail = self.row = None
-        self._lengths = {}  # of words and arrays in front of the tail and its number; None: one word
+        self._lengths = {}  # lengths of the fields before `n_tail`; None for a single word
         offset = 0
         for field in text.split(", ") if text else ():
             word, bracket, length = field.partition("[")
@@ -68,24 +67,25 @@ class Record:
         self.given = dict.fromkeys(word for word in names if word != SCRATCH)
 
     def pack(self, words):
-        """Lay out the words for C.
+        """Pack the parameters for C.
 
         Parameters
         ----------
         words : dict
-            For each name an integer; for an array a sequence of integers, or bytes, padded with zeros; for a table a sequence of dicts.
+            For each name an integer. For an array, a sequence of integers, or bytes, which are padded with zeros. For a
+            table, a sequence of dicts.
 
         Returns
         -------
         list of int
-            With 0 in place of the address of scratch memory.
+            The words. The address of scratch memory is 0.
 
         Raises
         ------
         TypeError
-            When a name is missing or unknown, or a value is no integer.
+            If a name is missing or unknown, or if a value is not an integer.
         ValueError
-            When a value has more or fewer words than C has room for, or does not fit a word.
+            If an array has the wrong length, or if an integer does not fit 64 bits.
         """
         if words.keys() != self.given.keys():
             raise TypeError(self._wrong_names(words))
@@ -105,7 +105,7 @@ class Record:
                 for row in rows:
                     packed += self.row.pack(row)
         try:
-            return array("q", packed).tolist()  # checks all words at once
+            return array("q", packed).tolist()  # the conversion checks all words at once
         except (TypeError, OverflowError):
             raise self._wrong_value(words) from None
 
@@ -123,7 +123,7 @@ class Record:
         """Return the error for the first word that is not an integer of 64 bits."""
         for name, given in words.items():
             if name == self.tail and self.row is not None:
-                continue  # the rows were checked before
+                continue  # `pack` of the rows has checked them
             for value in [given] if self._lengths.get(name, 0) is None else given:
                 try:
                     number = operator.index(value)

@@ -4,7 +4,7 @@ from theano_ng.gof.type import Type
 
 
 class NullType(Type):
-    """A type with no values: that of a derivative that is undefined or not implemented.
+    """A type without values, for an undefined or unimplemented derivative.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class NullType(Type):
     def values_eq(a, b, force_same_dtype=True):
         raise ValueError("NullType has no values to compare")
 
-    # A reason is no part of a type's identity.
+    # The reason is not part of a type's identity.
     def __eq__(self, other):
         return type(self) is type(other)
 

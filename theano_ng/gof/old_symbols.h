@@ -1,6 +1,7 @@
-/* Asks for the first version of functions of which glibc has newer ones, so that what is built here also loads where only glibc 2.28 is:
- * exp, log, pow and their like (2.29: no other numbers, but no matherr either), dlopen and its like (2.34: in libc itself), hypot (2.35).
- * setup.py includes this before everything else, for glibc only. Symbols that a file does not use are not affected. */
+/* Selects the oldest version of functions that have several versions in glibc, so that the binaries that are built here
+ * also load with glibc 2.28: exp, log, pow etc. (version 2.29 has the same results, but no matherr), dlopen etc. (in
+ * libc itself since 2.34), hypot (2.35). setup.py includes this file before all others, for glibc only. Symbols that a
+ * file does not use are not affected. */
 #ifndef THEANO_NG_OLD_SYMBOLS_H
 #define THEANO_NG_OLD_SYMBOLS_H
 

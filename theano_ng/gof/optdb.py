@@ -1,7 +1,7 @@
-"""Databases of optimizations: what is registered under names and tags, and the queries that select from it.
+"""Databases of optimizations, which are registered under names and tags, and queries that select optimizations.
 
-Optimizers are built once per query and database: results are kept until something is registered anywhere. They hold no state of the
-functions they are applied to.
+Each query of a database builds its optimizer once. The results are cached until the next registration in any database.
+Optimizers hold no state of the functions that they are applied to.
 """
 
 import copy
@@ -15,38 +15,41 @@ from theano_ng.gof import rewriting
 from theano_ng.gof.utils import integer_types
 from theano_ng.lazy import lazy_names
 
-# What the classic module imported for itself.
+# The classic module has these imported names as attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.gof": "opt"})
 
 _generation = 0
-"""Counts registrations in all databases; results of queries of an older generation are stale (databases contain each other)."""
+"""The number of registrations in all databases.
+
+Results of queries from an older generation are stale, because databases contain each other.
+"""
 
 
 _loaders = []
 
 
 def register_loader(module):
-    """Have a module imported before the first query of any database, or when a name is not found.
+    """Register a module that is imported before the first query of any database, or when a name is not found.
 
-    Rules live above this layer, in modules that take time to import and are not needed before a function is compiled. A chapter names the
-    modules of its rules here; its Ops import none of them.
+    Rewriting rules live in higher layers. Their modules take time to import, and are not needed before a function is
+    compiled. Code that defines Ops registers the modules of their rules here instead of importing them.
 
     Parameters
     ----------
     module : str
-        Its path.
+        The path of the module.
     """
     _loaders.append(module)
 
 
 def load():
-    """Import the modules that have been registered."""
+    """Import the registered modules."""
     if not _loaders:
         return
     while _loaders:
         importlib.import_module(_loaders.pop(0))
     if hasattr(gc, "freeze") and gc.get_freeze_count() == 0:
-        # All that has been made stays: the collector may count it among what is old without looking at it first.
+        # All objects so far are long-lived. This moves them to the oldest generation without a collection.
         gc.freeze()
         gc.unfreeze()
 
@@ -61,7 +64,10 @@ _foreign = False
 
 
 def has_foreign_rules():
-    """Whether anybody but this package has registered something or changed tags: rewriting then depends on more than the package."""
+    """Return True if code outside this package registered optimizations or changed tags.
+
+    Rewriting then depends on more than this package, so its results must not be cached.
+    """
     return _foreign
 
 
@@ -69,7 +75,9 @@ _decided_by = []
 
 
 def depends_on(*words):
-    """Say what else decides how graphs are rewritten in this process: those on disk are told apart by it.
+    """Declare a fact that influences rewriting in this process.
+
+    The fact becomes part of the keys of graphs in the disk cache.
 
     Parameters
     ----------
@@ -79,7 +87,7 @@ def depends_on(*words):
 
 
 def decided_by():
-    """What `depends_on` was told.
+    """Return the sorted arguments of all calls of `depends_on`.
 
     Returns
     -------
@@ -89,12 +97,13 @@ def decided_by():
 
 
 class DB(object):
-    """Optimizations (or other databases) by name and tags.
+    """A database of optimizations (or other databases) by name and tags.
 
     Attributes
     ----------
     name : str or None
-        Added as a tag to what is registered. Set when the database itself is registered somewhere.
+        The name of the database; it is a tag of each registered object. It is set when this database is registered in
+        another one.
     """
 
     def __init__(self):
@@ -115,19 +124,21 @@ class DB(object):
         return id(self) >> 4
 
     def register(self, name, obj, *tags, own=False, **kwargs):
-        """Add an optimizer or a database.
+        """Register an optimizer or a database.
 
         Parameters
         ----------
         name : str
-            Must be new, also among the tags.
+            A name that is not yet a name or a tag of the database.
         obj : Optimizer, LocalOptimizer or DB
         *tags : str
-            Words under which queries find it; its name, the name of its class and the name of this database are added.
+            Tags for queries. The name of the object's class and the name of this database are added.
         own : bool, keyword
-            Whether it is this package that registers. What others register makes functions uncacheable, see `has_foreign_rules`.
+            Whether this package calls the method. Registrations by other code make functions uncacheable, see
+            `has_foreign_rules`.
         use_db_name_as_tag : bool, keyword
-            False: the name of this database is no tag of it, so that a query for this database does not find it.
+            If False, the name of this database is not added as a tag. A query for that name then does not find the
+            object.
         """
         use_db_name_as_tag = kwargs.pop("use_db_name_as_tag", True)
         if kwargs:
@@ -156,11 +167,14 @@ class DB(object):
         return obj
 
     def add_tags(self, name, *tags):
-        """Add tags to the optimization of that name."""
+        """Add tags to the optimization `name`."""
         self._add_tags(name, tags, own=False)
 
     def switch_on(self, name, *tags):
-        """Add tags to an optimization of the package, as a flag or the program asks: graphs that were rewritten without are told from those with."""
+        """Add tags to an optimization of the package because of a flag or a call.
+
+        The change enters the graph cache key.
+        """
         self._add_tags(name, tags, own=True)
         depends_on(name, *tags)
 
@@ -175,7 +189,7 @@ class DB(object):
         _changed(own)
 
     def remove_tags(self, name, *tags):
-        """Take tags from the optimization of that name."""
+        """Remove tags from the optimization `name`."""
         obj = self._one(name)
         for tag in tags:
             if tag in self._names:
@@ -187,7 +201,7 @@ class DB(object):
         return sorted(tag for tag, objs in self._table.items() if obj in objs and tag not in self._names)
 
     def __query__(self, q):
-        """The selected objects in the order of registration, databases replaced by what the query makes of them."""
+        """Return the selected objects in the order of registration. A database is replaced by its own query result."""
         if not isinstance(q, Query):
             raise TypeError("Expected a Query.", q)
         chosen = set()
@@ -214,18 +228,20 @@ class DB(object):
         return result
 
     def _build(self, q):
-        """The optimizer that a query gives."""
+        """Build the optimizer for a query."""
         raise NotImplementedError("%s does not define what a query gives" % type(self).__name__)
 
     def query(self, *tags, **kwtags):
-        """What is selected, as this kind of database combines it.
+        """Return an optimizer that combines the selected optimizations. The kind of database determines its class.
 
         Parameters
         ----------
         *tags : Query, or str
-            One `Query`; or tags marked by their first character: ``'+tag'`` include, ``'&tag'`` require, ``'-tag'`` exclude.
+            Either one `Query`, or tags with a prefix: ``'+tag'`` to include, ``'&tag'`` to require, ``'-tag'`` to
+            exclude.
         **kwtags
-            `include`, `require`, `exclude`, `subquery` as for `Query`, besides tags.
+            `include`, `require`, `exclude`, `subquery` as for `Query`. They are allowed only together with tags, not
+            with a `Query`.
         """
         if tags and isinstance(tags[0], Query):
             if len(tags) > 1 or kwtags:
@@ -271,7 +287,7 @@ class DB(object):
         return state
 
     def print_summary(self, stream=sys.stdout):
-        """Write the names and the tags."""
+        """Write the names and the tags to `stream`."""
         load()
         print("%s (id %i)" % (self.__class__.__name__, id(self)), file=stream)
         print("  names %s" % (sorted(self._names),), file=stream)
@@ -281,19 +297,19 @@ class DB(object):
 
 
 class Query(object):
-    """Selects optimizations by tags: in at least one of `include`, in all of `require`, in none of `exclude`.
+    """A selection of optimizations by tags: in at least one of `include`, in all of `require`, in none of `exclude`.
 
     Parameters
     ----------
     include : iterable of str
     require, exclude : iterable of str, optional
     subquery : dict, optional
-        Name of a contained database to the Query used there; by default the same Query is.
+        For the name of a contained database, the Query to use in it. By default, this Query is used.
     position_cutoff : float
-        Optimizations at this position of a `SequenceDB` or after it are left out. Default: all are in, up to
-        `config.optdb.position_cutoff`.
+        Positions in a `SequenceDB`: optimizations at this position or later are excluded. By default, only
+        `config.optdb.position_cutoff` applies.
     extra_optimizations : list of (Optimizer, position), optional
-        Unregistered optimizers to put in the sequence.
+        Unregistered optimizers to add to the sequence.
     """
 
     name = None
@@ -301,7 +317,7 @@ class Query(object):
     def __init__(
         self, include, require=None, exclude=None, subquery=None, position_cutoff=math.inf, extra_optimizations=None
     ):
-        # Insertion-ordered sets: nothing may depend on the hash seed.
+        # Insertion-ordered sets: the result must not depend on the hash seed.
         self.include = _TagSet.fromkeys(include or ())
         self.require = _TagSet.fromkeys(require or ())
         self.exclude = _TagSet.fromkeys(exclude or ())
@@ -347,24 +363,24 @@ class Query(object):
         )
 
     def including(self, *tags):
-        """New Query that includes also these tags."""
+        """Return a new Query that also includes these tags."""
         return self._refined(include=tags)
 
     def excluding(self, *tags):
-        """New Query that excludes also these tags."""
+        """Return a new Query that also excludes these tags."""
         return self._refined(exclude=tags)
 
     def requiring(self, *tags):
-        """New Query that requires also these tags."""
+        """Return a new Query that also requires these tags."""
         return self._refined(require=tags)
 
     def register(self, *optimizations):
-        """New Query with more unregistered optimizers, given as pairs (optimizer, position)."""
+        """Return a new Query with additional unregistered optimizers, given as pairs (optimizer, position)."""
         return self._refined(extra=optimizations)
 
 
 class _TagSet(dict):
-    """Set of tags in the order in which they were given."""
+    """A set of tags in insertion order."""
 
     def add(self, tag):
         self[tag] = None
@@ -382,14 +398,14 @@ class _TagSet(dict):
 
 
 class EquilibriumDB(DB):
-    """Database of rules; a query gives an `EquilibriumOptimizer`.
+    """A database of rules. A query returns an `EquilibriumOptimizer`.
 
     Parameters
     ----------
     ignore_newtrees : bool
-        False: nodes made by a rule are visited at once, not in the next pass.
+        If False, nodes that a rule creates are visited in the same pass, not in the next one.
     tracks_on_change_inputs : bool
-        True: nodes whose inputs were changed are visited again in the same pass.
+        If True, nodes whose inputs were changed are visited again in the same pass.
     """
 
     def __init__(self, ignore_newtrees=True, tracks_on_change_inputs=False):
@@ -400,14 +416,14 @@ class EquilibriumDB(DB):
         self.__cleanup__ = {}
 
     def register(self, name, obj, *tags, **kwtags):
-        """See `DB.register`.
+        """Register a rule or an optimizer; see `DB.register`.
 
         Parameters
         ----------
         final_opt : bool, keyword
-            Apply this global optimizer at the end of each pass.
+            Whether this is a global optimizer that runs at the end of each pass.
         cleanup : bool, keyword
-            Apply this global optimizer after each part of a pass that changed the graph.
+            Whether this is a global optimizer that runs after each part of a pass that changed the graph.
         """
         final_opt = kwtags.pop("final_opt", False)
         cleanup = kwtags.pop("cleanup", False)
@@ -436,7 +452,7 @@ class EquilibriumDB(DB):
 
 
 class SequenceDB(DB):
-    """Database of optimizers with positions; a query gives a `SeqOptimizer` in their order.
+    """A database of optimizers with positions. A query returns a `SeqOptimizer` in the order of positions.
 
     Parameters
     ----------
@@ -452,12 +468,12 @@ class SequenceDB(DB):
         self.failure_callback = failure_callback
 
     def register(self, name, obj, position, *tags, own=False):
-        """Add an optimizer or a database at a position; see `DB.register`.
+        """Register an optimizer or a database at a position; see `DB.register`.
 
         Parameters
         ----------
         position : int, float or 'last'
-            Equal positions are ordered by name. 'last': after what is registered so far.
+            Optimizers with equal positions are ordered by name. 'last' means after all objects registered so far.
         """
         if position == "last":
             position = max(self.__position__.values()) + 1 if self.__position__ else 0
@@ -467,8 +483,8 @@ class SequenceDB(DB):
         self.__position__[name] = position
 
     def query(self, *tags, **kwtags):
-        """See `DB.query`. The keyword `position_cutoff` leaves out what is at this position or after it."""
-        # The caller may edit the sequence; the optimizers in it are shared.
+        """See `DB.query`. The keyword `position_cutoff` excludes optimizers at this position or later."""
+        # Copy: the caller may edit the sequence. The optimizers in it are shared.
         return copy.copy(super().query(*tags, **kwtags))
 
     def _build(self, q):
@@ -484,7 +500,7 @@ class SequenceDB(DB):
 
     def __query__(self, q):
         if q.extra_optimizations or q.position_cutoff != math.inf:
-            # Positions of the outer sequence mean nothing in the sequences inside.
+            # Positions refer to this sequence only, so queries of contained databases do not use them.
             inner = Query(q.include, q.require, q.exclude, q.subquery)
             return super().__query__(inner)
         return super().__query__(q)
@@ -508,14 +524,14 @@ class SequenceDB(DB):
 
 
 class LocalGroupDB(DB):
-    """Database of rules with positions; a query gives one rule, a `LocalOptGroup` of them in their order.
+    """A database of rules with positions. A query returns one rule: a `LocalOptGroup` of the rules in order.
 
     Parameters
     ----------
     apply_all_opts, profile : bool
         See `LocalOptGroup`.
     local_opt : class
-        What a query gives, called as ``local_opt(*rules, apply_all_opts=, profile=)``.
+        The class of a query's result, called as ``local_opt(*rules, apply_all_opts=, profile=)``.
     """
 
     def __init__(self, apply_all_opts=False, profile=False, local_opt=rewriting.LocalOptGroup):
@@ -527,7 +543,7 @@ class LocalGroupDB(DB):
         self.__name__ = ""
 
     def register(self, name, obj, *tags, **kwargs):
-        """See `DB.register`. The keyword `position` is a number or 'last' (the default)."""
+        """Register a rule; see `DB.register`. The keyword `position` is a number or 'last' (the default)."""
         position = kwargs.pop("position", "last")
         if position == "last":
             position = max(self.__position__.values()) + 1 if self.__position__ else 0
@@ -544,7 +560,7 @@ class LocalGroupDB(DB):
 
 
 class _WrapperDB(DB):
-    """A database seen through another one: what is registered here is registered in the wrapped database."""
+    """A database that wraps another one. Registrations are made in the wrapped database."""
 
     def __init__(self, db):
         if not isinstance(db, DB):
@@ -561,7 +577,7 @@ class _WrapperDB(DB):
 
 
 class TopoDB(_WrapperDB):
-    """Wraps a database of rules; a query gives a `TopoOptimizer` over what the wrapped one gives.
+    """A database that wraps a database of rules. A query returns a `TopoOptimizer` for the wrapped database's result.
 
     Parameters
     ----------
@@ -588,7 +604,7 @@ class TopoDB(_WrapperDB):
 
 
 class ProxyDB(_WrapperDB):
-    """The same database under a second place of a `SequenceDB`; a query is passed on.
+    """A database that gives the wrapped database a second position in a `SequenceDB`. Queries are passed on.
 
     Parameters
     ----------
@@ -596,5 +612,5 @@ class ProxyDB(_WrapperDB):
     """
 
     def _build(self, q):
-        # Both places give their optimizer its own name.
+        # Copy: each of the two positions sets a different name on its optimizer.
         return copy.copy(self.db.query(q))

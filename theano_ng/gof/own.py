@@ -1,14 +1,15 @@
-"""Which classes, functions and Ops belong to this package.
+"""A test of whether a class, function or Op belongs to this package.
 
-What the package knows of its own code, it does not know of a user's: that an Op checks its arguments before it changes anything, that rewriting
-depends on nothing but the graph. A class asks for itself: a user's subclass of one of the package's is the user's.
+Some facts are known only of the package's own code: an Op checks its arguments before it changes anything; rewriting
+depends on nothing but the graph. The test considers the class itself: a user's subclass of a class of this package does
+not belong to the package.
 """
 
 _PACKAGE = __name__.split(".")[0] + "."
 
 
 def is_own(thing):
-    """Whether a class or function is defined in this package; its tests are not part of it.
+    """Return True if a class or function is defined in this package. The package's tests do not count.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ from theano_ng.gof.type import EnumType
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
 
-# Words that cannot be fields of a C++ struct.
+# Names that C++ does not allow for struct members.
 _c_keywords = frozenset(
     """
 asm auto break case catch char class const const_cast continue default delete do double dynamic_cast else enum explicit export extern
@@ -18,23 +18,23 @@ bitand bitor compl not not_eq or or_eq xor xor_eq
 
 
 class Params(dict):
-    """The value of a ParamsType: fields are attributes.
+    """A value of a ParamsType. Its fields are attributes.
 
     Parameters
     ----------
     params_type : ParamsType
     **kwargs
-        Values of all fields.
+        The values of all fields. Other keyword arguments are dropped.
 
     Raises
     ------
     TypeError
-        When a field has no value.
+        If a field has no value.
 
     Notes
     -----
-    The hash is computed from the types' hashable form of the values; whether values are hashable is not checked. Other keyword arguments
-    than fields are dropped.
+    The hash is computed from the hashable signatures that the types provide for the values. The values themselves may
+    be unhashable.
     """
 
     def __init__(self, params_type, **kwargs):
@@ -45,14 +45,14 @@ class Params(dict):
                 raise TypeError('Params: ParamsType attribute "%s" not in Params args.' % field)
         values = {field: kwargs[field] for field in params_type.fields}
         super().__init__(values)
-        # Attributes of the instance, so that a field may be called like a method of dict.
+        # Instance attributes hide methods, so a field may have the name of a method of dict.
         self.__dict__.update(values, __params_type__=params_type, __signatures__=None)
 
     def __repr__(self):
         return "Params(%s)" % ", ".join("%s:%s:%s" % (k, type(self[k]).__name__, self[k]) for k in sorted(self))
 
     def __getattr__(self, key):
-        # Reached when there is no such attribute.
+        # Python calls this only if the attribute does not exist.
         raise AttributeError('Params: attribute "%s" does not exist. Fields: %s.' % (key, ", ".join(self)))
 
     def _immutable(self, *args, **kwargs):
@@ -75,7 +75,7 @@ class Params(dict):
     def _signatures(self):
         if self.__dict__["__signatures__"] is None:
             params_type = self.__dict__["__params_type__"]
-            # A constant's signature is hashable, whatever its data.
+            # A constant's signature is hashable even if its data is not.
             self.__dict__["__signatures__"] = tuple(
                 params_type.types[i].make_constant(self[params_type.fields[i]]).signature()
                 for i in range(params_type.length)
@@ -101,23 +101,23 @@ def _rebuild_params(params_type, values):
 
 
 class ParamsType(Type):
-    """A struct of op params.
+    """A type for a struct of op params.
 
     Parameters
     ----------
     **kwargs
-        ``field=Type``. A field is a C identifier and no C++ keyword.
+        ``field=Type``. The field name must be a C identifier, but not a C++ keyword.
 
     Raises
     ------
     ValueError, TypeError, SyntaxError, AttributeError
-        For no field, a value that is no Type, a C++ keyword as name, another bad name, or different enums with a constant or an alias in
-        common.
+        If there is no field, if a value is not a Type, if a name is a C++ keyword or another invalid name, or if
+        different enums share a constant or an alias.
 
     Notes
     -----
-    An Op with this as its `params_type` and attributes named like the fields needs no `get_params`. Constants of enums among the fields are
-    attributes of the ParamsType.
+    An Op with a ParamsType as its `params_type` needs no `get_params` if it has an attribute for each field. Constants
+    of enums among the fields are attributes of the ParamsType.
     """
 
     def __init__(self, **kwargs):
@@ -142,7 +142,7 @@ class ParamsType(Type):
         self.__alias_to_enum = {}
         enums = dict.fromkeys(
             kind for kind in self.types if isinstance(kind, EnumType)
-        )  # one enum may serve several fields
+        )  # several fields may have the same enum
         for enum in enums:
             for constant in enum:
                 if constant in self.__const_to_enum:
@@ -160,8 +160,9 @@ class ParamsType(Type):
                 self.__alias_to_enum[alias] = enum
 
     def __getattr__(self, key):
-        """The value of an enum constant among the fields."""
-        # Reached when there is no such attribute. Unpickling asks before there is anything.
+        """Return the value of an enum constant among the fields."""
+        # Python calls this only if the attribute does not exist. Unpickling calls it on an object without any
+        # attributes.
         enums = self.__dict__.get("_ParamsType__const_to_enum", {})
         if key in enums:
             return enums[key][key]
@@ -176,8 +177,8 @@ class ParamsType(Type):
 
     @property
     def name(self):
-        """Name of the C struct."""
-        if "_name" not in self.__dict__:  # most ParamsTypes never meet a C compiler
+        """The name of the C struct."""
+        if "_name" not in self.__dict__:  # computed on demand, because most ParamsTypes are never compiled to C
             self._name = self.generate_struct_name()
         return self._name
 
@@ -195,8 +196,9 @@ class ParamsType(Type):
         return hash((type(self).__name__, self.fields, self.types))
 
     def generate_struct_name(self):
-        """Name of the C struct: the same in any process, and different for different structs."""
-        # The text of a Type may hold an address, or be that of another; what it writes in C is what counts.
+        """Return a name for the C struct that is equal in all processes, and different for different structs."""
+        # The text of a Type is unsuitable: it may contain an address, or equal the text of another Type. Use its C
+        # code.
         texts = [
             (field, type(kind).__module__, type(kind).__qualname__, *self._field_code(field, kind))
             for field, kind in zip(self.fields, self.types)
@@ -205,7 +207,10 @@ class ParamsType(Type):
 
     @staticmethod
     def _field_code(field, kind):
-        """What declares, initializes, extracts and cleans up a field; empty when its Type has no C."""
+        """Return the C code that declares, initializes, extracts and cleans up a field.
+
+        Return an empty tuple if the field's Type has no C code.
+        """
         sub = {"fail": "{this->setErrorOccurred(); return;}"}
         try:
             return (
@@ -218,17 +223,17 @@ class ParamsType(Type):
             return ()
 
     def has_type(self, theano_type):
-        """Whether a field has this Type."""
+        """Return True if a field has this Type."""
         return theano_type in self.types
 
     def get_type(self, field_name):
-        """The Type of a field; ValueError when there is no such field."""
+        """Return the Type of a field. Raise ValueError if the field does not exist."""
         if field_name not in self.fields:
             raise ValueError("ParamsType: no field %s; fields: %s" % (field_name, ", ".join(self.fields)))
         return self.types[self.fields.index(field_name)]
 
     def get_field(self, theano_type):
-        """The first field, in lexicographic order, of this Type; ValueError when there is none."""
+        """Return the first field, in lexicographic order, of this Type. Raise ValueError if no field has it."""
         if theano_type not in self.types:
             raise ValueError(
                 "ParamsType: no field of type %s; types: %s"
@@ -237,7 +242,7 @@ class ParamsType(Type):
         return self.fields[self.types.index(theano_type)]
 
     def get_enum(self, key):
-        """The value of an enum constant; KeyError when there is no enum among the fields, or none has it.
+        """Return the value of an enum constant. Raise KeyError if no enum among the fields has the constant.
 
         Examples
         --------
@@ -253,7 +258,9 @@ class ParamsType(Type):
         return self.__const_to_enum[key][key]
 
     def enum_from_alias(self, alias):
-        """The value of an enum constant by its alias, or by its name when there is no such alias; KeyError when there is neither.
+        """Return the value of the enum constant with this alias, or else with this name.
+
+        Raise KeyError if neither exists.
 
         Examples
         --------
@@ -276,14 +283,14 @@ class ParamsType(Type):
         return self.get_enum(alias)
 
     def get_params(self, *objects, **kwargs):
-        """A Params of this type.
+        """Return a Params of this type.
 
         Parameters
         ----------
         *objects
-            Objects whose attributes give values to fields; later ones win.
+            Objects whose attributes are the values of fields. Later objects have priority.
         **kwargs
-            Values of fields; they win over objects.
+            Values of fields. They have priority over objects.
 
         Returns
         -------
@@ -293,7 +300,7 @@ class ParamsType(Type):
         Raises
         ------
         TypeError
-            When a field finds no value, or one that its Type refuses, or a keyword is no field.
+            If a field has no value, or a value that its Type refuses, or if a keyword is not a field.
         """
         unknown = sorted(set(kwargs) - set(self.fields))
         if unknown:
@@ -310,7 +317,7 @@ class ParamsType(Type):
         return self.filter(Params(self, **values), strict=False, allow_downcast=True)
 
     def extended(self, **kwargs):
-        """A ParamsType with more fields.
+        """Return a ParamsType with additional fields.
 
         Parameters
         ----------
@@ -322,25 +329,25 @@ class ParamsType(Type):
         return ParamsType(**fields)
 
     def filter(self, data, strict=False, allow_downcast=None):
-        """`data` as a Params of this type.
+        """Return `data` as a Params of this type.
 
         Parameters
         ----------
         data : Params, or an object with the fields as attributes
         strict : bool
-            Only a Params of this type, whose values its fields' types accept strictly, is returned.
+            If True, accept only a Params of this type whose values the fields' types accept strictly.
         allow_downcast : bool, optional
-            As for the fields' types.
+            The argument of the same name for the fields' types.
 
         Returns
         -------
         Params
-            `data` itself where nothing had to be converted.
+            `data` itself if no value had to be converted.
 
         Raises
         ------
         TypeError
-            Names the field whose value is missing or refused.
+            If a field's value is missing or refused. The message names the field.
         """
         is_params = isinstance(data, Params)
         if strict and not is_params:
@@ -369,10 +376,11 @@ class ParamsType(Type):
     def values_eq_approx(self, a, b):
         return all(kind.values_eq_approx(a[field], b[field]) for field, kind in zip(self.fields, self.types))
 
-    # ------------------------------------------------------------ C: what the fields' types ask for, united
+    # ------------------------------------------------------------ C: union of the code and arguments of the fields'
+    # types
 
     def _collect(self, method, c_compiler=None):
-        """The lists that the fields' types return from a method, joined without repetitions."""
+        """Join the lists that a method of the fields' types returns, without repetitions."""
         found = []
         for kind in self.types:
             try:
@@ -407,12 +415,12 @@ class ParamsType(Type):
         return self._collect("c_init_code")
 
     def c_support_code(self):
-        """The struct: fields, `extract` from a Python object, clean-up."""
+        """Return the struct's code: fields, `extract` from a Python object, clean-up."""
         declarations, inits, cleanups, extracts, cases = [], [], [], [], []
         for i, (field, kind) in enumerate(zip(self.fields, self.types)):
             code = self._field_code(field, kind)
             if not code:
-                return []  # c_declare says what is missing
+                return []  # c_declare raises an error that names the field
             declarations.append(code[0])
             inits.append(code[1])
             cleanups.append(code[3])
@@ -468,7 +476,8 @@ class ParamsType(Type):
             extracts="\n".join(extracts),
             cases="\n".join(cases),
         )
-        # With cmodule.debug enums write functions that are called by their cname. Two of one cname would not compile: neither is written.
+        # With cmodule.debug, each enum defines a function named after its cname. Two functions of one name do not
+        # compile, so omit both.
         cnames = [kind.cname for kind in dict.fromkeys(self.types) if isinstance(kind, EnumType)]
         ambiguous = {
             kind.c_to_string() for kind in self.types if isinstance(kind, EnumType) and cnames.count(kind.cname) > 1
@@ -481,7 +490,7 @@ class ParamsType(Type):
     def c_code_cache_version(self):
         versions = [kind.c_code_cache_version() for kind in self.types]
         if not all(versions):
-            # A field without a version cannot be cached across processes.
+            # Without a version of every field, the code cannot be cached across processes.
             return ()
         return ((4,), self.fields, tuple(versions))
 
@@ -500,7 +509,7 @@ class ParamsType(Type):
         return "\n        delete %s;\n        %s = NULL;\n        " % (name, name)
 
     def c_extract(self, name, sub, check_input=True):
-        # Params is a dict: its items are taken by key, which no attribute of the class can shadow.
+        # Params is a dict. Read its items by key, because attributes of the class may hide fields.
         return """
         %(name)s = new %(struct)s();
         {
@@ -530,7 +539,7 @@ class ParamsType(Type):
         )
 
     def c_sync(self, name, sub):
-        # Params are inputs only.
+        # Params are inputs only, so nothing is written back.
         return ""
 
 

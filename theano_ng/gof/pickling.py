@@ -1,12 +1,14 @@
-"""Pickling and deep-copying graphs of any size without recursion, in time and bytes that grow with the graph.
+"""Pickling and deep-copying of graphs of any size, without recursion, in linear time and size.
 
-A pickler descends from a variable to its owner, to the owner's inputs and so on: a long chain exhausts the stack. Here the first object
-of a graph that a pickler meets is reduced to a call with its ancestors in topological order as arguments, followed by itself. While these
-are written, each of the nodes is reduced plainly: its inputs have been written before, so the pickler goes one level deep. On loading, the
-arguments are thrown away; the pickler's memo has everything.
+A pickler descends from a variable to its owner, to the owner's inputs and so on: a long chain exhausts the stack. Here,
+the first object of a graph that a pickler meets is reduced to a call. The arguments of this call (a "list") are the
+object's ancestors in topological order and the object itself. While these are written, each node is reduced plainly:
+its inputs have been written before, so the pickler descends only one level. On loading, the arguments are discarded;
+the objects are in the unpickler's memo.
 
-A pickler that meets many variables of one graph, one after the other, gets such a list for each. A list leaves out what earlier ones had:
-it begins with the record of what this pickler has written (`_Written`), so that all lists together are as long as the graph.
+A pickler that meets many variables of one graph, one after the other, writes such a list for each. A list omits nodes
+of earlier lists: it begins with the record of the nodes that this pickler has written (`_Written`). All lists together
+are therefore as long as the graph.
 """
 
 import threading
@@ -17,15 +19,16 @@ from theano_ng.gof.utils import fewer_collections
 
 
 class _Written:
-    """The nodes of the lists that one pickler has written.
+    """A record of the nodes in all lists that one pickler has written.
 
-    A pickler's memo holds it, so it lives as long as its pickler. Each list begins with it. The pickler that has it in its memo does not
-    ask for it again; when it is asked for a second time, it is by another pickler, which gets a list of everything and a record of its own.
+    Each list begins with its pickler's record. The pickler's memo holds the record, so the record lives as long as the
+    pickler, which calls `__reduce__` only once. A second call of `__reduce__` therefore comes from a different pickler,
+    which then gets a list of all nodes and a separate record.
     """
 
     def __init__(self):
         self.nodes = {}  # id -> Apply
-        self.wanted = ()  # nodes for the sake of which the latest list was begun
+        self.wanted = ()  # nodes whose ancestors the latest list contains
         self._has_pickler = False
 
     def __reduce__(self):
@@ -36,7 +39,10 @@ class _Written:
 
 
 class _Loading:
-    """What a loaded record is: while the unpickler lives, in whose memo it is, the cycle collector runs less often."""
+    """The object that a record is loaded as.
+
+    The unpickler's memo holds it. While the object exists, the cycle collector runs less often.
+    """
 
     def __init__(self):
         self.relief = fewer_collections()
@@ -47,31 +53,34 @@ class _Loading:
 
 
 class _State(threading.local):
-    """What this thread is pickling."""
+    """The lists and the record that this thread is pickling."""
 
     def __init__(self):
-        self._lists = []  # weak references to those being written, innermost last
+        self._lists = []  # weak references to the lists being written, innermost last
         self._written = None
 
     def written(self):
-        """The record of the pickler at work."""
+        """Return the record of the active pickler."""
         written = None if self._written is None else self._written()
         return self.begin() if written is None else written
 
     def begin(self):
-        """Start a new record, in place of the last one."""
+        """Start a new record that replaces the last one."""
         written = _Written()
         self._written = weakref.ref(written)
         return written
 
     def list_of(self, nodes, written, *objects):
-        """A tuple to be written: the record, nodes and objects, and an end; until that is written, the nodes are reduced plainly."""
+        """Return the items to write: the record, nodes, objects and an end.
+
+        Until the end is written, the nodes are reduced plainly.
+        """
         found = _List({id(n): n for n in nodes}, written)
         self._lists.append(weakref.ref(found))
         return (written, *nodes, *objects, _End(found))
 
     def list_at_work(self):
-        """The innermost list that is being written, or None."""
+        """Return the innermost list that is being written, or None."""
         while self._lists:
             found = self._lists[-1]()
             if found is not None and not found.written_to_its_end:
@@ -80,7 +89,7 @@ class _State(threading.local):
         return None
 
     def is_covered(self, node):
-        """Whether a node belongs to the list that is being written."""
+        """Return True if the node belongs to the list that is being written."""
         found = self.list_at_work()
         return found is not None and id(node) in found.nodes
 
@@ -89,20 +98,21 @@ _state = _State()
 
 
 class _List:
-    """The nodes of a list, the record that it belongs to, and what has to be written after it."""
+    """The nodes of a list, the record that the list belongs to, and attributes to write after the list."""
 
     def __init__(self, nodes, written):
         self.nodes = nodes  # id -> Apply
         self.written = written
-        self.postponed = []  # arguments of setattr
+        self.postponed = []  # tuples of arguments of setattr
         self.written_to_its_end = False
 
 
 class _End:
     """The last element of a list. Writing it records the nodes of the list as written.
 
-    A list is pickled as a tuple, which picklers do not keep before it is complete. This object holds the only reference to the list, so both are
-    freed when pickling fails. No code has to run then that could run out of memory.
+    A list is pickled as a tuple, and picklers keep a tuple only when it is complete. This object holds the only
+    reference to the list, so both are freed when pickling fails. No code has to run at that point that could run out of
+    memory.
     """
 
     def __init__(self, ends):
@@ -115,7 +125,7 @@ class _End:
 
 
 class _Later:
-    """An attribute that is set when its object is complete."""
+    """An attribute to set after its object is complete."""
 
     def __init__(self, obj, name, value):
         self.arguments = obj, name, value
@@ -125,28 +135,28 @@ class _Later:
 
 
 def _nothing(*items):
-    """Items that are only there to be in the pickler's memo."""
+    """Return an empty tuple. The items are written only to be in the pickler's memo."""
     return ()
 
 
 def _last_but_one(*items):
-    """The pickled object itself; the pickler takes it from its memo and drops this value."""
+    """Return the pickled object. The pickler has the object in its memo and drops this value."""
     return items[-2]
 
 
 def _last(items):
-    """The pickled object itself, in former pickles."""
+    """Return the pickled object of an older pickle."""
     return items[-2]
 
 
 def ancestor_nodes(nodes, done=()):
-    """The Apply nodes that some nodes depend on and these nodes, inputs first.
+    """Return these nodes and the Apply nodes that they depend on, inputs first.
 
     Parameters
     ----------
     nodes : iterable of Apply
     done : container of id
-        Nodes to leave out, with what lies behind them.
+        Ids of nodes to leave out; their ancestors are not searched.
     """
     order = []
     seen = set()
@@ -170,7 +180,7 @@ def ancestor_nodes(nodes, done=()):
 
 
 def reduce_in_graph(obj, node, protocol):
-    """`__reduce_ex__` of a variable or node.
+    """Return the result of `__reduce_ex__` of a variable or node.
 
     Parameters
     ----------
@@ -187,8 +197,10 @@ def reduce_in_graph(obj, node, protocol):
 
 
 def _without_update(obj, reduced):
-    """Postpone the default update of a shared variable in a list: it may depend on the nodes of the list, and on other shared variables,
-    whose updates depend on others."""
+    """Postpone writing the default update of a shared variable in a list.
+
+    The update may depend on the nodes of the list, and on other shared variables that have updates themselves.
+    """
     state = reduced[2]
     if not isinstance(state, dict) or getattr(state.get("default_update"), "owner", None) is None:
         return reduced
@@ -198,7 +210,7 @@ def _without_update(obj, reduced):
 
 
 def deepcopy_in_graph(obj, node, memo):
-    """`__deepcopy__` of a variable or node: copies what it depends on first, inputs before users."""
+    """Return a deep copy of a variable or node. Its ancestors are copied first, inputs before users."""
     if node is not None:
         for ancestor in ancestor_nodes((node,), memo):
             if id(ancestor) not in memo:
@@ -211,7 +223,7 @@ def _deepcopy_plain(obj, memo):
     constructor, args, state = object.__reduce_ex__(obj, 4)[:3]
     copy = constructor(*args)
     memo[id(obj)] = copy
-    # The originals have to outlive the memo, which knows them by id.
+    # The memo identifies originals by id, so it has to keep them alive.
     memo.setdefault(id(memo), []).append(obj)
     if state is not None:
         state = deepcopy(state, memo)
@@ -227,12 +239,12 @@ def _deepcopy_plain(obj, memo):
 
 
 class Covering:
-    """The nodes of a container, to stand first in the container's state: whatever follows them finds them written.
+    """The nodes of a container. If they are the first item of its pickled state, all later items find them written.
 
     Parameters
     ----------
     nodes : list of Apply
-        In topological order, with all that they depend on.
+        All nodes in topological order, together with the nodes that they depend on.
     """
 
     def __init__(self, nodes):

@@ -1,19 +1,20 @@
-"""What a lower floor asks of a higher one.
+"""Ports: services that a module of a lower layer uses, and that a module of a higher layer provides.
 
-Imports point downwards only. Where a module needs a service from above all the same (a graph that compiles itself, an Op that makes a variable of
-a number), it calls a port of this module; the module above that has the service fills the port when it is imported. Filling with the text
-``"module:name"`` instead of a function puts off the import to the first call.
+Imports lead only from higher to lower layers. Sometimes a module needs a service of a higher layer nevertheless: a
+graph that compiles itself, or an Op that makes a variable from a number. It then calls a port of this module. The
+higher module fills the port when it is imported. A port may be filled with the text ``"module:name"`` instead of a
+function: the module is then imported at the first call.
 """
 
 import importlib
 
 
 class UnfilledPortError(ImportError):
-    """A port was called before the module that fills it was imported."""
+    """Error: a port was called before the module that fills it was imported."""
 
 
 class Port:
-    """A function that is defined on a higher floor.
+    """A function that is defined in a higher layer.
 
     Parameters
     ----------
@@ -21,7 +22,7 @@ class Port:
     filled_by : str
         The module that fills the port.
     does : str
-        What the function does; shown when it is missing.
+        A description of the function. It is shown if the function is missing.
     """
 
     def __init__(self, name, filled_by, does):
@@ -31,29 +32,29 @@ class Port:
         self._function = None
 
     def fill(self, function):
-        """Say which function it is.
+        """Set the function.
 
         Parameters
         ----------
         function : callable or str
-            ``"module:name"`` is imported at the first call.
+            The function. ``"module:name"`` is imported at the first call.
 
         Returns
         -------
         callable or str
-            `function`, so that this is a decorator too.
+            `function`, so that the method is also a decorator.
         """
         self._function = function
         return function
 
     @property
     def function(self):
-        """The function itself.
+        """The function that fills the port.
 
         Raises
         ------
         UnfilledPortError
-            When there is none yet; it says which module fills the port.
+            If the port is not filled. The message names the module that fills it.
         """
         function = self._function
         if function is None:

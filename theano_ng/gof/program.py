@@ -1,7 +1,7 @@
-"""A linked graph: which thunks run in which order, on which cells.
+"""A linked graph: its thunks, the order in which they run, and their cells.
 
-Linkers make a `Program`, machines (`gof.vm`, `gof._cvm`) run it. It holds everything that a machine has to know, so a program and a machine
-are enough to compute: whoever runs a graph again and again needs no `Function` around it::
+Linkers make a `Program`, machines (`gof.vm`, `gof._cvm`) run it. It contains all data that a machine needs. A program
+and a machine therefore suffice to run a graph repeatedly, without a `Function`::
 
     linker = VM_Linker(use_cloop=True).accept(fgraph)
     program = linker.make_program()
@@ -10,7 +10,7 @@ are enough to compute: whoever runs a graph again and again needs no `Function` 
     machine()
     result = program.output_cells[0][0]
 
-``print(program)`` shows it step by step; that of a function is ``function.fn.program``.
+``print(program)`` shows the steps. The program of a function is ``function.fn.program``.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from theano_ng.gof.graph import Constant, Variable
 
 
 class Update(NamedTuple):
-    """After a run, an input takes an output's value.
+    """An update: after a run, an input gets the value of an output.
 
     Attributes
     ----------
@@ -32,7 +32,8 @@ class Update(NamedTuple):
     source : Variable
         The output.
     release : bool
-        Whether the output's cell is emptied then. One that is returned as well, or is an input itself, keeps its value.
+        Whether to empty the output's cell after the update. It is False if the output is also returned, or is an input
+        itself.
     """
 
     destination: Variable
@@ -41,7 +42,7 @@ class Update(NamedTuple):
 
 
 def updates_of(fgraph, updated_vars):
-    """The updates of a graph.
+    """Return the updates of a graph.
 
     Parameters
     ----------
@@ -77,34 +78,37 @@ class _Parts(NamedTuple):
 
 
 class Program(_Parts):
-    """What a machine runs.
+    """The data that a machine needs to run a graph.
 
     Attributes
     ----------
     fgraph : FunctionGraph
-        The graph; its inputs and outputs are those of the program.
+        The graph. Its inputs and outputs are those of the program.
     nodes : tuple of Apply
-        In the order in which they run when all of them do.
+        The nodes in the order in which they run if all of them run.
     thunks : tuple of callable
-        One for each node. They are bound to the cells, so each program has cells of its own, unless it was given others to share.
+        One thunk for each node. The thunks are bound to the cells, so each program has separate cells unless it was
+        given cells to share.
     storage_map : dict
         Variable -> cell of its value.
     compute_map : dict
         Variable -> cell that tells whether it is computed; what lazy thunks look at.
     input_cells, output_cells : tuple of cells
-        Where values are put before a run, and found after it.
+        The cells for the inputs of a run and for its results.
     clear_before : tuple of Variable
-        Emptied at the start of each run: values that others may hold, which must not become output buffers.
+        Variables whose cells are emptied at the start of each run. Other code may hold their values, so these must not
+        become output buffers.
     clear_after : tuple of tuple of Variable, or None
-        For each node what is freed after it. None: nothing is; the values stay as output buffers of the next run.
+        For each node, the variables to free after it. None: nothing is freed, and the values remain as output buffers
+        for the next run.
     updates : tuple of Update
-        What inputs become after a complete run. A machine whose `need_update_inputs` is true leaves them to its caller.
+        The updates to make after a complete run. If `need_update_inputs` of a machine is true, its caller makes them.
     prerequisites : dict
         Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
     first : tuple of Variable
-        Computed before the outputs when evaluation is on demand: what is needed in any case, and shall not wait.
+        Variables that on-demand evaluation computes before the outputs. Every run needs them, and they must not wait.
     lazy : bool
-        Whether nodes run on demand. False: all of them, in order.
+        Whether nodes run on demand. If False, all nodes run in order.
     """
 
     __slots__ = ()
@@ -119,7 +123,7 @@ class Program(_Parts):
         return self
 
     def with_parts(self, **parts):
-        """A program with some attributes changed."""
+        """Return a program with some attributes changed."""
         return Program(**{**self._asdict(), **parts})
 
     @property
@@ -128,11 +132,11 @@ class Program(_Parts):
         return self.clear_after is not None
 
     def cells(self, variables):
-        """The cells of some variables, in a list."""
+        """Return the list of the variables' cells."""
         return [self.storage_map[r] for r in variables]
 
     def cells_to_clear(self):
-        """For each node the cells to empty after it."""
+        """Return, for each node, the cells to empty after it."""
         return [self.cells(variables) for variables in self.clear_after or [()] * len(self.nodes)]
 
     def __str__(self):
@@ -154,7 +158,7 @@ def make_program(
     first=(),
     lazy=False,
 ):
-    """A program, with what follows from the graph: what is cleared, and when, and which updates leave their cells.
+    """Return a program. Derive from the graph which variables to clear and when, and which updates release their cells.
 
     Parameters
     ----------
@@ -165,11 +169,12 @@ def make_program(
     allow_gc : bool
         Whether values are freed after their last use.
     no_recycling : iterable of Variable, or True
-        Variables whose previous values must not be handed to thunks as output buffers; True: all that the nodes compute.
+        Variables whose previous values must not be passed to thunks as output buffers. True means all variables that
+        the nodes compute.
     updated_vars : dict, optional
         Input variable -> output variable.
     prerequisites, first, lazy
-        As in `Program`.
+        See the attributes of `Program`.
 
     Returns
     -------
@@ -179,10 +184,11 @@ def make_program(
     computed = dict.fromkeys(r for node in nodes for r in node.outputs)
     updates = updates_of(fgraph, updated_vars or {})
     cleared = set(computed if no_recycling is True else no_recycling)
-    # The value of an update that is returned as well is the input's and the caller's: it stays in its cell, but is no buffer.
+    # The value of an update that is also returned belongs to the input and to the caller. It stays in its cell, but
+    # must not become a buffer.
     cleared.update(update.source for update in updates if not update.release)
     if not lazy:
-        # Every node runs, in order: to a lazy thunk, all of it is computed.
+        # All nodes run in order. Mark every variable as computed, so that lazy thunks do not request inputs.
         for flag in compute_map.values():
             flag[0] = True
     return Program(
@@ -203,17 +209,17 @@ def make_program(
 
 
 def gc_helper(node_list):
-    """What may be freed, and when.
+    """Determine which variables can be freed, and when.
 
     Parameters
     ----------
     node_list : list of Apply
-        In the order in which they run.
+        The nodes in the order in which they run.
 
     Returns
     -------
     computed : set of Variable
-        Everything that the nodes compute.
+        All variables that the nodes compute.
     last_user : dict
         Variable -> the last node that reads it.
     """
@@ -227,14 +233,14 @@ def gc_helper(node_list):
 
 
 def last_uses(order, keep):
-    """For each node what can be freed after it: computed values that no later node reads.
+    """Return, for each node, the computed variables that no later node reads. They can be freed after the node.
 
     Parameters
     ----------
     order : iterable of Apply
-        In the order in which they run.
+        The nodes in the order in which they run.
     keep : iterable of Variable
-        Never freed (the graph's outputs).
+        Variables that are never freed (the graph's outputs).
 
     Returns
     -------
@@ -245,13 +251,13 @@ def last_uses(order, keep):
     freed = []
     for node in order:
         dead = dict.fromkeys(r for r in node.inputs if r in computed and r not in keep and last_user[r] is node)
-        dead.update((r, None) for r in node.outputs if r not in last_user and r not in keep)  # nobody reads these
+        dead.update((r, None) for r in node.outputs if r not in last_user and r not in keep)  # no node reads these
         freed.append(tuple(dead))
     return tuple(freed)
 
 
 def _listing(program):
-    """The lines of a program's text."""
+    """Generate the lines of a program's text."""
     names = _names(program)
 
     def several(variables):
@@ -291,9 +297,10 @@ def _listing(program):
 
 
 def _names(program):
-    """A short name for each variable that the text mentions, and no name twice.
+    """Return a short, unique name for each variable that the text mentions.
 
-    Results are numbered like the steps that make them: ``r3``, or ``r3.0`` and ``r3.1``. Inputs have their own names where they have any.
+    Results are numbered like the steps that compute them: ``r3``, or ``r3.0`` and ``r3.1``. Inputs keep their names, if
+    they have any.
     """
     names = {}
     for i, node in enumerate(program.nodes):

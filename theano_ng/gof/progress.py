@@ -1,8 +1,9 @@
-"""What is being compiled: for the line on a terminal that says so, and for profiles.
+"""The current compilation, for a status line on a terminal and for profiles.
 
-One function at a time is compiled; its `Task` is told what happens by those who do it, in a few places that cost nothing when nobody looks. A
-thread reads it. The line comes after `DELAY` seconds, is written over again and again, and is wiped in the end. It is not drawn where the standard error
-stream is no terminal, or where config.compile.progress is off.
+One function at a time is compiled. The code that compiles reports its steps to a `Task`; these few calls are cheap if
+nothing reads the task. A thread reads the task and draws a line. The line appears after `DELAY` seconds, is redrawn
+repeatedly and is erased at the end. It is not drawn if the standard error stream is not a terminal, or if
+config.compile.progress is off.
 """
 
 import sys
@@ -13,9 +14,9 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._lock import Lock
 from theano_ng.status_line import StatusLine, is_terminal
 
-DELAY = 2.0  # seconds after which compiling is worth a line
-INTERVAL = 0.25  # seconds from one drawing to the next
-FEW_NODES = 200  # thunks that are made without a thread's being started for them
+DELAY = 2.0  # seconds of compilation before the line appears
+INTERVAL = 0.25  # seconds between two drawings
+FEW_NODES = 200  # number of thunks that are made before the drawing thread is started
 
 
 class Task:
@@ -24,55 +25,58 @@ class Task:
     Attributes
     ----------
     name : str or None
-        That of the function.
+        The name of the function.
     compiled : list of (str, float)
-        What the compiler was called for, and the seconds it took.
+        For each call of the compiler, a description of its input and the seconds it took.
     """
 
     name = None
-    _node = None  # number and order of the node of which a thunk is made
-    _doing = None  # (phase, what the phase is described by): see `text`
-    _ended = None  # a lock that is held until the end, once the thread runs; False where no line is drawn
+    _node = None  # (number, order): the node whose thunk is being made
+    _doing = None  # (phase, arguments for the description of the phase), see `text`
+    _ended = None  # if the thread runs, a lock that is held until the end; False if no line is drawn
     _line = None
 
     def __init__(self):
         self.compiled = []
         self._begun = time.monotonic()
 
-    # What those who compile say
+    # Reports from the code that compiles
 
     def rewriting(self, fgraph, optimizer):
-        """An optimizer begins to work on a graph."""
+        """Record that an optimizer starts to work on a graph."""
         self._doing = ("rewriting", fgraph, optimizer)
         self._watch()
 
     def calling_compiler(self, what, number=1, count=1):
-        """The compiler begins with a file.
+        """Record that the compiler starts to compile a file.
 
         Parameters
         ----------
         what : str
         number, count : int
-            Which of how many files that are known to be needed.
+            The number of this file, and the number of files that are known to be needed.
         """
         self._doing = ("compiling", what, number, count)
         self._watch()
 
     def linking(self, number, order):
-        """The thunk of a node begins to be made: node `number` of those in `order`."""
+        """Record the start of making the thunk of a node: node `number` of those in `order`."""
         self._node, self._doing = (number, order), None
         if number > FEW_NODES:
             self._watch()
 
     def called_compiler(self, what, seconds):
-        """The compiler has ended."""
+        """Record that the compiler has finished."""
         self.compiled.append((what, seconds))
 
     # The line
 
     def text(self):
-        """What is being done now, for instance ``compiling train: rewriting, canonicalize (12,345 nodes), 5 s``."""
-        node, doing = self._node, self._doing  # each as it is now: the other thread goes on
+        """Return a description of the current work.
+
+        An example is ``compiling train: rewriting, canonicalize (12,345 nodes), 5 s``.
+        """
+        node, doing = self._node, self._doing  # read each only once, because another thread changes them
         parts = [] if node is None else ["node %s of %s" % (format(node[0], ","), format(len(node[1]), ","))]
         if doing is not None:
             parts.append(getattr(self, "_text_of_" + doing[0])(*doing[1:]))
@@ -87,7 +91,7 @@ class Task:
         return "C code of %s" % what + (" (%d of %d)" % (number, count) if count > 1 else "")
 
     def _watch(self):
-        """Start the thread that draws, if it has not been started and somebody looks."""
+        """Start the drawing thread, unless it was started already or no line is to be drawn."""
         if self._ended is None:
             self._ended = False
             if config.compile.progress and is_terminal(sys.stderr):
@@ -106,7 +110,7 @@ class Task:
             pause = INTERVAL
 
     def end(self):
-        """Wipe the line, if there is one."""
+        """Erase the line, if it was drawn."""
         if self._ended and self._ended.locked():
             self._ended.release()
             with self._drawing:
@@ -114,7 +118,10 @@ class Task:
 
 
 class _Nobody:
-    """Stands for a task while nothing is being compiled: nodes that are made and run on their own, for instance."""
+    """A task that ignores all reports.
+
+    It is active while no function is compiled, for instance while single nodes are run.
+    """
 
     name = None
     compiled = ()
@@ -137,17 +144,18 @@ class _Nobody:
 
 _nobody = _Nobody()
 task = _nobody
-"""The compilation that is going on."""
+"""The active compilation."""
 
 
 class Compiling:
-    """Context: a function is compiled. What is compiled meanwhile, for a graph inside an Op for instance, belongs to it.
+    """A context manager for the compilation of a function.
 
-    The caller sees to it that one thread at a time is in here.
+    Compilations inside it, for instance of a graph inside an Op, belong to the outer compilation. The caller has to
+    ensure that only one thread at a time is inside.
     """
 
     def __init__(self):
-        self._outer = []  # the task at the time when each of these contexts was entered
+        self._outer = []  # the tasks that were active when these contexts were entered
 
     def __enter__(self):
         global task
@@ -163,7 +171,7 @@ class Compiling:
             ended.end()
 
     def forget(self):
-        """Drop all tasks: the code that compiled was interrupted, or ran in a thread of another process."""
+        """Discard all tasks. They belong to code that was interrupted, or that ran in a thread of another process."""
         global task
         if self._outer:
             ended, task = task, _nobody

@@ -1,7 +1,7 @@
 """Sorting of nodes by dependence and by comparison functions.
 
-A comparison function takes two objects and returns a negative number when the first has to come first, a positive one when the second has,
-and 0 when it does not matter.
+A comparison function takes two objects. It returns a negative number if the first has to come first, a positive number
+if the second has to come first, and 0 if the order does not matter.
 """
 
 from theano_ng.gof.graph import list_of_nodes
@@ -10,7 +10,7 @@ from theano_ng.gof.utils import memoize
 
 
 def memodict(f):
-    """Memoize a function of one hashable argument."""
+    """Return a memoized version of a function of one hashable argument."""
 
     class Memo(dict):
         def __missing__(self, key):
@@ -21,7 +21,10 @@ def memodict(f):
 
 
 def make_depends():
-    """A function ``depends(pair)`` that tells whether node ``pair[0]`` depends on node ``pair[1]``, directly or not; it remembers."""
+    """Return a memoizing function ``depends(pair)``.
+
+    It returns True if the node ``pair[0]`` depends on the node ``pair[1]``, directly or indirectly.
+    """
 
     @memodict
     def nodes_before(node):
@@ -35,7 +38,7 @@ def make_depends():
 
 
 def make_dependence_cmp():
-    """A comparison function for nodes: what is depended on comes first."""
+    """Return a comparison function for nodes that puts dependencies first."""
     depends = make_depends()
 
     def dependence(a, b):
@@ -49,7 +52,7 @@ def make_dependence_cmp():
 
 
 def reverse_dict(d):
-    """The inverse of a dict of collections.
+    """Return the inverse of a dict of collections.
 
     >>> reverse_dict({'a': (1, 2), 'b': (2, 3)})
     {1: ('a',), 2: ('a', 'b'), 3: ('b',)}
@@ -62,22 +65,22 @@ def reverse_dict(d):
 
 
 def _toposort(edges):
-    """Topological order of a graph.
+    """Return a topological order of a graph.
 
     Parameters
     ----------
     edges : dict
-        Node to the tuple of nodes that come after it.
+        For each node, the tuple of nodes that come after it.
 
     Returns
     -------
     list
-        Every node of which something is said.
+        All nodes that are keys or elements in `edges`.
 
     Raises
     ------
     ValueError
-        When there is a cycle.
+        If there is a cycle.
     """
     before = {}
     nodes = {}
@@ -101,14 +104,14 @@ def _toposort(edges):
 
 
 def posort(l, *cmps):
-    """Sort by several comparison functions, of which earlier ones count more.
+    """Sort by several comparison functions. Earlier functions have priority.
 
     Parameters
     ----------
     l : list
         Hashable objects.
     *cmps : callable
-        Comparison functions. They need not say something about every pair, and may contradict each other: then the earlier one wins.
+        Comparison functions. They need not order every pair. If two of them disagree, the earlier one wins.
 
     Returns
     -------
@@ -125,7 +128,7 @@ def posort(l, *cmps):
     before = {x: {} for x in l}
 
     def reaches(a, b):
-        """Whether what is decided so far puts a before b."""
+        """Return True if the order determined so far puts a before b."""
         seen = {a}
         stack = [a]
         while stack:
@@ -150,7 +153,7 @@ def posort(l, *cmps):
 
 
 def sort_apply_nodes(inputs, outputs, cmps):
-    """Order the nodes between inputs and outputs by dependence, then by comparison functions.
+    """Order the nodes between inputs and outputs by dependence first, then by comparison functions.
 
     Parameters
     ----------
@@ -165,7 +168,7 @@ def sort_apply_nodes(inputs, outputs, cmps):
 
 
 def sort_schedule_fn(*cmps):
-    """A schedule for linkers made from comparison functions.
+    """Return a schedule for linkers that is based on comparison functions.
 
     Parameters
     ----------
@@ -174,11 +177,12 @@ def sort_schedule_fn(*cmps):
     Returns
     -------
     callable
-        Takes a FunctionGraph, returns its nodes in an order that respects dependence and features, then `cmps`.
+        A function that takes a FunctionGraph and returns its nodes. Their order respects dependence first, then the
+        orderings of features, then `cmps`.
     """
 
     def schedule(fgraph):
-        """The nodes of a FunctionGraph in order."""
+        """Return the nodes of a FunctionGraph in order."""
         orderings = fgraph.orderings()
 
         def feature_order(a, b):
@@ -194,7 +198,7 @@ def sort_schedule_fn(*cmps):
 
 
 def key_to_cmp(key):
-    """A comparison function from a key function."""
+    """Return a comparison function that is based on a key function."""
 
     def key_cmp(a, b):
         first, second = key(a), key(b)

@@ -1,4 +1,4 @@
-"""Features of a FunctionGraph: listeners that undo, check, find and print."""
+"""Features of a FunctionGraph: listeners that undo changes, check the graph, find nodes and print events."""
 
 import sys
 import time
@@ -10,34 +10,40 @@ from theano_ng.gof.traces import complete_stack_traces
 
 
 class AlreadyThere(Exception):
-    """Raised by a Feature's `on_attach` to say that its job is being done: the feature is not attached."""
+    """Error raised by a Feature's `on_attach` if the graph has such a feature already.
+
+    The feature is then not attached.
+    """
 
 
 class InconsistencyError(Exception):
-    """Raised by a feature's `validate` when a graph may not be used as it is, e.g. because of an invalid in-place operation."""
+    """Error raised by a feature's `validate` if the graph is invalid.
 
-    __module__ = "theano_ng.gof.fg"  # the documented path, in pickles and tracebacks
+    An invalid in-place operation is an example.
+    """
+
+    __module__ = "theano_ng.gof.fg"  # the documented path; pickles and tracebacks show it
 
 
 class ReplacementDidntRemovedError(Exception):
-    """A replacement that had to remove certain nodes left some of them in the graph."""
+    """Error: a replacement left nodes in the graph that it had to remove."""
 
 
 class BadOptimization(Exception):
-    """A rewrite changed a variable's type or value.
+    """Error: a rewrite changed a variable's type or value.
 
     Attributes
     ----------
     old_r, new_r : Variable
-        What was replaced, and by what. A text as the only argument is the text shown.
+        The replaced variable and its replacement. If `old_r` is a string, it is the message.
     old_r_val, new_r_val : object
-        Values that differ, or None.
+        The differing values, or None.
     reason : object
         The rewrite.
     old_graph, new_graph : str
         The printed graphs before and after.
     full_err : str
-        The text shown.
+        The message.
     """
 
     def __init__(self, old_r, new_r=None, old_r_val=None, new_r_val=None, reason=None, old_graph=None, new_graph=None):
@@ -47,13 +53,13 @@ class BadOptimization(Exception):
         self.old_r_val = old_r_val
         self.new_r_val = new_r_val
         self.reason = reason
-        if not hasattr(old_r, "owner"):  # one of a user's own, with a text
+        if not hasattr(old_r, "owner"):  # a user's code passed a message
             self.old_graph = self.new_graph = None
             self.full_err = str(old_r)
             return
         self.old_graph = old_graph if old_graph is not None else _printed(old_r)
         self.new_graph = new_graph if new_graph is not None else _printed(new_r)
-        # Kept as text: values are large, and the graph changes after the error.
+        # Keep only text: values are large, and the graph changes after the error.
         self.full_err = self.str_diagnostic()
 
     def __str__(self):
@@ -71,7 +77,7 @@ class BadOptimization(Exception):
         )
 
     def str_diagnostic(self):
-        """A text that says what changed, by which rewrite, in which graphs."""
+        """Return a message that describes the change, the rewrite and the graphs."""
         lines = [
             "BadOptimization Error",
             "  Variable: id %s %s" % (id(self.new_r), self.new_r),
@@ -100,7 +106,7 @@ class BadOptimization(Exception):
 
 
 def _printed(variable):
-    """The graph of a variable, six levels deep."""
+    """Return the graph of a variable as text, six levels deep."""
     if variable is None:
         return None
     from io import StringIO
@@ -111,7 +117,7 @@ def _printed(variable):
 
 
 def _value_differences(old, new):
-    """Lines that say by how much two arrays differ."""
+    """Return lines that describe the difference of two arrays."""
     import numpy as np
 
     try:
@@ -130,49 +136,58 @@ def _value_differences(old, new):
 
 
 class Feature:
-    """Base class of FunctionGraph extensions: override the callbacks you need, attach with `FunctionGraph.attach_feature`.
+    """A base class of FunctionGraph extensions.
 
-    A class attribute `pickle_rm_attr` lists attributes the feature put on the graph that must not be pickled; a method
-    ``unpickle(fgraph)`` puts them back.
+    Subclasses override the callbacks that they need. `FunctionGraph.attach_feature` attaches a feature.
+
+    The class attribute `pickle_rm_attr` lists attributes that the feature sets on the graph and that must not be
+    pickled. A method ``unpickle(fgraph)`` sets them again.
     """
 
     def on_attach(self, function_graph):
-        """Called by `attach_feature`; the graph is populated. May add methods to the graph.
+        """Prepare the graph; `attach_feature` calls it.
+
+        The graph is already populated. The method may add methods to the graph.
 
         Raises
         ------
         AlreadyThere
-            To cancel attaching.
+            To cancel the attachment.
         """
 
     def on_detach(self, function_graph):
-        """Called by `remove_feature`; has to undo what `on_attach` added to the graph."""
+        """Undo the changes that `on_attach` made to the graph. `remove_feature` calls it."""
 
     def on_import(self, function_graph, node, reason):
-        """Called when a node is being connected to the graph; not for the nodes there were before the feature was attached."""
+        """React to a node that is added to the graph.
+
+        It is not called for nodes that were added before the feature was.
+        """
 
     def on_prune(self, function_graph, node, reason):
-        """Called when a node has been disconnected and removed from the graph."""
+        """React to a node that was disconnected and removed from the graph."""
 
     def on_change_input(self, function_graph, node, i, r, new_r, reason=None):
-        """Called after ``node.inputs[i]`` changed from `r` to `new_r`; `node` is 'output' when ``function_graph.outputs[i]`` did.
+        """React to a change of ``node.inputs[i]`` from `r` to `new_r`.
+
+        If `node` is 'output', ``function_graph.outputs[i]`` was changed.
 
         An exception raised here leaves the graph broken.
         """
 
     def orderings(self, function_graph):
-        """Called by `FunctionGraph.toposort`.
+        """Return constraints on the order of nodes. `FunctionGraph.toposort` calls it.
 
         Returns
         -------
         dict
-            Node to the list of nodes that have to come before it. Orders have to be deterministic: no sets.
+            For each node, the list of nodes that have to come before it. The order has to be deterministic: no sets.
         """
         return {}
 
 
 class Bookkeeper(Feature):
-    """Feature that sees the nodes present when it is attached as imported, and those present when it is detached as pruned."""
+    """A feature that treats existing nodes as imported when it is attached, and as pruned when it is detached."""
 
     def on_attach(self, fgraph):
         for node in fgraph.sorted_nodes():
@@ -184,7 +199,7 @@ class Bookkeeper(Feature):
 
 
 class GetCheckpoint:
-    """The method `checkpoint` that History gives a graph: the number of changes made so far."""
+    """The method `checkpoint` that History adds to a graph. It returns the number of changes so far."""
 
     def __init__(self, history, fgraph):
         self.h = history
@@ -195,7 +210,7 @@ class GetCheckpoint:
 
 
 class LambdExtract:
-    """A change that can be undone: call it to put `r` back as input `i` of `node`."""
+    """An undo operation: a call makes `r` input `i` of `node` again."""
 
     __slots__ = ("fgraph", "node", "i", "r", "reason")
 
@@ -211,7 +226,7 @@ class LambdExtract:
 
 
 class History(Feature):
-    """Feature that can undo changes; gives the graph ``checkpoint()`` and ``revert(checkpoint)``."""
+    """A feature that can undo changes. It adds ``checkpoint()`` and ``revert(checkpoint)`` to the graph."""
 
     pickle_rm_attr = ["checkpoint", "revert"]
 
@@ -219,7 +234,7 @@ class History(Feature):
         self.history = {}
 
     def __getstate__(self):
-        # Pickles do not travel in time; `unpickle` begins an empty history.
+        # Pickles do not contain the history; `unpickle` begins an empty one.
         return dict(self.__dict__, history={})
 
     def on_attach(self, fgraph):
@@ -228,7 +243,7 @@ class History(Feature):
         History.unpickle(self, fgraph)
 
     def unpickle(self, fgraph):
-        """Begin a history and put the methods on the graph."""
+        """Begin a history and add the methods to the graph."""
         self.history[fgraph] = []
         fgraph.checkpoint = GetCheckpoint(self, fgraph)
         fgraph.revert = partial(self.revert, fgraph)
@@ -246,7 +261,7 @@ class History(Feature):
     def revert(self, fgraph, checkpoint):
         """Undo all changes since `checkpoint`, which ``fgraph.checkpoint()`` returned."""
         history = self.history[fgraph]
-        # What undoes a change is not a change to be undone.
+        # While changes are undone, `on_change_input` must not record the undo operations.
         self.history[fgraph] = None
         try:
             while len(history) > checkpoint:
@@ -256,7 +271,10 @@ class History(Feature):
 
 
 class Validator(Feature):
-    """Feature that gives the graph ``validate()``, which asks every feature, and ``consistent()``, which tells whether that succeeds."""
+    """A feature that adds ``validate()`` and ``consistent()`` to the graph.
+
+    ``validate()`` calls every feature's `validate`; ``consistent()`` returns whether this succeeds.
+    """
 
     pickle_rm_attr = ["validate", "consistent"]
 
@@ -267,7 +285,7 @@ class Validator(Feature):
         Validator.unpickle(self, fgraph)
 
     def unpickle(self, fgraph):
-        """Put the methods on the graph."""
+        """Add the methods to the graph."""
         fgraph.validate = partial(self.validate_, fgraph)
         fgraph.consistent = partial(self.consistent_, fgraph)
 
@@ -276,7 +294,7 @@ class Validator(Feature):
         del fgraph.consistent
 
     def validate_(self, fgraph):
-        """Let every feature check the graph; raises what a feature raises (InconsistencyError)."""
+        """Call `validate` of every feature. Errors of the features (InconsistencyError) propagate."""
         start = time.perf_counter()
         try:
             return fgraph.execute_callbacks("validate")
@@ -286,7 +304,7 @@ class Validator(Feature):
                 profile.validate_time += time.perf_counter() - start
 
     def consistent_(self, fgraph):
-        """Whether `validate` succeeds."""
+        """Return True if `validate` succeeds."""
         try:
             fgraph.validate()
             return True
@@ -295,9 +313,9 @@ class Validator(Feature):
 
 
 class ReplaceValidate(History, Validator):
-    """Feature for replacements that are undone when the graph does not validate.
+    """A feature for replacements that are undone if the graph does not validate.
 
-    Gives the graph `replace_validate`, `replace_all_validate` and `replace_all_validate_remove`.
+    It adds `replace_validate`, `replace_all_validate` and `replace_all_validate_remove` to the graph.
     """
 
     pickle_rm_attr = [
@@ -325,7 +343,7 @@ class ReplaceValidate(History, Validator):
         ReplaceValidate.unpickle(self, fgraph)
 
     def unpickle(self, fgraph):
-        """Put the methods on the graph."""
+        """Add the methods to the graph."""
         History.unpickle(self, fgraph)
         Validator.unpickle(self, fgraph)
         fgraph.replace_validate = partial(self.replace_validate, fgraph)
@@ -340,7 +358,7 @@ class ReplaceValidate(History, Validator):
         del fgraph.replace_all_validate_remove
 
     def replace_validate(self, fgraph, r, new_r, reason=None):
-        """Replace `r` by `new_r`, or raise and leave the graph as it was."""
+        """Replace `r` by `new_r`, or raise and leave the graph unchanged."""
         self.replace_all_validate(fgraph, [(r, new_r)], reason=reason)
 
     def replace_all_validate(self, fgraph, replacements, reason=None, verbose=None):
@@ -351,14 +369,14 @@ class ReplaceValidate(History, Validator):
         fgraph : FunctionGraph
         replacements : iterable of (Variable, Variable)
         reason : object
-            Who asks, for messages.
+            The cause of the replacements (such as a rewrite), for messages.
         verbose : bool, optional
             Whether to print each replacement; ``config.optimizer_verbose`` by default.
 
         Returns
         -------
         int
-            The checkpoint from before.
+            The checkpoint from before the replacements.
         """
         chk = fgraph.checkpoint()
         if verbose is None:
@@ -383,12 +401,15 @@ class ReplaceValidate(History, Validator):
         return chk
 
     def replace_all_validate_remove(self, fgraph, replacements, remove, reason=None, warn=True):
-        """Like `replace_all_validate`; also raises and undoes when a node or variable of `remove` is still in the graph.
+        """Replace variables as `replace_all_validate` does, and check that the elements of `remove` left the graph.
+
+        If one is still in the graph, undo the replacements and raise.
 
         Parameters
         ----------
         remove : list of Apply or Variable
-            What has to be gone; nodes of it may not come back later either.
+            The nodes and variables that must no longer be in the graph. Later changes may not add these nodes again
+            either.
         warn : bool
             Whether to print a warning.
 
@@ -409,7 +430,7 @@ class ReplaceValidate(History, Validator):
                     )
                 raise ReplacementDidntRemovedError()
         self._nodes_removed.update(remove)
-        if config.scan.debug:  # who removes nodes by name are the rewrites of loops
+        if config.scan.debug:  # the callers are mostly rewrites of Scan
             print(
                 "Scan: %s removed %s: %s"
                 % (reason, ", ".join(map(str, remove)), ", ".join("%s -> %s" % pair for pair in replacements))
@@ -426,7 +447,7 @@ class ReplaceValidate(History, Validator):
 
 
 class NodeFinder(Bookkeeper):
-    """Feature that gives the graph ``get_nodes(op)``: the list of its nodes with an equal op."""
+    """A feature that adds ``get_nodes(op)`` to the graph: the method returns the list of the nodes with an equal op."""
 
     pickle_rm_attr = ["get_nodes"]
 
@@ -435,7 +456,7 @@ class NodeFinder(Bookkeeper):
         self.d = {}
 
     def clone_for(self, fgraph):
-        """A finder for a copy of the graph."""
+        """Return a finder for a copy of the graph."""
         return type(self)()
 
     def on_attach(self, fgraph):
@@ -448,7 +469,7 @@ class NodeFinder(Bookkeeper):
         Bookkeeper.on_attach(self, fgraph)
 
     def unpickle(self, fgraph):
-        """Put the method on the graph."""
+        """Add the method to the graph."""
         fgraph.get_nodes = partial(self.query, fgraph)
 
     def on_detach(self, fgraph):
@@ -462,7 +483,7 @@ class NodeFinder(Bookkeeper):
         try:
             self.d.setdefault(node.op, {})[node] = None
         except TypeError:
-            # An unhashable op cannot be asked for either.
+            # `query` refuses an unhashable op as well.
             return
 
     def on_prune(self, fgraph, node, reason):
@@ -475,7 +496,7 @@ class NodeFinder(Bookkeeper):
             del self.d[node.op]
 
     def query(self, fgraph, op):
-        """The nodes of the graph whose op equals `op`, in the order in which they were imported."""
+        """Return the nodes of the graph whose op equals `op`, in the order in which they were imported."""
         try:
             return list(self.d.get(op, ()))
         except TypeError:
@@ -483,7 +504,7 @@ class NodeFinder(Bookkeeper):
 
 
 class PrintListener(Feature):
-    """Feature that prints what happens to the graph.
+    """A feature that prints changes of the graph.
 
     Parameters
     ----------
@@ -515,7 +536,7 @@ class PrintListener(Feature):
 
 
 class PreserveNames(Feature):
-    """Feature that gives the name of a replaced variable to its replacement, when that has none."""
+    """A feature that copies the name of a replaced variable to a replacement without a name."""
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
         if r.name is not None and new_r.name is None:
@@ -523,7 +544,10 @@ class PreserveNames(Feature):
 
 
 class PreserveVariableAttributes(Feature):
-    """Feature that gives the name and ``tag.nan_guard_mode_check`` of a replaced variable to its replacement, when that has none."""
+    """A feature that copies the name and ``tag.nan_guard_mode_check`` of a replaced variable to its replacement.
+
+    An existing name or tag of the replacement is kept.
+    """
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
         if r.name is not None and new_r.name is None:
@@ -533,12 +557,12 @@ class PreserveVariableAttributes(Feature):
 
 
 class NoOutputFromInplace(Feature):
-    """Feature that keeps outputs of the graph from being computed in place.
+    """A feature that prevents in-place computation of outputs of the graph.
 
     Parameters
     ----------
     first_output_idx, last_output_idx : int
-        The slice of ``fgraph.outputs`` that is protected.
+        The bounds of the protected slice of ``fgraph.outputs``.
     """
 
     def __init__(self, first_output_idx=0, last_output_idx=None):

@@ -1,13 +1,13 @@
-"""Stack traces of variables, from one to another."""
+"""Functions that copy stack traces between variables."""
 
 from theano_ng.configdefaults import config
 
-#: Traces that a variable keeps. Equal nodes of a whole graph can be merged into one; nobody reads the traces of all of them.
+#: The maximal number of traces of a variable. If many equal nodes are merged, all traces would be too many to read.
 MOST_TRACES = 16
 
 
 def traces_of(from_var):
-    """The stack traces of one variable, or of several without repetition."""
+    """Return the stack traces of a variable, or of several variables without repetition."""
     variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
     found = []
     seen = set()
@@ -16,7 +16,7 @@ def traces_of(from_var):
         if isinstance(traces, tuple) or (
             traces and isinstance(traces[0], tuple) and len(traces[0]) == 4 and isinstance(traces[0][0], str)
         ):
-            # One bare stack instead of a list of them.
+            # A single stack instead of a list of stacks.
             traces = [traces]
         for trace in traces:
             if id(trace) not in seen:
@@ -26,12 +26,12 @@ def traces_of(from_var):
 
 
 def copy_stack_trace(from_var, to_var):
-    """Append the stack traces of `from_var` to those of `to_var`, as long as these are few.
+    """Append the stack traces of `from_var` to those of `to_var`, up to `MOST_TRACES`.
 
     Parameters
     ----------
     from_var, to_var : Variable, or list or tuple of Variable
-        The traces of all `from_var` go to each of `to_var`, up to `MOST_TRACES`.
+        The traces of all `from_var` are appended to each of `to_var`.
 
     Returns
     -------
@@ -46,25 +46,26 @@ def copy_stack_trace(from_var, to_var):
 
 
 def has_trace(variable):
-    """Whether a variable has traces, none of them empty."""
+    """Return True if a variable has traces and none of them is empty."""
     traces = getattr(variable.tag, "trace", None)
     return bool(traces) and all(map(len, traces))
 
 
 def complete_stack_traces(fgraph, replacements, reason=None):
-    """Before replacements are made, give what is new in the graph its stack traces, where it has none.
+    """Give the new nodes of replacements stack traces, before the replacements are made.
 
-    A rule copies the traces of what it replaces to its results; what lies between these and the graph comes from the same lines of the
-    user. Results without traces get those of what they replace, unless `config.check_stack_trace` wants to hear of rules that lose them.
+    A rule copies the traces of the replaced variables to its results. The nodes between the results and the graph
+    originate from the same lines of the user's code, so they get the same traces. Results without traces get those of
+    the replaced variables, unless `config.check_stack_trace` should report rules that lose traces.
 
     Parameters
     ----------
     fgraph : FunctionGraph
     replacements : list of (old, new)
     reason : object
-        Who replaces.
+        The cause of the replacements, usually a rewrite.
     """
-    # A node below several replacements is visited once; a loop can have hundreds of replacements.
+    # Visit a node that several replacements need only once; a loop can have hundreds of replacements.
     seen = set()
     for old, new in replacements:
         if new.owner is None:
@@ -74,7 +75,7 @@ def complete_stack_traces(fgraph, replacements, reason=None):
             if config.check_stack_trace != "off":
                 if traces:
                     continue
-                # The user's own graph has none, as after StripPickler: the rule had nothing to keep.
+                # The replaced variable has no traces either (for example after StripPickler): no trace was lost.
                 traces = [[("", 0, "%s, in place of a variable without stack trace" % (reason,), "")]]
             new.tag.trace = traces
         if new.owner in seen or getattr(new.owner, "fgraph", None) is fgraph:

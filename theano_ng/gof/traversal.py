@@ -1,4 +1,4 @@
-"""Algorithms on graphs of variables and Apply nodes. All are loops; none depends on hash order.
+"""Algorithms on graphs of variables and Apply nodes. They use loops, not recursion, and do not depend on hash order.
 
 The functions are documented as members of `theano_ng.gof.graph`.
 """
@@ -14,18 +14,18 @@ def stack_search(start, expand, mode="bfs", build_inv=False):
     Parameters
     ----------
     start : deque
-        Where to start. It is empty afterwards.
+        The nodes to start from. The deque is empty afterwards.
     expand : callable
         ``expand(node)`` returns the list of nodes to visit next, or None.
     mode : {'bfs', 'dfs'}
     build_inv : bool
-        Whether to build the inverse relation as well.
+        Whether to build the inverse relation too.
 
     Returns
     -------
     list
-        The nodes in order of traversal, each once. With `build_inv` a pair: the list, and a dict from each node to the nodes whose
-        expansion named it.
+        The nodes in order of traversal, each once. With `build_inv`, a pair: the list, and a dict that maps each node
+        to the nodes for which `expand` returned it.
     """
     if mode not in ("bfs", "dfs"):
         raise ValueError("mode should be bfs or dfs, not %r" % (mode,))
@@ -54,16 +54,18 @@ def _operands(r):
 
 
 def postorder(roots, known, operands=_operands):
-    """Some variables and those that they are computed from, operands first.
+    """Generate variables and all variables that they depend on, operands first.
 
     Parameters
     ----------
     roots : list of Variable
     known : container of Variable
-        These are left out, with what is behind them. The caller extends it: before asking for the next variable, by the one it was given
-        (and by others that need not come any more, such as the other outputs of its node).
+        Variables that are skipped, together with their operands. The caller has to add each variable that it receives
+        before it asks for the next one. It may add further variables that need not be generated, such as the other
+        outputs of the node.
     operands : callable, optional
-        ``operands(r)`` gives the variables that have to be known before `r` comes; default: the inputs of its node.
+        ``operands(r)`` returns the variables that must be known before `r` is generated; by default the inputs of its
+        node.
 
     Yields
     ------
@@ -82,19 +84,19 @@ def postorder(roots, known, operands=_operands):
 
 
 def ancestors(variable_list, blockers=None):
-    """The variables that contribute to those in `variable_list` (inclusive).
+    """Return the variables that contribute to those in `variable_list` (inclusive).
 
     Parameters
     ----------
     variable_list : list of Variable
     blockers : collection of Variable, optional
-        Variables behind which the search does not go.
+        Variables whose inputs are not searched.
 
     Returns
     -------
     list of Variable
-        In the order of a left-recursive depth-first search from each of `variable_list`, the last of which comes first: what programs make of
-        the order (PyMC3 that of the elements of its points) is what it was.
+        In the order of a left-recursive depth-first search that begins with the last variable of `variable_list`. Keep
+        this order, programs depend on it: PyMC3 orders the elements of its points by it.
     """
     blockers = set(blockers) if blockers else ()
     seen = set()
@@ -112,7 +114,7 @@ def ancestors(variable_list, blockers=None):
 
 
 def inputs(variable_list, blockers=None):
-    """The variables without owner that are required to compute those in `variable_list`.
+    """Return the variables without owner that are required to compute those in `variable_list`.
 
     Returns
     -------
@@ -123,7 +125,9 @@ def inputs(variable_list, blockers=None):
 
 
 def variables_and_orphans(i, o):
-    """The variables between `i` and `o`, and among them those that `i` does not explain.
+    """Return the variables between `i` and `o`, and the orphans among them.
+
+    Orphans are variables without owner that are not in `i`.
 
     Returns
     -------
@@ -145,7 +149,9 @@ def variables_and_orphans(i, o):
 
 
 def variables(i, o):
-    """The variables involved in the subgraph between `i` and `o`: `i`, `o`, the orphans and everything in between.
+    """Return the variables of the subgraph between `i` and `o`.
+
+    These are `i`, `o`, the orphans and all variables in between.
 
     Parameters
     ----------
@@ -159,7 +165,7 @@ def variables(i, o):
 
 
 def orphans(i, o):
-    """The variables that `o` depends on, but that are neither in `i` nor computed between `i` and `o`.
+    """Return the variables that `o` depends on, but that are neither in `i` nor computed between `i` and `o`.
 
     Returns
     -------
@@ -170,19 +176,19 @@ def orphans(i, o):
 
 
 def ops(i, o):
-    """The Apply nodes of the subgraph between `i` and `o`.
+    """Return the Apply nodes of the subgraph between `i` and `o`.
 
     Returns
     -------
     OrderedSet of Apply
-        The owners of the variables in `o` and everything between, without the owners of the variables in `i`.
+        The owners of all variables of the subgraph, except the owners of the variables in `i`.
     """
     known = set(i)
     return OrderedSet(r.owner for r in variables(i, o) if r.owner is not None and r not in known)
 
 
 def list_of_nodes(inputs, outputs):
-    """The Apply nodes of the graph between inputs and outputs, outputs' owners first."""
+    """Return the Apply nodes of the graph between inputs and outputs, owners of the outputs first."""
     known = {r.owner for r in inputs}
     return stack_search(
         deque(r.owner for r in outputs if r.owner is not None),
@@ -197,9 +203,9 @@ def clone(i, o, copy_inputs=True, copy_orphans=None):
     ----------
     i, o : list of Variable
     copy_inputs : bool
-        Whether the inputs are copied. A constant in `i` is an input.
+        Whether to copy the inputs. A constant in `i` counts as an input.
     copy_orphans : bool, optional
-        Whether orphans are copied; None follows `copy_inputs`.
+        Whether to copy orphans. None: as `copy_inputs`.
 
     Returns
     -------
@@ -213,22 +219,22 @@ def clone(i, o, copy_inputs=True, copy_orphans=None):
 
 
 def clone_get_equiv(inputs, outputs, copy_inputs=True, copy_orphans=True, memo=None):
-    """Copy a graph and tell what became of every variable and node.
+    """Copy a graph and return a dict from each variable and node to its copy.
 
     Parameters
     ----------
     inputs, outputs : list of Variable
     copy_inputs : bool
-        False keeps the original inputs as roots of the copy.
+        If False, the copy begins at the original inputs.
     copy_orphans : bool
-        False keeps the original constants and other variables that `inputs` does not explain.
+        If False, the copy uses the original orphans: constants and other variables that `inputs` does not lead to.
     memo : dict, optional
-        A partly filled result; it is completed in place and returned.
+        A partly filled result. It is completed in place and returned.
 
     Returns
     -------
     dict
-        Variables and nodes of the original to those of the copy.
+        The copy of each variable and node of the original.
     """
     if memo is None:
         memo = {}
@@ -262,21 +268,22 @@ def _named_clone(r):
 
 
 def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, deps_cache=None, clients=None):
-    """Sort everything that `outputs` depend on so that dependencies come first.
+    """Sort `outputs` and everything that they depend on, dependencies first.
 
     Parameters
     ----------
     outputs : list
         Any hashable objects.
     deps : callable
-        ``deps(node)`` returns the list of nodes it depends on; called once a node. May be None when `compute_deps_cache` is given.
+        ``deps(node)`` returns the list of nodes that `node` depends on. It is called once for each node. It may be None
+        if `compute_deps_cache` is given.
     debug_print : bool
         Whether to print the unsorted part when there is a cycle.
     compute_deps_cache : callable, optional
-        Like `deps`, and stores its results in `deps_cache`, which has to be given as well.
+        A function like `deps` that also stores its results in `deps_cache`, which is then required.
     deps_cache : dict, optional
     clients : dict, optional
-        Filled with the users of every node.
+        It is filled with the users of every node.
 
     Returns
     -------
@@ -286,7 +293,7 @@ def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, 
     Raises
     ------
     ValueError
-        When the graph contains cycles.
+        If the graph contains cycles.
     """
     if compute_deps_cache is None:
         deps_cache = {}
@@ -325,9 +332,10 @@ def io_toposort(inputs, outputs, orderings=None, clients=None):
     ----------
     inputs, outputs : list or tuple of Variable
     orderings : dict, optional
-        Apply to the list of nodes that have to come before it. The lists' order has to be deterministic: no sets.
+        For each Apply, the list of nodes that have to come before it. The order of the lists has to be deterministic:
+        no sets.
     clients : dict, optional
-        Filled with the users of every variable and node of the sorted subgraph.
+        It is filled with the users of every variable and node of the sorted subgraph.
 
     Returns
     -------
@@ -340,7 +348,7 @@ def io_toposort(inputs, outputs, orderings=None, clients=None):
 
 
 def _constrained_order(inputs, outputs, orderings, clients):
-    """`io_toposort` with constraints; `inputs` is a set."""
+    """Return the nodes in an order that satisfies the constraints; see `io_toposort`. `inputs` is a set."""
     deps_cache = {}
 
     def deps(obj):
@@ -360,9 +368,9 @@ def _constrained_order(inputs, outputs, orderings, clients):
 
 
 def _depth_first_order(inputs, outputs):
-    """The nodes that compute `outputs`, operands first; of several operands the last one first.
+    """Return the nodes that compute `outputs`, operands first. The operands of a node are visited from last to first.
 
-    This is the order whose numbers the documentation shows in printed graphs, and it needs one pass.
+    Printed graphs in the documentation number their nodes in this order. It needs a single pass.
     """
     order, done = [], set()
     stack = [o.owner for o in reversed(outputs) if o.owner is not None and o not in inputs]
@@ -379,7 +387,7 @@ def _depth_first_order(inputs, outputs):
             opened.add(node)
             for i in node.inputs:
                 if i.owner is not None and i.owner not in done and i not in inputs:
-                    if i.owner in opened:  # and not done: the node waits for itself
+                    if i.owner in opened:  # opened, but not done: the node depends on itself
                         raise ValueError("graph contains cycles")
                     stack.append(i.owner)
     return order
@@ -387,22 +395,22 @@ def _depth_first_order(inputs, outputs):
 
 try:
     from theano_ng.gof._toposort import constrained_order, depth_first_order
-except ImportError:  # not compiled; the twins do the same
+except ImportError:  # not compiled: use the Python versions
     constrained_order, depth_first_order = _constrained_order, _depth_first_order
 
 
 def default_leaf_formatter(leaf):
-    """The text of a variable."""
+    """Return the text of a variable."""
     return str(leaf)
 
 
 def default_node_formatter(op, argstrings):
-    """``op(arguments)``; `op` is the Apply node."""
+    """Return ``op(arguments)``; `op` is the Apply node."""
     return "%s(%s)" % (op.op, ", ".join(argstrings))
 
 
 def op_as_string(i, op, leaf_formatter=default_leaf_formatter, node_formatter=default_node_formatter):
-    """The text of a node whose inputs are described down to the variables in `i`.
+    """Return the text of a node. Its inputs are expanded down to the variables in `i`.
 
     Parameters
     ----------
@@ -416,15 +424,15 @@ def op_as_string(i, op, leaf_formatter=default_leaf_formatter, node_formatter=de
 
 
 def as_string(i, o, leaf_formatter=default_leaf_formatter, node_formatter=default_node_formatter):
-    """The text of the subgraph between `i` and `o`.
+    """Return the text of the subgraph between `i` and `o`.
 
     Parameters
     ----------
     i, o : list of Variable
     leaf_formatter : callable
-        Takes a variable, returns its text.
+        A function that takes a variable and returns its text.
     node_formatter : callable
-        Takes a node and the list of texts of its arguments, returns its text.
+        A function that takes a node and the list of its arguments' texts, and returns the node's text.
 
     Returns
     -------
@@ -457,7 +465,7 @@ def _mark(r, multi):
 
 
 def _text_pieces(out, expanded, multi, done, leaf_formatter, node_formatter):
-    """Text of a variable with the default node text: written piece by piece, linear in the size of the graph."""
+    """Return the text of a variable in the default format, in time that is linear in the size of the graph."""
     pieces = []
     stack = [out]
     while stack:
@@ -483,9 +491,9 @@ def _text_pieces(out, expanded, multi, done, leaf_formatter, node_formatter):
 
 
 def _text_by_formatter(out, expanded, multi, done, leaf_formatter, node_formatter):
-    """Text of a variable where a caller's function joins the parts."""
+    """Return the text of a variable. The caller's `node_formatter` joins the texts of the arguments."""
     result = []
-    # Frames: variable, its pending inputs, texts so far, where its own text goes.
+    # Frames: node, iterator over its inputs, texts of its inputs so far.
     stack = [(None, iter((out,)), result)]
     while stack:
         node, pending, texts = stack[-1]
@@ -507,7 +515,7 @@ def _text_by_formatter(out, expanded, multi, done, leaf_formatter, node_formatte
 
 
 def is_in_ancestors(l_node, f_node):
-    """Whether the node `f_node` is found going up from the node `l_node`; all inputs are taken to be computed (no laziness)."""
+    """Return True if `f_node` is `l_node` or one of its ancestors. Lazy inputs count as ancestors."""
     seen = set()
     stack = [l_node]
     while stack:
@@ -521,7 +529,7 @@ def is_in_ancestors(l_node, f_node):
 
 
 def view_roots(r):
-    """The variables that `r` is a view of, through any number of `view_map` entries; ``[r]`` when it is none."""
+    """Return the variables that `r` is a view of, through any number of views; ``[r]`` if it is not a view."""
     roots = []
     stack = [r]
     while stack:
@@ -537,7 +545,7 @@ def view_roots(r):
 
 
 def connection_masks(inputs, outputs):
-    """Which inputs of a subgraph each output depends on differentiably.
+    """Return, for each output of a subgraph, a mask of the inputs that it depends on differentiably.
 
     Parameters
     ----------
@@ -546,8 +554,8 @@ def connection_masks(inputs, outputs):
     Returns
     -------
     list of int
-        For each output a mask: bit k stands for input k, from the `connection_pattern` of the nodes in between (all connected where an Op
-        has none).
+        One mask for each output: bit k is set if the output depends on input k. The masks follow from the
+        `connection_pattern` of the nodes in between. An Op without one connects all inputs to all outputs.
     """
     reached = {r: 0 for r in inputs}
     for k, r in enumerate(inputs):
@@ -565,29 +573,30 @@ def connection_masks(inputs, outputs):
 
 
 def io_connection_pattern(inputs, outputs):
-    """Which outputs of a subgraph depend differentiably on which of its inputs.
+    """Return which outputs of a subgraph depend differentiably on which of its inputs.
 
     Returns
     -------
     list of list of bool
-        ``pattern[input][output]``, from the `connection_pattern` of the nodes in between (all connected where an Op has none).
+        ``pattern[input][output]``, from the `connection_pattern` of the nodes in between. An Op without one connects
+        all inputs to all outputs.
     """
     masks = connection_masks(inputs, outputs)
     return [[bool(mask >> k & 1) for mask in masks] for k in range(len(inputs))]
 
 
 def is_same_graph(var1, var2, givens=None, debug=False):
-    """Whether two variables perform the same computation.
+    """Return True if two variables perform the same computation.
 
-    The graphs have to be the same: ``x * (y * z)`` is not ``(x * y) * z``.
+    The structure of the graphs has to be equal: ``x * (y * z)`` is not ``(x * y) * z``.
 
     Parameters
     ----------
     var1, var2 : Variable
     givens : dict or list of pairs, optional
-        Substitutions that are made in both graphs first.
+        Substitutions to make in both graphs before the comparison.
     debug : bool
-        Whether to compare in both directions and raise when they differ.
+        If True, compare in both directions, and raise AssertionError if the results differ.
 
     Returns
     -------
@@ -611,14 +620,15 @@ def is_same_graph(var1, var2, givens=None, debug=False):
 
 
 def equal_computations(xs, ys, in_xs=None, in_ys=None):
-    """Whether two lists of variables are the same computations.
+    """Return True if two lists of variables perform the same computations.
 
     Parameters
     ----------
     xs, ys : list of Variable
         Compared pairwise; lists of different lengths are not equal.
     in_xs, in_ys : list of Variable, optional
-        Inputs that correspond to one another: the graphs of `xs` are compared with each of `in_xs` replaced by that of `in_ys`.
+        Corresponding inputs: before the comparison, each variable of `in_xs` in the graphs of `xs` is replaced by that
+        of `in_ys`.
 
     Returns
     -------
@@ -627,7 +637,7 @@ def equal_computations(xs, ys, in_xs=None, in_ys=None):
     Raises
     ------
     ValueError
-        When `in_xs` and `in_ys` differ in length.
+        If `in_xs` and `in_ys` differ in length.
     """
     in_xs, in_ys = in_xs or [], in_ys or []
     if len(in_xs) != len(in_ys):
@@ -641,13 +651,14 @@ def equal_computations(xs, ys, in_xs=None, in_ys=None):
 
 
 def _numbered(var, givens, numbers):
-    """The number of a variable's computation: equal computations get equal numbers out of `numbers`."""
+    """Return the number of a variable's computation. Equal computations get equal numbers in `numbers`."""
 
     def number(key, owner):
         try:
             return numbers.setdefault(key, len(numbers))
         except TypeError:
-            # An unhashable value, such as the data of a plain constant: it equals only itself.
+            # The key contains an unhashable value, such as the data of a plain constant. Such a value equals only
+            # itself.
             return numbers.setdefault(owner, len(numbers))
 
     value = {}
@@ -657,7 +668,7 @@ def _numbered(var, givens, numbers):
         if v in value:
             continue
         if v in givens:
-            # All substitutions are made at once: a replacement is taken as it is.
+            # All substitutions are simultaneous: no substitution is made inside a replacement.
             value[v] = _numbered(givens[v], {}, numbers)
         elif v.owner is None:
             key = ("constant", v.merge_signature()) if hasattr(v, "merge_signature") else v

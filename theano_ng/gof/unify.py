@@ -1,7 +1,7 @@
-"""Unification: finding values of variables that make two patterns equal.
+"""Unification: find values of variables that make two patterns equal.
 
-Patterns are Python objects; variables may be free, bound, restricted to some options, or excluded from some. Tuples, lists and dicts are
-unified element by element.
+Patterns are Python objects. Variables may be free, bound to a value, restricted to some values, or excluded from some
+values. Tuples, lists and dicts are unified element by element.
 """
 
 from theano_ng.gof.utils import ANY_TYPE, FALL_THROUGH
@@ -53,7 +53,7 @@ class OrVariable(Variable):
 
 
 class NotVariable(Variable):
-    """A variable whose value is none of several.
+    """A variable that may have any value except some given values.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class NotVariable(Variable):
 
 
 class VariableInList:
-    """A variable that stands for the rest of a list.
+    """A variable for the remaining elements of a list.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ class VariableInList:
 
 
 class FVar:
-    """A function of variables, evaluated when a pattern is built from a unification.
+    """A function of variables. It is called when `unify_build` builds a pattern.
 
     Parameters
     ----------
     fn : callable
-        Takes the values of `args`.
+        A function that takes the values of `args`.
     *args : Variable or object
     """
 
@@ -100,14 +100,14 @@ _variables = {}
 
 
 def var_lookup(vartype, name, *args, **kwargs):
-    """The variable of a class with a name: always the same object.
+    """Return the variable with this class and name. Equal arguments return the same object.
 
     Parameters
     ----------
     vartype : class
     name : str
     *args, **kwargs
-        For the constructor, the first time.
+        Further arguments of the constructor. They are used only in the first call.
     """
     key = (vartype, name)
     if key not in _variables:
@@ -116,7 +116,7 @@ def var_lookup(vartype, name, *args, **kwargs):
 
 
 class Unification:
-    """What is known about variables: which are equal, and the best description of each.
+    """The known facts about variables: the sets of equal variables, and the best description of each variable.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Unification:
         self.inplace = inplace
 
     def merge(self, new_best, *vars):
-        """Make variables equal, described by `new_best`.
+        """Make variables equal, and describe them all by `new_best`.
 
         Returns
         -------
@@ -153,12 +153,12 @@ class Unification:
         return U
 
     def __getitem__(self, v):
-        """The best description of a variable; the variable itself when nothing is known."""
+        """Return the best description of a variable, or the variable itself if nothing is known."""
         return self.unif[v][0] if v in self.unif else v
 
 
 def unify_walk(a, b, U):
-    """Unify two patterns under what is known.
+    """Unify two patterns, given known facts about variables.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def unify_walk(a, b, U):
     Returns
     -------
     Unification or False
-        False when they cannot be equal.
+        False if the patterns cannot be equal.
     """
     pending = [(a, b)]
     while pending:
@@ -189,7 +189,7 @@ def unify_walk(a, b, U):
             if not _unify_sequences(a, b, pending):
                 return False
         elif isinstance(a, dict) and isinstance(b, dict):
-            # Keys of one side only do not matter.
+            # A key that only one dict contains does not matter.
             pending.extend((a[key], b[key]) for key in reversed(list(a)) if key in b)
         elif type(a) is not type(b) and not isinstance(a, type(b)) and not isinstance(b, type(a)) or a != b:
             return False
@@ -241,7 +241,7 @@ def _unify_value(variable, value, U, pending, *others):
 
 
 def _unify_sequences(a, b, pending):
-    """Pair the elements; a VariableInList at the end takes the rest of the other side."""
+    """Pair the elements. A VariableInList at the end of one sequence is paired with the rest of the other."""
     for x, y in ((a, b), (b, a)):
         if x and isinstance(x[-1], VariableInList):
             head = len(x) - 1
@@ -262,14 +262,14 @@ def unify(a, b):
     Returns
     -------
     (object, Unification) or (None, False)
-        The pattern with values for variables, and what is known about them.
+        The pattern with the values of its variables, and the known facts about the variables.
     """
     U = unify_walk(a, b, Unification())
     return (None, False) if U is False else (unify_build(a, U), U)
 
 
 def unify_build(x, U):
-    """A pattern with the values of a unification in place of its variables.
+    """Return a pattern with its variables replaced by their values in a unification.
 
     Parameters
     ----------
@@ -296,7 +296,7 @@ def unify_build(x, U):
 
 
 def unify_merge(a, b, U):
-    """The pattern that `a` and `b`, unified by `U`, both are."""
+    """Return the common pattern of `a` and `b`, which `U` unifies."""
     return unify_build(b if isinstance(a, Variable) and not isinstance(b, Variable) else a, U)
 
 

@@ -1,4 +1,4 @@
-"""Which part of an object cannot be pickled, and the way there in words."""
+"""A search for the part of an object that cannot be pickled."""
 
 import copyreg
 
@@ -8,23 +8,23 @@ from theano_ng.gof.pickling import ancestor_nodes
 
 
 def unpicklable_part(obj, dumps):
-    """Where in an object lies what cannot be pickled.
+    """Find the part of an object that cannot be pickled.
 
     Parameters
     ----------
     obj : object
-        Something that `dumps` refuses.
+        An object that `dumps` refuses.
     dumps : callable
-        Pickles a part, or raises.
+        A function that pickles a part, or raises.
 
     Returns
     -------
     (list of str, object)
-        The way there, in words, and what is found at its end.
+        The path to the part (one description for each level), and the part.
     """
     way = []
     done = set()
-    while id(obj) not in done and len(way) < 10:  # no message gets better after that
+    while id(obj) not in done and len(way) < 10:  # a longer path does not make the message clearer
         done.add(id(obj))
         for name, part in _parts(obj):
             if id(part) in done or part is None:
@@ -39,7 +39,10 @@ def unpicklable_part(obj, dumps):
 
 
 def _parts(obj):
-    """What an object's pickle is made of: pairs (name, part), of a graph without its depth."""
+    """Generate pairs (name, part) for the parts of an object's pickle.
+
+    The parts of a graph are listed without nesting.
+    """
     if isinstance(obj, dict):
         for key, value in obj.items():
             yield "key %.60r" % (key,), key

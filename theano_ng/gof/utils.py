@@ -1,4 +1,4 @@
-"""Small utilities of the graph layer: stack traces, scratchpads, `__props__`, sequences, hashes."""
+"""Utilities of the graph layer: stack traces, scratchpads, `__props__`, sequences, hashes."""
 
 import contextlib
 import gc
@@ -42,10 +42,11 @@ _tests_part = os.sep + "tests" + os.sep
 
 
 class StackTrace(Sequence):
-    """A stack as it was when something was built, innermost level last.
+    """The call stack at the creation of a variable or node, innermost level last.
 
-    Behaves as a tuple of ``(filename, line number, function name, source line)``. Only code objects and instruction offsets
-    are stored; numbers and source lines are worked out when an element is read. Pickles and copies as a plain tuple.
+    It behaves as a tuple of ``(filename, line number, function name, source line)``. Only code objects and instruction
+    offsets are stored; line numbers and source lines are determined when an element is read. It is pickled as a plain
+    tuple.
     """
 
     __slots__ = ("_raw", "_entries")
@@ -89,7 +90,7 @@ class StackTrace(Sequence):
 
 
 def _line_of(code, offset):
-    """Line number of the instruction at byte `offset` of `code`."""
+    """Return the line number of the instruction at byte `offset` of `code`."""
     found = code.co_firstlineno
     for start, end, line in code.co_lines():
         if start <= offset < end:
@@ -99,13 +100,14 @@ def _line_of(code, offset):
     return found
 
 
-# Graphs are built in loops: thousands of stacks have the same levels. Those share one object, which a pickle then has once.
+# Loops that build graphs produce thousands of stacks with equal levels. Equal levels share one object, which a pickle
+# then contains only once.
 _MOST_LEVELS = 4096
-_levels = {}  # (id of code, offset) -> (code, so that its id stays its own; level)
+_levels = {}  # (id of code, offset) -> (code, level). The reference to the code keeps its id valid.
 
 
 def _frame_entry(code, offset):
-    """The level of a stack for a place in some code."""
+    """Return the level of a stack trace for an instruction offset in a code object."""
     key = id(code), offset
     found = _levels.get(key)
     if found is None:
@@ -119,14 +121,14 @@ def _frame_entry(code, offset):
 
 @lru_cache(maxsize=1024)
 def _shared_stack(levels):
-    """The one tuple that stands for all equal ones."""
+    """Return `levels`. Because of the cache, equal tuples give the same object."""
     return levels
 
 
 class _Internal(dict):
-    """A dict from a file name to whether the file belongs to the package's code that builds graphs.
+    """A cache that maps a file name to True if the file belongs to the package's code that builds graphs.
 
-    It is a dict because it is read for every level of the stack of each variable, and the stack grows with the nesting of loops.
+    It is a dict for speed: it is read for every stack level of each new variable, and nested loops deepen the stack.
     """
 
     def __missing__(self, filename):
@@ -155,12 +157,12 @@ _UNWRITABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def writable(text):
-    """Return `text` with a replacement character for each NUL and lone surrogate: names may contain them, UTF-8 files cannot."""
+    """Return `text` with each NUL and lone surrogate replaced. Names may contain them, UTF-8 files cannot."""
     return _UNWRITABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def user_stacklevel():
-    """Return the `stacklevel` with which a warning of the caller points to the user's line that called the package."""
+    """Return the `stacklevel` that makes a warning of the caller point to the user's line that called the package."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and _internal[frame.f_code.co_filename]:
         frame, level = frame.f_back, level + 1
@@ -168,17 +170,17 @@ def user_stacklevel():
 
 
 def simple_extract_stack(f=None, limit=None, skips=[]):
-    """The current stack as a list of ``(filename, line number, function name, source line)``, innermost last.
+    """Return the current stack as a list of ``(filename, line number, function name, source line)``, innermost last.
 
     Parameters
     ----------
     f : frame, optional
-        Where to start; the caller's frame by default.
+        The frame to start at; by default the caller's frame.
     limit : int, optional
-        Number of levels to keep; None keeps all.
+        The number of levels to keep; None keeps all.
     skips : list of str
-        Parts of paths. Innermost levels whose file contains one of them are neither kept nor counted; skipping stops at the first
-        level that is kept.
+        Parts of paths. Innermost levels are dropped as long as their file name contains one of these parts. They do not
+        count toward `limit`.
     """
     if f is None:
         f = sys._getframe(1)
@@ -201,11 +203,11 @@ def add_tag_trace(thing, user_line=None):
     thing : Variable or Apply
         Changed in place.
     user_line : int, optional
-        The greatest number of levels to keep; `config.traceback.limit` by default.
+        The maximal number of levels to keep; `config.traceback.limit` by default.
 
     Notes
     -----
-    Innermost levels that belong to the package's own machinery are skipped. The trace is a list with one stack in it.
+    The innermost levels inside this package are skipped. The trace is a list that contains one stack.
     """
     limit = config.traceback.limit if user_line is None else user_line
     if limit == 0:
@@ -225,7 +227,7 @@ def add_tag_trace(thing, user_line=None):
 
 
 def get_variable_trace_string(v):
-    """The trace of a variable as text for error messages, or an empty string when it has none."""
+    """Return the trace of a variable as text for error messages, or an empty string if it has none."""
     import traceback
 
     traces = getattr(v.tag, "trace", None)
@@ -243,9 +245,9 @@ def get_variable_trace_string(v):
 
 
 class MethodNotDefined(Exception):
-    """To be raised by functions defined as part of an interface.
+    """Error raised by the functions of an interface that an implementation class has to define.
 
-    Seeing it means that an important interface function has been left out of an implementation class.
+    It means that the implementation class lacks an important function of the interface.
     """
 
 
@@ -257,7 +259,7 @@ def _no_props(self):
 
 
 def _props_getter(names):
-    """A method that returns the values of the attributes `names` as a tuple."""
+    """Return a method that returns the values of the attributes `names` as a tuple."""
     if not names:
         return _no_props
     get = attrgetter(*names)
@@ -267,23 +269,23 @@ def _props_getter(names):
 
 
 def _props_dict(self):
-    """The properties by name."""
+    """Return the properties as a dict by name."""
     return {name: getattr(self, name) for name in self.__props__}
 
 
 def _props_hash(self):
-    """Hash of the class's qualified name and of the properties."""
+    """Return a hash of the class's qualified name and of the properties."""
     cls = self.__class__
     return hash((cls.__module__, cls.__qualname__, self._props()))
 
 
 def _props_eq(self, other):
-    """Same class and equal properties."""
+    """Return True if the classes are identical and the properties are equal."""
     return self is other or (type(self) is type(other) and self._props() == other._props())
 
 
 def _props_str(self):
-    """``Class{name=value, ...}``."""
+    """Return ``Class{name=value, ...}``."""
     names = self.__props__
     if not names:
         return self.__class__.__name__
@@ -291,10 +293,10 @@ def _props_str(self):
 
 
 class MetaObject(type):
-    """Gives a class that declares ``__props__`` the methods that follow from it.
+    """A metaclass that adds methods to each class that declares ``__props__``.
 
-    `_props()` returns the values, `_props_dict()` the values by name; ``__hash__``, ``__eq__`` and ``__str__`` are added unless the
-    class body defines them (``__str__``: or a base class has one written by hand).
+    `_props()` returns the values, `_props_dict()` the values by name. ``__hash__``, ``__eq__`` and ``__str__`` are
+    added unless the class body defines them. ``__str__`` is not added either if a base class has a handwritten one.
     """
 
     def __new__(cls, name, bases, dct):
@@ -333,11 +335,11 @@ class scratchpad:
     """A namespace for annotations on variables and nodes."""
 
     def clear(self):
-        """Forget every annotation."""
+        """Remove all annotations."""
         self.__dict__.clear()
 
     def __update__(self, other):
-        """Take over the annotations of another scratchpad; returns self."""
+        """Copy the annotations of another scratchpad into this one, and return self."""
         self.__dict__.update(other.__dict__)
         return self
 
@@ -353,7 +355,7 @@ class scratchpad:
         return "scratchpad" + str(self.__dict__)
 
     def info(self):
-        """Print every annotation."""
+        """Print all annotations."""
         print("<theano_ng.gof.utils.scratchpad instance at %i>" % id(self))
         for name, value in self.__dict__.items():
             print("  %s: %s" % (name, value))
@@ -361,11 +363,13 @@ class scratchpad:
 
 @contextlib.contextmanager
 def fewer_collections():
-    """Let Python's cycle collector run less often: who makes many objects that stay spends half of the time on looking through them again
-    and again."""
+    """Run Python's cycle collector less often inside the context.
+
+    Code that creates many long-lived objects would spend half of its time in collections that scan them repeatedly.
+    """
     before, relaxed = gc.get_threshold(), (20000, 20, 100)
     if not 0 < before[0] < relaxed[0]:
-        yield  # off, or relaxed already
+        yield  # the collector is off, or relaxed already
         return
     gc.set_threshold(*relaxed)
     try:
@@ -390,13 +394,13 @@ class D:
 
 
 def hashtype(self):
-    """A hash of an object's class: its name and module."""
+    """Return a hash of the object's class: of its name and module."""
     t = type(self)
     return hash(t.__name__) ^ hash(t.__module__)
 
 
 def memoize(f):
-    """Cache the return value for each tuple of arguments (which must be hashable)."""
+    """Return a function that caches the results of `f` by its arguments, which must be hashable."""
     cache = {}
 
     @wraps(f)
@@ -410,14 +414,14 @@ def memoize(f):
 
 
 def deprecated(filename, msg=""):
-    """Decorator that prints ``WARNING <filename>.<function> deprecated. <msg>`` on the first call.
+    """Return a decorator: the function prints ``WARNING <filename>.<function> deprecated. <msg>`` on its first call.
 
     Parameters
     ----------
     filename : str
-        Name of the module, for the message.
+        The name of the module, for the message.
     msg : str
-        What to do instead.
+        Advice on what to use instead.
     """
 
     def decorate(f):
@@ -437,7 +441,7 @@ def deprecated(filename, msg=""):
 
 
 def uniq(seq):
-    """The elements of `seq` without repetitions, in order of first appearance.
+    """Return the elements of `seq` without repetitions, in order of first appearance.
 
     Elements are compared with ``==`` and need not be hashable.
     """
@@ -453,7 +457,7 @@ def uniq(seq):
 
 
 def difference(seq1, seq2):
-    """All elements of `seq1` which are not in `seq2`, in order."""
+    """Return all elements of `seq1` that are not in `seq2`, in order."""
     seq1, seq2 = list(seq1), list(seq2)
     try:
         excluded = set(seq2)
@@ -463,32 +467,32 @@ def difference(seq1, seq2):
 
 
 def to_return_values(values):
-    """The only element of a list of one, the list otherwise."""
+    """Return the element of a list of length one; return any other list unchanged."""
     return values[0] if len(values) == 1 else values
 
 
 def from_return_values(values):
-    """A list or tuple as it is, anything else in a list."""
+    """Return a list or tuple unchanged; return anything else in a list."""
     return values if isinstance(values, (list, tuple)) else [values]
 
 
 def toposort(prereqs_d):
-    """Sort the keys of a dict so that what must come first comes first.
+    """Sort the keys of a dict so that each key comes after its prerequisites.
 
     Parameters
     ----------
     prereqs_d : dict
-        ``prereqs_d[x]`` contains all the elements that must come before x.
+        ``prereqs_d[x]`` contains all elements that must come before x.
 
     Returns
     -------
     list
-        Every key once; where the constraints leave a choice, in the order of the dict.
+        Every key once. If the constraints leave a choice, the order is that of the dict.
 
     Raises
     ------
     ValueError
-        When the constraints have a cycle or name something that is not a key.
+        If the constraints have a cycle or contain an element that is not a key.
     """
     waiting = {x: len(set(prereqs)) for x, prereqs in prereqs_d.items()}
     followers = {}
@@ -535,10 +539,10 @@ FALL_THROUGH = Keyword("FALL_THROUGH")
 
 
 def comm_guard(type1, type2):
-    """Decorator: run a function of two arguments only for a pair of types, in either order.
+    """Return a decorator that runs a function of two arguments only for a pair of types, in either order.
 
-    A call that does not match, or that returns `FALL_THROUGH`, goes to the function of the same name that was defined before in the
-    decorated function's module.
+    A call that does not match, or that returns `FALL_THROUGH`, is passed on. It goes to the function of the same name
+    that was defined before in the decorated function's module.
     """
 
     def wrap(f):
@@ -568,7 +572,7 @@ def comm_guard(type1, type2):
 
 
 def type_guard(type1):
-    """Decorator: run a function only when its first argument is of a type; see `comm_guard`."""
+    """Return a decorator that runs a function only if its first argument has the type `type1`; see `comm_guard`."""
 
     def wrap(f):
         old_f = f.__globals__[f.__name__]
@@ -612,23 +616,24 @@ def flatten(a):
 
 
 def unique(x):
-    """Whether no element appears twice."""
+    """Return True if no element appears twice."""
     return len(set(x)) == len(x)
 
 
 def hist(coll):
-    """How often each element appears, as a dict."""
+    """Return a dict with the number of occurrences of each element."""
     return dict(Counter(coll))
 
 
 def give_variables_names(*args, **kwargs):
-    """Give every variable of the arguments a unique name; variables without name get a generic one.
+    """Give every variable of the arguments a unique name. Variables without a name get a generic one.
 
     Parameters
     ----------
     *args : collections of Variable
     unique_suffix : callable, optional
-        Called with a counter, returns the text that tells variables of equal name apart; ``'%s_%s'`` of name and text is the new name.
+        A function that takes a counter and returns the suffix that distinguishes variables of equal name. The new name
+        is ``'%s_%s' % (name, suffix)``.
 
     Returns
     -------
@@ -657,7 +662,7 @@ def give_variables_names(*args, **kwargs):
 
 
 def remove(predicate, coll):
-    """The items of `coll` for which ``predicate(item)`` is false.
+    """Return the items of `coll` for which ``predicate(item)`` is false.
 
     >>> remove(lambda x: x % 2 == 0, [1, 2, 3, 4])
     [1, 3]
@@ -666,7 +671,7 @@ def remove(predicate, coll):
 
 
 def hash_from_code(msg):
-    """SHA256 of text or bytes, in hexadecimal."""
+    """Return the SHA256 of text or bytes, in hexadecimal."""
     import hashlib
 
     if isinstance(msg, str):
@@ -675,7 +680,7 @@ def hash_from_code(msg):
 
 
 def hash_from_file(file_path):
-    """SHA256 of a file's content."""
+    """Return the SHA256 of a file's content."""
     with open(file_path, "rb") as file:
         return hash_from_code(file.read())
 

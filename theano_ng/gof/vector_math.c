@@ -1,6 +1,7 @@
-/* Define each function of c_include/vector_math.h for vectors of every length and for scalars, under the names that compilers call. All versions give
- * the bits of one function of libmvec: the one for vectors of 32 bytes, or for 16 bytes on processors without AVX2. Its lanes are independent, so a
- * scalar is computed as one lane of a vector. Functions that libmvec lacks (before glibc 2.35 it has only five) call libm.
+/* Definitions of the functions of c_include/vector_math.h for vectors of every length and for scalars, under the names
+ * that compilers call. All versions give the same bits as one function of libmvec: that for vectors of 32 bytes, or for
+ * 16 bytes on processors without AVX2. Its lanes are independent, so a scalar is computed as one lane of a vector. If
+ * libmvec lacks a function (before glibc 2.35 it has only five), libm is called.
  *
  * Compiled kernels find these functions in the module _native. native/blocks has a hidden copy.
  */
@@ -35,7 +36,8 @@ VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(fl
 #define FOR_EACH_1(DO) DO(x)
 #define FOR_EACH_2(DO) DO(x) DO(y)
 
-/* Declare a variable of type `part` for each half of v; declare one of type `whole` that begins with v and is filled up. */
+/* SPLIT declares a variable of type `part` for each half of v. FILL_UP declares a variable of type `whole` that begins
+ * with v; its other lanes contain `filling`. */
 #define SPLIT(v)                                              \
     part low_##v, high_##v;                                   \
     memcpy(&low_##v, &v, sizeof low_##v);                     \
@@ -56,7 +58,8 @@ VECTOR(double, 2) VECTOR(double, 4) VECTOR(double, 8) VECTOR(float, 4) VECTOR(fl
 
 static int has_avx2;
 
-/* Define F for vectors of HALF or WIDE elements of type T, which libmvec has, for vectors of TWICE elements (2 * WIDE), and for scalars. */
+/* Define F for vectors of HALF or WIDE elements of type T, which libmvec has, for vectors of TWICE elements (2 * WIDE),
+ * and for scalars. */
 #define VERSIONS(F, ARITY, LETTERS, T, HALF, WIDE, TWICE, FILLING)                                                                  \
     static void *F##_found; /* for WIDE with AVX2, for HALF without */                                                              \
     static AVX2 T##x##WIDE F##_lanes_of_wide(PARAMETERS_##ARITY(T##x##WIDE))                                                        \

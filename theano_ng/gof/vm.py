@@ -1,8 +1,9 @@
 """Virtual machines that run a graph's thunks.
 
-`VM_Linker` makes a `Program` (`gof.program`) and chooses the machine that runs it: the compiled `CVM`, or one of the Python machines
-`Loop`, `LoopGC` (every node in order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles). Each machine
-is made of a program by `of`; the constructors take the classic arguments.
+`VM_Linker` makes a `Program` (`gof.program`) and chooses the machine that runs it. This is either the compiled `CVM` or
+a Python machine. `Loop` and `LoopGC` run every node in order. `Stack` runs nodes on demand: for lazy nodes, subsets of
+the outputs, callbacks and memory profiles. The class method `of` makes a machine from a program; the constructors take
+the classic arguments.
 """
 
 import time
@@ -16,12 +17,12 @@ from theano_ng.gof.program import make_program
 
 
 def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, dependencies):
-    """Pairs of variables of which the second can live in the first one's memory.
+    """Return pairs of variables such that the second variable can use the first variable's memory.
 
     Parameters
     ----------
     order : list of Apply
-        In the order in which they run.
+        Nodes in the order in which they run.
     fgraph : FunctionGraph
     storage_map : dict
     compute_map_re : dict
@@ -33,11 +34,12 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
     -------
     dict
         Variable -> ``[variable whose memory it takes, variable]``. Only 0-d values are paired: their sizes are known to be equal.
-        A pair is made only when the first is dead before the node of the second starts, and neither can be aliased with anything.
+        Two variables are paired only if the first is dead before the node of the second starts, and if neither can have
+        an alias.
 
     Notes
     -----
-    One pass: dead values wait in a pool by type.
+    The function makes one pass. Dead values wait in a pool, grouped by type.
     """
     reallocated = {}
     viewed = set()
@@ -71,25 +73,26 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
 
 
 class VM:
-    """Base of the machines.
+    """A base class of virtual machines.
 
     Parameters
     ----------
     nodes : list of Apply
     thunks : list of callable
     pre_call_clear : list of cells
-        Emptied at the start of each run.
+        Cells to empty at the start of each run.
 
     Attributes
     ----------
     call_times, call_counts : list
-        Per node; filled when `time_thunks` is on.
+        The time and the number of calls of each node. They are filled if `time_thunks` is True.
     position_of_error : int
-        Index of the node that failed.
+        The index of the node that failed.
     need_update_inputs : bool
-        True: the machine leaves the updates to the Function.
+        If True, the Function performs the updates, not the machine.
     program : Program or None
-        What the machine was made of by `of`; with it come `storage_map`, `compute_map` and `updated_vars`.
+        The program from which `of` made the machine. The attributes `storage_map`, `compute_map` and `updated_vars`
+        then exist too.
     """
 
     need_update_inputs = True
@@ -108,7 +111,7 @@ class VM:
 
     @classmethod
     def of(cls, program):
-        """A machine that runs a program.
+        """Return a machine that runs a program.
 
         Parameters
         ----------
@@ -117,18 +120,18 @@ class VM:
         raise NotImplementedError("%s must define of" % cls.__name__)
 
     def _keep(self, program):
-        """Remember what the machine was made of; returns the machine."""
+        """Store the program and its maps in the machine, and return the machine."""
         self.program = program
         self.storage_map, self.compute_map = program.storage_map, program.compute_map
         self.updated_vars = {update.destination: update.source for update in program.updates}
         return self
 
     def __call__(self):
-        """Run the program once; values are taken from and left in the cells."""
+        """Run the program once. It reads its inputs from cells and leaves its results in cells."""
         raise NotImplementedError("%s must define __call__" % type(self).__name__)
 
     def clear_storage(self):
-        """Empty the cells of everything that the nodes compute."""
+        """Empty the cells of all variables that the nodes compute."""
         for node in self.nodes:
             for r in node.outputs:
                 self.storage_map[r][0] = None
@@ -139,7 +142,7 @@ class VM:
         self.call_counts = [0] * len(self.nodes)
 
     def update_profile(self, profile):
-        """Add the nodes' times and counts to a profile, and start them anew.
+        """Add the nodes' times and counts to a profile, and reset them.
 
         Parameters
         ----------
@@ -163,7 +166,7 @@ class VM:
 
 
 class Loop(VM):
-    """Runs every node in order and keeps all values."""
+    """A machine that runs every node in order and keeps all values."""
 
     allow_gc = False
 
@@ -193,12 +196,12 @@ class Loop(VM):
 
 
 class LoopGC(VM):
-    """Runs every node in order and frees values after their last use.
+    """A machine that runs every node in order and frees values after their last use.
 
     Parameters
     ----------
     post_thunk_clear : list of list of cells
-        For each node the cells to empty after it.
+        For each node, the cells to empty after it.
     """
 
     allow_gc = True
@@ -237,7 +240,7 @@ class LoopGC(VM):
 
 
 class Stack(VM):
-    """Runs on demand: only what the outputs need, lazy nodes asking for their inputs as they go.
+    """A machine that runs only the nodes that the outputs need. Lazy nodes request their inputs while they run.
 
     Parameters
     ----------
@@ -247,15 +250,15 @@ class Stack(VM):
         Variable -> cell. A compute_map cell holds 0 (not computed), 1 (computed) or 2 (computed and freed).
     fgraph : FunctionGraph
     allow_gc : bool
-        Free values after their last use.
+        Whether to free values after their last use.
     n_updates : int
-        The last `n_updates` outputs are always computed.
+        The number of outputs at the end of the list that every run computes.
     dependencies : dict, optional
         Variable -> the variables computed from it. Required by `allow_gc`.
     callback : callable, optional
-        ``callback(node=..., thunk=..., storage_map=..., compute_map=...)`` after each node.
+        ``callback(node=..., thunk=..., storage_map=..., compute_map=...)`` is called after each node.
     callback_input : callable, optional
-        ``callback_input(variable, value)`` for each input and constant at the start of each run.
+        ``callback_input(variable, value)`` is called for each input and constant at the start of each run.
     """
 
     def __init__(
@@ -293,7 +296,7 @@ class Stack(VM):
 
     @classmethod
     def of(cls, program, dependencies=None, callback=None, callback_input=None):
-        """See `VM.of`; the other arguments are those of the class."""
+        """Return a machine that runs a program, see `VM.of`. The other arguments are those of the class."""
         if program.allow_gc and dependencies is None:
             raise ValueError("Must set dependencies when using GC")
         machine = cls.__new__(cls)
@@ -328,14 +331,15 @@ class Stack(VM):
         first,
         lazy,
     ):
-        """Prepare the tables of a run.
+        """Prepare the tables for runs.
 
         Parameters
         ----------
         always : iterable of int
-            Numbers of the outputs that every run computes.
+            The indices of the outputs that every run computes.
         prerequisites, first, lazy
-            As in `Program`. Without laziness, lazy nodes are given all their inputs at once.
+            The attributes of a `Program`. If `lazy` is False, all inputs of lazy nodes are computed before the nodes
+            run.
 
         The other parameters are those of the class.
         """
@@ -359,13 +363,14 @@ class Stack(VM):
             node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes
         }
         self._always = set(always)
-        # what the linker put last is asked for last: see `inplace_order.overwrite_last`
+        # The linker may have put some nodes last, so request outputs in the order of the nodes: see
+        # `inplace_order.overwrite_last`.
         self._output_order = sorted(
             range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__
         )
         self._computed_outputs = [r for node in self.nodes for r in node.outputs]
         self._kept = set(self.outputs)
-        # how many nodes read a variable that may be freed
+        # The number of nodes that read each variable that may be freed.
         self._users = {
             r: len({user.owner for user in users}) for r, users in dependencies.items() if r.owner is not None
         }
@@ -375,12 +380,12 @@ class Stack(VM):
         self.node_executed_order, self.node_cleared_order = [], []
 
     def run_thunk_of_node(self, node):
-        """Run one node's thunk, measured; then the callback.
+        """Run one node's thunk and measure its time. Then call the callback.
 
         Returns
         -------
         list of int or None
-            Inputs that a lazy node still needs.
+            The inputs that a lazy node still needs.
         """
         i = self.node_idx[node]
         thunk = self.thunks[i]
@@ -398,12 +403,12 @@ class Stack(VM):
         return needed
 
     def __call__(self, output_subset=None):
-        """Run once.
+        """Run the program once.
 
         Parameters
         ----------
         output_subset : list of int, optional
-            Compute these outputs and the updates only.
+            The indices of outputs. Only these outputs and the updates are computed.
         """
         self._begin()
         wanted = None if output_subset is None else self._always.union(output_subset)
@@ -414,18 +419,18 @@ class Stack(VM):
             if wanted is None or k in wanted:
                 self._compute(self.outputs[k], users_left)
         if self.allow_gc:
-            # values whose other readers were never needed
+            # Free the values that were kept for nodes that this run did not need.
             for r in self._computed_outputs:
                 if r not in self._kept:
                     self.storage_map[r][0] = None
         if wanted is not None:
-            # an output of an earlier call must not look like a result of this one
+            # Clear outputs that this run did not compute, because they hold results of an earlier run.
             for r in self.outputs:
                 if not self.compute_map[r][0]:
                     self.storage_map[r][0] = None
 
     def _begin(self):
-        """Forget the previous run; show the inputs to whom it concerns."""
+        """Reset the state of the previous run. Pass the inputs to the callback and to the memory profile."""
         self.position_of_error = -1
         for cell in self.pre_call_clear:
             cell[0] = None
@@ -443,7 +448,7 @@ class Stack(VM):
                 self._note_memory(r)
 
     def _compute(self, output, users_left):
-        """Compute a variable and all that it needs, depth first.
+        """Compute a variable and all variables that it needs, depth first.
 
         Parameters
         ----------
@@ -472,7 +477,7 @@ class Stack(VM):
             stack.pop()
 
     def _run(self, node):
-        """Run a node; the inputs that it asks for first, if it is a lazy one."""
+        """Run a node. Return the inputs that it requests if it is lazy and needs more inputs, otherwise None."""
         try:
             needed = self.run_thunk_of_node(node)
             if needed:
@@ -490,7 +495,7 @@ class Stack(VM):
         return None
 
     def _free(self, node, users_left):
-        """Free what nobody reads any more, now that a node has run; the variables."""
+        """Free the variables that no other node reads after `node` has run, and return them."""
         read = dict.fromkeys(node.inputs)
         for r in read:
             if r in users_left:
@@ -508,7 +513,7 @@ class Stack(VM):
         try:
             self.variable_shape[r] = r.type.get_shape_info(value)
         except Exception:
-            self.variable_shape[r] = "input no shape"  # this Type does not tell sizes
+            self.variable_shape[r] = "input no shape"  # the Type does not report shapes
         self.variable_strides[r] = getattr(value, "strides", "input no strides")
         if hasattr(value, "__array_interface__") and getattr(value, "base", None) is not None:
             base = value
@@ -520,7 +525,7 @@ class Stack(VM):
 
 
 class CVM(CLazyLinker, VM):
-    """The compiled machine; see `gof._cvm.CLazyLinker` for its arguments."""
+    """The compiled machine; see `gof._cvm.CLazyLinker` for the arguments."""
 
     need_update_inputs = False
 
@@ -534,15 +539,15 @@ class CVM(CLazyLinker, VM):
 
 
 def demands(fgraph, nodes, thunks, asked, updated_vars):
-    """What a machine that evaluates on demand computes beyond the inputs of nodes.
+    """Return the variables that an on-demand machine computes in addition to the inputs of nodes.
 
     Parameters
     ----------
     fgraph : FunctionGraph
     nodes, thunks : sequence
-        In the order in which they run.
+        Nodes and their thunks in the order in which they run.
     asked : sequence of callable
-        The thunks once more, or none when lazy ones are not asked for what they need.
+        The same as `thunks`, or an empty sequence if all inputs of lazy thunks are computed in any case.
     updated_vars : dict
         Input variable -> output variable.
 
@@ -550,7 +555,7 @@ def demands(fgraph, nodes, thunks, asked, updated_vars):
     -------
     prerequisites : dict
     first : list of Variable
-        See `Program`.
+        See the attributes of `Program`.
     """
     orderings = fgraph.orderings() if hasattr(fgraph, "orderings") else {}
     prerequisites = lazy_prerequisites(nodes, asked, orderings, fgraph.outputs)
@@ -558,27 +563,32 @@ def demands(fgraph, nodes, thunks, asked, updated_vars):
 
 
 class VM_Linker(link.LocalLinker):
-    """Makes a thunk for each node and a machine that runs them.
+    """A linker that makes a thunk for each node and a machine that runs the thunks.
 
     Parameters
     ----------
     allow_gc : bool, optional
-        Free intermediate values after their last use; None: config.allow_gc. When False, values stay and are reused as output buffers.
+        Whether to free intermediate values after their last use. None: config.allow_gc. If False, values are kept and
+        reused as output buffers.
     use_cloop : bool
-        Use the compiled machine (CVM) where it can do the job.
+        Whether to use the compiled machine (CVM) if it supports the options.
     callback : callable, optional
-        Called after each node: ``callback(node=..., thunk=..., storage_map=..., compute_map=...)``. Needs the Stack machine.
+        A function that is called after each node: ``callback(node=..., thunk=..., storage_map=..., compute_map=...)``.
+        It requires the Stack machine.
     callback_input : callable, optional
-        Called for each input and constant at the start of a run: ``callback_input(variable, value)``. Needs the Stack machine.
+        A function that is called for each input and constant at the start of a run:
+        ``callback_input(variable, value)``. It requires the Stack machine.
     lazy : bool, optional
-        Evaluate lazy nodes on demand, or compute everything; None: config.vm.lazy; when that is None too, only if some node is lazy.
+        Whether to evaluate lazy nodes on demand instead of computing all inputs. None: config.vm.lazy. If that is None
+        too, evaluate on demand only if some node is lazy.
     schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
+        ``schedule(fgraph)`` returns the nodes in order.
     c_thunks : bool, optional
-        Use C code; None: if there is a compiler (config.cxx) or code that needs none.
+        Whether to use C code. None: use it if a compiler exists (config.cxx), or if the code needs none.
     allow_partial_eval : bool, optional
-        Whether a Function may ask for a subset of the outputs and have only that computed; otherwise all is computed and the subset is
-        returned. None: yes for the compiled machine, and for Stack when it is there for another reason. True: use Stack for it.
+        Whether a Function that requests a subset of the outputs computes only this subset. Otherwise it computes all
+        outputs and returns the subset. None: yes for the compiled machine, and for Stack if other options require
+        Stack. True: use Stack to make it possible.
     """
 
     def __init__(
@@ -607,7 +617,7 @@ class VM_Linker(link.LocalLinker):
 
     @property
     def calls_back(self):
-        """Whether there are callbacks."""
+        """Whether the linker has callbacks."""
         return bool(self.callback or self.callback_input)
 
     def accept(self, fgraph, no_recycling=None, profile=None):
@@ -620,7 +630,7 @@ class VM_Linker(link.LocalLinker):
         return self
 
     def accept_var_updates(self, updated_vars):
-        """Tell which input takes which output's value after a run.
+        """Set which input gets the value of which output after a run.
 
         Parameters
         ----------
@@ -630,7 +640,9 @@ class VM_Linker(link.LocalLinker):
         self.updated_vars = updated_vars
 
     def compute_gc_dependencies(self, variables):
-        """For each variable, what is computed from it: when all of that is there, it can be freed.
+        """Return, for each variable, the variables computed from it.
+
+        When all of these are computed, the variable can be freed.
 
         Parameters
         ----------
@@ -649,7 +661,7 @@ class VM_Linker(link.LocalLinker):
         return dependencies
 
     def machine_class(self, lazy):
-        """Which machine runs a program.
+        """Return the class of the machine that runs a program.
 
         Parameters
         ----------
@@ -671,7 +683,7 @@ class VM_Linker(link.LocalLinker):
         return LoopGC if self.allow_gc else Loop
 
     def machine(self, program):
-        """The machine for a program of this linker.
+        """Return the machine for a program of this linker.
 
         Parameters
         ----------
@@ -697,7 +709,8 @@ class VM_Linker(link.LocalLinker):
             lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
         lazy = bool(lazy)
         kind = self.machine_class(lazy)
-        # A Stack that is not lazy has all inputs of lazy nodes computed. The compiled machine asks when some of the outputs are wanted.
+        # A Stack that is not lazy computes all inputs of lazy nodes. The compiled machine queries lazy nodes if a
+        # subset of the outputs is requested.
         prerequisites, first = (
             ({}, ())
             if kind in (Loop, LoopGC)
@@ -731,7 +744,7 @@ class VM_Linker(link.LocalLinker):
         compute_map,
         updated_vars,
     ):
-        """The machine for thunks that were made elsewhere.
+        """Return a machine for thunks that the caller has made.
 
         Parameters
         ----------
@@ -739,9 +752,10 @@ class VM_Linker(link.LocalLinker):
         input_storage, output_storage : list of cells
         storage_map, compute_map : dict
         post_thunk_clear : list of list of cells
-            For each node the cells to empty after it; used when values are freed.
+            For each node, the cells to empty after it. They are used only if values are freed.
         computed : set of Variable
-            What the nodes compute; of these the machine may clear those of `no_recycling` before each run.
+            The variables that the nodes compute. Before each run, the machine may clear those of them that are in
+            `no_recycling`.
         updated_vars : dict
             Input variable -> output variable.
 
@@ -761,13 +775,13 @@ class VM_Linker(link.LocalLinker):
         )
 
     def make_program(self, input_storage=None, output_storage=None, storage_map=None):
-        """The program of the graph: thunks for all nodes, bound to cells.
+        """Return the program of the graph: thunks for all nodes, bound to cells.
 
         Parameters
         ----------
         input_storage, output_storage : list of cells, optional
         storage_map : dict, optional
-            See `link.map_storage`. What is not given gets new cells.
+            See `link.map_storage`. Missing cells are created.
 
         Returns
         -------
@@ -801,7 +815,7 @@ class VM_Linker(link.LocalLinker):
         return (self.machine(program), *link.program_containers(program), list(program.thunks), list(program.nodes))
 
     def __getstate__(self):
-        # a thunk or a graph that was accepted is no part of the linker's identity
+        # The profile belongs to the accepted graph, not to the linker.
         state = self.__dict__.copy()
         state["profile"] = None
         return state

@@ -1,9 +1,10 @@
-/* The complex numbers of generated code and their arithmetic as NumPy does it: products without C's recovery of infinities, quotients by
- * Smith's method (R. L. Smith, Algorithm 116, CACM 1962), moduli without overflow. Without branches.
+/* The complex numbers of generated code, and their arithmetic as in NumPy: products without C's recovery of infinities,
+ * quotients by Smith's method (R. L. Smith, Algorithm 116, CACM 1962), moduli without overflow. The arithmetic has no
+ * branches.
  *
- * In C the types are the compiler's own (kernel_prologue.h). In C++ they are classes with members `real` and `imag`, as authors of classic C
- * code know them; they come from NumPy's structs and go to and from the compiler's types. Code that is compiled as either reads and
- * writes parts by TNG_RE and TNG_IM.
+ * In C, the types are those of the compiler (kernel_prologue.h). In C++, they are classes with the members `real` and
+ * `imag`, which authors of classic C code expect. The classes derive from NumPy's structs, and convert to and from the
+ * compiler's types. Code that can be compiled as either language reads and writes parts by TNG_RE and TNG_IM.
  */
 #ifndef THEANO_NG_COMPLEX_NUMBERS_H
 #define THEANO_NG_COMPLEX_NUMBERS_H
@@ -61,8 +62,8 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 
 #endif
 
-/* Negatives are made by their sign bits: gcc takes the negative of x * y + z, where that is rounded once, for -(x * y) - z, which is +0 where the
- * negative is -0. */
+/* Negatives are computed by flipping sign bits. If x * y + z is rounded once, gcc replaces its negative by
+ * -(x * y) - z, which is +0 where the negative is -0. */
 #define TNG_COMPLEX_ARITHMETIC(C, T, BITS, NAME, FABS, MUL_ADD)                                     \
     static inline T tng_flip_##NAME(T x)                                                            \
     {                                                                                               \
@@ -86,7 +87,7 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
         return tng_make_##NAME(MUL_ADD(TNG_RE(a), TNG_RE(b), -(TNG_IM(a) * TNG_IM(b))),             \
                                MUL_ADD(TNG_RE(a), TNG_IM(b), TNG_IM(a) * TNG_RE(b)));               \
     }                                                                                               \
-    /* With the larger part of b as p and the smaller as q; a quotient by zero has infinite parts. */ \
+    /* p is the larger part of b, q the smaller one. A quotient by zero has infinite parts. */ \
     static inline C tng_div_##NAME(C a, C b)                                                        \
     {                                                                                               \
         const T br = TNG_RE(b), bi = TNG_IM(b), ar = TNG_RE(a), ai = TNG_IM(a);                     \
@@ -101,7 +102,7 @@ inline double TNG_IM(double _Complex z) { return __imag__ z; }
 TNG_COMPLEX_ARITHMETIC(theano_complex64, npy_float32, npy_uint32, complex64, __builtin_fabsf, TNG_MUL_ADDF)
 TNG_COMPLEX_ARITHMETIC(theano_complex128, npy_float64, npy_uint64, complex128, __builtin_fabs, TNG_MUL_ADD)
 
-/* The parts are scaled by a power of two where their squares would overflow or lose digits. */
+/* The parts are scaled by a power of two if their squares would overflow or lose digits. */
 #define TNG_COMPLEX_MODULUS(C, T, NAME, FABS, SQRT, MUL_ADD, INFINITY, HIGH, LOW, DOWN, UP)         \
     static inline T tng_abs_##NAME(C z)                                                             \
     {                                                                                               \
@@ -117,7 +118,7 @@ TNG_COMPLEX_MODULUS(theano_complex128, npy_float64, complex128, __builtin_fabs, 
 
 #ifdef __cplusplus
 
-/* What two complex operands are computed in: the wider type. */
+/* The type in which two complex operands are computed: the wider type. */
 template <typename A, typename B> struct tng_common { };
 #define TNG_COMMON(A, B, C) template <> struct tng_common<A, B> { typedef C type; };
 #define TNG_COMMON_WITH(A, NATIVE, B, C) TNG_COMMON(A, B, C) TNG_COMMON(NATIVE, B, C) TNG_COMMON(B, NATIVE, C)
@@ -128,7 +129,7 @@ TNG_COMMON_WITH(theano_complex128, double _Complex, theano_complex128, theano_co
 #undef TNG_COMMON_WITH
 #undef TNG_COMMON
 
-/* By the textbook, which is what authors of classic C code got, where nothing can overflow, underflow or be infinite. */
+/* The textbook formula, which classic C code used, if nothing can overflow, underflow or be infinite. */
 #define TNG_QUOTIENT(C, T, NAME, LOW, HIGH)                                                        \
     static inline C tng_quotient(C a, C b)                                                         \
     {                                                                                              \
@@ -157,7 +158,8 @@ TNG_OPERATOR(==, bool, a.real == b.real && a.imag == b.imag)
 TNG_OPERATOR(!=, bool, a.real != b.real || a.imag != b.imag)
 #undef TNG_OPERATOR
 
-/* A real operand is converted to the type of the other's parts, and has no imaginary part that could be multiplied by infinity. */
+/* A real operand is converted to the type of the other operand's parts. It has no imaginary part that could be
+ * multiplied by infinity. */
 #define TNG_OPERATOR(SYMBOL, RESULT, RIGHT_IS_REAL, LEFT_IS_REAL)                                  \
     template <typename P, typename S, typename N, typename R, typename = typename tng_as_part<R>::real> \
     inline RESULT operator SYMBOL(const tng_complex<P, S, N> &a, R right)                          \

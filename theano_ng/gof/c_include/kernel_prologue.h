@@ -1,8 +1,9 @@
-/* What every kernel may use: NumPy's type names, the C math library, half floats and a few macros, without any #include.
+/* Declarations that every kernel may use: NumPy's type names, the C math library, half floats and a few macros, without
+ * any #include.
  *
- * Reading the system's headers would cost more than compiling most kernels. GNU C11 and GNU C++; after NumPy's headers (linker `c`)
- * NumPy's own types are kept. The compiler driver declares the functions that libmvec has again, with simd("notinbranch"), behind
- * this text; the vectorized versions are accurate to 4 ulp.
+ * Reading the system's headers would take longer than compiling most kernels. The file is GNU C11 and GNU C++. After
+ * NumPy's headers (linker `c`), NumPy's own types are kept. After this text, the compiler driver declares again the
+ * functions that libmvec has, with simd("notinbranch"). The vectorized versions are accurate to 4 ulp.
  */
 #ifndef THEANO_NG_KERNEL_PROLOGUE_H
 #define THEANO_NG_KERNEL_PROLOGUE_H
@@ -59,7 +60,8 @@ typedef double _Complex npy_complex128;
 #define NPY_MAX_UINT64 18446744073709551615ULL
 #endif
 
-/* x * y + z, rounded once where processors do that: said in the text, since compilers choose the pairs by what else is in a loop. */
+/* x * y + z, rounded once if the processor supports this. The macro states it explicitly, because compilers choose the
+ * pairs depending on the other operations of a loop. */
 #ifdef __FP_FAST_FMA
 #define TNG_MUL_ADD(x, y, z) __builtin_fma(x, y, z)
 #else
@@ -71,7 +73,7 @@ typedef double _Complex npy_complex128;
 #define TNG_MUL_ADDF(x, y, z) ((x) * (y) + (z))
 #endif
 
-/* Complex numbers that scalar ops compute with. */
+/* The complex types with which scalar ops compute. */
 #ifdef __cplusplus
 #include "complex_numbers.h"
 #else
@@ -81,8 +83,8 @@ typedef double _Complex theano_complex128;
 #define TNG_IM(z) (__imag__ (z))
 #endif
 
-/* An integer that was converted from a float. gcc would replace the conversion to an integer and back by `trunc`, which keeps the sign of a zero, and
- * numbers that do not fit into the integer. */
+/* An integer that was converted from a float. gcc would replace the conversion to an integer and back by `trunc`, which
+ * keeps the sign of a zero, and numbers that do not fit into the integer. */
 #if defined __has_builtin
 #if __has_builtin(__builtin_assoc_barrier)
 #define TNG_INTEGER(x) __builtin_assoc_barrier(x)
@@ -96,7 +98,7 @@ typedef double _Complex theano_complex128;
 #endif
 #endif
 
-/* <stdint.h> and <stddef.h> names. Repeating an identical typedef is allowed. */
+/* Names of <stdint.h> and <stddef.h>. An identical typedef may be repeated. */
 typedef __INT8_TYPE__ int8_t;
 typedef __INT16_TYPE__ int16_t;
 typedef __INT32_TYPE__ int32_t;
@@ -174,7 +176,7 @@ typedef __PTRDIFF_TYPE__ ptrdiff_t;
 #define M_SQRT1_2 NPY_SQRT1_2
 #endif
 
-/* <cmath> has its own isnan and friends, which must not be hidden behind macros. */
+/* <cmath> has its own isnan etc., which macros must not hide. */
 #ifndef _GLIBCXX_CMATH
 #undef isnan
 #undef isinf
@@ -276,7 +278,7 @@ TNG_INLINE npy_uint32 tng_float_as_bits(float value)
     return bits;
 }
 
-/* Exact for every half, denormals, infinities and NaNs included. */
+/* Converts a half to a float. The result is exact for every half, including denormals, infinities and NaNs. */
 TNG_INLINE float tng_half_to_float(npy_uint16 half)
 {
     npy_uint32 magnitude = (npy_uint32)(half & 0x7fffu) << 13;
@@ -286,7 +288,7 @@ TNG_INLINE float tng_half_to_float(npy_uint16 half)
     return tng_bits_as_float(bits | sign);
 }
 
-/* Rounds to nearest, ties to even; overflow gives infinity, NaN a quiet NaN. */
+/* Converts a float to a half. Rounds to nearest, ties to even. Overflow gives infinity, NaN gives a quiet NaN. */
 TNG_INLINE npy_uint16 tng_float_to_half(float value)
 {
     npy_uint32 bits = tng_float_as_bits(value);
@@ -300,7 +302,8 @@ TNG_INLINE npy_uint16 tng_float_to_half(float value)
     return (npy_uint16)(half | sign);
 }
 
-/* One rounding only: a double is first brought to a float whose last bit remembers what was cut off (round to odd). */
+/* Converts a double to a half with a single rounding. The double is first rounded to a float whose last bit records
+ * whether bits were cut off (round to odd). */
 TNG_INLINE npy_uint16 tng_double_to_half(double value)
 {
     float rounded = (float)value;

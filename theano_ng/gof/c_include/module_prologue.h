@@ -1,7 +1,8 @@
-/* What every generated C++ module starts with. The compiler driver keeps it precompiled, so its size costs little.
+/* The beginning of every generated C++ module. The compiler driver keeps it precompiled, so its size costs little.
  *
- * NumPy's deprecated interface stays on for Ops that reach into PyArrayObject, and `numpy_1.h` gives names back that NumPy 2 dropped.
- * Modules never leave the machine they are compiled on, so they need not run on NumPy 1 too: that gives them the members of PyArray_Descr.
+ * NumPy's deprecated interface stays enabled for Ops that access members of PyArrayObject, and `numpy_1.h` restores
+ * names that NumPy 2 removed. Modules never leave the machine on which they are compiled. So they need not support
+ * NumPy 1, and can use the members of PyArray_Descr.
  */
 #ifndef THEANO_NG_MODULE_PROLOGUE_H
 #define THEANO_NG_MODULE_PROLOGUE_H
@@ -16,9 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-/* In C++ NumPy 2 declares complex numbers as ``double _Val[2];``, NumPy 1 had ``double real, imag;``. They shall have both, in the same
- * memory: what follows continues a declaration that begins with the type of the parts and ends in ``[2];``.
- */
+/* In C++, NumPy 2 declares complex numbers as ``double _Val[2];``, while NumPy 1 declared ``double real, imag;``. Here
+ * they have both, in the same memory: the macro continues a declaration that begins with the type of the parts and ends
+ * in ``[2];``. */
 #define _Val typedef npy_part; union { struct { npy_part real, imag; }; npy_part _Val[2]; }; typedef npy_part npy_parts
 #include <numpy/npy_common.h>
 #undef _Val
@@ -28,7 +29,7 @@
 #include "numpy_1.h"
 #include "kernel_prologue.h"
 
-/* For code that has failed without saying why. */
+/* Sets an exception for code that has failed without setting one. */
 static inline void theano_ng_ensure_exception(void)
 {
     if (!PyErr_Occurred())

@@ -1,11 +1,12 @@
-/* What NumPy 2 took out of its C headers and classic C code uses. Included by module_prologue.h, behind NumPy's headers. */
+/* Definitions that NumPy 2 removed from its C headers, and that classic C code uses. module_prologue.h includes this
+ * file after NumPy's headers. */
 #ifndef THEANO_NG_NUMPY_1_H
 #define THEANO_NG_NUMPY_1_H
 
 #include "numpy/npy_interrupt.h"
 #include "numpy/old_defines.h"
 
-/* Flags of arrays by their names of NumPy 1.6 and earlier. */
+/* Flags of arrays with their names in NumPy 1.6 and earlier. */
 #ifndef NPY_C_CONTIGUOUS
 #define NPY_C_CONTIGUOUS NPY_ARRAY_C_CONTIGUOUS
 #define NPY_F_CONTIGUOUS NPY_ARRAY_F_CONTIGUOUS
@@ -35,7 +36,8 @@
 #define NPY_UPDATE_ALL NPY_ARRAY_UPDATE_ALL
 #endif
 
-/* Arrays that are written back explicitly (PyArray_ResolveWritebackIfCopy) have taken the place of those that did so when freed. */
+/* Arrays that are written back explicitly (PyArray_ResolveWritebackIfCopy) have replaced arrays that were written back
+ * when they were freed. */
 #ifndef NPY_ARRAY_UPDATEIFCOPY
 #define NPY_ARRAY_UPDATEIFCOPY NPY_ARRAY_WRITEBACKIFCOPY
 #define NPY_UPDATEIFCOPY NPY_ARRAY_UPDATEIFCOPY
@@ -53,7 +55,7 @@
 #define PyArray_REFCOUNT(object) Py_REFCNT(object)
 #endif
 
-/* Functions that others say as well. */
+/* Functions that have other names now. */
 #ifndef PyArray_MoveInto
 #define PyArray_MoveInto(to, from) PyArray_CopyInto(to, from)
 #endif
@@ -63,7 +65,7 @@
 #endif
 
 #ifndef PyArray_FromDims
-/* An array of zeros, of lengths that are ints. */
+/* Returns an array of zeros. The lengths are ints. */
 static inline PyObject *PyArray_FromDims(int nd, int *lengths, int typenum)
 {
     npy_intp dims[NPY_MAXDIMS];
@@ -72,7 +74,7 @@ static inline PyObject *PyArray_FromDims(int nd, int *lengths, int typenum)
     return PyArray_ZEROS(nd, dims, typenum, 0);
 }
 
-/* An array around memory of the caller's, of lengths that are ints. */
+/* Returns an array that uses memory of the caller. The lengths are ints. */
 static inline PyObject *PyArray_FromDimsAndData(int nd, int *lengths, int typenum, char *data)
 {
     npy_intp dims[NPY_MAXDIMS];
@@ -83,7 +85,7 @@ static inline PyObject *PyArray_FromDimsAndData(int nd, int *lengths, int typenu
 #endif
 
 #ifndef PyArray_CopyAndTranspose
-/* The transpose of an object as a new contiguous array. */
+/* Returns the transpose of an object as a new contiguous array. */
 static inline PyObject *PyArray_CopyAndTranspose(PyObject *object)
 {
     PyArrayObject *array = (PyArrayObject *)PyArray_FROM_O(object);

@@ -1,14 +1,17 @@
-/* Declare the vectorized functions of glibc for loops that a compiler vectorizes: exp(x) is tng_exp(x), and so on.
+/* Declarations of the vectorized functions of glibc, for loops that a compiler vectorizes: exp(x) is tng_exp(x), etc.
  *
- * libmvec of the C library has a version of each function for each vector length, and libm has one for scalars. Their last bits differ. In one loop a
- * compiler calls several of them: the longest one, a shorter one for the remaining elements, libm for the last elements. In another loop it chooses
- * others. But bits must not depend on the position of an element, on other operations in the loop, or on the compiler. So all versions of tng_exp call
- * one version of libmvec (gof/vector_math.c). C11; included after the kernel prologue.
+ * libmvec of the C library has a version of each function for each vector length, and libm has one for scalars. Their
+ * last bits differ. In one loop, a compiler calls several of them: the longest one, a shorter one for the remaining
+ * elements, and libm for the last elements. In another loop it chooses others. But the bits of a result must not depend
+ * on the position of an element, on other operations in the loop, or on the compiler. So all versions of tng_exp call
+ * one version of libmvec (gof/vector_math.c).
+ *
+ * The file is C11. It is included after the kernel prologue.
  */
 #ifndef TNG_VECTOR_MATH_H
 #define TNG_VECTOR_MATH_H
 
-/* Name, and the argument that fills unused lanes: for it the function takes no slow path. */
+/* The name of each function, and the argument for unused lanes. For this argument, the function takes no slow path. */
 #define TNG_VECTOR_FUNCTIONS(ONE, TWO)                                                                                              \
     ONE(exp, 0.5) ONE(log, 0.5) ONE(sin, 0.5) ONE(cos, 0.5) ONE(tan, 0.5) ONE(asin, 0.5) ONE(acos, 0.5) ONE(atan, 0.5)              \
     ONE(sinh, 0.5) ONE(cosh, 0.5) ONE(tanh, 0.5) ONE(asinh, 0.5) ONE(acosh, 1.5) ONE(atanh, 0.5) ONE(exp2, 0.5) ONE(expm1, 0.5)     \

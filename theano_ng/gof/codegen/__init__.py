@@ -1,11 +1,11 @@
-"""From graphs to the text of C++ modules: the classic C code of Ops and types.
+"""Generation of C++ modules from graphs, with the classic C code of Ops and types.
 
 ==============  ======================================================================
 `clinker`       `CLinker`: a module of a graph, or of one node; documented as `gof.cc`
-`blocks`        the blocks of C that a variable and a node become
+`blocks`        the blocks of C code for variables and nodes
 `linkers`       linkers that use C node by node: `OpWiseCLinker`, `DualLinker`, `HideC`
-`modulecode`    the text of an extension module, and the way back from its lines
+`modulecode`    the source of an extension module, and the origin of its lines
 ==============  ======================================================================
 
-`gof.compiler` compiles the text and keeps what comes out.
+`gof.compiler` compiles the source and caches the modules.
 """

@@ -1,4 +1,4 @@
-"""The pieces of which the C code of a graph is made: blocks, what is done with each variable, and the struct around them."""
+"""The parts of the C code of a graph: blocks, policies for the variables, and the struct around them."""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.codegen.modulecode import delimited, indented
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def accepts(method, count):
-    """Whether a method (or a function in its place) can be called with `count` positional arguments."""
+    """Return True if a method (or a function in its place) can be called with `count` positional arguments."""
     function = getattr(method, "__func__", method)
     code = getattr(function, "__code__", None)
     if code is None:  # a partial or another callable object; these are rare and signature is slow
@@ -42,7 +42,7 @@ def accepts(method, count):
             inspect.signature(method).bind(*(None,) * count)
         except TypeError:
             return False
-        except ValueError:  # nobody knows
+        except ValueError:  # the signature is unknown
             pass
         return True
     return bool(code.co_flags & 0x04) or code.co_argcount - (function is not method) >= count
@@ -54,13 +54,13 @@ class CodeBlock:
     Parameters
     ----------
     declare : str
-        Declarations; the blocks inside see them too.
+        Declarations. The inner blocks see them too.
     behavior : str
-        What the block does.
+        The code of the block.
     cleanup : str
-        What undoes it: run after all inner blocks, or right after the behaviour has failed.
+        Code that undoes `behavior`. It runs after all inner blocks, or right after `behavior` has failed.
     sub : dict
-        ``sub["id"]`` numbers the block.
+        ``sub["id"]`` is the number of the block.
     """
 
     def __init__(self, declare, behavior, cleanup, sub):
@@ -70,7 +70,7 @@ class CodeBlock:
         self.label = "__label_%(id)i:" % sub
 
 
-# Levels of nesting up to which the text is indented further.
+# Levels of nesting up to which the indentation grows.
 _DEEPEST = 8
 
 
@@ -98,26 +98,28 @@ def code_gen(blocks):
 
 
 def failure_code(sub, use_goto=True):
-    """The statement that leaves a block of the run function after an error. One line, so that lines of C text keep their numbers.
+    """Return the statement that leaves a block of the run function after an error.
+
+    It is one line, so that the lines of C code keep their numbers.
 
     Parameters
     ----------
     sub : dict
-        ``failure_var``: the variable that takes the number of the block; ``id``: that number.
+        ``failure_var``: the variable to which the number of the block is assigned; ``id``: this number.
     use_goto : bool
-        False: only note the failure, without leaving.
+        If False, only record the failure, without leaving the block.
     """
     leave = " goto __label_%(id)i;" % sub if use_goto else ""
     return "{ %s = %i;%s }" % (sub["failure_var"], sub["id"], leave)
 
 
 def failure_code_init(sub):
-    """The statement that leaves the struct's init function after an error."""
+    """Return the statement that leaves the struct's init function after an error."""
     return "{ return %i; }" % sub["id"]
 
 
 def apply_policy(policy, r, name, sub):
-    """The texts of one or several policies, in order.
+    """Return the code of one or several policies, in order.
 
     Parameters
     ----------
@@ -125,7 +127,7 @@ def apply_policy(policy, r, name, sub):
         ``policy(r, name, sub)`` returns C code.
     r : Variable
     name : str
-        Its C name.
+        The C name of the variable.
     sub : dict
     """
     if isinstance(policy, (list, tuple)):
@@ -134,12 +136,12 @@ def apply_policy(policy, r, name, sub):
 
 
 def get_nothing(r, name, sub):
-    """No code."""
+    """Return no code."""
     return ""
 
 
 def _checks_input(r):
-    """Whether an Op that reads the variable wants it checked. Of an input that nothing reads the flag decides."""
+    """Return True if an Op that reads the variable requires a check. For an input without readers, the flag decides."""
     clients = [client for client, _ in getattr(r, "clients", ()) if not isinstance(client, str)]
     if clients:
         return any(getattr(client.op, "check_input", config.check_input) for client in clients)
@@ -147,22 +149,22 @@ def _checks_input(r):
 
 
 def _text(r, method_name, name, sub, check=None):
-    """What a method of a variable's type returns, between comments."""
+    """Return the code from a method of a variable's type, between comments."""
     method = getattr(r.type, method_name)
-    # Types written after the documentation's first examples take no check_input.
+    # Types written after the first examples of the documentation have no parameter check_input.
     text = method(name, sub) if check is None or not accepts(method, 3) else method(name, sub, check)
     return delimited(r.type, method_name, text, name)
 
 
 def get_c_declare(r, name, sub):
-    """``PyObject* py_<name>`` and the type's declarations."""
+    """Return the declaration ``PyObject* py_<name>`` and the type's declarations."""
     owner = getattr(r, "owner", None)
     check = _checks_input(r) or (owner is not None and getattr(owner.op, "check_input", config.check_input))
     return "PyObject* py_%s;\n" % name + _text(r, "c_declare", name, sub, check)
 
 
 def get_c_init(r, name, sub):
-    """Initialization of a variable without a value."""
+    """Return code that initializes a variable without a value."""
     return "py_%s = Py_None;\nPy_INCREF(py_%s);\n" % (name, name) + _text(r, "c_init", name, sub)
 
 
@@ -171,12 +173,12 @@ def _take(name):
 
 
 def get_c_extract(r, name, sub):
-    """Take the value out of the cell."""
+    """Return code that takes the value out of the cell."""
     return _take(name) + _text(r, "c_extract", name, sub, _checks_input(r))
 
 
 def get_c_extract_out(r, name, sub):
-    """Take an output's previous value out of the cell, if there is one."""
+    """Return code that takes an output's previous value out of the cell, if there is one."""
     owner = getattr(r, "owner", None)
     check = getattr(owner.op, "check_input", config.check_input) if owner is not None else config.check_input
     if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
@@ -189,12 +191,12 @@ def get_c_extract_out(r, name, sub):
 
 
 def get_c_cleanup(r, name, sub):
-    """Give up what the variable holds."""
+    """Return code that releases the value of the variable."""
     return "%sPy_XDECREF(py_%s);\n" % (_text(r, "c_cleanup", name, sub), name)
 
 
 def store_value(name, storage):
-    """Put ``py_<name>`` into a cell."""
+    """Return code that puts ``py_<name>`` into a cell."""
     return """{
     PyObject* old = PyList_GET_ITEM(%(storage)s, 0);
     Py_XINCREF(py_%(name)s);
@@ -205,7 +207,7 @@ def store_value(name, storage):
 
 
 def get_c_sync(r, name, sub):
-    """Pack the result into its cell, unless something has failed."""
+    """Return code that packs the result into its cell, unless an error has occurred."""
     return "if (!%s) {\n%s\n}\n" % (
         sub["failure_var"],
         indented(_text(r, "c_sync", name, sub) + store_value(name, "storage_" + name), 4),
@@ -213,21 +215,21 @@ def get_c_sync(r, name, sub):
 
 
 def further_cell(name, i):
-    """The cell of output `i`, when that is a variable `name` which has a cell already."""
+    """Return the name of the cell of output `i`, for an output that is a variable `name` with another cell already."""
     return "storage_%s_out%d" % (name, i)
 
 
 class Roles:
-    """What the variables of a linker's graph are to the module.
+    """The roles of the variables of a linker's graph in the module.
 
     Attributes
     ----------
     inputs, orphans, outputs, params : set of Variable
     places : dict
-        Inputs and outputs: which ones, in words.
+        For inputs and outputs, a text with their positions.
     more_cells : dict
-        Outputs that are an input, a constant or an earlier output: the numbers of the outputs that have a cell of their own, which is
-        filled besides.
+        For outputs that are also an input, a constant or an earlier output: the indices of the outputs that have a
+        separate cell. This cell is filled in addition.
     """
 
     def __init__(self, linker):
@@ -247,7 +249,7 @@ class Roles:
             self.places.update((r, "%s %s" % (kind, " and ".join(which))) for r, which in numbers.items())
 
     def literal(self, r):
-        """The C literal of a constant, if its Type has one."""
+        """Return the C literal of a constant, or None if its Type has none."""
         if r in self.orphans and r not in self.outputs and r not in self.params:
             try:
                 return "(" + r.type.c_literal(r.data) + ")"
@@ -256,7 +258,7 @@ class Roles:
         return None
 
     def policies(self, r):
-        """How a variable is declared, read and cleaned up, by the struct and by the run function."""
+        """Return the policies that declare, read and clean up a variable, for the struct and for the run function."""
 
         def fill(r, name, sub):
             cells = [further_cell(name, i) for i in self.more_cells.get(r, ())]
@@ -280,22 +282,22 @@ class Roles:
         return (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
 
     def title(self, r):
-        """For the comment beside its declaration."""
+        """Return the description for the comment next to the variable's declaration."""
         return self.places.get(r) or (
             "params" if r in self.params else "constant" if r in self.orphans else "temporary"
         )
 
 
 def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
-    """The struct's block and the run function's block of a variable.
+    """Return the struct block and the run block of a variable.
 
     Parameters
     ----------
     variable : Variable
     policies : pair of (declare, behavior, cleanup) policies
-        For the struct, then for the run function.
+        The policies for the struct, then those for the run function.
     id : int
-        Number of the struct's block; the run function's block has the next one.
+        The number of the struct block. The run block has the next number.
     symbol_table : dict
         Variable -> C name; extended with a new name when the variable has none.
     sub : dict
@@ -315,9 +317,9 @@ def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
 
 
 class StructBlock:
-    """A struct's share in a variable or a node: members, what init does, and what undoes it.
+    """The code of a variable or a node in the struct: members, initialization and cleanup.
 
-    `id` numbers it; a failing init runs the cleanups up to the block that failed.
+    `id` is the number of the block. If an init fails, the cleanups up to the failed block run.
     """
 
     def __init__(self, id, declare, init, cleanup):
@@ -386,17 +388,18 @@ static void %(name)s_destructor(PyObject* capsule) {
 
 
 def struct_gen(args, struct_builders, blocks, sub):
-    """The struct of a thunk: its cells, its members, and init, cleanup and run.
+    """Return the struct of a thunk: its cells and members, and the functions init, cleanup and run.
 
     Parameters
     ----------
     args : list of str
-        Names of the cells that init gets, after the error storage.
+        The names of the cells that init gets, after the error storage.
     struct_builders : list of StructBlock
     blocks : list of CodeBlock
-        Of the run function.
+        The blocks of the run function.
     sub : dict
-        ``name``: of the struct; ``failure_var``; ``leftover``: the failure code for an exception that nobody left for, -1 by default.
+        ``name``: the name of the struct; ``failure_var``: the name of the failure variable; ``leftover``: the failure
+        code for an exception that was set although no block failed, -1 by default.
 
     Returns
     -------
@@ -407,7 +410,7 @@ def struct_gen(args, struct_builders, blocks, sub):
     names = ["__ERROR"] + args
     init, cleanup = [], []
     for block in struct_builders:
-        # The cleanup of a block whose init failed runs too.
+        # The cleanup of a block runs even if its init failed.
         if block.init.strip() or block.cleanup.strip():
             init.append("        __init_level = %d;" % block.id)
         if block.init.strip():
@@ -427,7 +430,7 @@ def struct_gen(args, struct_builders, blocks, sub):
 
 
 def optional(method, *args, default=""):
-    """What a method of the C interface returns, or `default` when the class leaves it out."""
+    """Return the result of a method of the C interface, or `default` if the class does not define the method."""
     try:
         result = method(*args)
     except MethodNotDefined:
@@ -436,7 +439,7 @@ def optional(method, *args, default=""):
 
 
 def type_text(type_):
-    """A type in a few words that do not change from process to process."""
+    """Return a short description of a type, which does not differ between processes."""
     text = comment_text(type(type_).__name__)
     if hasattr(type_, "dtype"):
         text += " " + str(type_.dtype)
@@ -446,7 +449,9 @@ def type_text(type_):
 
 
 def module_comment(nodes):
-    """The lines at the top of a module. They name classes only: modules are shared between Ops whose props differ, but not their text.
+    """Return the comment lines at the top of a module.
+
+    They name only classes: Ops with different props but equal source share a module.
 
     Parameters
     ----------

@@ -1,8 +1,9 @@
-"""The C linker: C++ modules out of graphs of Ops and types that have C code.
+"""The C linker, which generates C++ modules from graphs of Ops and types that have C code.
 
-One node (as the virtual machine asks for it through ``op.make_thunk``) or a whole graph (linker ``c``) becomes one struct: its members are
-the cells of the graph's inputs, outputs and constants, ``init`` runs once per thunk, ``run`` nests one block per variable and one per node,
-and ``cleanup`` runs when the thunk is freed. `cc_blocks` has the pieces; `cmodule` compiles, caches and loads.
+A node (at the request of the virtual machine, through ``op.make_thunk``) or a whole graph (linker ``c``) becomes one
+struct. Its members are the cells of the graph's inputs, outputs and constants. ``init`` runs once for each thunk.
+``run`` nests one block for each variable and each node. ``cleanup`` runs when the thunk is freed. `blocks` contains the
+blocks; `gof.compiler` compiles, caches and loads the module.
 """
 
 import itertools
@@ -74,28 +75,31 @@ __all__ = [
 PY3 = True
 string_types = (str,)
 
-# Stands for the module's hash while the text that is hashed is being made.
+# A placeholder for the module's hash, which is known only when the text that is hashed is complete.
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
 
 
 def get_module_cache(init_args=None):
-    """The ModuleCache of `config.compiledir`.
+    """Return the ModuleCache of `config.compiledir`.
 
     Parameters
     ----------
     init_args : dict, optional
-        Arguments for its constructor, if it does not exist yet.
+        Arguments for the constructor if the cache does not exist yet.
     """
     return cmodule.get_module_cache(config.compiledir, init_args=init_args)
 
 
 def get_persistent_module_cache():
-    """The ModuleCache of `config.compiledir`."""
+    """Return the ModuleCache of `config.compiledir`."""
     return get_module_cache()
 
 
 def _ask(thing, method_name, c_compiler):
-    """What `thing.c_headers` or one of its relatives says, as a list: the version with a `c_compiler` argument, else the one without."""
+    """Return the result of a method such as `thing.c_headers`, as a list.
+
+    Pass the compiler if the method takes an argument.
+    """
     method = getattr(thing, method_name, None)
     if method is None:
         return []
@@ -109,7 +113,7 @@ def _ask(thing, method_name, c_compiler):
 
 
 def _no_c_code(what, missing):
-    """The error for an Op or Type without C code; `missing` is that of the method."""
+    """Return the error for an Op or Type without C code. `missing` is the error of the method."""
     name = ", ".join(str(arg) for arg in missing.args[:1])
     return MethodNotDefined(
         "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every "
@@ -124,7 +128,7 @@ def _unique(items):
 
 
 class _GraphOf:
-    """Inputs, outputs and order of a graph that is not a FunctionGraph."""
+    """The inputs, outputs and order of a graph that is not a FunctionGraph."""
 
     def __init__(self, inputs, outputs):
         self.inputs, self.outputs = list(inputs), list(outputs)
@@ -134,17 +138,17 @@ class _GraphOf:
 
 
 class CLinker(Linker):
-    """Compiles a graph, or a part of one, into one C++ module.
+    """A linker that compiles a graph, or a part of one, into one C++ module.
 
     Parameters
     ----------
     schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes; default: topological.
+        ``schedule(fgraph)`` returns the nodes in order. By default, the order is topological.
 
     Notes
     -----
-    Every Op needs `c_code` for its node, every type `c_declare`, `c_init`, `c_extract`, `c_sync` and `c_cleanup`; otherwise
-    MethodNotDefined passes to the caller, who falls back to Python.
+    Every Op needs `c_code` for its node. Every type needs `c_declare`, `c_init`, `c_extract`, `c_sync` and `c_cleanup`.
+    Otherwise MethodNotDefined propagates to the caller, which then uses Python.
     """
 
     def __init__(self, schedule=None):
@@ -158,14 +162,20 @@ class CLinker(Linker):
         self._generated = self._source = None
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        """See `Linker.accept`. `no_recycling` may be True: no variable's memory is used again."""
+        """Bind the linker to a graph, see `Linker.accept`.
+
+        `no_recycling` may be True: then no variable's memory is reused.
+        """
         bound = self._bound_to(fgraph, no_recycling)
         bound._reset()
         bound.fetch_variables()
         return bound
 
     def fetch_variables(self):
-        """Sort the graph's variables into inputs, outputs, orphans (constants) and temporaries, and ask the nodes for their params."""
+        """Divide the graph's variables into inputs, outputs, orphans (constants) and temporaries.
+
+        Also get the params of the nodes.
+        """
         fgraph = self.fgraph
         self.inputs, self.outputs = list(fgraph.inputs), list(fgraph.outputs)
         self.node_order = list(self.schedule(fgraph))
@@ -186,15 +196,15 @@ class CLinker(Linker):
         for r in self.orphans:
             if not isinstance(r, Constant):
                 raise TypeError("%s is neither an input of the graph, nor computed in it, nor a constant" % (r,))
-        # Equal params of several nodes are one constant.
+        # Equal params of several nodes become one constant.
         by_params = {}
         for node in self.node_order:
             if hasattr(node.op, "native_code") and not getattr(node.op, "own_c_code", False):
-                continue  # native code has words of its own; the C code of a subclass may read the params
+                continue  # native code has packed parameters; the C code of a subclass may read the params
             params = node.run_params()
             if params is NoParams or params is None:
                 continue
-            key = (node.op.params_type, type(params), params)  # 1 == 1.0 == True, but C can tell
+            key = (node.op.params_type, type(params), params)  # 1 == 1.0 == True, but C code can distinguish them
             try:
                 hash(key)
             except TypeError as failure:
@@ -217,12 +227,12 @@ class CLinker(Linker):
         Returns
         -------
         str
-            The struct's C++ text, in which `HASH_PLACEHOLDER` stands for the module's hash.
+            The struct's C++ source. It contains `HASH_PLACEHOLDER` in place of the module's hash.
 
         Raises
         ------
         MethodNotDefined
-            When a type or Op has no C code.
+            If a type or Op has no C code.
         """
         if self._generated is None:
             self._generated = self._code_gen()
@@ -236,8 +246,8 @@ class CLinker(Linker):
         blocks = []
         numbers = itertools.count(
             1, 2
-        )  # block numbers are failure codes, so 0 is free; the struct's and the run's block have two
-        # A block sees what the blocks around it declare: inputs are outermost, nodes innermost.
+        )  # block numbers are failure codes, so 0 is not used; a struct block and its run block have two numbers
+        # A block sees the declarations of the blocks around it: inputs are outermost, nodes innermost.
         for r in self.variables:
             literal = roles.literal(r)
             if literal is not None:
@@ -248,7 +258,7 @@ class CLinker(Linker):
             blocks.append(self._variable_blocks(r, roles, number, symbol, sub))
             self.init_tasks.append((r, "init", number))
             self.tasks.append((r, "get", number + 1))
-            if r in roles.orphans:  # taken out of Python once per thunk
+            if r in roles.orphans:  # it is taken out of Python once for each thunk
                 self.arg_orphans.append(r)
         for i, node in enumerate(self.node_order):
             number = next(numbers)
@@ -257,7 +267,7 @@ class CLinker(Linker):
             self.init_tasks.append((node, "init", number))
             self.tasks.append((node, "code", number + 1))
         self.args, self.r2symbol = self._cell_names(roles, symbol), symbol
-        # Which of several nodes set an exception and went on is not known.
+        # If one of several nodes sets an exception and continues, it is unknown which one.
         leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
         return struct_gen(
             self.args,
@@ -267,7 +277,7 @@ class CLinker(Linker):
         )
 
     def _variable_blocks(self, r, roles, number, symbol, sub):
-        """The struct's and the run function's block of a variable; its name is put into `symbol`."""
+        """Return the struct block and the run block of a variable. Its name is stored in `symbol`."""
         try:
             struct_block, run_block = struct_variable_codeblocks(r, roles.policies(r), number, symbol, sub)
         except MethodNotDefined as missing:
@@ -279,7 +289,7 @@ class CLinker(Linker):
         return struct_block, run_block
 
     def _node_blocks(self, node, number, symbol, sub):
-        """The struct's and the run function's block of a node."""
+        """Return the struct block and the run block of a node."""
         op, name = node.op, self.node_names[node]
         isyms, osyms = [symbol[r] for r in node.inputs], [symbol[r] for r in node.outputs]
         struct_sub, run_sub = dict(sub, id=number), dict(sub, id=number + 1)
@@ -314,7 +324,7 @@ class CLinker(Linker):
         return struct_block, CodeBlock("", behavior, cleanup, run_sub)
 
     def _cell_names(self, roles, symbol):
-        """The names of the thunk's cells: inputs, outputs, constants that are objects of Python."""
+        """Return the names of the thunk's cells: inputs, outputs, and constants that are Python objects."""
         names = {r: "storage_" + name for r, name in symbol.items()}
         outputs = [
             further_cell(symbol[r], i) if i in roles.more_cells.get(r, ()) else names[r]
@@ -323,18 +333,21 @@ class CLinker(Linker):
         return [names[r] for r in _unique(self.inputs)] + outputs + [names[r] for r in self.arg_orphans]
 
     def get_init_tasks(self):
-        """Which variable or node each failure code belongs to.
+        """Return the variable or node of each failure code.
 
         Returns
         -------
         init_tasks, tasks : list of (Variable or Apply, str, int)
-            What is done at initialization ("init") and in a run ("get", "code"), with its failure code.
+            The tasks of the initialization ("init") and of a run ("get", "code"), with their failure codes.
         """
         self.code_gen()
         return self.init_tasks, self.tasks
 
     def _file_scope(self, method_name):
-        """What a method and its companion for nodes (``<method>_apply``) return: each text once, with the comment lines around it."""
+        """Return the code from a method and its variant for nodes (``<method>_apply``).
+
+        The keys are the different texts, the values are the data for the comment lines around them.
+        """
         self.code_gen()
         parts = {}
         for thing in self._types_and_ops():
@@ -349,15 +362,15 @@ class CLinker(Linker):
         return parts
 
     def support_code(self):
-        """The support code of all types and Ops, and of all nodes, without repetition; a list of strings."""
+        """Return a list of the support code of all types, Ops and nodes, without repetition."""
         return list(self._file_scope("c_support_code"))
 
     def init_code(self):
-        """The init code of all types, Ops and nodes, without repetition; a list of strings."""
+        """Return a list of the init code of all types, Ops and nodes, without repetition."""
         return list(self._file_scope("c_init_code"))
 
     def _types_and_ops(self):
-        """Types of all variables (params too), then Ops; each once."""
+        """Return the types of all variables (including params), then the Ops, each once."""
         things, seen = [], set()
         for thing in [r.type for r in self.variables] + [node.op for node in self.node_order]:
             if id(thing) not in seen:
@@ -373,30 +386,30 @@ class CLinker(Linker):
         return _unique(answers)
 
     def compile_args(self):
-        """Arguments for the compiler: its own, those of types and Ops, less those that one of them forbids; a list."""
+        """Return a list of arguments for the compiler: its own and those of types and Ops, except forbidden ones."""
         compiler = self.c_compiler()
         forbidden = set(self._gather("c_no_compile_args"))
         own = compiler.compile_args() if hasattr(compiler, "compile_args") else []
         return [arg for arg in _unique(list(own) + self._gather("c_compile_args")) if arg not in forbidden]
 
     def headers(self):
-        """Headers that types and Ops ask for; a list."""
+        """Return a list of the headers that types and Ops require."""
         return self._gather("c_headers")
 
     def header_dirs(self):
-        """Directories for headers; a list."""
+        """Return a list of the directories for headers."""
         return self._gather("c_header_dirs")
 
     def libraries(self):
-        """Libraries to link; a list."""
+        """Return a list of the libraries to link."""
         return self._gather("c_libraries")
 
     def lib_dirs(self):
-        """Directories for libraries; a list."""
+        """Return a list of the directories for libraries."""
         return self._gather("c_lib_dirs")
 
     def c_compiler(self):
-        """The compiler class that a type or Op asks for, else GCC_compiler."""
+        """Return the compiler class that a type or Op requests; by default GCC_compiler."""
         found = None
         for thing in self._types_and_ops():
             method = getattr(thing, "c_compiler", None)
@@ -409,7 +422,7 @@ class CLinker(Linker):
         return cmodule.GCC_compiler if found is None else found
 
     def instantiate_code(self, n_args):
-        """The body of the module's function ``instantiate``, which makes a thunk's struct.
+        """Return the body of the module's function ``instantiate``, which creates a thunk's struct.
 
         Parameters
         ----------
@@ -445,7 +458,10 @@ class CLinker(Linker):
 """ % dict(n_args=n_args, name=name, arguments=arguments)
 
     def get_dynamic_module(self):
-        """The module with this graph's code, as a `cmodule.DynamicModule`; the hash in it is still the placeholder."""
+        """Return the module with this graph's code, as a `cmodule.DynamicModule`.
+
+        It still contains the hash placeholder.
+        """
         struct = self.code_gen()
         check_enum_constants(self._types_and_ops())
         module = cmodule.DynamicModule()
@@ -484,7 +500,7 @@ class CLinker(Linker):
         return module
 
     def get_src_code(self):
-        """The text of the module, except that a placeholder stands for its hash."""
+        """Return the source of the module, with a placeholder for its hash."""
         if self._source is None:
             self._source = self.get_dynamic_module().code()
         return self._source
@@ -492,13 +508,14 @@ class CLinker(Linker):
     # Keys
 
     def cmodule_key(self):
-        """What the module depends on, except its text.
+        """Return the data that the module depends on, except its source.
 
         Returns
         -------
         (tuple, tuple)
-            Versions of all Ops' and types' C code: empty when one has none, and then the module is not kept for other processes;
-            and a signature: compiler arguments, libraries, and the Op and types of each node. See `cmodule_key_`.
+            The versions of all Ops' and types' C code, and a signature: compiler arguments, libraries, and the Op and
+            types of each node. If one of them has no version, the first tuple is empty, and the module is not kept for
+            other processes. See `cmodule_key_`.
         """
         return self.cmodule_key_(
             self.fgraph,
@@ -520,7 +537,7 @@ class CLinker(Linker):
         insert_config_hash=True,
         c_compiler=None,
     ):
-        """As `cmodule_key_`, for the graph between variables."""
+        """Return the key as `cmodule_key_` does, for the graph between variables."""
         return self.cmodule_key_(
             _GraphOf(inputs, outputs),
             no_recycling,
@@ -541,7 +558,7 @@ class CLinker(Linker):
         insert_config_hash=True,
         c_compiler=None,
     ):
-        """The key of a graph's module.
+        """Return the key of a graph's module.
 
         Parameters
         ----------
@@ -549,7 +566,7 @@ class CLinker(Linker):
         no_recycling : list of Variable, or True
         compile_args, libraries, header_dirs : list of str, optional
         insert_config_hash : bool
-            Depend on the flags that C code may depend on.
+            Whether the key depends on the flags that C code may depend on.
         c_compiler : Compiler, optional
 
         Returns
@@ -565,7 +582,7 @@ class CLinker(Linker):
         for position, node in enumerate(order):
             ins = []
             for r in node.inputs:
-                if r not in positions:  # a constant: its value may be in the text
+                if r not in positions:  # a constant: its value may be part of the source
                     ins.append((r.type, "constant", r.signature() if hasattr(r, "signature") else r.data))
                 else:
                     ins.append((r.type, positions[r]))
@@ -613,12 +630,12 @@ class CLinker(Linker):
     # Thunks
 
     def compile_cmodule(self, location=None):
-        """Compile the module, outside the cache.
+        """Compile the module outside the cache.
 
         Parameters
         ----------
         location : str, optional
-            A directory; default: a private one, removed when the process ends.
+            A directory. By default, a private one is used, which is removed when the process ends.
 
         Returns
         -------
@@ -628,17 +645,17 @@ class CLinker(Linker):
         return cache.compile_to(location or cache.private_location(), self)
 
     def cthunk_factory(self, error_storage, in_storage, out_storage, storage_map=None, keep_lock=False):
-        """Make a thunk's struct, compiling the module if it is not in the cache.
+        """Make a thunk's struct. Compile the module if it is not in the cache.
 
         Parameters
         ----------
         error_storage : list
-            Three elements, for an exception's type, value and traceback.
+            A list of three elements, for an exception's type, value and traceback.
         in_storage, out_storage : list of cells
         storage_map : dict, optional
             Constant -> cell; others get one.
         keep_lock : bool
-            Accepted for the classic signature; entries are locked one by one and only while they are compiled.
+            Accepted for the classic signature. Entries are locked individually, and only while they are compiled.
 
         Returns
         -------
@@ -650,13 +667,13 @@ class CLinker(Linker):
             key = None
         module = get_module_cache().module_from_key(key, self, keep_lock=keep_lock)
         cells = [storage_map[r] if storage_map is not None and r in storage_map else [r.data] for r in self.arg_orphans]
-        # A variable that is two inputs has one cell.
+        # A variable that is used as two inputs has one cell.
         in_cells = {r: cell for r, cell in zip(reversed(self.inputs), reversed(in_storage))}
         capsule = module.instantiate(error_storage, *(in_cells[r] for r in _unique(self.inputs)), *out_storage, *cells)
         return capsule, module
 
     def make_thunk(self, input_storage=None, output_storage=None, storage_map=None, keep_lock=False):
-        """Compile.
+        """Compile the graph and return a thunk.
 
         Parameters
         ----------
@@ -698,14 +715,14 @@ class CLinker(Linker):
 
 
 def _ask_list(thing, method_name):
-    """As `_ask`, for a method that never has an argument."""
+    """Return the result of a method as `_ask` does, for a method that never has an argument."""
     method = getattr(thing, method_name, None)
     answer = optional(method) if method is not None else ""
     return [answer] if isinstance(answer, str) else list(answer)
 
 
 class _CThunk(CapsuleThunk):
-    """A compiled thunk: a `CapsuleThunk` that knows which block of its code failed.
+    """A compiled thunk: a `CapsuleThunk` that can find the block of code that failed.
 
     Parameters
     ----------
@@ -727,7 +744,7 @@ class _CThunk(CapsuleThunk):
         self.position_of_error = -1
 
     def find_task(self, failure_code):
-        """The (Variable or Apply, task) that a failure code belongs to."""
+        """Return the (Variable or Apply, task) of a failure code."""
         for thing, task, number in self.init_tasks + self.tasks:
             if number == failure_code:
                 return thing, task
@@ -737,23 +754,23 @@ class _CThunk(CapsuleThunk):
         try:
             super().__call__()
         except Exception:
-            if self.node is not None:  # a thunk of one node among others: the caller tells its story
+            if self.node is not None:  # a thunk of one node among others: the caller describes the node
                 raise
             exc_info = sys.exc_info()
             failure = self.module.failure(self.cthunk)
-            if failure < 0:  # some node's
+            if failure < 0:  # the failing node is unknown
                 raise
             thing, task = self.find_task(failure)
             if task != "code":
                 raise
             self.position_of_error = self.nodes.index(thing)
-            # With one node the graph's cells may be the node's, and then shapes and values can be told.
+            # If there is one node, its cells may be the graph's cells. The message can then contain shapes and values.
             same = list(thing.inputs) == list(self.graph_inputs)
             raise_with_op(thing, self if same else None, exc_info=exc_info)
 
 
 def link_node_in_c(node, storage_map, no_recycling):
-    """A thunk that runs the C code of one node.
+    """Return a thunk that runs the C code of one node.
 
     Parameters
     ----------
@@ -772,13 +789,13 @@ def link_node_in_c(node, storage_map, no_recycling):
     thunk, _, _ = linker.make_thunk(
         input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs]
     )
-    thunk.node = node  # whoever runs the thunks tells the node's story when it fails
+    thunk.node = node  # the code that runs the thunks describes the node in errors
     return thunk
 
 
 ports.link_node_in_c.fill(link_node_in_c)
 
 for _thing in (CLinker,):
-    # Pickles, reprs and tracebacks say the documented path.
+    # Pickles, reprs and tracebacks show the documented path.
     _thing.__module__ = "theano_ng.gof.cc"
 del _thing

@@ -1,4 +1,7 @@
-"""Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
+"""Linkers that run compiled nodes one by one, and a linker that compares them with Python.
+
+`clinker` compiles the nodes.
+"""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.link import (
@@ -14,18 +17,18 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class OpWiseCLinker(LocalLinker):
-    """One thunk per node: C where the Op has it, else Python. Linkers 'c|py' and 'c|py_nogc'.
+    """The linkers 'c|py' and 'c|py_nogc'. Each node has a thunk: in C if the Op has C code, otherwise in Python.
 
     Parameters
     ----------
     fallback_on_perform : bool
         Whether an Op without C code may run in Python.
     allow_gc : bool, optional
-        Free intermediate values as soon as possible; None: `config.allow_gc`.
+        Whether to free intermediate values as soon as possible. None: `config.allow_gc`.
     nice_errors : bool
-        Errors tell about the node.
+        Whether error messages describe the node.
     schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
+        ``schedule(fgraph)`` returns the nodes in order.
     """
 
     def __init__(self, fallback_on_perform=True, allow_gc=None, nice_errors=True, schedule=None):
@@ -40,7 +43,7 @@ class OpWiseCLinker(LocalLinker):
         return self._bound_to(fgraph, no_recycling)
 
     def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
-        """``(function, input containers, output containers, thunks, nodes)``.
+        """Return ``(function, input containers, output containers, thunks, nodes)``.
 
         Parameters
         ----------
@@ -49,7 +52,7 @@ class OpWiseCLinker(LocalLinker):
         input_storage, output_storage : list of cells, optional
         storage_map : dict, optional
         """
-        # Also without a compiler: what ships with the package, or is interpreted, needs none.
+        # This works without a compiler: code that ships with the package, or is interpreted, needs none.
         impl = None if self.fallback_on_perform else "c"
         program = make_eager_program(self, impl, input_storage, output_storage, storage_map)
         f, thunks, order = streamlined(program, self.nice_errors), list(program.thunks), list(program.nodes)
@@ -59,12 +62,12 @@ class OpWiseCLinker(LocalLinker):
 
 
 def _default_checker(x, y):
-    """Compare the value of a Python cell and of a C cell; NaN equals NaN, lists are compared element by element.
+    """Compare the values of a Python cell and a C cell. NaN equals NaN. Lists are compared element by element.
 
     Raises
     ------
     Exception
-        When they differ.
+        If the values differ.
     """
     import numpy
 
@@ -79,14 +82,15 @@ def _default_checker(x, y):
 
 
 class DualLinker(Linker):
-    """Runs a graph twice, node by node, in Python and in C, and compares.
+    """A linker that runs a graph twice, node by node, in Python and in C, and compares the values.
 
     Parameters
     ----------
     checker : callable
-        ``checker(python_cell, c_cell)`` raises when the values differ; the error then names the node, the output and both values.
+        ``checker(python_cell, c_cell)`` raises an error if the values differ. The node, the output and both values are
+        added to the error.
     schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
+        ``schedule(fgraph)`` returns the nodes in order.
     """
 
     def __init__(self, checker=_default_checker, schedule=None):
@@ -96,16 +100,18 @@ class DualLinker(Linker):
             self.schedule = schedule
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        """See `Linker.accept`."""
+        """Bind the linker to a graph, see `Linker.accept`."""
         return self._bound_to(fgraph, no_recycling)
 
     def make_thunk(self, **kwargs):
-        """Both linkers' thunks behind one; the inputs are copied for the C one, the Python one's outputs are handed out.
+        """Return a thunk that runs the thunks of both linkers, and containers.
+
+        The C thunks get copies of the inputs. The outputs are those of the Python thunks.
 
         Parameters
         ----------
         **kwargs
-            As for `LocalLinker.make_thunk`; they go to the Python linker.
+            The arguments of `LocalLinker.make_thunk`. They are passed to the Python linker.
         """
         from copy import deepcopy
 
@@ -145,7 +151,10 @@ class DualLinker(Linker):
 
 
 class HideC:
-    """Mixin, first among the bases, that hides the C code an Op inherits: it then runs in Python."""
+    """A mixin that hides the C code that an Op inherits, so that the Op runs in Python.
+
+    It must be the first base class.
+    """
 
     def _hidden(*args):
         raise MethodNotDefined()
@@ -157,13 +166,13 @@ class HideC:
     c_init_code = c_init_code_apply = c_init_code_struct = c_cleanup_code_struct = _hidden
 
     def native_code(self, node):
-        """None: shipped native code is hidden too."""
+        """Return None: the native code that ships with the package is hidden too."""
         return None
 
     def c_code_cache_version(self):
-        """``()``: modules with the Op are not found again by later processes."""
+        """Return ``()``: later processes do not find modules that contain the Op."""
         return ()
 
     def c_code_cache_version_apply(self, node):
-        """`c_code_cache_version`."""
+        """Return `c_code_cache_version`."""
         return self.c_code_cache_version()

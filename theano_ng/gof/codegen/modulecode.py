@@ -1,8 +1,9 @@
-"""The text of an extension module: includes, support code, functions, initialization.
+"""The source of an extension module: includes, support code, functions, initialization.
 
-What a method of an Op or a type returned stands between two comments, ``// Fibby.c_code: ...`` and ``// end of Fibby.c_code``, line for
-line. `locate` goes back from a line of the module (of a compiler's message, a debugger, a sanitizer) to the method and the line in its
-text, `locate_file` to the C file of a COp. There are no ``#line`` directives: line numbers are those of the ``mod.cpp`` that is kept.
+The text that a method of an Op or a type returns is inserted line by line between two comments,
+``// Fibby.c_code: ...`` and ``// end of Fibby.c_code``. `locate` maps a line of the module (from a compiler's message,
+a debugger, a sanitizer) to the method and the line of its text. `locate_file` maps it to the C file of a COp. There are
+no ``#line`` directives: line numbers are those of the ``mod.cpp`` that is kept.
 """
 
 import re
@@ -19,10 +20,10 @@ _FILE = r"^\s*// #section (\w+), line (\d+) of (.+)$"
 
 
 def indented(text, spaces):
-    """Text with its lines moved: the leftmost ones then start at the given column.
+    """Return a text whose leftmost lines begin at the given column.
 
-    Preprocessor lines start at column 0, blank lines at the end are dropped, and no line is joined or split. A text with a string that goes
-    on in the next line stays as it is.
+    Preprocessor lines begin at column 0. Blank lines at the end are removed. No line is joined or split. A text that
+    contains a string that continues in the next line is not changed.
 
     Parameters
     ----------
@@ -32,7 +33,7 @@ def indented(text, spaces):
     Returns
     -------
     str
-        Without a newline at its end.
+        The text, without a newline at its end.
     """
     lines = []
     for line in text.rstrip().split("\n"):
@@ -41,7 +42,7 @@ def indented(text, spaces):
     if 'R"' in text or any(line.endswith("\\") and line.replace('\\"', "").count('"') % 2 for line in lines):
         return text.rstrip()
     margins = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    # ``"if (x) {\n            y;"``: the first line of such a text says nothing about the others.
+    # ``"if (x) {\n            y;"``: the first line of such a text has another indentation than the others.
     if len(margins) > 1 and margins[0] == 0 and lines[0].strip():
         margin = min(margins[1:])
         lines[0] = " " * margin + lines[0]
@@ -57,23 +58,23 @@ def indented(text, spaces):
 
 
 def delimited(owner, method, text, about="", verbatim=False):
-    """The text that a method returned, between the comments that `locate` looks for.
+    """Return the text from a method, between the comments that `locate` searches for.
 
     Parameters
     ----------
     owner : Op or Type
-        Whose method it is; the comments name its class.
+        The object that has the method. The comments name its class.
     method : str
     text : str
     about : str
-        What it is for: a node, a variable. One line.
+        The node or variable that the text is for, in one line.
     verbatim : bool
-        Leave the indentation as it is.
+        Whether to keep the indentation.
 
     Returns
     -------
     str
-        Empty for a text without content.
+        The text with its comments; empty if the text has no content.
     """
     if not text.strip():
         return ""
@@ -83,7 +84,7 @@ def delimited(owner, method, text, about="", verbatim=False):
 
 
 def _enclosing(lines, line_number):
-    """Index of the comment in front of the text that a line belongs to, and its match; None outside of such texts."""
+    """Return the index and the match of the comment before the text that contains a line, or None without such text."""
     end, start = None, None
     for i, line in enumerate(lines[:line_number]):
         if end is None:
@@ -96,20 +97,20 @@ def _enclosing(lines, line_number):
 
 
 def locate(source_text, line_number):
-    """Which method of an Op or a type a line of a generated module came from.
+    """Return the method of an Op or a type from which a line of a generated module comes.
 
     Parameters
     ----------
     source_text : str
-        The module's text, as in ``mod.cpp`` or `CLinker.get_src_code`.
+        The module's source, as in ``mod.cpp`` or `CLinker.get_src_code`.
     line_number : int
-        From 1, as compilers, debuggers and sanitizers count.
+        The number of the line, from 1, as compilers, debuggers and sanitizers count.
 
     Returns
     -------
     (str, str, int) or None
-        Class of the Op or type, method, and the number of the line (from 1) in the text that the method returned. None: the line is
-        the linker's own.
+        The class of the Op or type, the method, and the number of the line (from 1) in the text that the method
+        returned. None if the linker wrote the line.
     """
     lines = source_text.split("\n")
     place = _enclosing(lines, line_number) if 1 <= line_number <= len(lines) else None
@@ -120,17 +121,17 @@ def locate(source_text, line_number):
 
 
 def locate_file(source_text, line_number):
-    """Which line of which C file of a COp a line of a generated module came from.
+    """Return the C file of a COp, and the line in it, from which a line of a generated module comes.
 
     Parameters
     ----------
     source_text, line_number
-        As for `locate`.
+        The arguments of `locate`.
 
     Returns
     -------
     (str, int) or None
-        The file's name, without directory, and the line in it; None when the line came from no such file.
+        The file's name, without directory, and the line in it. None if the line does not come from such a file.
     """
     lines = source_text.split("\n")
     place = _enclosing(lines, line_number) if 1 <= line_number <= len(lines) else None
@@ -151,9 +152,9 @@ class ExtFunction:
     Parameters
     ----------
     name : str
-        In Python and in C.
+        The name in Python and in C.
     code_block : str
-        Its whole C definition.
+        The whole C definition.
     method : str
         `METH_VARARGS` or `METH_NOARGS`.
     doc : str
@@ -163,27 +164,27 @@ class ExtFunction:
         self.name, self.code_block, self.method, self.doc = name, code_block, method, doc
 
     def method_decl(self):
-        """Its line in the module's method table."""
+        """Return the line of the function in the module's method table."""
         return '    {"%s", %s, %s, "%s"}' % (self.name, self.name, self.method, self.doc)
 
 
 class DynamicModule:
-    """The text of an extension module under construction.
+    """The source of an extension module under construction.
 
     Parameters
     ----------
     name : str, optional
-        The module's name; a placeholder that the cache replaces by the module's hash when there is none.
+        The module's name. By default, it is a placeholder that the cache replaces by the module's hash.
     """
 
     def __init__(self, name=None):
         self.hash_placeholder = "<<<<HASH_PLACEHOLDER>>>>"
         self.name = self.hash_placeholder if name is None else name
         self.functions, self.includes, self.support_code, self.init_blocks = [], [], [], []
-        self.about = []  # lines of the comment at the top
+        self.about = []  # lines of the comment at the top of the module
 
     def add_function(self, fn):
-        """Have the module export an `ExtFunction`."""
+        """Add an `ExtFunction` to the functions that the module exports."""
         self.functions.append(fn)
 
     def add_include(self, str):
@@ -191,11 +192,11 @@ class DynamicModule:
         self.includes.append(str)
 
     def add_init_code(self, code):
-        """Add statements of the module's initialization."""
+        """Add statements to the module's initialization."""
         self.init_blocks.append(code)
 
     def add_support_code(self, code):
-        """Add text at file scope; the same text only once."""
+        """Add code at file scope. Equal code is added only once."""
         if code and code not in self.support_code:
             self.support_code.append(code)
 
@@ -225,7 +226,7 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         print("    return PyModule_Create(&moduledef);\n}", file=stream)
 
     def code(self):
-        """The C++ text of the module, as `print` writes it."""
+        """Return the C++ source of the module."""
         import io
 
         stream = io.StringIO()
@@ -234,7 +235,7 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         print('#include "module_prologue.h"', file=stream)
         includes = list(self.includes)
         if any(word in text for text in self.support_code for word in ("std::", "cout", "cerr")):
-            includes.append("<iostream>")  # classic modules always have it; it costs more than all other headers
+            includes.append("<iostream>")  # classic modules always include it; it takes longer than all other headers
         for include in dict.fromkeys(includes):
             if include.strip('<>"') not in ("Python.h", "module_prologue.h"):
                 print("#include " + (include if include[0] in '<"' else '"%s"' % include), file=stream)
@@ -250,12 +251,12 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         return stream.getvalue()
 
     def list_code(self, ofile=None):
-        """Write the text with line numbers.
+        """Write the source with line numbers.
 
         Parameters
         ----------
         ofile : file, optional
-            Default: the standard output.
+            By default, the standard output.
         """
         for i, line in enumerate(self.code().split("\n"), 1):
             print("%4i" % i, line, file=sys.stdout if ofile is None else ofile)

@@ -1,13 +1,13 @@
-"""Compiled code: kernels, C++ modules, and the caches of both; documented as `theano_ng.gof.cmodule`.
+"""Compilation of kernels and C++ modules, and the caches of both; documented as `theano_ng.gof.cmodule`.
 
 ==============  ======================================================================
 `toolchain`     finds the compilers and runs them
-`kernelcache`   compiles kernels (C without Python) and keeps them
+`kernelcache`   compiles kernels (C without Python) and caches them
 `gxx`           compiles and loads extension modules
-`modulecache`   keeps those
-`trust`         which directories and files code is loaded from
+`modulecache`   caches extension modules
+`trust`         decides from which directories and files code is loaded
 `compilelock`   the classic lock of the compile directory
-`compiledir`    looks into the compile directory, and clears it
+`compiledir`    lists the content of the compile directory, and clears it
 `cache_cli`     the command theano_ng-cache
 `cutils`        classic helpers for C code
 ==============  ======================================================================
@@ -103,13 +103,13 @@ _counters = {}
 
 
 def debug_counter(name, every=1):
-    """Count calls under a name and tell now and then.
+    """Count calls under a name and print the count at intervals.
 
     Parameters
     ----------
     name : str
     every : int
-        Tell at every so many calls.
+        The number of calls from one message to the next.
     """
     count = _counters[name] = _counters.get(name, 0) + 1
     if count % every == 0:
@@ -124,7 +124,7 @@ def icc_module_compile_str(*args):
     Raises
     ------
     NotImplementedError
-        Always; name the compiler in `config.cxx`, if it takes g++'s arguments.
+        Always. If Intel's compiler accepts g++'s arguments, set `config.cxx` to it.
     """
     raise NotImplementedError(
         "Intel's compiler has no driver of its own; set config.cxx to it if it takes g++'s arguments"
@@ -132,8 +132,8 @@ def icc_module_compile_str(*args):
 
 
 def __getattr__(name):
-    if name == "import_time":  # it grows as modules are loaded
+    if name == "import_time":  # it grows when modules are loaded
         return gxx.import_time
-    if name == "gcc_version_str":  # asks the compiler
+    if name == "gcc_version_str":  # it requires a call of the compiler
         return gcc_version()
     raise AttributeError("module %r has no attribute %r" % (__name__, name))

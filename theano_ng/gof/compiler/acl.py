@@ -30,7 +30,7 @@ def access_list(where):
     Raises
     ------
     OSError
-        When the list cannot be read.
+        If the list cannot be read.
     """
     if not hasattr(os, "getxattr"):
         return None
@@ -60,7 +60,7 @@ def writers(data):
     Raises
     ------
     ValueError
-        When `data` is not a list of the only known version.
+        If `data` is not a list of the only known version.
     """
     if len(data) < _HEADER.size or _HEADER.unpack_from(data)[0] != _VERSION or (len(data) - _HEADER.size) % _ENTRY.size:
         raise ValueError("no access control list of version %d" % _VERSION)

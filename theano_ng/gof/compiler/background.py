@@ -1,8 +1,9 @@
-"""Compile kernels in the background while functions already run on an interpreter.
+"""Compilation of kernels in the background, while functions already run on an interpreter.
 
-`Background.want` starts a separate process (`compile_later`), which finishes its work even if this process ends first. A thread waits until that process
-publishes kernels in the cache, and installs each kernel in the programs that run in its place (`StandIn.install`). The address of the kernel becomes the
-first word of these programs, which the interpreter reads when it is called. Nothing else changes.
+`Background.want` starts a separate process (`compile_later`), which finishes its work even if this process ends first.
+A thread waits until that process publishes kernels in the cache. It installs each kernel in the programs that run in
+its place (`StandIn.install`). The address of the kernel becomes the first word of these programs, which the interpreter
+reads when it is called. Nothing else changes.
 """
 
 import _thread
@@ -19,16 +20,19 @@ from theano_ng.gof.compiler.standin import WrongKernel, stand_in
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, spawn_environment, warn_once
 from theano_ng.gof.later import later
 
-# Whether a process can be started for the compiler: not where this system, or a program that Python is a part of, has no way to.
+# Whether a process can be started for the compiler. This is impossible on some systems, and in some programs that embed
+# Python.
 AVAILABLE = hasattr(os, "posix_spawn") and bool(sys.executable)
 
-_ATTEMPTS = 2  # a compiler that was killed is started once more
-_PATIENCE = 120.0  # seconds after which what another process compiles is given up
-_SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # in commands, before the files have names
+_ATTEMPTS = 2  # a compiler that was killed is started again once
+_PATIENCE = 120.0  # seconds after which the compilation by another process counts as failed
+_SOURCE, _OUTPUT = "SOURCE", "OUTPUT"  # placeholders in commands, until the files have names
 
 
 class Job:
-    """Kernels that one process compiles, with the flags that are in effect when this is made: their keys tell of these.
+    """Kernels that one process compiles.
+
+    The flags are those at the creation of the job, on which the kernels' keys depend.
 
     Parameters
     ----------
@@ -39,9 +43,9 @@ class Job:
     Attributes
     ----------
     path : str
-        Of the file that tells the process what to do.
+        The path of the file with the instructions for the process.
     pid : int or None
-        None after a fork: it is somebody else's child.
+        The id of the process. It is None after a fork, because the process is then not a child of this one.
     attempt : int
     """
 
@@ -52,7 +56,7 @@ class Job:
         self.path = self.pid = self.command = self.started = None
 
     def part(self, key):
-        """A job for one of the kernels."""
+        """Return a job for one of the kernels."""
         job = Job.__new__(Job)
         job.__dict__.update(self.__dict__, kernels={key: self.kernels[key]}, attempt=1)
         return job
@@ -63,7 +67,7 @@ class Job:
         Raises
         ------
         OSError
-            When the directory cannot be written, or no process be started.
+            If the directory cannot be written, or if no process can be started.
         """
         import json
 
@@ -97,7 +101,7 @@ class Job:
         self.started = time.monotonic()
 
     def _spawn(self):
-        """Start the process that compiles, without input and output; its id."""
+        """Start the process that compiles, without input and output. Return its id."""
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compile_later.py")
         devnull = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
         return os.posix_spawn(
@@ -109,7 +113,7 @@ class Job:
         )
 
     def ended(self):
-        """Whether the process has ended, or another one's should have."""
+        """Return True if the process has ended, or if the process of another parent has had enough time."""
         if self.pid is None:
             return time.monotonic() - self.started > _PATIENCE
         try:
@@ -118,7 +122,7 @@ class Job:
             return not os.path.exists(self.path)
 
     def clean(self):
-        """Remove what a process that was killed has left."""
+        """Remove the files that a killed process has left."""
         if self.pid is not None:
             self._remove_files()
 
@@ -131,12 +135,15 @@ class Job:
                 pass
 
     def has_unknown_flags(self):
-        """Whether the compiler refuses flags of the command, which is why it failed; the next start leaves them out."""
+        """Return True if the compiler failed because it refuses flags of the command.
+
+        The next start leaves these out.
+        """
         found = self.toolchain.probe(self.cache.directory)
         return found or not set(self.command).isdisjoint(self.toolchain.dropped)
 
     def failure(self):
-        """The CompileError that the process left behind; None when it was killed."""
+        """Return the CompileError that the process left behind; None if the process was killed."""
         import json
 
         try:
@@ -162,10 +169,10 @@ class Background:
         self._queue = []  # jobs that have not been started yet
         self._jobs = []
         self._watched = False
-        self._lock = Lock()  # implemented in C: released even if a signal handler raises
+        self._lock = Lock()  # implemented in C: it is released even if a signal handler raises an exception
 
     def want(self, kernels):
-        """Start to compile kernels, which replace programs as soon as they are compiled.
+        """Start to compile kernels. They replace programs as soon as they are compiled.
 
         Parameters
         ----------
@@ -175,7 +182,8 @@ class Background:
         with self._lock:
             todo = {key: kernel for key, (kernel, _) in kernels.items() if key not in self.stand_ins}
             jobs = [Job(get_kernel_cache(), group) for group in units(todo)]
-            # A signal handler may raise between any two lines. In this order, each key of `stand_ins` has a job, and each job is started.
+            # A signal handler may raise an exception between any two lines. In this order, each key of `stand_ins` has
+            # a job, and each job is started.
             if jobs:
                 self._queue += jobs
                 later(self._begin)
@@ -191,12 +199,12 @@ class Background:
         Parameters
         ----------
         timeout : float, optional
-            Seconds.
+            The maximal time in seconds.
 
         Returns
         -------
         bool
-            False where something is still being compiled after that time.
+            False if kernels are still being compiled after that time.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.001
@@ -213,13 +221,13 @@ class Background:
             return bool(self._jobs or self._queue)
 
     def _begin(self):
-        """Start compilers, now that the first result is there."""
+        """Start compilers, after the first result has been computed."""
         with self._lock:
             self._start()
             self._have_watched()
 
     def _start(self):
-        """Start what is queued, if there are processors for it."""
+        """Start queued jobs, if there are processors for them."""
         while self._queue and len(self._jobs) < (os.cpu_count() or 1):
             job = self._queue.pop(0)
             try:
@@ -264,7 +272,7 @@ class Background:
             time.sleep(pause)
             try:
                 pause = self._look(pause)
-            except MemoryError:  # there may be memory at the next look
+            except MemoryError:  # there may be memory at the next attempt
                 pass
 
     def _look(self, pause):
@@ -272,7 +280,7 @@ class Background:
         with self._lock:
             done = [job for job in list(self._jobs) if self._settled(job)]
             for job in done:
-                self._jobs.remove(job)  # the first one: it may have been started once more
+                self._jobs.remove(job)  # remove the first entry only: the job may have been started again
             if done or not self._jobs:  # jobs are queued, and none runs, if memory ran out in `_start`
                 self._start()
             if not self._jobs and not self._queue:
@@ -281,7 +289,7 @@ class Background:
         return 0.002 if done else min(1.2 * pause, 0.05)
 
     def _settled(self, job):
-        """Whether a job has finished, or failed in a way that nobody has thought of: others are to be looked after all the same."""
+        """Return True if a job has finished or failed, even unexpectedly, so that other jobs are still handled."""
         try:
             return self._finished(job)
         except Exception as error:
@@ -289,7 +297,7 @@ class Background:
             return True
 
     def _finished(self, job):
-        """Whether nothing is left to wait for; what is there is put to use."""
+        """Return True if there is nothing left to wait for. Install the kernels that exist."""
         swapped = self._swap(job)
         if not (job.ended() or swapped and job.pid is None):
             return False
@@ -305,7 +313,7 @@ class Background:
         elif failure is not None and job.has_unknown_flags():
             self._launch(job)
         elif failure is not None and len(job.kernels) > 1:
-            # Alone, each tells whether it is at fault.
+            # Compile each kernel alone, to find the faulty ones.
             for key in job.kernels:
                 self._launch(job.part(key))
         else:
@@ -313,7 +321,10 @@ class Background:
         return True
 
     def _swap(self, job):
-        """Put the kernels that are in the cache in the place of programs. Returns whether all are."""
+        """Replace programs by the kernels that are in the cache.
+
+        Return True if all kernels of the job are installed.
+        """
         for key in job.kernels:
             address = job.cache.address(key) if key in self.stand_ins else 0
             if address:
@@ -337,7 +348,7 @@ class Background:
         )
 
     def after_fork(self):
-        """Reset in a child: the compiler processes belong to the parent, and the thread does not exist here."""
+        """Reset the state in a child: the compiler processes belong to the parent, and the child has no thread."""
         self._lock = Lock()
         self._watched = False
         for job in self._jobs:
@@ -355,7 +366,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def obtain(kernels):
-    """Return the code that runs for kernels now: compiled kernels, and programs for kernels that are not compiled.
+    """Return the code that runs for kernels now: compiled kernels, or programs for kernels that are not compiled yet.
 
     Parameters
     ----------

@@ -34,12 +34,12 @@ def main(argv=None):
     Parameters
     ----------
     argv : list of str, optional
-        Arguments without the program's name; default: those of the process.
+        Arguments without the program's name; by default those of the process.
 
     Returns
     -------
     int
-        Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
+        The exit status: 0, 2 for an unknown command, 1 if a file could not be deleted.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:

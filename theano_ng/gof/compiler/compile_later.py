@@ -1,7 +1,8 @@
-"""A program of its own: compiles a unit of kernels and publishes it in the cache, whatever becomes of the process that wanted it.
+"""A program that compiles a unit of kernels and publishes it in the cache, even if the process that started it ends.
 
-``python compile_later.py JOB``, where JOB is a file of JSON that `background` wrote. Nothing of the package is imported: the interpreter's start
-is half of the work. What it publishes is what `kernelcache` does; a failure is left beside the job as JOB.failed.
+The command line is ``python compile_later.py JOB``, where JOB is a JSON file that `background` wrote. The program
+imports nothing of the package, because the interpreter's start is half of the work. It publishes the same files as
+`kernelcache`. After a failure, it leaves the file JOB.failed next to the job.
 """
 
 import json
@@ -16,7 +17,7 @@ except ImportError:
 
 
 def run(command, output):
-    """The exit status of a command, whose words go to the file `output`."""
+    """Run a command whose output goes to the file `output`. Return its exit status."""
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
@@ -40,7 +41,7 @@ def unlink(*paths):
 
 
 def publish(job):
-    """Give the compiled unit, and the links to it, their names."""
+    """Give the compiled unit and the links to it their final names."""
     directory, built = job["directory"], job["output"]
     with open(built, "rb") as file:
         unit = "u%s.so" % blake2b(file.read(), digest_size=job["digest_size"]).hexdigest()
@@ -58,7 +59,7 @@ def publish(job):
 
 
 def compiled_meanwhile(job, since):
-    """Whether all links have been made since a time in ns: older ones lead to what could not be used."""
+    """Return True if all links were made after a time in ns. Older links lead to units that could not be used."""
     try:
         return all(os.lstat(os.path.join(job["directory"], "k" + key)).st_mtime_ns >= since for key in job["keys"])
     except OSError:
@@ -71,7 +72,7 @@ def main(path):
     said, lock = job["stem"] + ".txt", None
     try:
         if fcntl is not None:
-            # Who else compiles this unit: its links are there when the lock is given.
+            # If another process compiles this unit, its links exist when this process gets the lock.
             lock = os.open(job["lock"], os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(lock, fcntl.LOCK_EX)
         if compiled_meanwhile(job, since):

@@ -1,4 +1,4 @@
-"""Looking at compile directories and cleaning them."""
+"""Functions that list and clean compile directories."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from theano_ng.gof.compiler.modulecache import _is_module_hash, _rmtree, get_mod
 
 string_types = (str,)
 
-#: Sub-folder of the compile directory with what an audit compiled under the sanitizers.
+#: The subdirectory of the compile directory for code that an audit compiled under the sanitizers.
 SANITIZED = "sanitizer"
 
 # Matches the names that the cache gives to files and directories in a compile directory.
@@ -33,25 +33,26 @@ __all__ = [
 
 
 def cleanup():
-    """Delete modules and kernels that have not been used for `config.cmodule.age_thresh_use` and a week, entries that cannot be used,
-    and what killed processes left behind.
+    """Delete old modules and kernels, unusable entries, and leftovers of killed processes.
+
+    A module or kernel is old if it has not been used for `config.cmodule.age_thresh_use` plus a week.
 
     Returns
     -------
     int
-        Number of modules and kernels deleted.
+        The number of deleted modules and kernels.
     """
     return get_module_cache(config.compiledir).clear_old(delete_if_problem=True)
 
 
 def print_title(title, overline="", underline=""):
-    """Print a title between two lines of a character.
+    """Print a title between two lines that repeat a character.
 
     Parameters
     ----------
     title : str
     overline, underline : str
-        One character each, or ''.
+        One character each, or '' for no line.
     """
     if overline:
         print(overline * len(title))
@@ -61,7 +62,10 @@ def print_title(title, overline="", underline=""):
 
 
 def print_compiledir_content():
-    """Print what is in `config.compiledir`: for each Op its modules, then kernels, with sizes; and what is not loaded, with reasons."""
+    """Print the content of `config.compiledir`: the modules of each Op, then the kernels, with sizes.
+
+    Also print the files that are not loaded, with the reasons.
+    """
     folder = trust.directory(config.compiledir)
     print_title("Theano cache: %s" % folder, overline="=", underline="=")
     modules, total = {}, 0
@@ -99,7 +103,10 @@ def print_compiledir_content():
 
 
 def _print_untrusted():
-    """Print what in `config.compiledir`, or above it, is not loaded since somebody else could have written it; nothing when all is well."""
+    """Print the files in `config.compiledir`, or above it, that are not loaded, if there are any.
+
+    These are files that other users could have written.
+    """
     found = trust.untrusted_content(config.compiledir)
     if found:
         print()
@@ -113,13 +120,16 @@ def _print_untrusted():
 
 
 def clear():
-    """Delete all compiled modules, kernels and headers, those of audits too."""
+    """Delete all compiled modules, kernels and headers, including those of audits."""
     get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
     _remove(os.path.join(trust.directory(config.compiledir), SANITIZED))
 
 
 def compiledir_purge():
-    """Delete all files of the cache in `config.compiledir`, and in the directory that replaces it when it is not trusted."""
+    """Delete all files of the cache in `config.compiledir`.
+
+    If the directory is not trusted, also delete those in the directory that replaces it.
+    """
     left = []
     for folder in dict.fromkeys((config.compiledir, trust.directory(config.compiledir))):
         left += _purge(folder)
@@ -135,7 +145,7 @@ def _purge(folder):
 
 
 def _print_left(paths):
-    """Print the files that a purge has left, if there are any."""
+    """Print the files that a purge has not deleted, if there are any."""
     if paths:
         print("Left, since the cache has not made it:")
         for path in paths:
@@ -168,9 +178,10 @@ def basecompiledir_ls():
 
 
 def basecompiledir_purge():
-    """Delete the files of the cache in all compile directories in `config.base_compiledir`, and directories that are then empty.
+    """Delete the files of the cache in all compile directories in `config.base_compiledir`.
 
-    All other files stay: the flag may name a directory in which users keep other files.
+    Also delete directories that are then empty. All other files stay: the flag may name a directory in which users keep
+    other files.
     """
     left = []
     for folder in _compile_directories():
@@ -199,7 +210,7 @@ def _remove(path):
 
 
 def _size(path):
-    """Bytes of all files below a directory; links count nothing."""
+    """Return the size in bytes of all files below a directory. Links are not followed."""
     total = 0
     for folder, _, files in os.walk(path):
         for name in files:

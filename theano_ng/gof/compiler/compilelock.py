@@ -1,8 +1,8 @@
-"""A lock on a compile directory, for those who want to work in it undisturbed.
+"""A lock on a compile directory, for processes that need exclusive access.
 
-The caches do not need it: each entry has a lock of its own while it is compiled (see `kernelcache.UnitLock`), and is published by one
-rename. This lock is held through the operating system, so it ends with the process that holds it; a lock file that was left
-behind blocks nobody.
+The caches do not need it. Each cache entry has a separate lock while it is compiled (see `kernelcache.UnitLock`), and
+is published by one rename. The operating system manages this lock, so the lock ends with the process that holds it. A
+lock file that was left behind blocks no process.
 """
 
 import os
@@ -25,28 +25,29 @@ def _lock_file(lock_dir):
 
 
 def set_lock_status(use_lock):
-    """Switch locking on (the default) or off, for this lock and for those of cache entries.
+    """Switch locking on (the default) or off, for this lock and for the locks of cache entries.
 
     Parameters
     ----------
     use_lock : bool
-        Without locks several processes may compile the same code at once; the results are right all the same.
+        Whether to use locks. Without locks, several processes may compile the same code at the same time. The results
+        are still correct.
     """
     kernelcache.use_locks = bool(use_lock)
 
 
 @contextmanager
 def lock_ctx(lock_dir=None, keep_lock=False, **kw):
-    """Hold the lock on a directory within a ``with`` block.
+    """Hold the lock on a directory inside a ``with`` block.
 
     Parameters
     ----------
     lock_dir : str, optional
-        Default: `config.compiledir`.
+        The directory; by default `config.compiledir`.
     keep_lock : bool
-        Do not give the lock back at the end; `release_lock` does.
+        Whether to keep the lock at the end. `release_lock` then releases it.
     **kw
-        `timeout`, as for `get_lock`.
+        `timeout`: see `get_lock`.
     """
     get_lock(lock_dir, **kw)
     try:
@@ -57,23 +58,23 @@ def lock_ctx(lock_dir=None, keep_lock=False, **kw):
 
 
 def get_lock(lock_dir=None, timeout=None, min_wait=None, max_wait=None, verbosity=0):
-    """Take the lock on a directory; a process may take it several times.
+    """Acquire the lock on a directory. A process may acquire it several times.
 
     Parameters
     ----------
     lock_dir : str, optional
-        Default: `config.compiledir`. Made if need be.
+        The directory; by default `config.compiledir`. It is created if necessary.
     timeout : float, optional
-        Seconds to wait; default: `config.compile.timeout`. Negative: as long as it takes.
+        The time to wait in seconds; by default `config.compile.timeout`. If it is negative, wait without limit.
     min_wait, max_wait : float, optional
-        Seconds between two attempts, at first and in the long run. Default: 0.05 and `config.compile.wait`.
+        Seconds between two attempts: at first, and at most. The defaults are 0.05 and `config.compile.wait`.
     verbosity : int
-        Above 0, say on the standard error stream that another process is waited for.
+        If above 0, report on the standard error stream that this process waits for another one.
 
     Raises
     ------
     TimeoutError
-        When another process holds the lock all that time.
+        If another process holds the lock for all that time.
     """
     if not kernelcache.use_locks:
         return
@@ -83,7 +84,7 @@ def get_lock(lock_dir=None, timeout=None, min_wait=None, max_wait=None, verbosit
 
 
 def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
-    """Take the lock on a directory; see `get_lock`."""
+    """Acquire the lock on a directory; see `get_lock`."""
     import filelock
 
     path = os.path.join(tmp_dir, LOCK_NAME)
@@ -124,7 +125,7 @@ _get_lock = get_lock
 
 
 def release_lock(lock_dir=None):
-    """Give the lock on a directory back, once for each time it was taken."""
+    """Release the lock on a directory. It has to be released once for each time that it was acquired."""
     path = _lock_file(lock_dir)
     holder, depth = _held.get(path, (None, 0))
     if depth > 1:
@@ -135,7 +136,7 @@ def release_lock(lock_dir=None):
 
 
 def refresh_lock(lock_file):
-    """Tell that a lock is still in use. Locks do not age here, so this only renews the file's time.
+    """Record that a lock is still in use. Locks do not expire here, so this only updates the file's time.
 
     Parameters
     ----------
@@ -151,15 +152,15 @@ def refresh_lock(lock_file):
 
 
 def force_unlock():
-    """Remove the lock file of `config.compiledir` and those of entries under compilation, whoever holds them.
+    """Remove the lock files of `config.compiledir` and of entries under compilation, whichever process holds them.
 
-    Locks end with their processes; this is for file systems that lose track of them.
+    Locks end with their processes. This function is for file systems on which locks can remain.
     """
     Unlocker(trust.directory(config.compiledir)).unlock(force=True)
 
 
 class Unlocker:
-    """Removes the locks in a directory.
+    """An object that removes the locks in a directory.
 
     Parameters
     ----------
@@ -170,7 +171,7 @@ class Unlocker:
         self.tmp_dir = tmp_dir
 
     def unlock(self, force=False):
-        """Give this process's lock back. With `force`, remove all lock files."""
+        """Release this process's lock. If `force` is true, remove all lock files."""
         while os.path.join(self.tmp_dir, LOCK_NAME) in _held:
             release_lock(self.tmp_dir)
         if force:

@@ -1,4 +1,4 @@
-"""Running compiled thunks from Python."""
+"""Functions that run compiled thunks from Python."""
 
 import sys
 
@@ -15,12 +15,12 @@ def run_cthunk(cthunk):
     Parameters
     ----------
     cthunk : PyCapsule
-        As ``instantiate`` of a compiled module returns it.
+        The result of ``instantiate`` of a compiled module.
 
     Returns
     -------
     int
-        0, or the failure code; the exception is in the thunk's error storage then.
+        0, or the failure code. In the latter case, the exception is in the thunk's error storage.
     """
     import ctypes
 
@@ -33,5 +33,5 @@ def run_cthunk(cthunk):
 
 
 def compile_cutils():
-    """The module with `run_cthunk`: this one. Nothing has to be compiled for it."""
+    """Return the module with `run_cthunk`: this module. Nothing has to be compiled."""
     return sys.modules[__name__]

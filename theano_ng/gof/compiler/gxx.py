@@ -1,4 +1,4 @@
-"""C++ modules: the compiler's command line, the precompiled prologue, and loading."""
+"""C++ modules: the compiler's command line, the precompiled prologue, and the loading of modules."""
 
 import os
 import sys
@@ -23,28 +23,28 @@ _GOF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Compiler:
-    """Base of the compilers that a type or Op may ask for by `c_compiler`."""
+    """A base class of the compilers that a type or Op may request by `c_compiler`."""
 
 
 class GCC_compiler(Compiler):
-    """The C++ compiler of `config.cxx`: g++, or one that takes its arguments."""
+    """The C++ compiler of `config.cxx`: g++, or a compiler that accepts its arguments."""
 
     supports_amdlibm = True
 
     @staticmethod
     def version_str():
-        """The compiler's name and version."""
+        """Return the compiler's name and version."""
         toolchain = find_toolchain()
         return "no compiler" if toolchain is None else "%s %s" % (os.path.basename(toolchain.cxx), toolchain.version())
 
     @staticmethod
     def compile_args(march_flags=True):
-        """The arguments that every module is compiled with.
+        """Return the arguments with which every module is compiled.
 
         Parameters
         ----------
         march_flags : bool
-            Whether to compile for this very processor.
+            Whether to compile for this processor only.
 
         Returns
         -------
@@ -59,7 +59,7 @@ class GCC_compiler(Compiler):
 
     @staticmethod
     def try_flags(flag_list, preambule="", body="", try_run=False, output=False):
-        """Whether a program compiles with additional arguments; see `try_compile_tmp`."""
+        """Return True if a program compiles with additional arguments; see `try_compile_tmp`."""
         return GCC_compiler.try_compile_tmp(
             "%s\nint main(int argc, char** argv)\n{\n%s\nreturn 0;\n}\n" % (preambule, body),
             flags=flag_list,
@@ -69,18 +69,18 @@ class GCC_compiler(Compiler):
 
     @staticmethod
     def try_compile_tmp(src_code, tmp_prefix="", flags=(), try_run=False, output=False):
-        """Whether a program compiles, and runs.
+        """Return whether a program compiles, and whether it runs.
 
         Parameters
         ----------
         src_code : str
         tmp_prefix : str
-            Beginning of the temporary file's name.
+            The beginning of the temporary file's name.
         flags : list of str
         try_run : bool
-            Run it too.
+            Whether to run the program too.
         output : bool
-            Also return what was printed.
+            Whether to return the output of the program too.
 
         Returns
         -------
@@ -125,18 +125,18 @@ class GCC_compiler(Compiler):
         ----------
         module_name : str
         src_code : str
-            Its text; written to ``mod.cpp``.
+            The source. It is written to ``mod.cpp``.
         location : str
-            A directory that exists.
+            An existing directory.
         include_dirs, lib_dirs, libs : sequence of str
         preargs : sequence of str
             Compiler arguments, such as those of `compile_args`.
         py_module : bool
-            Load it and return the module; False: return its path.
+            If True, load the module and return it. If False, return its path.
         hide_symbols : bool
-            Export nothing but the initialization function.
+            Whether to export only the initialization function.
         final_location : str, optional
-            Where the directory will be renamed to: debuggers look for the text there.
+            The name to which the directory will be renamed: debuggers search for the source there.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class GCC_compiler(Compiler):
         location = location or os.getcwd()
         source = os.path.join(location, "mod.cpp")
         library = os.path.join(location, module_name + get_lib_extension())
-        # Not all linkers make a new file where one is, and this one may be loaded: written in place, it would kill who runs it.
+        # Some linkers write into an existing file. If this is a loaded module, the processes that run it would crash.
         output = os.path.join(location, "tmp-%d-%s%s" % (os.getpid(), os.urandom(6).hex(), get_lib_extension()))
         with open(source, "w", encoding="utf-8") as file:
             file.write(src_code)
@@ -158,7 +158,8 @@ class GCC_compiler(Compiler):
         def command():
             dropped = set(toolchain.dropped)
             common = [flag for flag in common_arguments(preargs, hide_symbols) if flag not in dropped]
-            # It does not depend on what an Op defines; if it did, the compiler would find out and read the header itself.
+            # The prologue does not depend on macros of an Op. If it did, the compiler would detect this and read the
+            # header.
             prologue = precompiled_prologue(
                 toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))]
             )
@@ -169,7 +170,7 @@ class GCC_compiler(Compiler):
             parts += ["-I" + folder for folder in folders]
             parts += ["-o", output, source]
             parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
-            if sys.platform != "win32":  # a library that is linked is found when the module is loaded, too
+            if sys.platform != "win32":  # a linked library must also be found when the module is loaded
                 parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
             if sys.platform == "darwin":
                 parts += ["-undefined", "dynamic_lookup"]
@@ -191,15 +192,15 @@ class GCC_compiler(Compiler):
 
 
 def common_arguments(preargs, hide_symbols=True):
-    """The arguments that the precompiled prologue and a module share."""
+    """Return the arguments that the precompiled prologue and a module have in common."""
     arguments = list(preargs)
     if not any(arg.startswith("-std=") for arg in arguments):
-        arguments.append("-std=gnu++14")  # later ones make <cmath>, and with it every module, slower
+        arguments.append("-std=gnu++14")  # later standards make <cmath>, and with it every module, slower
     arguments.append("-fPIC")
     if hide_symbols:
         arguments.append("-fvisibility=hidden")
     if "clang" not in os.path.basename(config.cxx):
-        # Classic C code jumps over initializations and mixes pointer types, which C++ compilers have come to refuse.
+        # Classic C code jumps over initializations and mixes pointer types, which newer C++ compilers refuse.
         arguments.append("-fpermissive")
     else:
         arguments.append("-fbracket-depth=100000")  # one level for each variable and node
@@ -209,7 +210,7 @@ def common_arguments(preargs, hide_symbols=True):
 
 
 def standard_include_dirs():
-    """Where the headers of Python, NumPy and this package are."""
+    """Return the directories of the headers of Python, NumPy and this package."""
     import sysconfig
 
     import numpy
@@ -222,12 +223,12 @@ def standard_include_dirs():
     )
 
 
-# What module_prologue.h is made of, besides the headers of Python and NumPy and the kernel prologue.
+# The parts of module_prologue.h, in addition to the headers of Python and NumPy and the kernel prologue.
 _PROLOGUE_HEADERS = ("module_prologue.h", "numpy_1.h", "numpy/npy_interrupt.h", "numpy/old_defines.h")
 
 
 def precompiled_prologue(toolchain, arguments):
-    """The directory with module_prologue.h precompiled for these arguments, made if need be.
+    """Return a directory with module_prologue.h, precompiled for these arguments. Create it if necessary.
 
     Parameters
     ----------
@@ -237,7 +238,8 @@ def precompiled_prologue(toolchain, arguments):
     Returns
     -------
     str or None
-        None when there is no use in one (unusual arguments), or it cannot be made: the header itself serves then.
+        None if the file is of no use (unusual arguments) or cannot be created. The compiler then reads the header
+        itself.
     """
     import numpy
 
@@ -282,7 +284,7 @@ def precompiled_prologue(toolchain, arguments):
                 temporary,
             ]
         )
-        if status != 0:  # what is wrong shows in the module's own compilation
+        if status != 0:  # the module's own compilation shows the error
             return None
         trust.publish(temporary, header)
         return folder
@@ -296,12 +298,12 @@ def precompiled_prologue(toolchain, arguments):
 
 
 def get_lib_extension():
-    """The extension of a loadable module's file: ``.so``, or ``.pyd`` on Windows."""
+    """Return the extension of a loadable module's file: ``.so``, or ``.pyd`` on Windows."""
     return ".pyd" if sys.platform in ("win32", "cygwin") else ".so"
 
 
 def get_gcc_shared_library_arg():
-    """The argument that makes the compiler link a loadable library."""
+    """Return the argument that makes the compiler link a loadable library."""
     return shared_library_argument()
 
 
@@ -311,14 +313,14 @@ def dlimport(fullpath, suffix=None):
     Parameters
     ----------
     fullpath : str
-        Its file.
+        The path of the module's file.
     suffix : str, optional
-        What follows the module's name in the file's name; default: the extension.
+        The part of the file's name after the module's name; by default the extension.
 
     Returns
     -------
     module
-        It is not entered into `sys.modules`.
+        The module. It is not added to `sys.modules`.
 
     Raises
     ------
@@ -342,7 +344,7 @@ def dlimport(fullpath, suffix=None):
 
 
 def dlimport_workdir(basedir):
-    """A new directory in `basedir` to compile a module in."""
+    """Create and return a new directory in `basedir`, for the compilation of a module."""
     import tempfile
 
     os.makedirs(basedir, exist_ok=True)
@@ -350,19 +352,19 @@ def dlimport_workdir(basedir):
 
 
 def gcc_version():
-    """The C++ compiler's version, such as ``"12.2.0"``, or '' when there is no compiler."""
+    """Return the C++ compiler's version, such as ``"12.2.0"``, or '' if there is no compiler."""
     toolchain = find_toolchain()
     return toolchain.version() if toolchain is not None else ""
 
 
 def gcc_llvm():
-    """Whether the compiler is LLVM's; None when there is no compiler."""
+    """Return True if the compiler is LLVM's; None if there is no compiler."""
     toolchain = find_toolchain()
     return toolchain.is_llvm() if toolchain is not None else None
 
 
 def try_march_flag(flags):
-    """Whether a program compiled with these flags computes correctly here.
+    """Return True if a program compiled with these flags computes correctly on this machine.
 
     Parameters
     ----------
@@ -374,12 +376,15 @@ def try_march_flag(flags):
 
 
 def std_include_dirs():
-    """Directories of the headers of Python and NumPy and of this package."""
+    """Return the directories of the headers of Python, NumPy and this package."""
     return standard_include_dirs()
 
 
 def std_lib_dirs_and_libs():
-    """``(libraries, directories)`` to link a module against Python: both empty except on Windows, where symbols have to be resolved."""
+    """Return ``(libraries, directories)`` to link a module against Python.
+
+    Both are empty except on Windows, where all symbols have to be resolved.
+    """
     if sys.platform != "win32":
         return [], []
     import sysconfig
@@ -388,10 +393,10 @@ def std_lib_dirs_and_libs():
 
 
 def std_libs():
-    """See `std_lib_dirs_and_libs`."""
+    """Return the libraries of `std_lib_dirs_and_libs`."""
     return std_lib_dirs_and_libs()[0]
 
 
 def std_lib_dirs():
-    """See `std_lib_dirs_and_libs`."""
+    """Return the directories of `std_lib_dirs_and_libs`."""
     return std_lib_dirs_and_libs()[1]

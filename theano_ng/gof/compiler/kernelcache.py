@@ -1,14 +1,16 @@
-"""The cache of compiled kernels: content-addressed, shared by processes, never blocking.
+"""The cache of compiled kernels. It is content-addressed, shared by processes, and never blocks.
 
 Layout of the directory (``<compiledir>/kernels``):
 
-- ``u<digest>.so``: a unit, one or more kernels compiled together; its name is the checksum of its content, so a truncated or foreign
-  file is noticed before it is mapped;
-- ``k<key>``: a symbolic link to the unit that holds this kernel (a text file with its name where links are not allowed);
-- ``tmp-*``, ``lock-*``: of compilations under way; leftovers of killed processes are swept when they are a day old.
+- ``u<digest>.so``: a unit: one or more kernels that were compiled together. Its name is the checksum of its content, so
+  a truncated or foreign file is detected before it is mapped;
+- ``k<key>``: a symbolic link to the unit that contains this kernel (a text file with the unit's name where links are
+  not allowed);
+- ``tmp-*``, ``lock-*``: files of compilations in progress. Leftovers of killed processes are removed when they are a
+  day old.
 
-Everything is published by rename. Locks only spare work: they are flock locks, which die with their process, and whoever waits too
-long goes ahead without.
+Every file is published by rename. Locks only avoid duplicate work: they are flock locks, which are released when their
+process ends. A process that waits too long continues without the lock.
 """
 
 import functools
@@ -33,14 +35,14 @@ from theano_ng.gof.compiler.toolchain import (
 )
 
 FORMAT = b"theano_ng kernels 1"
-STALE = 24 * 3600.0  # seconds after which leftovers of killed processes are swept
+STALE = 24 * 3600.0  # age in seconds at which leftovers of killed processes are removed
 
-use_locks = True  # compilelock.set_lock_status
+use_locks = True  # set by compilelock.set_lock_status
 _prologue = None
 
 
 def kernel_prologue():
-    """The text of kernel_prologue.h, with what it includes: kernels are compiled without a path to either."""
+    """Return the text of kernel_prologue.h, with its includes: kernels are compiled without a path to either file."""
     global _prologue
     if _prologue is None:
         included = "complex_numbers.h"
@@ -49,14 +51,15 @@ def kernel_prologue():
 
 
 class LoadedKernel(NamedTuple):
-    """What runs in place of a `Kernel`.
+    """The addresses that the loader returns for a `Kernel`.
 
     Attributes
     ----------
     address : int
-        Of a C function.
+        The address of a C function.
     program : int
-        Of the program that it reads, if it is an interpreter; goes into the word `program`. 0: it was compiled.
+        The address of the program that the function reads if it is an interpreter. It becomes the parameter `program`.
+        0 means that the kernel was compiled.
     """
 
     address: int
@@ -64,25 +67,27 @@ class LoadedKernel(NamedTuple):
 
 
 class KernelCache:
-    """Compiled kernels of one directory.
+    """The compiled kernels of one directory.
 
     Parameters
     ----------
     directory : str
-        Made when it is first needed. When it is not trusted another one takes its place (`trust.directory`), when it cannot be written a
-        private temporary one, each with one warning.
+        The directory. It is created when it is first needed. If it is not trusted, another one is used
+        (`trust.directory`). If it cannot be written, a private temporary one is used. Each case causes one warning.
     """
 
     def __init__(self, directory):
         lend_vector_math()
         self.shared = self.directory = trust.directory(directory)
-        self._addresses = {}  # key -> address of a loaded kernel
-        self._units = set()  # paths of the units that are loaded
-        self._bases = {}  # what keys of one language and flags start with
+        self._addresses = {}  # address of each loaded kernel by its key
+        self._units = set()  # paths of the loaded units
+        self._bases = {}  # hash states of the common beginning of keys, by language and flags
         self._swept = False
 
     def load(self, kernels):
-        """Addresses of kernels; those that nobody has compiled yet are compiled together, by one compiler process.
+        """Return the addresses of kernels.
+
+        Kernels that are not in the cache are compiled, each kind in one compiler process.
 
         Parameters
         ----------
@@ -95,9 +100,9 @@ class KernelCache:
         Raises
         ------
         CompileError
-            With the kernel at fault in its `kernel` attribute.
+            If a kernel cannot be compiled. The attribute `kernel` of the error is this kernel.
         MissingGXX
-            When there is no compiler.
+            If there is no compiler.
         """
         toolchain = require_toolchain()
         keys = [self.key(kernel, toolchain) for kernel in kernels]
@@ -113,28 +118,30 @@ class KernelCache:
         return [self._addresses[key] for key in keys]
 
     def address(self, key):
-        """The address of a kernel that has been compiled, by whomever; 0 when it has not."""
+        """Return the address of a kernel that some process has compiled; 0 if there is none."""
         if key in self._addresses or self._find(key):
             return self._addresses[key]
         return 0
 
     def has(self, kernel):
-        """Whether a kernel is compiled; it is loaded then.
+        """Return True if a kernel is compiled. In this case it is also loaded.
 
         Raises
         ------
         MissingGXX
-            When there is no compiler.
+            If there is no compiler.
         """
         return self.address(self.key(kernel)) != 0
 
     def key(self, kernel, toolchain=None):
-        """Return the digest of a kernel as a hex string: of the text and the command that compile it alone, and of the compiler.
+        """Return the digest of a kernel as a hex string. It covers the source, the compile command and the compiler.
 
-        The compiler gets nothing else, so the key covers everything on which a kernel depends.
+        The source and the command are those for a compilation of this kernel alone. The compiler gets no other input,
+        so the key covers everything on which a kernel depends.
         """
         toolchain = toolchain or require_toolchain()
-        # Flags that this compiler refuses are left out: they follow from its identity, and are known only after it has refused them.
+        # Leave out the flags that compilers may refuse. Which of them a compiler refuses follows from its identity, but
+        # is known only after it has refused them.
         command = [word for word in unit_command(kernel, toolchain, "", "") if word not in KERNEL_FLAGS]
         head, text = unit_parts({"": kernel}, toolchain)
         kind = (toolchain.identity, tuple(command), head)
@@ -149,7 +156,7 @@ class KernelCache:
     # Looking up
 
     def _find(self, key):
-        """Load a kernel that is in the directory; False when it is not there or cannot be used."""
+        """Load a kernel that is in the directory. Return False if it is missing or cannot be used."""
         for directory in dict.fromkeys((self.shared, self.directory)):
             unit = linked_unit(os.path.join(directory, "k" + key))
             try:
@@ -162,7 +169,7 @@ class KernelCache:
     def _load_unit(self, directory, unit, keys):
         """Check a unit's content against its name and load kernels from it."""
         path = os.path.join(directory, unit)
-        known = path in self._units  # mapped already: what is on the disk by now does not matter
+        known = path in self._units  # mapped already, so the file on the disk no longer matters
         if not known:
             with trust.open_file(path) as file:
                 content = file.read()
@@ -177,7 +184,7 @@ class KernelCache:
         self._units.add(path)
         if not known and time.time() - modified > STALE:
             try:
-                os.utime(path)  # the age by which the cache is cleaned is that of the last use, to a day
+                os.utime(path)  # the cache is cleaned by the time of the last use, with a precision of a day
             except OSError:
                 pass
         return True
@@ -185,7 +192,7 @@ class KernelCache:
     # Compiling
 
     def _build(self, group, toolchain):
-        """Compile kernels of one kind that were missing, publish and load them."""
+        """Compile missing kernels of one kind, publish them and load them."""
         try:
             try:
                 self._compile(group, toolchain)
@@ -198,13 +205,14 @@ class KernelCache:
             if len(group) == 1:
                 (error.kernel,) = group.values()
                 raise
-            # Alone, each tells whether it is at fault; helper functions of the same name in two kernels do no harm then.
+            # Compile each kernel alone, to find the faulty ones. Helper functions of the same name in two kernels then
+            # do no harm.
             for i, (key, kernel) in enumerate(group.items()):
                 progress.task.calling_compiler(_names({key: kernel}), i + 1, len(group))
                 self._build({key: kernel}, toolchain)
 
     def give_up(self, error):
-        """Compile in a private directory from now on; a warning says why."""
+        """Compile in a private directory from now on, and warn with the reason."""
         if not later.ending:
             self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(
@@ -223,7 +231,7 @@ class KernelCache:
         name = blake2b("".join(group).encode(), 12).hexdigest()
         lock = UnitLock(os.path.join(self.directory, "lock-" + name))
         try:
-            # Again, now that nobody else is at it: somebody may have published since.
+            # Check again under the lock: another process may have published the kernels.
             if all([self._find(key) for key in group]):
                 return
             self._compile_and_publish(group, toolchain)
@@ -250,10 +258,11 @@ class KernelCache:
             with open(output, "rb") as file:
                 unit = unit_name(file.read())
             trust.publish(output, os.path.join(self.directory, unit))
-            if config.cmodule.debug or config.cmodule.remove_gxx_opt:  # somebody wants to see the source in a debugger
+            if config.cmodule.debug or config.cmodule.remove_gxx_opt:  # keep the source for a debugger
                 os.replace(stem + suffix, os.path.join(self.directory, unit[:-3] + suffix))
             if not self._load_unit(self.directory, unit, list(group)):
-                # The compiler was content, the dynamic linker is not (a missing library): say what it says.
+                # The compiler succeeded, but the dynamic linker failed (for example, a library is missing): report its
+                # message.
                 os.replace(os.path.join(self.directory, unit), output)
                 try:
                     dlopen_symbols(output, map(symbol_of, group))
@@ -286,7 +295,7 @@ class KernelCache:
 
 
 def units(kernels):
-    """Divide kernels into those that one call of the compiler can take together.
+    """Divide kernels into groups that one call of the compiler can compile together.
 
     Parameters
     ----------
@@ -305,12 +314,12 @@ def units(kernels):
 
 
 def symbol_of(key):
-    """Return the name of a kernel's function, which contains the key."""
+    """Return the name of a kernel's function. It contains the key."""
     return "k" + key
 
 
 def linked_unit(path):
-    """The name of the unit that a kernel's link (or text file) names, or None when there is none."""
+    """Return the name of the unit that a kernel's link (or text file) refers to; None if there is no link."""
     try:
         unit = os.readlink(path)
     except FileNotFoundError:
@@ -329,12 +338,12 @@ def _names(group):
 
 
 def unit_name(content):
-    """The file name of a unit with this content."""
+    """Return the file name of a unit with this content."""
     return "u%s.so" % blake2b(content).hexdigest()
 
 
 def unit_source(group, toolchain):
-    """The C text of a unit.
+    """Return the C source of a unit.
 
     Parameters
     ----------
@@ -354,7 +363,7 @@ def unit_source(group, toolchain):
 
 
 def unit_parts(group, toolchain):
-    """Return the C text of a unit in which functions have the names that are used in the texts of kernels.
+    """Return the C source of a unit, in which functions have their names from the kernels' source.
 
     Parameters
     ----------
@@ -364,7 +373,7 @@ def unit_parts(group, toolchain):
     Returns
     -------
     head : str
-        The text before all kernels with these headers.
+        The source before all kernels with these headers.
     text : list of str
     """
     first = next(iter(group.values()))
@@ -381,7 +390,7 @@ def _head(*parts):
 
 
 def unit_command(kernel, toolchain, source_path, output_path):
-    """The command line that compiles a unit of kernels like this one."""
+    """Return the command line that compiles a unit of this kind of kernel."""
     cplusplus = kernel.language == "c++"
     compiler = toolchain.cxx if cplusplus else toolchain.cc
     command = [
@@ -395,7 +404,7 @@ def unit_command(kernel, toolchain, source_path, output_path):
         command.append("-w")
     command += kernel.compile_args
     command += toolchain.user_flags()
-    # A C kernel needs nothing of what a program is started with: without it, linking takes half the time.
+    # A C kernel needs no start-up files and standard libraries. Without them, linking takes half the time.
     bare = not (cplusplus or kernel.libraries or kernel.compile_args) and "gcc" in os.path.basename(compiler)
     if bare:
         command.append("-nostdlib")
@@ -408,9 +417,10 @@ def unit_command(kernel, toolchain, source_path, output_path):
 
 
 class UnitLock:
-    """The right to compile a unit, as far as that can be had; `waited` says that somebody else had it before.
+    """The right to compile a unit. `waited` is True if another process or thread had the lock before.
 
-    An flock lock: it ends with its holder, however that ends. A lock that cannot be made or is not given in time is done without.
+    It is an flock lock, which is released when its holder ends, for any reason. If the lock cannot be created or is not
+    acquired in time, the holder continues without it.
     """
 
     def __init__(self, path):
@@ -421,7 +431,7 @@ class UnitLock:
             import fcntl
         except ImportError:  # no flock on this system: two processes may compile the same unit, and one rename wins
             return
-        # OSError here means a directory that cannot be written: the caller's business.
+        # An OSError here means that the directory cannot be written. The caller handles it.
         fd = trust.open_stamp(path)
         pause, deadline = 0.002, time.monotonic() + config.compile.timeout
         while True:
@@ -440,16 +450,20 @@ class UnitLock:
         os.close(fd)
 
     def release(self):
-        """Give the lock back."""
+        """Release the lock."""
         if self._fd is not None:
-            # Unlinked while held: who waits for this file gets it next, and finds the unit published.
+            # Unlink the file while the lock is held: a process that waits for this file gets the lock next, and finds
+            # the unit published.
             _unlink(self.path)
             os.close(self._fd)
             self._fd = None
 
 
 def sweep(directory, age=STALE):
-    """Remove leftovers of killed processes older than `age` seconds; at most once in that time, unless `age` is 0."""
+    """Remove leftovers of killed processes that are older than `age` seconds.
+
+    This is done at most once in that time, unless `age` is 0.
+    """
     stamp = os.path.join(directory, "swept")
     now = time.time()
     try:
@@ -472,12 +486,12 @@ def sweep(directory, age=STALE):
 
 
 def clear_kernels(directory, age=0.0):
-    """Remove units not used for `age` seconds, the links to units that are gone, and leftovers.
+    """Remove units that were not used for `age` seconds, links to removed units, and leftovers.
 
     Returns
     -------
     int
-        Number of kernels removed.
+        The number of removed kernels.
     """
     removed, now = 0, time.time()
     try:
@@ -516,7 +530,7 @@ _caches = {}
 
 
 def get_kernel_cache():
-    """The KernelCache of `config.compiledir`."""
+    """Return the KernelCache of `config.compiledir`."""
     directory = os.path.join(config.compiledir, "kernels")
     cache = _caches.get(directory)
     if cache is None:
@@ -525,17 +539,17 @@ def get_kernel_cache():
 
 
 def load_kernels(kernels):
-    """Addresses of kernels, compiled if need be; see `KernelCache.load`."""
+    """Return the addresses of kernels, and compile missing ones; see `KernelCache.load`."""
     return get_kernel_cache().load(kernels)
 
 
 def has_kernel(kernel):
-    """Whether a kernel is compiled; see `KernelCache.has`."""
+    """Return True if a kernel is compiled; see `KernelCache.has`."""
     return get_kernel_cache().has(kernel)
 
 
 def rename_symbol(source, symbol, name):
-    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
+    """Replace `symbol` by a function's real name, also at the beginning of a helper's name (``KERNEL_helper``)."""
     import re
 
     return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -1,8 +1,9 @@
 """The cache of compiled C++ modules.
 
-Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module's file and ``info``; it is filled under another name and
-published by one rename. `info` holds the checksum of the module's file, so that truncated and foreign files are found out before they
-are loaded; such entries are built again. Modules of Ops without a version live in a directory of the process.
+Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module's file and ``info``. It is filled under
+another name and published by one rename. `info` contains the checksum of the module's file, so that truncated and
+foreign files are detected before they are loaded. Such entries are built again. Modules of Ops without a version are in
+a private directory of the process.
 """
 
 import os
@@ -20,47 +21,47 @@ FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
 DELETE_AFTER = (
     7 * 24 * 3600
-)  # seconds between the age at which an entry is no longer used and the one at which it is deleted
+)  # seconds from the age at which an entry is no longer used to the age at which it is deleted
 
 
 class KeyData:
-    """What the cache knows of one module.
+    """The data of the cache about one module.
 
     Parameters
     ----------
     keys : set
-        The keys that lead to it in this process.
+        The keys that refer to it in this process.
     module_hash : str
     key_pkl : str
-        The entry's `info` file.
+        The path of the entry's `info` file.
     entry : str
-        The module's file.
+        The path of the module's file.
     """
 
     def __init__(self, keys, module_hash, key_pkl, entry):
         self.keys, self.module_hash, self.key_pkl, self.entry = set(keys), module_hash, key_pkl, entry
 
     def add_key(self, key, save_pkl=True):
-        """Add a key.  With `save_pkl` the entry's time of use is renewed."""
+        """Add a key. If `save_pkl` is true, update the entry's time of use."""
         self.keys.add(key)
         if save_pkl:
             self.save_pkl()
 
     def remove_key(self, key, save_pkl=True):
-        """Take a key away. With `save_pkl` the entry's time of use is renewed."""
+        """Remove a key. If `save_pkl` is true, update the entry's time of use."""
         self.keys.remove(key)
         if save_pkl:
             self.save_pkl()
 
     def save_pkl(self):
-        """Note on disk that the entry is in use."""
+        """Update the entry's time of use on disk."""
         try:
             os.utime(self.key_pkl)
         except OSError:
             pass
 
     def get_entry(self):
-        """The path of the shared library; what `ModuleCache` maps keys to."""
+        """Return the path of the shared library, to which `ModuleCache` maps keys."""
         return self.entry
 
     def delete_keys_from(self, entry_from_key, do_manual_check=True):
@@ -70,7 +71,7 @@ class KeyData:
         ----------
         entry_from_key : dict
         do_manual_check : bool
-            Also remove keys that no longer compare equal to themselves' copies, by looking at the entries.
+            Whether to compare the entries too. This removes keys that do not equal copies of themselves.
         """
         for key in self.keys:
             entry_from_key.pop(key, None)
@@ -80,12 +81,15 @@ class KeyData:
 
 
 def is_same_entry(entry_1, entry_2):
-    """Whether two paths name the same cache entry."""
+    """Return True if two paths name the same cache entry."""
     return entry_1 == entry_2 or os.path.realpath(entry_1) == os.path.realpath(entry_2)
 
 
 def get_safe_part(key):
-    """The part of a `cmodule_key` that is safe to compare between processes: version and compiler settings, without Ops and types."""
+    """Return the part of a `cmodule_key` that can be compared between processes.
+
+    It consists of the version and the compiler settings, without Ops and types.
+    """
     version, rest = key
     return version, tuple(
         part
@@ -95,13 +99,13 @@ def get_safe_part(key):
 
 
 def get_module_hash(src_code, key):
-    """The name of a module with this text, compiled with this key's version and arguments by this compiler.
+    """Return the name of a module with this source, which this compiler compiles with this key's version and arguments.
 
     Parameters
     ----------
     src_code : str
     key : tuple
-        As of `CLinker.cmodule_key`.
+        The key of `CLinker.cmodule_key`.
 
     Returns
     -------
@@ -130,21 +134,21 @@ def get_module_hash(src_code, key):
 
 
 def last_access_time(path):
-    """When a file was last used, in seconds since the epoch: the later of its access and modification times."""
+    """Return the last use of a file in seconds since the epoch: the later of its access and modification times."""
     status = os.stat(path)
     return max(status.st_atime, status.st_mtime)
 
 
 def module_name_from_dir(dirname, err=True, files=None):
-    """The module's file in an entry's directory.
+    """Return the path of the module's file in an entry's directory.
 
     Parameters
     ----------
     dirname : str
     err : bool
-        Raise ValueError unless there is exactly one; otherwise return None.
+        If True, raise ValueError unless there is exactly one module. If False, return None in this case.
     files : list of str, optional
-        What is in the directory.
+        The names of the files in the directory.
     """
     if files is None:
         files = os.listdir(dirname)
@@ -157,7 +161,7 @@ def module_name_from_dir(dirname, err=True, files=None):
 
 
 def read_info(dirname):
-    """An entry's `info` as a dict of its words, or None when it is not there or not ours."""
+    """Return an entry's `info` as a dict, or None if the file is missing or has another format."""
     try:
         with trust.open_file(os.path.join(dirname, "info")) as file:
             lines = file.read().decode("utf-8").split("\n")
@@ -169,16 +173,17 @@ def read_info(dirname):
 
 
 class ModuleCache:
-    """Compiled modules on disk and in this process.
+    """The compiled modules on disk and in this process.
 
     Parameters
     ----------
     dirname : str
-        The directory; made when needed. When it is not trusted another one takes its place, with a warning (`trust.directory`).
+        The directory. It is created when needed. If it is not trusted, another one is used, with a warning
+        (`trust.directory`).
     check_for_broken_eq : bool
-        Check each new key for being equal to a copy of itself (`check_key`).
+        Whether to check that each new key is equal to a copy of itself (`check_key`).
     do_refresh : bool
-        Look through the directory at once (`refresh`).
+        Whether to scan the directory at once (`refresh`).
 
     Attributes
     ----------
@@ -187,7 +192,7 @@ class ModuleCache:
     entry_from_key : dict
         Key -> the module's file.
     stats : list of int
-        Modules found loaded, loaded from disk, compiled.
+        The numbers of modules that were already loaded, loaded from disk, and compiled.
     """
 
     def __init__(self, dirname, check_for_broken_eq=True, do_refresh=True):
@@ -216,21 +221,22 @@ class ModuleCache:
             return []
 
     def refresh(self, age_thresh_use=None, delete_if_problem=False, cleanup=True):
-        """Look through the directory.
+        """Scan the directory.
 
         Parameters
         ----------
         age_thresh_use : float, optional
-            Seconds after its last use from which a module counts as old; default: `config.cmodule.age_thresh_use`.
+            The time in seconds after its last use from which a module is old; by default
+            `config.cmodule.age_thresh_use`.
         delete_if_problem : bool
-            Delete entries that cannot be used, whatever their age.
+            Whether to delete unusable entries of any age.
         cleanup : bool
-            Delete entries that are broken and a day old, and leftovers of killed processes.
+            Whether to delete broken entries that are a day old, and leftovers of killed processes.
 
         Returns
         -------
         list of str
-            Files of the modules that are too old.
+            The files of the modules that are too old.
         """
         age_thresh_use = config.cmodule.age_thresh_use if age_thresh_use is None else age_thresh_use
         now, too_old = time.time(), []
@@ -241,7 +247,7 @@ class ModuleCache:
                 usable = read_info(folder) is not None and os.path.exists(
                     os.path.join(folder, name + get_lib_extension())
                 )
-            except OSError:  # somebody else removed it
+            except OSError:  # another process removed it
                 continue
             if not usable:
                 if delete_if_problem or cleanup and age > STALE:
@@ -268,20 +274,20 @@ class ModuleCache:
                     pass
 
     def check_key(self, key, key_pkl):
-        """Check that a key is equal to a copy of itself: an Op without a proper `__eq__` would never be found again.
+        """Check that a key is equal to a copy of itself. An Op without a proper `__eq__` would never be found again.
 
         Parameters
         ----------
         key : tuple
         key_pkl : str
-            Named in the warning.
+            The name of the key in the warning.
         """
         import copy
 
         start = time.time()
         try:
             other = copy.deepcopy(key)
-        except Exception:  # what cannot be copied cannot be compared
+        except Exception:  # a key that cannot be copied cannot be compared
             return
         if not (key == other and hash(key) == hash(other)):
             warn_once(
@@ -292,16 +298,17 @@ class ModuleCache:
         self.time_spent_in_check_key += time.time() - start
 
     def module_from_key(self, key, lnk=None, keep_lock=False):
-        """The module of a linker's graph: loaded already, or from disk, or compiled now.
+        """Return the module of a linker's graph. It is already loaded, or is loaded from disk, or is compiled now.
 
         Parameters
         ----------
         key : tuple or None
-            ``lnk.cmodule_key()``. Without a version in it the module is compiled in this process's private directory.
+            ``lnk.cmodule_key()``. If it contains no version, the module is compiled in this process's private
+            directory.
         lnk : CLinker, optional
-            Generates the text. Without it, only a key that was seen in this process is found.
+            The linker, which generates the source. Without it, only a key that was seen in this process is found.
         keep_lock : bool
-            Accepted for the classic signature: an entry is locked only while it is compiled.
+            Accepted for the classic signature. An entry is locked only while it is compiled.
 
         Returns
         -------
@@ -311,7 +318,7 @@ class ModuleCache:
         ------
         CompileError, MissingGXX, MethodNotDefined
         ValueError
-            Without `lnk`, when the key is not known.
+            If `lnk` is None and the key is not known.
         """
         if lnk is None:
             try:
@@ -342,7 +349,7 @@ class ModuleCache:
     def _note(self, key, name, file):
         try:
             known = self.entry_from_key.get(key)
-        except TypeError:  # an Op that cannot be hashed
+        except TypeError:  # the key contains an Op that cannot be hashed
             return
         if known != file:
             self.entry_from_key[key] = file
@@ -374,12 +381,12 @@ class ModuleCache:
             return self._compile(self.private_location(name), name, source, lnk)
 
     def private_location(self, name=None):
-        """A directory of this process for a module that is not kept."""
+        """Return a directory of this process for a module that is not kept."""
         folder = os.path.join(trust.private_directory(), name or "module-" + os.urandom(6).hex())
         return trust.make_directory(folder)
 
     def _load(self, folder, name):
-        """The module of an entry, or None when there is none that can be used."""
+        """Return the module of an entry, or None if it is missing or cannot be used."""
         info = read_info(folder) if trust.is_trusted(folder) else None
         if info is None:
             return None
@@ -405,7 +412,7 @@ class ModuleCache:
         lock = UnitLock(os.path.join(self.dirname, "lock-" + name))
         work = None
         try:
-            module = self._load(folder, name)  # again: somebody may have published since
+            module = self._load(folder, name)  # again: another process may have published it
             if module is not None:
                 self.stats[1] += 1
                 return module
@@ -416,7 +423,7 @@ class ModuleCache:
                 try:
                     os.rename(work, folder)
                     break
-                except OSError:  # another process's entry, or one that could not be used
+                except OSError:  # there is an entry of another process, or an unusable one
                     if not os.path.isdir(folder):
                         raise
                     module = self._load(folder, name)
@@ -446,7 +453,7 @@ class ModuleCache:
 
     @staticmethod
     def _import(path, lnk):
-        """Load what has been compiled just now; what goes wrong is the matter of its code."""
+        """Load a module that has just been compiled. Any error is caused by its C code."""
         try:
             return dlimport(path)
         except ImportError as error:
@@ -465,7 +472,7 @@ class ModuleCache:
     @staticmethod
     def _compile_file(folder, name, source, lnk, final_location=None):
         compile_str = lnk.c_compiler().compile_str
-        # Compilers of Ops have the documented arguments only.
+        # The compilers of Ops accept the documented arguments only.
         more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
         what, begun = ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), time.perf_counter()
         progress.task.calling_compiler(what)
@@ -489,7 +496,7 @@ class ModuleCache:
             raise
 
     def compile_to(self, location, lnk):
-        """Compile a linker's module into a directory and load it, without entering it into the cache."""
+        """Compile a linker's module in a directory and load it, without adding it to the cache."""
         source = lnk.get_src_code()
         name = get_module_hash(source, ((), tuple(lnk.compile_args())))
         return self._compile(os.path.abspath(location), name, source, lnk)
@@ -504,9 +511,9 @@ class ModuleCache:
         unversioned_min_age : float, optional
             See `clear_unversioned`.
         clear_base_files : bool
-            Also delete what `clear_base_files` deletes.
+            Whether to call `clear_base_files` too.
         delete_if_problem : bool
-            Also delete entries that cannot be read.
+            Whether to delete also entries that cannot be read.
         """
         self.clear_old(age_thresh_del=-1.0, delete_if_problem=delete_if_problem)
         self.clear_unversioned(min_age=unversioned_min_age)
@@ -515,19 +522,19 @@ class ModuleCache:
             self.clear_base_files()
 
     def clear_old(self, age_thresh_del=None, delete_if_problem=False):
-        """Delete modules and kernels that have not been used for long.
+        """Delete modules and kernels that have not been used for a long time.
 
         Parameters
         ----------
         age_thresh_del : float, optional
-            Seconds; default: `config.cmodule.age_thresh_use` and a week.
+            The time in seconds; by default `config.cmodule.age_thresh_use` plus a week.
         delete_if_problem : bool
-            Also delete entries that cannot be used.
+            Whether to delete also entries that cannot be used.
 
         Returns
         -------
         int
-            Number of modules and kernels deleted.
+            The number of deleted modules and kernels.
         """
         if age_thresh_del is None:
             age_thresh_del = config.cmodule.age_thresh_use + DELETE_AFTER
@@ -538,12 +545,12 @@ class ModuleCache:
         return removed + clear_kernels(trust.directory(os.path.join(self.dirname, "kernels")), max(age_thresh_del, 0.0))
 
     def clear_unversioned(self, min_age=None):
-        """Delete this process's modules without version that are not loaded.
+        """Delete this process's modules without version, unless they are loaded.
 
         Parameters
         ----------
         min_age : float, optional
-            Seconds since they were compiled; default 0.
+            The minimal time in seconds since their compilation; by default 0.
         """
         folder = trust.private_directory()
         loaded = {os.path.dirname(path) for path in self.module_from_name}
@@ -556,7 +563,7 @@ class ModuleCache:
                 _rmtree(entry.path, msg="module without version")
 
     def clear_base_files(self):
-        """Delete the precompiled headers and what is known about compilers."""
+        """Delete the precompiled headers and the stored data about compilers."""
         try:
             entries = list(os.scandir(self.dirname))
         except OSError:
@@ -583,7 +590,7 @@ def _last_use(folder):
 
 
 def _touch(folder):
-    """Renew an entry's time of use, once a day."""
+    """Update an entry's time of use, once a day."""
     try:
         if time.time() - _last_use(folder) > STALE:
             os.utime(os.path.join(folder, "info"))
@@ -602,19 +609,19 @@ def _write_info(folder, path, lnk):
 
 
 def _rmtree(parent, ignore_nocleanup=False, msg="", level=10, ignore_if_missing=False):
-    """Delete a directory, unless `config.nocleanup` keeps it for whoever looks for an error.
+    """Delete a directory, unless `config.nocleanup` keeps it for debugging.
 
     Parameters
     ----------
     parent : str
     ignore_nocleanup : bool
-        Delete it all the same.
+        Whether to delete the directory despite `config.nocleanup`.
     msg : str
-        What it was, for the log.
+        A description of the directory, for the log.
     level : int
-        Log level of that message.
+        The log level of this message.
     ignore_if_missing : bool
-        Do not log that it was not there.
+        Whether to log nothing if the directory does not exist.
     """
     if config.nocleanup and not ignore_nocleanup:
         return
@@ -636,13 +643,13 @@ _caches = {}
 
 
 def get_module_cache(dirname, init_args=None):
-    """The ModuleCache of a directory.
+    """Return the ModuleCache of a directory.
 
     Parameters
     ----------
     dirname : str
     init_args : dict, optional
-        Keyword arguments for its constructor, if it does not exist yet.
+        Keyword arguments for the constructor if the cache does not exist yet.
     """
     cache = _caches.get(dirname)
     if cache is None:

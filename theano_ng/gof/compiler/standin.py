@@ -1,8 +1,9 @@
-"""Programs that run in the place of kernels, and the replacement of a program by its kernel.
+"""Programs that run in place of kernels, and the replacement of a program by its kernel.
 
-Kernels with different C text can have the same program: for example, a loop over scalars and a loop over vectors. So a program itself is never replaced.
-It is copied for each kernel, and the copy, a `StandIn`, holds the key of that kernel: the digest of the text and the command that the compiler is given
-(`KernelCache.key`). Only a compiled function whose name contains this key can replace the copy.
+Kernels with different C source can have the same program: for example, a loop over scalars and a loop over vectors. So
+a program itself is never replaced. It is copied for each kernel. The copy, a `StandIn`, contains the key of that
+kernel: the digest of the source and the command that are passed to the compiler (`KernelCache.key`). Only a compiled
+function whose name contains this key can replace the copy.
 """
 
 from typing import NamedTuple
@@ -12,14 +13,16 @@ from theano_ng.gof.compiler.kernelcache import LoadedKernel, symbol_of
 
 
 class Interpretation(NamedTuple):
-    """A program of an interpreter, which gives the bits of the compiled kernel, except for those of NaN. Only copies are run, each in a `StandIn`.
+    """A program of an interpreter. Its results have the same bits as those of the compiled kernel, except for NaN.
+
+    Only copies are run, each in a `StandIn`.
 
     Attributes
     ----------
     address : int
         The address of the interpreter, a C function.
     words : ndarray of int64
-        The words of the program; the first one is 0.
+        The words of the program. The first word is 0.
     keeps : object
         The owner of the memory to which the words point.
     """
@@ -33,17 +36,19 @@ _OURS = "This is a bug in theano_ng: please report it"
 
 
 class WrongKernel(Exception):
-    """Raised when a kernel is not the kernel in whose place a program runs."""
+    """Error: a kernel is not the kernel in whose place a program runs."""
 
 
 class StandIn:
-    """A program that runs in the place of one kernel until that kernel is compiled. It lives as long as the process, as kernels do.
+    """A program that runs in place of one kernel until that kernel is compiled.
+
+    Like kernels, it lives as long as the process.
 
     Parameters
     ----------
     interpretation : Interpretation
     digest : str or None
-        The key of the kernel; None: nothing replaces the program.
+        The key of the kernel. If it is None, nothing replaces the program.
     """
 
     __slots__ = ("interpretation", "digest", "words")
@@ -72,7 +77,7 @@ class StandIn:
         Raises
         ------
         WrongKernel
-            When this program belongs to another kernel, which would later replace it.
+            If this program belongs to another kernel, which would later replace it.
         """
         if digest != self.digest:
             raise WrongKernel(
@@ -91,7 +96,7 @@ class StandIn:
         Raises
         ------
         WrongKernel
-            When the function at that address does not have the name of the kernel. The program then stays in use.
+            If the function at that address does not have the name of the kernel. The program then stays in use.
         """
         found = _native.symbol_at(address)
         if self.digest is None or found != symbol_of(self.digest):
@@ -106,13 +111,13 @@ _stand_ins = {}  # (digest, id of the interpretation, which the StandIn keeps al
 
 
 def stand_in(interpretation, digest=None):
-    """Return the StandIn for a kernel, which all nodes with this kernel share.
+    """Return the StandIn for a kernel. All nodes with this kernel share it.
 
     Parameters
     ----------
     interpretation : Interpretation
     digest : str, optional
-        The key of the kernel. Without it nothing replaces the program.
+        The key of the kernel. Without it, nothing replaces the program.
 
     Returns
     -------

@@ -1,8 +1,9 @@
-"""The machine's C and C++ compilers: which they are, the flags they take, and how one of them is run.
+"""The machine's C and C++ compilers: their paths, the flags that they support, and functions to run them.
 
-Nothing here starts a compiler to learn about it. A toolchain is recognized by the compiler's resolved path, size and modification
-time, and the processor by the system's description of it; the usual flags are assumed, and only when a compilation fails for the
-first time is the compiler asked which of them it knows (`Toolchain.probe`, remembered in the compile directory).
+No compiler is started to get information about it. A toolchain is identified by the compiler's resolved path, size and
+modification time, and the processor by the system's description of it. The usual flags are assumed. Only when a
+compilation fails for the first time is the compiler asked which of them it supports (`Toolchain.probe`). The answer is
+stored in the compile directory.
 """
 
 import functools
@@ -16,9 +17,10 @@ from theano_ng.digests import blake2b
 from theano_ng.gof._native import HAS_VECTOR_MATH, dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
-# -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize. -fno-tree-sink: gcc would move
-# operands of one side of `? :` into a branch, and a loop with calls in branches is not vectorized. -ffp-contract: `scalar.contraction`
-# decides which products are rounded together with a sum, so that kernels round as native/blocks does.
+# -fno-builtin: gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize.
+# -fno-tree-sink: gcc would move operands of one side of `? :` into a branch, and a loop with calls in branches is not
+# vectorized. -ffp-contract: `scalar.contraction` decides which products are rounded together with a sum, so that
+# kernels round as native/blocks does.
 KERNEL_FLAGS = (
     "-O3",
     "-march=native",
@@ -32,7 +34,7 @@ KERNEL_FLAGS = (
     "-fno-builtin-cosf",
 )
 
-# Functions that some glibc has vectorized: name -> number of arguments.
+# Functions for which some glibc has vectorized variants: name -> number of arguments.
 VECTOR_FUNCTIONS = dict(
     dict.fromkeys(
         "exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf "
@@ -62,14 +64,14 @@ def c_include_text(name):
 
 
 class MissingGXX(NotImplementedError):
-    """C or C++ code was to be compiled, and there is no compiler (`config.cxx` is empty or names no program).
+    """Error: C or C++ code has to be compiled, but there is no compiler (`config.cxx` is empty or names no program).
 
-    A NotImplementedError, so that an Op with a Python implementation falls back to it.
+    It is a NotImplementedError, so that an Op with a Python implementation can use that.
     """
 
 
 class CompileError(Exception):
-    """A compiler refused generated code.
+    """Error: a compiler refused generated code.
 
     Attributes
     ----------
@@ -78,18 +80,18 @@ class CompileError(Exception):
     status : int
         The compiler's exit status.
     output : str
-        What it printed.
+        The output of the compiler.
     source : str
         The C code.
     kernel : Kernel or None
-        The kernel at fault, when that is known.
+        The faulty kernel, if it is known.
     node : Apply or None
-        The node that the code belongs to; set with `name_node`.
+        The node that the code belongs to; `name_node` sets it.
     """
 
-    # A compiler's words about one line: the file, the line, the column and what is wrong.
+    # A compiler's message about a line: the file, the line, the column and the error.
     _complaint = r"(?m)^(?:.*/)?([^/:\n]+):(\d+):(?:\d+:)? ((?:fatal )?error: .*)$"
-    # Those of a linker.
+    # A linker's message.
     _unresolved = r"(?m)^.*(?:undefined (?:reference|symbol)|cannot find|error[: ]).*$"
     _shown = 4
 
@@ -99,13 +101,16 @@ class CompileError(Exception):
         self.kernel = self.node = self._listing = None
 
     def name_node(self, node):
-        """Say which Apply node the code was for; the first answer stays. Returns self."""
+        """Set the Apply node that the code belongs to, unless it is set already. Return self."""
         if self.node is None:
             self.node = node
         return self
 
     def __str__(self):
-        """Where the whole listing is, then what is wrong: the Op, the line and the compiler's message, the first one last."""
+        """Return a message with the path of the listing, and the Op, the line and the compiler's text of each error.
+
+        The first error comes last.
+        """
         said = self.complaints()
         first, others = said[0], said[1 : self._shown]
         parts = ["Compilation failed (return status=%s). %s" % (self.status, self._where())]
@@ -117,12 +122,13 @@ class CompileError(Exception):
         return "\n".join([*parts, first])
 
     def complaints(self):
-        """What the compiler or the linker says is wrong.
+        """Return the errors that the compiler or the linker reported.
 
         Returns
         -------
         list of str
-            Not empty. Each names the line, as that of what a method of an Op or a type returned where it is one, and the message.
+            The messages; there is at least one. Each contains the line. If the line comes from a method of an Op or a
+            type, the message names the method.
         """
         lines, found = self.source.split("\n"), {}
         for file, number, message in re.findall(self._complaint, self.output):
@@ -147,7 +153,7 @@ class CompileError(Exception):
 
     @staticmethod
     def _with_line(said, lines):
-        """What a linker says about a name, behind the first line of the code that has it."""
+        """Return a linker's message about a name, after the first line of the code that contains the name."""
         name = re.search(r"undefined (?:symbol: |reference to \W)(\w+)", said)
         for number, line in enumerate(lines, 1):
             if name is not None and re.search(r"\b%s\b" % name.group(1), line):
@@ -155,7 +161,7 @@ class CompileError(Exception):
         return said
 
     def listing(self):
-        """The numbered C code, the command line and all that the compiler printed; a string."""
+        """Return the numbered C code, the command line and the compiler's output, as a string."""
         return "\n".join(
             [
                 *("%05d\t%s" % item for item in enumerate(self.source.split("\n"), 1)),
@@ -168,7 +174,10 @@ class CompileError(Exception):
         )
 
     def _where(self):
-        """In which file the listing is. It is written when somebody reads the message: most errors that others handle never are."""
+        """Return a sentence with the path of the listing.
+
+        The listing is written only when the message is read, because other code handles most errors without reading it.
+        """
         import tempfile
 
         if self._listing is None:
@@ -182,27 +191,27 @@ class CompileError(Exception):
 
 
 class OutOfDisk(OSError):
-    """The compiler could not write its output."""
+    """Error: the compiler could not write its output."""
 
 
 class Toolchain:
-    """A C++ compiler, the C compiler that came with it, and this processor.
+    """A C++ compiler, the C compiler that belongs to it, and this processor.
 
     Parameters
     ----------
     cxx : str
-        Resolved path of the C++ compiler.
+        The resolved path of the C++ compiler.
     stat : os.stat_result
-        Of that file.
+        The status of that file.
 
     Attributes
     ----------
     cxx, cc : str
-        The compilers. `cc` is `cxx` itself when it has no companion.
+        The compilers. If `cxx` has no C compiler next to it, `cc` is `cxx`.
     identity : str
-        Equal for equal compilers on equal processors; part of every cache key.
+        A text that is equal for equal compilers on equal processors. It is part of every cache key.
     dropped : tuple of str
-        Flags among `KERNEL_FLAGS` that this compiler does not know.
+        Flags in `KERNEL_FLAGS` that this compiler does not support.
     """
 
     def __init__(self, cxx, stat):
@@ -215,7 +224,10 @@ class Toolchain:
         self._versions = {}
 
     def flags(self, optimize=True):
-        """`KERNEL_FLAGS` as far as this compiler knows them, changed by `config.cmodule.remove_gxx_opt` and `debug`."""
+        """Return the `KERNEL_FLAGS` that this compiler supports.
+
+        `config.cmodule.remove_gxx_opt` and `config.cmodule.debug` change the result.
+        """
         flags = [flag for flag in KERNEL_FLAGS if flag not in self.dropped]
         if not optimize or config.cmodule.remove_gxx_opt:
             flags = [flag for flag in flags if not flag.startswith("-O")]
@@ -225,7 +237,7 @@ class Toolchain:
         return flags
 
     def user_flags(self):
-        """`config.gcc.cxxflags`, split like a shell would."""
+        """Return `config.gcc.cxxflags`, split as a shell does."""
         text = config.gcc.cxxflags
         if not text:
             return []
@@ -236,16 +248,20 @@ class Toolchain:
         return text.split()
 
     def vectorized(self):
-        """Names of the math functions (double and float) with all the variants that gcc may call in this machine's libmvec."""
+        """Return the names of the math functions (double and float) that gcc can vectorize on this machine.
+
+        All variants that gcc may call have to be in libmvec.
+        """
         if self._vectorized is None:
             self._vectorized = _find_vectorized()
         return self._vectorized
 
     @functools.cached_property
     def vector_declarations(self):
-        """C text after the kernel prologue, which lets compilers vectorize loops over the functions of `vectorized`.
+        """C code after the kernel prologue that lets compilers vectorize loops over the functions of `vectorized`.
 
-        In C these are the functions of ``c_include/vector_math.h``, which all call one version of libmvec. C++ calls libmvec and libm.
+        C code calls the functions of ``c_include/vector_math.h``, which all call one version of libmvec. C++ code calls
+        libmvec and libm.
         """
         if not self.vectorized():
             return ""
@@ -271,17 +287,20 @@ class Toolchain:
         return "\n".join(lines)
 
     def math_libraries(self):
-        """Linker arguments for the math library, by their run-time names where that is possible: quicker than linker scripts."""
+        """Return linker arguments for the math library.
+
+        If possible, they contain the run-time names of libraries, which are faster than linker scripts.
+        """
         if not sys.platform.startswith("linux") or not _loads("libm.so.6"):
             return ["-lm"]
         return (["-l:libmvec.so.1"] if self.vectorized() else []) + ["-l:libm.so.6"]
 
     def version(self):
-        """The compiler's version, e.g. ``"12.2.0"``; asks it once."""
+        """Return the compiler's version, e.g. ``"12.2.0"``. The compiler is called only once."""
         return self._ask("-dumpfullversion") or self._ask("-dumpversion")
 
     def is_llvm(self):
-        """Whether this is clang under any name."""
+        """Return True if this is clang under any name."""
         return "clang" in self._ask("--version").lower()
 
     def _ask(self, argument):
@@ -291,7 +310,7 @@ class Toolchain:
         return self._versions[argument]
 
     def recall(self, directory):
-        """Take over what an earlier `probe` left in the directory."""
+        """Load the flags that an earlier `probe` stored in the directory."""
         if not self.probed:
             try:
                 with open(self._memory(directory)) as file:
@@ -301,18 +320,18 @@ class Toolchain:
                 pass
 
     def probe(self, directory):
-        """After a failed compilation: find the flags that the compiler does not know, and leave a note in the directory.
+        """Find the flags that the compiler does not support, after a failed compilation. Store them in the directory.
 
         Returns
         -------
         bool
-            True when the flags changed, so that it is worth trying again.
+            True if the flags changed, so that another attempt is useful.
         """
         if self.probed:
             return False
         self.probed = True
         dropped = tuple(flag for flag in KERNEL_FLAGS if not self._accepts(flag))
-        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # it compiles nothing at all: the flags are not to blame
+        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # it compiles nothing, so the flags are not the cause
             return False
         self.dropped = dropped
         memory = self._memory(directory)
@@ -373,7 +392,7 @@ _processor = None
 
 
 def processor_identity():
-    """Text that tells processors apart for which ``-march=native`` means different things."""
+    """Return a text that differs between processors for which ``-march=native`` has different meanings."""
     global _processor
     if _processor is None:
         lines = []
@@ -410,12 +429,12 @@ _toolchains = {}
 
 
 def find_toolchain():
-    """The `Toolchain` of `config.cxx`.
+    """Return the `Toolchain` of `config.cxx`.
 
     Returns
     -------
     Toolchain or None
-        None when `config.cxx` is empty or names no program.
+        None if `config.cxx` is empty or names no program.
     """
     program = config.cxx
     try:
@@ -426,7 +445,8 @@ def find_toolchain():
     if program:
         path = program if os.path.dirname(program) else _which(program)
         if path is not None and os.access(path, os.X_OK):
-            # The folder is resolved, the last link is not: drivers such as ccache and g++ look at the name they are called by.
+            # Resolve the folder but not the last link: drivers such as ccache and g++ depend on the name by which they
+            # are called.
             path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
             toolchain = Toolchain(path, os.stat(path))
     _toolchains[program] = toolchain
@@ -443,13 +463,13 @@ def _which(program):
 
 @register_compiler_version
 def compiler_version():
-    """The version of the compiler as text; "none" when there is no compiler."""
+    """Return the version of the compiler as text; "none" if there is no compiler."""
     toolchain = find_toolchain()
     return "none" if toolchain is None else toolchain.version()
 
 
 def require_toolchain():
-    """As `find_toolchain`, but raises MissingGXX (after the warning of `compiler_available`) instead of returning None."""
+    """Return `find_toolchain()`. If it is None, raise MissingGXX after the warning of `compiler_available`."""
     toolchain = find_toolchain()
     if toolchain is None:
         compiler_available()
@@ -458,7 +478,7 @@ def require_toolchain():
 
 
 def missing_compiler():
-    """What an error says where code cannot be compiled, and what to do about it; an empty text when there is a compiler."""
+    """Return a text for errors: that the compiler is missing, and a remedy. It is empty if there is a compiler."""
     if find_toolchain() is not None:
         return ""
     return (
@@ -468,7 +488,7 @@ def missing_compiler():
 
 
 def shared_library_argument():
-    """The argument that makes the compiler link a library that can be loaded at run time."""
+    """Return the argument that makes the compiler link a library that can be loaded at run time."""
     return "-bundle" if sys.platform == "darwin" else "-shared"
 
 
@@ -476,7 +496,7 @@ _warned = set()
 
 
 def warn_once(key, message):
-    """A warning that a process shows once, whatever the warning filters' memory is."""
+    """Show a warning once in a process, independent of the memory of the warning filters."""
     if key not in _warned:
         _warned.add(key)
         import warnings
@@ -485,7 +505,10 @@ def warn_once(key, message):
 
 
 def compiler_available():
-    """Whether C code can be compiled. The first time that it cannot, one line says so: a warning where a compiler was named."""
+    """Return True if C code can be compiled.
+
+    If not, report this once: by a warning if a compiler is named, else in the log.
+    """
     if find_toolchain() is not None:
         return True
     if config.cxx:
@@ -506,7 +529,7 @@ def compiler_available():
 
 
 def spawn_environment():
-    """The environment of a compiler: messages in English; and no libraries slipped under it."""
+    """Return the environment of a compiler: messages are in English, and no libraries are preloaded."""
     environment = dict(os.environ)
     environment["LC_ALL"] = "C"
     environment.pop("LD_PRELOAD", None)
@@ -514,14 +537,15 @@ def spawn_environment():
 
 
 def run_program(command, directory=None):
-    """Run a program without a shell and collect what it prints.
+    """Run a program without a shell and collect its output.
 
-    posix_spawn where there is one: the subprocess module alone takes longer to import than a kernel's link step.
+    Use posix_spawn if it exists: importing the subprocess module takes longer than linking a kernel.
 
     Returns
     -------
     (int, str)
-        Exit status (negative: the signal that ended it; 127: it could not be started), and stdout with stderr.
+        The exit status (negative: the signal that ended the program; 127: it could not be started), and stdout with
+        stderr.
     """
     if not hasattr(os, "posix_spawn"):
         import subprocess
@@ -548,9 +572,9 @@ def run_program(command, directory=None):
             with open(reader, "rb", closefd=False) as stream:
                 output = stream.read()
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        except ChildProcessError:  # the host program reaps children itself; the output file tells the rest
+        except ChildProcessError:  # the host program reaps children itself; the output file shows the result
             status = 0
-        except BaseException:  # interrupted: leave no compiler behind
+        except BaseException:  # interrupted: do not leave a compiler running
             os.kill(pid, 9)
             os.waitpid(pid, 0)
             raise
@@ -565,9 +589,9 @@ def compile_file(command, source_path, output_path, source):
     Raises
     ------
     CompileError
-        The code was refused.
+        If the code was refused.
     OutOfDisk
-        The output could not be written; another directory may work.
+        If the output could not be written. Another directory may work.
     """
     status, output = run_program(command)
     if status != 0 or not os.path.exists(output_path):

@@ -1,18 +1,21 @@
 """Decide whether code may be loaded from a file or directory.
 
-A compile directory holds pickles and shared objects: a user who can write there can run code as this user. The rules are those of sshd for its
-files (`StrictModes`), from the root of the file system down to each file:
+A compile directory contains pickles and shared objects: a user who can write there can run code as this user. The rules
+are those of sshd for its files (`StrictModes`). They apply from the root of the file system down to each file:
 
-- the owner is this user, or root;
-- no other user can write. Write permission of the group fails this rule, unless the group has the number and the name of the owner and no
-  other members, as on systems with umask 002. An access control list (`acl`) may also permit other users to write;
-- a directory on the path may be writable by all when its sticky bit is set, as in /tmp: other users cannot replace this user's files in it;
-- symbolic links on the path are followed when they belong to this user or root. The rules hold for the directories above a link, and for
-  its target. A file in the cache must not be a symbolic link.
+- The owner is this user, or root.
+- No other user can write. Write permission of the group fails this rule, unless the group has the number and the name
+  of the owner and no other members, as on systems with umask 002. An access control list (`acl`) may also permit other
+  users to write.
+- A directory on the path may be writable by all if its sticky bit is set, as in /tmp: other users cannot replace this
+  user's files in it.
+- Symbolic links on the path are followed if they belong to this user or root. The rules apply to the directories above
+  a link, and to its target. A file in the cache must not be a symbolic link.
 
-Files are checked after they were opened. A file that is loaded by its name is checked before: it cannot be exchanged, because the directories
-above it passed. A directory that fails is replaced by a directory for this user alone (`directory`), with a warning that names the owner. A
-file that fails is treated as missing. Windows stores permissions in another way, and nothing is checked there.
+Files are checked after they were opened. A file that is loaded by its name is checked before: it cannot be exchanged,
+because the directories above it passed the check. A directory that fails is replaced by a directory for this user alone
+(`directory`), with a warning that names the owner. A file that fails is treated as missing. Windows stores permissions
+in another way, and nothing is checked there.
 """
 
 import errno
@@ -27,7 +30,7 @@ from theano_ng.gof.later import later
 CHECKED = hasattr(os, "geteuid")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-_MOST_LINKS = 40  # as many as Linux follows in one path
+_MOST_LINKS = 40  # the number of links that Linux follows in one path
 _READ = (
     os.O_RDONLY
     | getattr(os, "O_CLOEXEC", 0)
@@ -36,11 +39,11 @@ _READ = (
     | getattr(os, "O_BINARY", 0)
 )
 
-_known = {}  # directory -> its status (see `directory`) when it and all directories above it passed
+_known = {}  # the status (see `directory`) of each directory that passed, together with all directories above it
 
 
 class Untrusted(PermissionError):
-    """Raised for a file or directory that another user owns or can write.
+    """Error: another user owns or can write a file or directory.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ class Untrusted(PermissionError):
 
 
 def problem(status, where, crossed=False):
-    """Return why a file or directory is not trusted.
+    """Return the reason why a file or directory is not trusted.
 
     Parameters
     ----------
@@ -71,12 +74,13 @@ def problem(status, where, crossed=False):
     Returns
     -------
     str or None
-        A clause to follow its name, such as "belongs to alice (uid 1001, mode 0755)"; None for a trusted one.
+        A clause to follow its name, such as "belongs to alice (uid 1001, mode 0755)"; None for a trusted file or
+        directory.
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid not in (0, os.geteuid()):
         return "belongs to %s (mode %04o)" % (user_name(status.st_uid), mode)
-    if not mode & OTHERS_WRITE or stat.S_ISLNK(status.st_mode):  # the permissions of links mean nothing
+    if not mode & OTHERS_WRITE or stat.S_ISLNK(status.st_mode):  # the permissions of links have no effect
         return None
     if crossed and mode & stat.S_ISVTX:
         return None
@@ -109,7 +113,7 @@ def _permitted(where):
 
 def user_name(uid):
     """Return a user as text: "alice (uid 1001)"."""
-    import pwd  # not on Windows, and for messages only
+    import pwd  # missing on Windows; needed only for messages
 
     try:
         return "%s (uid %d)" % (pwd.getpwuid(uid).pw_name, uid)
@@ -121,7 +125,7 @@ def _is_own_group(status):
     """Return True if the owner of a file is the only member of its group."""
     if status.st_gid != status.st_uid:
         return False
-    import grp  # neither is on Windows, and few files get here
+    import grp  # missing on Windows; rarely needed
     import pwd
 
     try:
@@ -132,7 +136,7 @@ def _is_own_group(status):
 
 
 def first_problem(path):
-    """Return the first directory on the path to a directory, itself included, that is not trusted.
+    """Return the first directory on the path to a directory (inclusive) that is not trusted.
 
     Parameters
     ----------
@@ -141,7 +145,8 @@ def first_problem(path):
     Returns
     -------
     (str, str) or None
-        Its path, without symbolic links, and the reason. A missing directory is trusted: `make_directory` checks again.
+        Its path, without symbolic links, and the reason. None if there is none. A missing directory is trusted:
+        `make_directory` checks again.
     """
     if not CHECKED:
         return None
@@ -151,7 +156,7 @@ def first_problem(path):
         reason = problem(os.lstat(place), place, crossed=bool(todo))
         while todo and not reason:
             part = todo.pop()
-            if part == "..":  # in the target of a link: `place` has none any more
+            if part == "..":  # in the target of a link: `place` contains no links at this point
                 place = os.path.dirname(place)
                 continue
             above, place = place, os.path.join(place, part)
@@ -164,25 +169,26 @@ def first_problem(path):
                     return None
                 todo.extend(part for part in reversed(target.split(os.sep)) if part not in ("", "."))
                 place = os.sep if os.path.isabs(target) else above
-    except OSError:  # not there, or out of reach
+    except OSError:  # missing or inaccessible
         return None
     return (place, reason) if reason else None
 
 
 def directory(path):
-    """A directory that can be trusted: the one that was asked for, or one for this user alone in its place.
+    """Return a trusted directory: the requested one, or one for this user alone that replaces it.
 
     Parameters
     ----------
     path : str
-        It need not exist, and is not made.
+        The requested directory. It need not exist, and is not created.
 
     Returns
     -------
     str
-        `path`, or the directory that replaces it: of a name that depends on nothing but `path`, in the user's cache directory (or else
-        in that for temporary files, in a folder with the user's number), so that the next process finds what this one compiled. When
-        none of these can be had, it is in a directory of this process. A warning says what is wrong and what to do.
+        `path`, or the directory that replaces it. The name of the latter depends only on `path`, so that later
+        processes find the files of this process. It is in the user's cache directory, or else in the directory for
+        temporary files, in a folder with the user's number. If neither can be used, it is in a directory of this
+        process. A warning describes the problem and a remedy.
     """
     if not CHECKED:
         return path
@@ -216,8 +222,8 @@ def directory(path):
 
 
 def _remedy(place, reason):
-    """What to do about something that is not trusted, as the beginning of a sentence."""
-    if reason.startswith("is "):  # a link, or no file
+    """Return a remedy for an untrusted file or directory, as the beginning of a sentence."""
+    if reason.startswith("is "):  # a link, or not a regular file
         return "Delete it"
     if "can be written" in reason:
         return "If nobody has put anything there: %s %s; otherwise delete it" % (
@@ -228,7 +234,7 @@ def _remedy(place, reason):
 
 
 def _replacement(path):
-    """A directory in the place of one that is not trusted, made."""
+    """Create and return the directory that replaces an untrusted one."""
     import tempfile
 
     name = "%s-%s" % (os.path.basename(path), _digest(os.path.abspath(path)))
@@ -238,13 +244,13 @@ def _replacement(path):
     ):
         try:
             return make_directory(os.path.join(folder, name))
-        except OSError:  # not to be written, or not to be trusted either
+        except OSError:  # not writable, or not trusted either
             pass
     return make_directory(os.path.join(private_directory(), name))
 
 
 def make_directory(path):
-    """Make a directory, and those above it that are missing, for this user alone (mode 0700).
+    """Create a directory, and missing directories above it, for this user alone (mode 0700).
 
     Parameters
     ----------
@@ -258,7 +264,7 @@ def make_directory(path):
     Raises
     ------
     Untrusted
-        When it is there, or what is above it is, and belongs to somebody else.
+        If the directory, or a directory above it, exists and is not trusted.
     OSError
     """
 
@@ -276,7 +282,7 @@ def make_directory(path):
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
-            pass  # somebody was quicker: who?
+            pass  # another process was faster; its owner is checked below
     if not os.path.isdir(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     check()
@@ -287,12 +293,12 @@ _private = None
 
 
 def private_directory():
-    """A temporary directory of this process, removed when it ends.
+    """Return a temporary directory of this process. It is removed when the process ends.
 
     Raises
     ------
     Untrusted
-        When others can replace what is in the directories for temporary files and for the user's caches.
+        If other users can replace files in the directories for temporary files and for the user's caches.
     """
     global _private
     if _private is None or _private[0] != os.getpid():
@@ -312,24 +318,24 @@ def private_directory():
         owner = os.getpid()
 
         def remove():
-            if os.getpid() == owner and not config.nocleanup:  # a forked child ends too
-                later.forget()  # what is written later was to be written here
+            if os.getpid() == owner and not config.nocleanup:  # not in a forked child, which ends too
+                later.forget()  # the remaining work would write to this directory
                 shutil.rmtree(path, ignore_errors=True)
 
         atexit.register(remove)
     return _private[1]
 
 
-# ------------------------------------------------- files in a directory that is trusted
+# ------------------------------------------------- files in a trusted directory
 
 
 def open_file(path):
-    """Open a file to read bytes from, when it is a trusted one.
+    """Open a trusted file to read bytes.
 
     Parameters
     ----------
     path : str
-        In a directory that is trusted.
+        The path of a file in a trusted directory.
 
     Returns
     -------
@@ -338,14 +344,14 @@ def open_file(path):
     Raises
     ------
     Untrusted
-        After a warning.
+        If the file is not trusted. A warning is shown before.
     OSError
     """
     return open(path, "rb", opener=_open_checked)
 
 
 def open_named(path):
-    """As `open_file`, for a file anywhere: all directories above it are checked, and symbolic links lead to it.
+    """Open a trusted file in any directory. All directories above it are checked. Symbolic links are followed.
 
     Parameters
     ----------
@@ -380,7 +386,10 @@ def _open_checked(path, flags):
 
 
 def _refuse(path, reason, place=None):
-    """Warn, once for each directory and reason, and raise Untrusted. `place` is what is wrong, if that is not the file itself."""
+    """Warn, once for each directory and reason, and raise Untrusted.
+
+    `place` is the untrusted path, if it is not the file.
+    """
     place = place or path
     warn_once(
         ("untrusted", os.path.dirname(path), reason),
@@ -394,7 +403,9 @@ def _refuse(path, reason, place=None):
 
 
 def is_trusted(path):
-    """Whether something in a trusted directory is there and can be used by its name: a file, or a directory. Warns when it belongs to others.
+    """Return True if a file or directory in a trusted directory exists and can be used by its name.
+
+    Warn if it is not trusted.
 
     Parameters
     ----------
@@ -412,7 +423,7 @@ def is_trusted(path):
 
 
 def close_to_others(path):
-    """Take from others the permission to write a file, which a umask of 0 gives them."""
+    """Remove other users' permission to write a file, which a umask of 0 grants."""
     if CHECKED:
         mode = os.stat(path).st_mode
         if mode & OTHERS_WRITE:
@@ -420,26 +431,28 @@ def close_to_others(path):
 
 
 def publish(temporary, path):
-    """Give a finished file its name, at once, for this user alone to write.
+    """Rename a finished file to its final name atomically, writable only by this user.
 
-    A file that was there before stays what it is for those who have mapped it.
+    If a file of this name existed before, processes that have mapped it keep its content.
 
     Parameters
     ----------
     temporary, path : str
-        On the same file system.
+        Paths on the same file system.
     """
     close_to_others(temporary)
     os.replace(temporary, path)
 
 
 def open_stamp(path):
-    """A file descriptor of a lock, or of a file whose time matters; made if need be, and anew when somebody else's, or a link, is there.
+    """Return a descriptor of a lock file, or of a file whose time is used. Create the file if necessary.
+
+    A link, or a file that is not trusted, is replaced by a new file.
 
     Parameters
     ----------
     path : str
-        In a directory that is trusted.
+        The path of a file in a trusted directory.
 
     Raises
     ------
@@ -457,7 +470,7 @@ def open_stamp(path):
 
 
 def untrusted_content(folder):
-    """All that is not trusted in a directory, and the first such thing on the way to it.
+    """Return all untrusted files and directories in a directory, and the first untrusted one on the path to it.
 
     Parameters
     ----------
@@ -478,7 +491,7 @@ def untrusted_content(folder):
         for path in sorted(os.path.join(place, name) for name in folders + files):
             try:
                 reason = problem(os.lstat(path), path)
-            except OSError:  # gone meanwhile
+            except OSError:  # it was removed meanwhile
                 continue
             if reason is not None:
                 found.append((path, reason))

@@ -1,58 +1,59 @@
-"""Which variables of a graph share memory, kept while views and destroyers come and go.
+"""Classes of variables that share memory. They are updated when views and destroyers change.
 
-The Python twin of `_destroyhandler.AliasClasses`.
+This is the Python version of `_destroyhandler.AliasClasses`.
 """
 
 
 class _Class:
-    """Variables that are views of one root, directly or not."""
+    """Variables that are views of one root, directly or indirectly."""
 
     __slots__ = ("root", "size", "destroyers", "cyclic")
 
     def __init__(self, root):
         self.root = root
         self.size = 1
-        # (node, i): the node overwrites a member, its input i.
+        # Keys (node, i): the node overwrites a member of the class, which is its input i.
         self.destroyers = {}
-        # Views closed a circle: the graph is on its way through an invalid state.
+        # Whether views form a cycle: the graph is then in a temporary, invalid state.
         self.cyclic = False
 
 
 class AliasClasses:
-    """Variables, what each is a view of, and who overwrites them.
+    """Variables, their views, and the nodes that overwrite them.
 
-    Every question is answered in constant time, however many views there are. A change costs as much as the smaller one of the two parts
-    that it joins or takes apart, and nothing when a view moves within its class.
+    `root` and `destroyers` take constant time for any number of views. The cost of a change grows with the smaller of
+    the two parts that it joins or separates. Moving a view within its class relabels nothing.
 
     Attributes
     ----------
     view_i : dict
-        Variable to what it is a view of.
+        For each view, the variable that it is a view of.
     view_o : dict
-        Variable to its direct views, as keys of a dict.
+        For each variable, its direct views, as keys of a dict.
     destroyed : dict
-        Variable to ``{(node, i): count}``: the inputs of nodes where it is overwritten, and how many outputs of the node do so.
+        For each variable, ``{(node, i): count}``: the node overwrites the variable as its input i, by `count` of its
+        outputs.
     """
 
     def __init__(self):
         self.view_i = {}
         self.view_o = {}
         self.destroyed = {}
-        # Variables that are not here are alone and not destroyed.
+        # A variable that is missing here has no alias and is not destroyed.
         self._class = {}
 
     def root(self, r):
-        """What a variable is a view of, in the end; the variable itself when it is none."""
+        """Return the variable that `r` is a view of, directly or indirectly; `r` itself if it is not a view."""
         found = self._class.get(r)
         return r if found is None else found.root
 
     def destroyers(self, r):
-        """The pairs ``(node, i)`` that overwrite the memory of a variable, itself or by a view, in a container."""
+        """Return the pairs ``(node, i)`` that overwrite the memory of a variable, directly or through a view."""
         found = self._class.get(r)
         return () if found is None else found.destroyers
 
     def members(self, r):
-        """A list of all variables that share memory with `r`: the root first, then views before theirs."""
+        """Return a list of all variables that share memory with `r`. Each variable comes before its views."""
         root = self.root(r)
         found = {root: None}
         pending = [root]
@@ -67,18 +68,18 @@ class AliasClasses:
     # ------------------------------------------------------------ views
 
     def add_view(self, out, viewed):
-        """Note that `out`, which was none, is a view of `viewed`."""
+        """Record that `out`, which was not a view, is a view of `viewed`."""
         self.view_i[out] = viewed
         self.view_o.setdefault(viewed, {})[out] = None
         self._join(out, viewed)
 
     def remove_view(self, out):
-        """Note that `out` is no view any more."""
+        """Record that `out` is no longer a view."""
         self._unlink(out)
         self._part(out)
 
     def move_view(self, out, viewed):
-        """Note that `out`, which was a view of something else, is a view of `viewed`."""
+        """Record that `out`, which was a view of another variable, is now a view of `viewed`."""
         before = self._class[out]
         inside = before is self._class.get(viewed) and not before.cyclic and not self._is_below(viewed, out)
         self._unlink(out)
@@ -90,11 +91,12 @@ class AliasClasses:
         self.add_view(out, viewed)
 
     def _is_below(self, r, top):
-        """Whether `r` is `top` or a view of it."""
+        """Return True if `r` is `top`, or a view of it, directly or indirectly."""
         if top not in self.view_o:
             return r is top
         view_i = self.view_i
-        # A replacement usually stays close to what it replaces; long chains of views are not climbed for it.
+        # A replacement is usually close to the replaced variable. Stop at the variables just above `top`, so that long
+        # chains of views are not followed.
         near = {}
         v = view_i.get(top)
         while v is not None and len(near) < 4:
@@ -137,7 +139,7 @@ class AliasClasses:
             below.cyclic = above.cyclic or below.cyclic
 
     def _relabel(self, top, without, label):
-        """Put `top` and everything below it, except what is below `without`, into a class."""
+        """Assign a class to `top` and to all views below it, except to `without` and the views below that."""
         classes, view_o = self._class, self.view_o
         pending = [top]
         while pending:
@@ -148,7 +150,7 @@ class AliasClasses:
                     pending.append(v)
 
     def _part(self, out):
-        """Take apart what hung together by a view that has been unlinked."""
+        """Split a class after a view has been unlinked."""
         classes = self._class
         whole = classes[out]
         if whole.cyclic:
@@ -162,7 +164,7 @@ class AliasClasses:
         part.size = len(moved)
         whole.size -= part.size
         if root is not out:
-            # What hangs below `out` keeps its class, under a new root.
+            # The views below `out` keep their class, which gets a new root.
             whole.root = out
         for r in moved:
             classes[r] = part
@@ -175,7 +177,10 @@ class AliasClasses:
                 del classes[left.root]
 
     def _smaller_part(self, one, other):
-        """The members of the smaller one of two trees of views, and its top. Both are walked at the same pace."""
+        """Return the members of the smaller of two trees of views, and its root.
+
+        Both are traversed at the same pace.
+        """
         first, second = self._walk(one), self._walk(other)
         found_first, found_second = [], []
         while True:
@@ -202,7 +207,7 @@ class AliasClasses:
                 stack.pop()
 
     def _rebuild(self, whole, out):
-        """Make the classes of what was one class with a circle."""
+        """Build new classes from the members of a class that contained a cycle."""
         view_i, classes = self.view_i, self._class
         found = {out: None, whole.root: None}
         pending = list(found)
@@ -219,7 +224,7 @@ class AliasClasses:
             if uses:
                 classes[r] = _Class(r)
                 classes[r].destroyers.update(dict.fromkeys(uses))
-        # A view must not be walked by `_relabel` before it is joined.
+        # `_relabel` must not reach a view before the view is joined.
         links = [(r, view_i[r]) for r in found if r in view_i]
         for r, viewed in links:
             self._unlink(r)
@@ -229,7 +234,7 @@ class AliasClasses:
     # ------------------------------------------------------------ destroyers
 
     def add_destroyer(self, r, app, i):
-        """Note that an output of a node overwrites `r`, its input i."""
+        """Record that an output of a node overwrites `r`, its input i."""
         uses = self.destroyed.setdefault(r, {})
         use = (app, i)
         uses[use] = uses.get(use, 0) + 1
@@ -239,7 +244,7 @@ class AliasClasses:
         found.destroyers[use] = None
 
     def remove_destroyer(self, r, app, i):
-        """Note that a node does not overwrite `r`, which was its input i, any more."""
+        """Record that a node no longer overwrites `r`, which was its input i."""
         uses = self.destroyed[r]
         use = (app, i)
         del uses[use]
@@ -252,13 +257,15 @@ class AliasClasses:
 
 
 def destroyed_indices(app):
-    """The indices of the inputs that a node overwrites, one for each time that it does."""
+    """Return the indices of the inputs that a node overwrites, once for each output that overwrites the input."""
     destroy_map = getattr(app.op, "destroy_map", None)
     return [i for places in destroy_map.values() for i in places] if destroy_map else []
 
 
 class Constraints:
-    """What has to come before what: data, and those who read memory before the one who overwrites it.
+    """The constraints on the order of nodes.
+
+    A node follows the nodes that compute its inputs, and the other readers of memory that it overwrites.
 
     Parameters
     ----------
@@ -269,23 +276,29 @@ class Constraints:
         self.aliases = aliases
 
     def successors(self, app):
-        """The nodes that have to come after a node: users of its outputs, and who destroys its inputs; a list."""
+        """Return a list of the nodes that have to come after a node.
+
+        These are the users of its outputs, and the nodes that destroy its inputs.
+        """
         found = [client for out in app.outputs for client, _ in out.clients if not isinstance(client, str)]
         found.extend(self.destroyers_of(app, app.inputs))
         return found
 
     def predecessors(self, app):
-        """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys; a list."""
+        """Return a list of the nodes that have to come before a node.
+
+        These are the nodes that compute its inputs, and the other users of the memory that it destroys.
+        """
         found = [r.owner for r in app.inputs if r.owner is not None]
         for i in destroyed_indices(app):
             found.extend(self.other_users(app, self.aliases.members(app.inputs[i])))
         return found
 
     def other_users(self, app, members):
-        """The nodes except `app` that use some variables; a list."""
+        """Return a list of the nodes except `app` that use one of the variables."""
         return [client for v in members for client, _ in v.clients if client is not app and not isinstance(client, str)]
 
     def destroyers_of(self, app, variables):
-        """The nodes except `app` that overwrite some variables; a list."""
+        """Return a list of the nodes except `app` that overwrite one of the variables."""
         destroyers = self.aliases.destroyers
         return [other for r in variables for other, _ in destroyers(r) if other is not app]

@@ -1,14 +1,15 @@
-"""A topological order that is kept while edges come and go.
+"""A topological order that is updated when edges are added or removed.
 
-The Python twin of `_destroyhandler.DynamicOrder`. When an edge contradicts the order, only what lies between its ends is searched (D. J.
-Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM JEA 11, 2006), from both ends at the same
-pace: the search that ends first decides, and what it found moves to the other end. A chain of nodes past which one node has to move is not
-walked then. Labels have gaps, so that nodes can be put at any place.
+This is the Python version of `_destroyhandler.DynamicOrder`. When an edge contradicts the order, only the part of the
+order between the edge's ends is searched (D. J. Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for
+directed acyclic graphs", ACM JEA 11, 2006). Two searches start at the two ends and advance at the same pace. The nodes
+that the first finished search found are moved to the other end. Thus, if a single node has to move past a long chain of
+nodes, the chain is not searched. Labels have gaps, so that nodes can be inserted at any position.
 """
 
 
 class CycleError(Exception):
-    """An edge would close a cycle."""
+    """Error: an edge would close a cycle."""
 
 
 _GAP = 1 << 32
@@ -30,12 +31,12 @@ class DynamicOrder:
     Parameters
     ----------
     successors, predecessors : callable
-        Take a node, return a list or tuple of nodes: the edges of the graph as they are at the time of the call.
+        Functions that take a node and return a list or tuple of nodes: the edges of the graph at the time of the call.
 
     Attributes
     ----------
     searched : int
-        How many nodes have been looked at so far because edges contradicted the order.
+        The number of nodes that were searched so far because edges contradicted the order.
     """
 
     def __init__(self, successors, predecessors):
@@ -59,7 +60,7 @@ class DynamicOrder:
             place = place.next
 
     def place(self, node):
-        """Put a node behind its predecessors that have a place."""
+        """Insert a node behind those of its predecessors that are in the order."""
         places = self.places
         after = self.head
         for p in self.predecessors(node):
@@ -70,7 +71,7 @@ class DynamicOrder:
         self._insert([place], after)
 
     def _insert(self, inserted, after):
-        """Link places, which are in no list, behind `after`, and give them labels."""
+        """Insert new places, which are in no list, behind `after`, and assign labels to them."""
         behind = after.next
         if behind is not self.head and behind.label - after.label <= len(inserted):
             self._make_gap(after, len(inserted))
@@ -84,7 +85,10 @@ class DynamicOrder:
         after.next, behind.previous = behind, after
 
     def _make_gap(self, after, room):
-        """Spread the labels behind `after` until `room` places find some: twice as many each time that does not do."""
+        """Spread the labels behind `after` until there are gaps for `room` places.
+
+        Double the number of labels at each attempt.
+        """
         count = 8
         while True:
             run = []
@@ -101,23 +105,23 @@ class DynamicOrder:
             place.label = after.label + step * (i + 1)
 
     def remove(self, node):
-        """Forget a node, if it has a place."""
+        """Remove a node, if it is in the order."""
         place = self.places.pop(node, None)
         if place is not None:
             place.previous.next, place.next.previous = place.next, place.previous
 
     def add_edges(self, edges):
-        """Make the order agree with edges that have been added to the graph.
+        """Update the order so that it agrees with edges that have been added to the graph.
 
         Parameters
         ----------
         edges : list of (node, node)
-            All edges that may contradict the order; every node has a place.
+            All edges that may contradict the order. Their nodes must be in the order.
 
         Raises
         ------
         CycleError
-            The order then agrees with all other edges of the graph.
+            If the edges close a cycle. The order then agrees with the graph's other edges.
         """
         places = self.places
         pending = set()
@@ -129,19 +133,23 @@ class DynamicOrder:
         for u, later in wrong.items():
             if u in later:
                 raise CycleError(u)
-            # Together: one of them may lead back to `u` in a few steps, while another leads through half of the graph.
+            # Handle all of `later` together: one may lead back to `u` in a few steps, another through half of the
+            # graph.
             still = [v for v in later if places[v].label < places[u].label]
             if still:
                 self._reorder(u, still, pending)
             pending.difference_update([(u, v) for v in later])
 
     def _reorder(self, u, later, pending):
-        """Move what the nodes `later` reach behind `u`, or what reaches `u` before them: what is found first."""
+        """Move the nodes that `later` reaches behind `u`, or the nodes that reach `u` before `later`.
+
+        The direction whose search ends first is chosen.
+        """
         places = self.places
         last, first = places[u], min([places[v] for v in later], key=_label)
         forward, backward = [places[v] for v in later], [last]
         below, above = set(later), {u}
-        # Searched so far, and neighbours looked at.
+        # The number of searched nodes, and the number of visited neighbors.
         forward_done = backward_done = forward_cost = backward_cost = 0
         while True:
             self.searched += 1
@@ -179,7 +187,7 @@ class DynamicOrder:
                             backward.append(place)
 
     def _move(self, moved, after):
-        """Put places behind `after`, which is none of them, in the order that they have."""
+        """Move places behind `after`, which is none of them, and keep their relative order."""
         moved.sort(key=_label)
         for place in moved:
             place.previous.next, place.next.previous = place.next, place.previous

@@ -1,12 +1,12 @@
-"""Find the nodes that can fail although a call with the same shapes succeeded: because of values, or for lack of memory."""
+"""Tests for nodes that can fail, because of values or for lack of memory, although an equal-shaped call succeeded."""
 
 from theano_ng.gof.own import is_own
 
 
 def fails_on_values(node):
-    """Whether a node can raise for some values of inputs, although it did not for others of the same shapes.
+    """Return True if a node can raise an error for some values, although other values of the same shapes caused none.
 
-    The Op says so by its method of this name; what it inherits holds for the Ops of the package only.
+    The Op's method of this name decides. An inherited method counts only for the Ops of this package.
 
     Parameters
     ----------
@@ -15,15 +15,16 @@ def fails_on_values(node):
     Returns
     -------
     bool
-        True also for an Op of a user that does not define the method.
+        It is True also for a user's Op that does not define the method.
     """
     return _answer(node, "fails_on_values")
 
 
 def takes_memory(node):
-    """Return True if computing a node allocates memory, where the arguments of the function are contiguous.
+    """Return True if computing a node allocates memory, given that the arguments of the function are contiguous.
 
-    The method of this name of the Op decides, as for `fails_on_values`. An Op that overwrites its input allocates nothing if it copies no other input.
+    The Op's method of this name decides, as for `fails_on_values`. An Op that overwrites its input allocates nothing if
+    it copies no other input.
 
     Parameters
     ----------
@@ -32,13 +33,13 @@ def takes_memory(node):
     Returns
     -------
     bool
-        True also for an Op of a user that does not define the method.
+        It is True also for a user's Op that does not define the method.
     """
     return _answer(node, "takes_memory")
 
 
 def _answer(node, method):
-    """Call a method of the node's Op; return True for an Op of a user that only inherits the method."""
+    """Call a method of the node's Op. Return True if a user's Op only inherits the method."""
     cls = type(node.op)
     if not is_own(cls) and method not in vars(cls):
         return True
@@ -46,5 +47,5 @@ def _answer(node, method):
 
 
 def may_fail(node):
-    """Return True if a node can fail when it is computed once more for the same shapes."""
+    """Return True if a node can fail when it is computed again for the same shapes."""
     return fails_on_values(node) or takes_memory(node)

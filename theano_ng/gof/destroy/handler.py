@@ -12,7 +12,7 @@ from theano_ng.misc.ordered_set import OrderedSet
 
 try:
     from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
-except ImportError:  # not compiled; the twins do the same
+except ImportError:  # not compiled: use the Python versions
     from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
     from theano_ng.gof.destroy.dynamic_order import DynamicOrder
 
@@ -21,17 +21,17 @@ _PATIENCE = 32
 
 
 class ProtocolError(Exception):
-    """The graph told the DestroyHandler something impossible (a node imported twice, an unknown one pruned)."""
+    """Error: the graph reported an impossible change: a node was imported twice, or an unknown node was pruned."""
 
 
 def _contains_cycle(fgraph, orderings):
-    """Whether the nodes of a graph, with additional orderings, cannot be sorted.
+    """Return True if the nodes of a graph cannot be sorted under additional orderings.
 
     Parameters
     ----------
     fgraph : FunctionGraph
     orderings : dict
-        Node to the nodes that have to come before it.
+        For each node, the nodes that have to come before it.
     """
     try:
         io_toposort(fgraph.inputs, fgraph.outputs, orderings)
@@ -41,21 +41,21 @@ def _contains_cycle(fgraph, orderings):
 
 
 def _build_droot_impact(destroy_handler):
-    """Who destroys what.
+    """Return which nodes destroy which variables.
 
     Returns
     -------
     droot : dict
-        Every variable that is destroyed, itself or as a view, to the root of its views.
+        For each variable that is destroyed, directly or as a view, the root of its views.
     impact : dict
-        Each such root to it and its views.
+        For each such root, the root and its views.
     root_destroyer : dict
-        Each such root to the node that destroys it.
+        For each such root, the node that destroys it.
 
     Raises
     ------
     InconsistencyError
-        When a root has two destroyers.
+        If a root has two destroyers.
     """
     droot, impact, root_destroyer = {}, {}, {}
     aliases = destroy_handler.aliases
@@ -72,17 +72,18 @@ def _build_droot_impact(destroy_handler):
 
 
 def fast_inplace_check(inputs):
-    """The inputs of a node that an in-place operation may overwrite, as far as can be told without looking for cycles.
+    """Return the inputs of a node that an in-place operation may overwrite, if cycles are ignored.
 
     Parameters
     ----------
     inputs : list of Variable
-        Of one FunctionGraph.
+        Variables of one FunctionGraph.
 
     Returns
     -------
     list of Variable
-        Without constants, what has a destroyer, what a Supervisor protects, and the graph's outputs.
+        `inputs` without constants, variables that have a destroyer, variables that a Supervisor protects, and the
+        graph's outputs.
     """
     if not inputs:
         return []
@@ -94,32 +95,35 @@ def fast_inplace_check(inputs):
 
 
 class DestroyHandler(toolbox.Bookkeeper):
-    """Feature that lets a graph contain in-place Ops, as long as they can be put in an order in which nobody reads what is overwritten.
+    """A feature that allows in-place Ops in a graph if an order exists in which overwritten memory is not read later.
 
-    An Op with a `destroy_map` overwrites inputs: whoever else uses them, or views of them (`view_map`), has to run before. Two destroyers
-    of the same memory, constants, variables with ``tag.indestructible``, and inputs that alias the destroyed one are refused.
+    An Op with a `destroy_map` overwrites inputs. All other users of these inputs, or of their views (`view_map`), have
+    to run before. The feature refuses two destroyers of the same memory, and Ops that destroy constants or variables
+    with ``tag.indestructible``. It also refuses other inputs of the Op that alias the destroyed input.
 
     Parameters
     ----------
     do_imports_on_attach : bool
-        Whether to look at the nodes present when attached.
+        Whether to process the existing nodes when the feature is attached.
     algo : {None, 'regular', 'fast'}
-        'fast' refuses more than is necessary: a destroyed variable may have one client and be no view. None:
+        'fast' refuses more than necessary: a destroyed variable must have only one client and must not be a view. None:
         ``config.cycle_detection``.
 
     Notes
     -----
-    Gives the graph ``destroyers(r)``, the list of nodes that destroy a variable, ``has_destroyers(variables)`` and
-    ``destroy_handler``. An Op's `destroyhandler_tolerate_same` is a list of pairs ``(i, j)``: input j may be the same variable as the
-    destroyed input i; `destroyhandler_tolerate_aliased`: input j may share memory with the destroyed input i.
+    The feature adds to the graph ``destroyers(r)``, the list of nodes that destroy a variable,
+    ``has_destroyers(variables)`` and ``destroy_handler``. An Op's `destroyhandler_tolerate_same` is a list of pairs
+    ``(i, j)``: input j may be the same variable as the destroyed input i. For pairs in
+    `destroyhandler_tolerate_aliased`, input j may share memory with the destroyed input i.
 
-    Variables that share memory form a class, named by its root. What changes is noted in the callbacks and checked by `validate`, at a cost
-    that depends on what changed: a topological order of all nodes, in-place constraints included, is kept (see `dynamic_order`).
+    Variables that share memory form a class, which is identified by its root. The callbacks record changes, and
+    `validate` checks them, at a cost that depends on the size of the changes: a topological order of all nodes,
+    including in-place constraints, is updated (see `dynamic_order`).
     """
 
     pickle_rm_attr = ["destroyers", "has_destroyers"]
     parts = (AliasClasses, Constraints, DynamicOrder)
-    # What `orderings` returns depends on the graph only; sorted nodes may be kept.
+    # The result of `orderings` depends only on the graph, so the graph may cache its sorted nodes.
     orderings_follow_graph = True
 
     def __init__(self, do_imports_on_attach=True, algo=None):
@@ -131,37 +135,37 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._reset()
 
     def _reset(self):
-        # Nodes with a destroy_map; all nodes.
+        # The nodes with a destroy_map, and all nodes.
         self.destroyers = OrderedSet()
         self.apps = {}
         aliases, constraints, order = self.parts
         self.aliases = aliases()
-        # What has to be looked at by the next validate: nodes, with the indices of the changed inputs, or None for all of them; variables
-        # whose classes changed.
+        # The changes that the next `validate` has to check. Nodes, with the indices of the changed inputs (None: all
+        # inputs), and variables whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
-        # How many touched nodes are left to `validate`; see `_settle`.
+        # The number of touched nodes that are left to `validate`. If there are more, see `_settle`.
         self._patience = _PATIENCE
         self.fail_validate = {}
         self._constraints = constraints(self.aliases)
         self._order = order(self._constraints.successors, self._constraints.predecessors)
 
     def clone_for(self, fgraph):
-        """A handler for a copy of the graph."""
+        """Return a handler for a copy of the graph."""
         return type(self)(self.do_imports_on_attach, self.algo)
 
     def __getstate__(self):
         return {"fgraph": self.fgraph, "do_imports_on_attach": self.do_imports_on_attach, "algo": self.algo}
 
     def on_attach(self, fgraph):
-        """Give the graph its methods and look at its nodes.
+        """Add the methods to the graph, and process its nodes.
 
         Raises
         ------
         AlreadyThere
-            When the graph has a DestroyHandler.
+            If the graph has a DestroyHandler already.
         Exception
-            When this one serves another graph.
+            If this handler serves another graph.
         """
         if any(hasattr(fgraph, attr) for attr in ("destroyers", "destroy_handler")):
             raise toolbox.AlreadyThere("DestroyHandler feature is already present or in conflict with another plugin.")
@@ -179,7 +183,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         fgraph.has_destroyers = partial(self.has_destroyers, fgraph)
 
     def unpickle(self, fgraph):
-        """Put the methods on the graph and look at its nodes."""
+        """Add the methods to the graph, and process its nodes."""
         self.fgraph = fgraph
         self._reset()
         self._publish(fgraph)
@@ -195,31 +199,31 @@ class DestroyHandler(toolbox.Bookkeeper):
         self.fgraph = None
         self._reset()
 
-    # ------------------------------------------------------------ questions
+    # ------------------------------------------------------------ queries
 
     @property
     def searched(self):
-        """How many nodes searches for cycles have looked at so far."""
+        """The number of nodes that searches for cycles have visited so far."""
         return self._order.searched
 
     def destroyers_of(self, r):
-        """The nodes that overwrite the memory of `r`; a list of one or none in a valid graph."""
+        """Return a list of the nodes that overwrite the memory of `r`. In a valid graph it has at most one element."""
         return list(dict.fromkeys([app for app, _ in self.aliases.destroyers(r)]))
 
     def has_destroyers(self, fgraph, protected_list):
-        """Whether any of the variables is overwritten."""
+        """Return True if any of the variables is overwritten."""
         destroyers = self.aliases.destroyers
         return any(destroyers(r) for r in protected_list)
 
     def refresh_droot_impact(self):
-        """What `_build_droot_impact` says about the graph as it is."""
+        """Compute the tables of `_build_droot_impact` for the current graph, store them and return them."""
         self.droot, self.impact, self.root_destroyer = _build_droot_impact(self)
         return self.droot, self.impact, self.root_destroyer
 
-    # ------------------------------------------------------------ news of the graph
+    # ------------------------------------------------------------ changes of the graph
 
     def on_import(self, fgraph, app, reason):
-        """Take note of a new node."""
+        """Record a new node."""
         if app in self.apps:
             raise ProtocolError("double import of %s" % app)
         indices = destroyed_indices(app)
@@ -237,7 +241,7 @@ class DestroyHandler(toolbox.Bookkeeper):
                 self.fast_destroy(app, reason)
 
     def on_prune(self, fgraph, app, reason):
-        """Take a node that left the graph out of all tables; ProtocolError when it was never imported."""
+        """Remove a node that left the graph from all tables. Raise ProtocolError if it was never imported."""
         if app not in self.apps:
             raise ProtocolError("prune of %s, which was not imported" % app)
         del self.apps[app]
@@ -254,7 +258,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             self._touched_classes.pop(o, None)
 
     def on_change_input(self, fgraph, app, i, old_r, new_r, reason):
-        """Take note of a changed input."""
+        """Record a changed input."""
         if app == "output":
             return
         if app not in self.apps:
@@ -283,7 +287,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             )
         viewed = app.inputs[places[0]]
         self.aliases.add_view(app.outputs[o], viewed)
-        # The class of the viewed variable grows by that of the view.
+        # The class of the viewed variable now includes that of the view.
         self._touched_classes[viewed] = None
 
     def _add_destroyer(self, app, i):
@@ -292,7 +296,10 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._touched_classes[r] = None
 
     def fast_destroy(self, app, reason):
-        """Check one level: a destroyed variable may have one client and be no view. What is wrong is raised by `validate`."""
+        """Check one level: a destroyed variable must have only one client and must not be a view.
+
+        `validate` raises the error.
+        """
         self.fail_validate.pop(app, None)
         for i in destroyed_indices(app):
             r = app.inputs[i]
@@ -318,15 +325,15 @@ class DestroyHandler(toolbox.Bookkeeper):
         Raises
         ------
         InconsistencyError
-            When memory is overwritten that someone else, or the wrong one, needs.
+            If a node overwrites memory that another node still needs, or that must not be overwritten.
         """
         if not self.destroyers:
-            # Without in-place operations there is nothing to refuse. What was touched is kept for later.
+            # A graph without in-place operations is valid. The touched nodes are kept for a later call.
             return True
         if self.algo == "fast":
             if self.fail_validate:
-                # A node that came in saw the one that it replaces as another client; what counts is the graph as it is now. What
-                # fails stays, so that the node fails again unless it leaves.
+                # A new node may have seen the node that it replaces as another client, so check the current graph. A
+                # node that fails stays in the table, so it fails again unless it leaves the graph.
                 for app in list(self.fail_validate):
                     self.fast_destroy(app, "validate")
                 for error in self.fail_validate.values():
@@ -342,11 +349,12 @@ class DestroyHandler(toolbox.Bookkeeper):
         return True
 
     def _settle(self):
-        """Look at what was touched before one more destroyer comes.
+        """Check the touched nodes before another destroyer is added.
 
-        `validate` keeps what it could not accept. The replacement that it refused is undone after that, and the next one may be refused as
-        well: without this, each of a long row of refused replacements would be checked together with all before it. Nodes on their
-        way into the graph are left out; they are touched when they arrive.
+        `validate` keeps the changes that it refused. The refused replacement is undone afterwards, and the next one may
+        be refused as well. Without this check, each of a long sequence of refused replacements would be checked
+        together with all previous ones. Nodes that are still being imported are skipped; they are touched when their
+        import is complete.
         """
         try:
             edges = self._check_touched_classes() if self.destroyers else []
@@ -354,7 +362,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             order = self._order
             order.add_edges([(u, v) for u, v in edges if u in order and v in order])
         except (InconsistencyError, CycleError):
-            # In the middle of a replacement the graph need not be valid.
+            # During a replacement the graph may be invalid.
             self._patience = 2 * (len(self._touched_apps) + len(self._touched_classes))
         else:
             self._forget_touched()
@@ -365,7 +373,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._patience = _PATIENCE
 
     def _edges_of_touched_apps(self):
-        """Give each touched node a place in the order; returns the edges that it may contradict."""
+        """Insert each touched node into the order. Return the edges that the order may contradict."""
         order = self._order
         destroyers_of = self._constraints.destroyers_of if self.destroyers else None
         edges = []
@@ -380,7 +388,10 @@ class DestroyHandler(toolbox.Bookkeeper):
         return edges
 
     def _check_touched_classes(self):
-        """Check the classes that changed, and those of destroyers whose inputs changed; returns the constraints that follow."""
+        """Check the changed classes, and the classes of destroyers with changed inputs.
+
+        Return the resulting constraints.
+        """
         aliases = self.aliases
         roots = dict.fromkeys([aliases.root(r) for r in self._touched_classes])
         for app in self._touched_apps:
@@ -404,23 +415,23 @@ class DestroyHandler(toolbox.Bookkeeper):
         return edges
 
     def orderings(self, fgraph, ordered=True):
-        """The constraints of the in-place operations.
+        """Return the constraints of the in-place operations.
 
         Parameters
         ----------
         fgraph : FunctionGraph
         ordered : bool
-            Whether the nodes come in lists of a deterministic order; False gives sets.
+            If True, the nodes are in collections with a deterministic order. If False, they are in sets.
 
         Returns
         -------
         dict
-            Each destroyer to the other users of what it destroys.
+            For each destroyer, the other users of the memory that it destroys.
 
         Raises
         ------
         InconsistencyError
-            When memory is destroyed twice, or inputs alias.
+            If memory is destroyed twice, or if another input aliases a destroyed one.
         """
         result = {}
         if not self.destroyers:
@@ -438,7 +449,7 @@ class DestroyHandler(toolbox.Bookkeeper):
 
 
 def _check_input_aliasing(app, destroyed_index, impact):
-    """Refuse a node whose other inputs share memory with the one it destroys, except where its Op tolerates that."""
+    """Refuse a node if another input shares memory with the input that it destroys, unless its Op tolerates this."""
     op = app.op
     destroyed = app.inputs[destroyed_index]
     same = {j for i, j in getattr(op, "destroyhandler_tolerate_same", ()) if i == destroyed_index}

@@ -1,8 +1,8 @@
-"""When nodes run that overwrite their inputs.
+"""The order of nodes that overwrite their inputs.
 
-An in-place node comes after every other reader of what it overwrites. A machine that evaluates on demand makes sure of it by computing
-those readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a
-function's state comes last of all, so that a call that fails leaves it unchanged.
+An in-place node comes after all other readers of the memory that it overwrites. A machine that evaluates on demand
+therefore computes those readers first. This is a waste if a reader serves only a branch of a conditional that is not
+taken. Nodes that overwrite a function's state come last of all, so that a failed call leaves the state unchanged.
 """
 
 from theano_ng.gof.destroy.failures import may_fail
@@ -11,8 +11,8 @@ from theano_ng.gof.destroy.failures import may_fail
 def overwrite_last(order, orderings, inputs):
     """Return an order in which nodes overwrite certain inputs only after all other nodes have run.
 
-    A call that fails before the first update is made in place leaves its state unchanged. So among the nodes that overwrite, those that
-    can fail come first, with the nodes that compute their inputs.
+    A call that fails before the first in-place update leaves the state unchanged. Among the overwriting nodes, those
+    that can fail therefore come first, together with the nodes that compute their inputs.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def overwrite_last(order, orderings, inputs):
 
 
 def overwriting(order, orderings, inputs):
-    """The nodes that overwrite what is in the memory of `inputs`, and those that have to come after them."""
+    """Return the nodes that overwrite the memory of `inputs`, and the nodes that have to come after them."""
     in_state, late = set(inputs), set()
     for node in order if in_state else ():
         op = node.op
@@ -63,9 +63,10 @@ def overwriting(order, orderings, inputs):
 
 
 def needed_before_overwriting(order, thunks, prerequisites, updated_vars):
-    """What is computed for updates in any case, and can be computed before state is overwritten.
+    """Return the variables that updates need in every run, and that can be computed before state is overwritten.
 
-    A machine that evaluates on demand computes this first; `overwrite_last` gives the order of one that does not.
+    A machine that evaluates on demand computes these variables first. For other machines, `overwrite_last` determines
+    the order.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def needed_before_overwriting(order, thunks, prerequisites, updated_vars):
 
 
 class _Guard:
-    """A branch of a conditional: the link of a chain from an inner branch to the outer ones. Compared by identity."""
+    """A branch of a conditional, linked to the next outer branch. Instances are compared by identity."""
 
     __slots__ = ("depth", "conditional", "side", "outer")
 
@@ -115,7 +116,7 @@ class _Guard:
 
 
 def _common(a, b):
-    """The innermost guard that two chains share, or None."""
+    """Return the innermost guard that two chains have in common, or None."""
     while a is not b:
         if a is None or b is None:
             return None
@@ -127,9 +128,9 @@ def _common(a, b):
 
 
 def _guards(nodes, branch_sizes, outputs):
-    """For each node the innermost branch that alone makes it needed, or None.
+    """Return, for each node, the innermost branch that is the only one to need the node, or None.
 
-    A node is guarded by a branch when every way from it to an output goes through that branch of that conditional.
+    A branch guards a node if every path from the node to an output passes through this branch of the conditional.
     """
     guards = {r.owner: None for r in outputs if r.owner is not None}
     for node in reversed(nodes):
@@ -144,7 +145,7 @@ def _guards(nodes, branch_sizes, outputs):
 
 
 def _below(guard, top):
-    """The guards of a chain under `top`, outermost first."""
+    """Return the guards of a chain below `top`, outermost first."""
     links = []
     while guard is not top:
         links.append(guard)
@@ -153,19 +154,19 @@ def _below(guard, top):
 
 
 def lazy_prerequisites(nodes, thunks, orderings, outputs):
-    """Prerequisites of nodes, with as little as possible computed for branches that are not taken.
+    """Return prerequisites of nodes, chosen so that little is computed for branches that are not taken.
 
-    Where the node and its prerequisite serve different branches of one conditional, only one of them will ever be needed, and the
-    prerequisite is dropped. Where the prerequisite serves a branch alone and the conditional comes before the node, the conditional
-    takes its place: it computes what it needs.
+    If a node and its prerequisite serve different branches of one conditional, a run needs only one of them, and the
+    prerequisite is dropped. If a prerequisite serves only one branch, and the conditional comes before the node, the
+    conditional replaces the prerequisite: it computes the nodes that it needs.
 
     Parameters
     ----------
     nodes : list of Apply
-        In an order that respects dependence and `orderings`.
+        The nodes in an order that respects dependence and `orderings`.
     thunks : list of callable
-        The thunk of a conditional is lazy and has an attribute `branch_size`: of its node's inputs, the first is the condition, that
-        many make the first branch, the others the second.
+        The thunk of a conditional is lazy and has an attribute `branch_size`. The first input of its node is the
+        condition, the next `branch_size` inputs are the first branch, and the others are the second branch.
     orderings : dict
         Apply -> list of Apply that have to run before it although it does not read their outputs.
     outputs : list of Variable
@@ -177,7 +178,7 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
 
     Notes
     -----
-    Replacing a prerequisite by a conditional that comes before the node keeps to the order of `nodes`, so it makes no cycle.
+    A conditional that replaces a prerequisite comes before the node in the order of `nodes`, so it creates no cycle.
     """
     prerequisites = {node: list(orderings[node]) for node in nodes if orderings.get(node)}
     branch_sizes = {
@@ -189,8 +190,8 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
         return prerequisites
     guards = _guards(nodes, branch_sizes, outputs)
     place = {node: i for i, node in enumerate(nodes)}
-    leaky = set()  # branches of which something may run although the other one is taken
-    droppable = []  # (node, prerequisite, the node's branch, the branches of the prerequisite)
+    leaky = set()  # branches that may run in part although the other branch is taken
+    droppable = []  # (node, prerequisite, the branch of the node, the branches of the prerequisite)
     result = {}
     for node, others in prerequisites.items():
         kept = result[node] = {}
@@ -207,7 +208,7 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
                 kept[other] = None
                 leaky.update(theirs)
     while True:
-        # what has to be kept after all opens its own branch, which may matter to others
+        # a refused entry stays a prerequisite and makes its branches leaky, which may affect other entries
         refused = [entry for entry in droppable if entry[2] in leaky]
         if not refused:
             break

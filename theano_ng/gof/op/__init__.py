@@ -1,6 +1,7 @@
-"""Ops: the definitions of what Apply nodes compute; test values while a graph is being built.
+"""Ops, which define the computations of Apply nodes, and test values of graphs under construction.
 
-`base` has the Op itself, `c_files` Ops whose C code stands in files, `openmp` Ops whose C code uses several threads.
+`base` contains the Op itself, `c_files` Ops whose C code is in separate files, `openmp` Ops whose C code uses several
+threads.
 """
 
 from theano_ng.configdefaults import config
@@ -44,7 +45,7 @@ for _thing in (
     missing_test_message,
     simple_meth,
 ):
-    # Pickles and reprs say the documented path.
+    # Pickles and reprs show the documented path.
     _thing.__module__ = __name__
 del _thing
 

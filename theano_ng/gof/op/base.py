@@ -1,4 +1,4 @@
-"""Ops: the definitions of what Apply nodes compute; test values while a graph is being built."""
+"""Ops, which define the computations of Apply nodes, and test values of graphs under construction."""
 
 import copy
 import warnings
@@ -14,7 +14,10 @@ from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, obj
 
 
 class CallSignature:
-    """The attribute ``__signature__`` of Ops, by which editors and `help` know what a call takes; their classes have that of their constructor."""
+    """The attribute ``__signature__`` of Ops. Editors and `help` read from it which arguments a call takes.
+
+    An Op class has the signature of its constructor.
+    """
 
     def __get__(self, op, cls):
         if op is None:
@@ -23,22 +26,22 @@ class CallSignature:
 
 
 class PureOp:
-    """Interface of an Op: what it makes of inputs, and what it computes.
+    """The interface of an Op, which makes nodes and computes their outputs.
 
-    An Op describes a computation; an Apply node is one use of it. Ops are called to make nodes, compared and hashed to merge equal
-    nodes, and not changed once they are in use.
+    An Op describes a computation; an Apply node is one use of it. Ops are called to make nodes, and compared and hashed
+    to merge equal nodes. They must not be changed once they are in use.
 
     Attributes
     ----------
     default_output : int or None
-        The output that a call returns; None: the only output, or the list of all outputs.
+        The index of the output that a call returns. None: the only output, or the list of all outputs.
     view_map : dict
-        Output index to the list of the (one) index of the input of which the output may be a view.
+        For an output index, the list of the (single) index of the input of which the output may be a view.
     destroy_map : dict
-        Output index to the list of indices of inputs that computing this output overwrites.
+        For an output index, the list of indices of inputs that computing this output overwrites.
     same_for_any_ndim : bool
-        Whether the Op computes the same for each element with any number of dimensions, as an addition does and a sum does not. For other
-        Ops a clone warns when a replacement gives an input another number of dimensions.
+        Whether the Op computes the same for each element with any number of dimensions, as an addition does and a sum
+        does not. For other Ops, a clone warns if a replacement gives an input another number of dimensions.
     """
 
     default_output = None
@@ -46,7 +49,7 @@ class PureOp:
     __signature__ = CallSignature()
 
     def _call_signature(self):
-        """What a call of the Op takes, for `inspect.signature`: what `make_node` does."""
+        """Return the signature of a call for `inspect.signature`: that of `make_node`."""
         import inspect
 
         return inspect.signature(self.make_node)
@@ -57,18 +60,18 @@ class PureOp:
         Raises
         ------
         TypeError
-            When the inputs have the wrong types.
+            If the inputs have the wrong types.
         """
         raise MethodNotDefined("make_node", type(self), self.__class__.__name__)
 
     @classmethod
     def _get_test_value(cls, v):
-        """The test value of a variable.
+        """Return the test value of a variable.
 
         Raises
         ------
         AttributeError
-            When it has none.
+            If the variable has no test value.
         """
         return v.read_test_value()
 
@@ -80,24 +83,26 @@ class PureOp:
         *inputs : Variable
             The Op's inputs (many Ops convert other objects).
         return_list : bool, optional
-            Return a list also when there is one output.
+            Whether to return a list even if there is only one output.
         **kwargs
             Other keyword arguments go to `make_node`.
 
         Returns
         -------
         Variable or list of Variable
-            ``outputs[default_output]`` when the Op has a `default_output`, the only output, or the list of all outputs.
+            ``outputs[default_output]`` if the Op has a `default_output`, otherwise the only output, or the list of all
+            outputs.
 
         Notes
         -----
-        With ``config.compute_test_value`` other than 'off' the outputs get a ``tag.test_value``, computed from those of the inputs.
+        With ``config.compute_test_value`` other than 'off', the outputs get a ``tag.test_value``, which is computed
+        from the test values of the inputs.
         """
         return_list = kwargs.pop("return_list", False) if kwargs else False
         node = self.make_node(*inputs, **kwargs)
         outputs = node.outputs
         for output in outputs:
-            if not hasattr(output.tag, "trace"):  # made by make_variable, not by calling the Type
+            if not hasattr(output.tag, "trace"):  # made by make_variable, not by a call of the Type
                 utils.add_tag_trace(output)
         if config.compute_test_value != "off":
             compute_test_value(node)
@@ -114,24 +119,26 @@ class PureOp:
         return outputs[0]
 
     def fails_on_values(self, node):
-        """Whether computing a node can raise for some values of its inputs, although it did not for others of the same shapes.
+        """Return True if computing a node can raise an error for some values, but not for others of the same shapes.
 
-        True when nothing is known. A function whose state is overwritten in place orders its nodes by it, and saves the state where it has to.
-        A subclass in another package says it again: it may do more.
+        This default returns True, because nothing is known. A function whose state is overwritten in place uses the
+        result to order its nodes, and saves the state where necessary. A subclass in another package has to define the
+        method again, because its computation may differ.
         """
         return True
 
     def takes_memory(self, node):
-        """Return True if computing a node allocates memory, which can fail, where the arguments of the function are contiguous.
+        """Return True if computing a node allocates memory when the function's arguments are contiguous.
 
-        This default returns True. The result is used as that of `fails_on_values`, for the native code of the package's Ops.
+        An allocation can fail. This default returns True. The result is used as that of `fails_on_values`, for the
+        native code of the package's Ops.
         """
         return True
 
-    # `grad(inputs, output_grads)` is not defined here: its absence tells `gradient.grad` that the Op has none.
+    # `grad(inputs, output_grads)` is not defined here, so that `gradient.grad` can recognize an Op without gradient.
 
     def L_op(self, inputs, outputs, output_grads):
-        """The vector-Jacobian product; `grad` by default.
+        """Return the vector-Jacobian product. By default, call `grad`.
 
         Parameters
         ----------
@@ -140,12 +147,12 @@ class PureOp:
         Returns
         -------
         list of Variable
-            One for each input.
+            One gradient for each input.
         """
         return self.grad(inputs, output_grads)
 
     def R_op(self, inputs, eval_points):
-        """The Jacobian-vector product.
+        """Return the Jacobian-vector product.
 
         Parameters
         ----------
@@ -156,7 +163,7 @@ class PureOp:
         Returns
         -------
         list of Variable or None
-            One for each output.
+            One product for each output.
         """
         raise NotImplementedError(
             "%s of class %s does not implement R_op. If this is a theano_ng op, write to the developers' list; otherwise define the"
@@ -170,11 +177,12 @@ class PureOp:
         ----------
         node : Apply
         inputs : list
-            Values; not to be changed unless `destroy_map` says so.
+            The values of the inputs. They must not be changed unless `destroy_map` allows it.
         output_storage : list of list
-            Cells of one element. A cell may hold a value of an earlier call, or anything of the right type.
+            Cells: lists of one element. A cell may contain the value of an earlier call, or any value of the right
+            type.
         params : object
-            Only passed when the Op has params.
+            The params. They are passed only if the Op has params.
         """
         hint = has_c_implementation(self) and missing_compiler()
         if hint:
@@ -184,30 +192,32 @@ class PureOp:
         raise MethodNotDefined("perform", type(self), self.__class__.__name__, hint)
 
     def do_constant_folding(self, node):
-        """Whether a node whose inputs are all constants may be replaced by its value."""
+        """Return True if a node whose inputs are all constants may be replaced by its value."""
         return True
 
 
 class Op(object2, PureOp, CLinkerOp):
-    """Base class of Ops.
+    """A base class of Ops.
 
-    A subclass defines `make_node` (or `itypes` and `otypes`), and one of `perform`, `c_code` and `make_thunk`. Equality, hash and
-    text follow from `__props__`. An instance may be made directly and its methods set as attributes.
+    A subclass defines `make_node` (or `itypes` and `otypes`), and one of `perform`, `c_code` and `make_thunk`.
+    `__props__` determines equality, hash and string. Instead of a subclass, methods may be set as attributes of an
+    instance.
 
     Attributes
     ----------
     check_input : bool, optional
         Whether types check the Op's inputs in C code; ``config.check_input`` by default.
     _f16_ok : bool, optional
-        Whether the C code knows float16. Without it nodes with float16 run in Python.
+        Whether the C code supports float16. Without it, nodes with float16 run in Python.
     use_c_code : bool
-        False: where either can run, `perform` does. Linkers that have nothing but C use C all the same, and so do comparisons of both.
+        If False, `perform` runs where both implementations can run. Linkers that support only C still use C, and so do
+        comparisons of both implementations.
     """
 
     use_c_code = True
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Called before a thunk of the node is made; the place to get ready what one implementation needs.
+        """Prepare one implementation of the node. The method is called before a thunk of the node is made.
 
         Parameters
         ----------
@@ -217,14 +227,14 @@ class Op(object2, PureOp, CLinkerOp):
         """
 
     def make_c_thunk(self, node, storage_map, compute_map, no_recycling):
-        """A thunk that runs native or compiled code.
+        """Return a thunk that runs native or compiled code.
 
         Raises
         ------
         NotImplementedError
-            When the C code is refused, for float16.
+            If the C code does not support float16.
         MethodNotDefined
-            When the Op has no C code for the node.
+            If the Op has no C code for the node.
         """
         code = native_code_of(node)
         if code is not None:
@@ -241,12 +251,12 @@ class Op(object2, PureOp, CLinkerOp):
         return thunk
 
     def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):
-        """A thunk that calls `perform`.
+        """Return a thunk that calls `perform`.
 
         Parameters
         ----------
         debug : bool
-            Whether to call `debug_perform` instead, where the Op has one.
+            Whether to call `debug_perform` instead, if the Op has one.
         """
         inputs = [storage_map[v] for v in node.inputs]
         outputs = [storage_map[v] for v in node.outputs]
@@ -254,12 +264,12 @@ class Op(object2, PureOp, CLinkerOp):
         implementation = self.debug_perform if debug and hasattr(self, "debug_perform") else self.perform
 
         def first_call(*args):
-            # Only this call is looked at: later ones reach the implementation directly.
+            # Check only this call: later calls reach the implementation directly.
             nonlocal perform
             result = implementation(*args)
             perform = implementation
             if any(other_dtype(variable, cell[0]) for variable, cell in zip(node.inputs, inputs)):
-                return result  # said before, of the node that is to blame
+                return result  # the node that computed this input was already reported
             for variable, cell in zip(node.outputs, outputs):
                 wrong = other_dtype(variable, cell[0])
                 if wrong is not None:
@@ -294,24 +304,26 @@ class Op(object2, PureOp, CLinkerOp):
         return thunk
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """A callable without arguments that computes the node's outputs from its inputs.
+        """Return a callable without arguments that computes the node's outputs from its inputs.
 
         Parameters
         ----------
         node : Apply
         storage_map : dict
-            Variable to the cell (list of one element) that holds its value.
+            For each variable, the cell (list of one element) that holds its value.
         compute_map : dict
-            Variable to a list of one element: whether it has been computed.
+            For each variable, a list of one element: whether the variable has been computed.
         no_recycling : list of Variable
-            Outputs whose old values may not be reused.
+            Outputs whose old values must not be reused.
         impl : {None, 'c', 'py'}
-            None: native or C code where the Op has some, `perform` otherwise. 'py': `perform`, and C code for an Op that has nothing else.
+            None: native or C code if the Op has some, otherwise `perform`. 'py': `perform`, or C code if the Op has
+            nothing else.
 
         Returns
         -------
         callable
-            With attributes `inputs`, `outputs` (lists of cells) and `lazy`. Called, it sets the outputs' flags in `compute_map`.
+            A thunk with the attributes `inputs`, `outputs` (lists of cells) and `lazy`. A call sets the outputs' flags
+            in `compute_map`.
         """
         if impl not in (None, "c", "py"):
             raise ValueError("impl has to be None, 'c' or 'py', not %r" % (impl,))
@@ -328,7 +340,7 @@ class Op(object2, PureOp, CLinkerOp):
                 self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
                 return self.make_c_thunk(node, storage_map, compute_map, no_recycling)
             except (NotImplementedError, MethodNotDefined):
-                pass  # there is no compiler, or no C code for this node: the call of `perform` will say so
+                pass  # no compiler, or no C code for this node: the call of `perform` reports this
         self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
         return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
 
@@ -349,7 +361,10 @@ class Op(object2, PureOp, CLinkerOp):
         return Apply(self, inputs, [otype() for otype in self.otypes])
 
     def get_params(self, node):
-        """The params of a node: by default, when `params_type` is a ParamsType, the attributes of the Op that it names."""
+        """Return the params of a node.
+
+        By default, if `params_type` is a ParamsType, the params are the attributes of the Op that it names.
+        """
         params_type = getattr(self, "params_type", None)
         if params_type is not None and hasattr(params_type, "fields"):
             missing = [field for field in params_type.fields if not hasattr(self, field)]
@@ -363,19 +378,19 @@ class Op(object2, PureOp, CLinkerOp):
 
 
 def _defined(op, name):
-    """Whether an Op has a method of its own: set on the instance, or overridden in a subclass of Op."""
+    """Return True if an Op defines a method itself: on the instance, or in a subclass of Op."""
     if name in getattr(op, "__dict__", ()):
         return True
     return getattr(type(op), name, None) is not getattr(Op, name)
 
 
 def has_perform(op):
-    """Whether the Op has a Python implementation."""
+    """Return True if the Op has a Python implementation."""
     return _defined(op, "perform")
 
 
 def has_c_implementation(op):
-    """Whether the Op has native code, or C code for at least some nodes."""
+    """Return True if the Op has native code, or C code for at least some nodes."""
     return hasattr(op, "native_code") or _defined(op, "c_code") or _defined(op, "make_c_thunk")
 
 
@@ -392,8 +407,8 @@ def compute_test_value(node):
     Raises
     ------
     ValueError
-        When an input has none and ``config.compute_test_value`` is 'raise'. Errors of the computation itself are passed on, with a note
-        about the node and its inputs; with 'pdb', after the debugger.
+        If an input has no test value and ``config.compute_test_value`` is 'raise'. Errors of the computation are passed
+        on with a note about the node and its inputs. With 'pdb', the debugger starts first.
     """
     storage_map = {}
     compute_map = {}
@@ -408,7 +423,7 @@ def compute_test_value(node):
             return
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     for i in destroyed:
-        # The test value of the input has to survive the Op that overwrites its argument.
+        # The test value of the input has to survive an Op that overwrites its argument.
         storage_map[node.inputs[i]] = [copy.deepcopy(storage_map[node.inputs[i]][0])]
     for output in node.outputs:
         storage_map[output] = [None]
@@ -433,7 +448,7 @@ def compute_test_value(node):
 
 
 def _tell_missing_input(i, node):
-    """Handle an input without test value as ``config.compute_test_value`` demands."""
+    """Handle an input without test value as ``config.compute_test_value`` requires."""
     message = "Cannot compute test value: input %i (%s) of Op %s missing default value" % (i, node.inputs[i], node)
     trace = get_variable_trace_string(node.inputs[i])
     if config.compute_test_value == "raise":
@@ -444,7 +459,7 @@ def _tell_missing_input(i, node):
 
 
 def _story_of_test_values(node, values):
-    """For errors: which node was to be computed, from what, and where its inputs come from."""
+    """Return a note for errors: the node that failed, the values of its inputs, and where the inputs were created."""
     lines = [
         "This happened while the test value of %s was computed (config.compute_test_value=%r), from"
         % (node, config.compute_test_value)
@@ -462,7 +477,7 @@ def _story_of_test_values(node, values):
 
 
 def _debug():
-    """Start the debugger: where the current exception was raised, or here."""
+    """Start the debugger at the point where the current exception was raised, or here if there is no exception."""
     import pdb
     import sys
 
@@ -474,17 +489,17 @@ def _debug():
 
 
 def get_test_value(v):
-    """The test value of a variable, or of what becomes one.
+    """Return the test value of a variable, or of an object that can become a variable.
 
     Parameters
     ----------
     v : Variable or object
-        An object that is no variable is made a tensor first.
+        A variable, or an object that is converted to a tensor.
 
     Raises
     ------
     AttributeError
-        When there is none.
+        If there is no test value.
     """
     if not isinstance(v, Variable):
         v = ports.as_variable(v)
@@ -492,7 +507,9 @@ def get_test_value(v):
 
 
 def missing_test_message(msg):
-    """Handle a missing test value as ``config.compute_test_value`` demands: raise AttributeError, warn, start the debugger, or ignore it.
+    """Handle a missing test value as ``config.compute_test_value`` requires.
+
+    Depending on the policy, raise AttributeError, warn, start the debugger, or do nothing.
 
     Parameters
     ----------
@@ -510,7 +527,7 @@ def missing_test_message(msg):
 
 
 def debug_error_message(msg):
-    """Tell that a debug check failed: ValueError when test values are computed, a warning when the policy is 'warn'.
+    """Report that a debug check failed: raise ValueError if test values are computed, warn if the policy is 'warn'.
 
     Parameters
     ----------
@@ -524,7 +541,7 @@ def debug_error_message(msg):
 
 
 def debug_assert(condition, msg=None):
-    """Assert on test values: acts like `debug_error_message` (with AssertionError) when `condition` is false.
+    """Check a condition on test values. If it is false, act like `debug_error_message`, but with AssertionError.
 
     Parameters
     ----------
@@ -542,7 +559,7 @@ def debug_assert(condition, msg=None):
 
 
 def get_debug_values(*args):
-    """The test values of variables, for checks while a graph is built.
+    """Return the test values of variables, for checks while a graph is built.
 
     ::
 
@@ -553,8 +570,8 @@ def get_debug_values(*args):
     Returns
     -------
     list
-        One tuple with the values; empty when test values are off or one is missing (which may raise or warn, see
-        `missing_test_message`).
+        One tuple with the values. The list is empty if test values are off or if one is missing. A missing one may
+        raise an error or warn, see `missing_test_message`.
     """
     if config.compute_test_value == "off":
         return []
@@ -569,5 +586,6 @@ def get_debug_values(*args):
     return [tuple(values)]
 
 
-# Op class to the name of the attribute that holds its inner function; Ops such as Scan and OpFromGraph register themselves.
+# For each Op class, the name of the attribute that holds its inner function. Ops such as Scan and OpFromGraph register
+# themselves.
 ops_with_inner_function = {}

@@ -1,4 +1,4 @@
-"""COp: an Op whose C code lives in files of its own."""
+"""COp: an Op whose C code is in separate files."""
 
 import inspect
 import os
@@ -16,7 +16,7 @@ _END = "// end of section"  # for `modulecode.locate_file`
 
 
 def simple_meth(tag):
-    """A method `c_<tag>` that returns the text of a section, in a list.
+    """Return a method `c_<tag>` that returns the text of a section, in a list.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def simple_meth(tag):
 
 
 def apply_meth(tag):
-    """A method ``c_<tag>(node, name)`` that returns the text of a section between the macros of the node.
+    """Return a method ``c_<tag>(node, name)`` that returns the text of a section between the macros of the node.
 
     Parameters
     ----------
@@ -60,26 +60,31 @@ class COp(Op):
     func_files : str or list of str
         Paths of the C files; relative paths start in the directory of the Python file that defines the subclass.
     func_name : str, optional
-        C function that computes the outputs: ``int f(inputs..., outputs *..., [PARAMS_TYPE *params])``, zero on success. It may be a
-        macro use such as ``APPLY_SPECIFIC(f)``. Without it the files need a section `code`.
+        The C function that computes the outputs: ``int f(inputs..., outputs *..., [PARAMS_TYPE *params])``. It returns
+        zero on success. The name may be a macro use such as ``APPLY_SPECIFIC(f)``. Without `func_name`, the files need
+        a section `code`.
 
     Notes
     -----
-    Lines ``#section <tag>`` divide the files; the text of a tag, from all files in order, becomes the method ``c_<tag>``. Macros:
-    ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, ``PARAMS_TYPE``,
-    and ``DTYPE_PARAM_<field>`` for the fields of a ParamsType that have elements (`c_element_type`),
-    everywhere except in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`;
-    ``INPUT_i`` and ``OUTPUT_i`` in `code` and `code_cleanup`.
+    Lines ``#section <tag>`` divide the files. The text of a tag, from all files in order, becomes the method
+    ``c_<tag>``. The code can use these macros:
+
+    * Everywhere except in `init_code` and `support_code`: ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``,
+      ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, ``PARAMS_TYPE``, and
+      ``DTYPE_PARAM_<field>`` for the fields of a ParamsType that have elements (`c_element_type`).
+    * In `init_code_struct`, `code` and `code_cleanup`: ``FAIL`` and ``PARAMS``.
+    * In `code` and `code_cleanup`: ``INPUT_i`` and ``OUTPUT_i``.
 
     Raises
     ------
     ValueError
-        For an unknown tag, text in front of the first tag of a file, a file without tag, or both a section `code` and `func_name`.
+        For an unknown tag, text before the first tag of a file, a file without tag, or both a section `code` and
+        `func_name`.
     """
 
     section_re = r"(?m)^#section ([a-zA-Z0-9_]+)$"
     backward_re = r"(?m)^THEANO_(APPLY|SUPPORT)_CODE_SECTION$"
-    # The methods that a section can become; subclasses add theirs.
+    # The sections that become methods; subclasses add their own.
     SECTIONS = {
         "init_code",
         "init_code_apply",
@@ -91,12 +96,12 @@ class COp(Op):
         "code",
         "code_cleanup",
     }
-    # Of an Op that is a COp by name only and brings its C code in another way (DimShuffle and other native Ops).
+    # The default for an Op that is a COp by name only and has its C code elsewhere (DimShuffle and other native Ops).
     code_sections = {}
 
     @classmethod
     def get_path(cls, f):
-        """A path relative to the file of the class as an absolute one.
+        """Return the absolute path for a path relative to the file of the class.
 
         Parameters
         ----------
@@ -129,7 +134,7 @@ class COp(Op):
         """
         self.func_codes = []
         for func_file in func_files:
-            # Through get_path of the subclass: the path depends on where it is defined.
+            # Call get_path of the subclass: the path depends on the file that defines it.
             path = self.get_path(func_file)
             try:
                 with open(path, encoding="utf-8") as f:
@@ -141,7 +146,7 @@ class COp(Op):
                     "Python file that defines the class)" % (error.strerror, func_file, type(self).__name__),
                     path,
                 ) from None
-        # Old files divide into two parts by other markers.
+        # Old files are divided into two parts by other markers.
         if any(re.search(self.backward_re, code) for code in self.func_codes):
             if len(self.func_codes) != 1:
                 raise ValueError(
@@ -165,7 +170,8 @@ class COp(Op):
                 self.code_sections[names[tag]] = self.code_sections.get(names[tag], "") + text
             return
         for i, code in enumerate(self.func_codes):
-            # Where each section starts, for who follows a line of a generated module to the file (`modulecode.locate_file`).
+            # The line where each section starts: `modulecode.locate_file` uses it to map a line of a generated module
+            # to the file.
             starts = [code.count("\n", 0, match.start()) + 1 for match in re.finditer(self.section_re, code)]
             parts = re.split(self.section_re, code)
             if len(parts) == 1:
@@ -191,7 +197,7 @@ class COp(Op):
                 self.code_sections[tag] = before + ("" if before.endswith("\n") or not before else "\n") + text
 
     def c_code_cache_version(self):
-        """A hash of the files' content."""
+        """Return a version that contains a hash of the files' content."""
         version = [hash_from_code("\n".join(self.func_codes)), self.func_name]
         params_type = getattr(self, "params_type", None)
         if params_type is not None:
@@ -206,7 +212,7 @@ class COp(Op):
     c_init_code_apply = apply_meth("init_code_apply")
 
     def format_c_function_args(self, inp, out):
-        """The arguments of the main function, NULL for missing ones.
+        """Return the arguments of the main function. Missing arguments are NULL.
 
         Parameters
         ----------
@@ -218,14 +224,14 @@ class COp(Op):
         return ", ".join(inp + out)
 
     def get_c_macros(self, node, name, check_input=None):
-        """The lines that define and undefine the macros of a node.
+        """Return the lines that define and undefine the macros of a node.
 
         Parameters
         ----------
         node : Apply
         name : str
         check_input : bool, optional
-            Whether the inputs have macros; the Op's `check_input` by default.
+            Whether to define macros for the inputs; the Op's `check_input` by default.
 
         Returns
         -------
@@ -255,7 +261,7 @@ class COp(Op):
                 ctype, typenum = "npy_" + dtype.name, "NPY_" + dtype.name.upper()
             define("DTYPE_" + vname, ctype)
             define("TYPENUM_" + vname, typenum)
-            define("ITEMSIZE_" + vname, dtype.itemsize)  # a number, also for ``#if``
+            define("ITEMSIZE_" + vname, dtype.itemsize)  # a number, so that ``#if`` can use it
         params_type = self._params_c_type()
         if params_type is not None:
             define("PARAMS_TYPE", params_type)
@@ -264,12 +270,15 @@ class COp(Op):
             try:
                 define("DTYPE_PARAM_" + field, kind.c_element_type())
             except MethodNotDefined:
-                continue  # a Type whose values have no elements
+                continue  # the values of this Type have no elements
         define("APPLY_SPECIFIC", "str##_%s" % name, "(str)")
         return "\n".join(define_macros), "\n".join(undef_macros)
 
     def _params_c_type(self):
-        """What ``PARAMS_TYPE`` stands for: params point to it, or, for Scalar and enum types, are a value of it; None without params."""
+        """Return the value of ``PARAMS_TYPE``, or None without params.
+
+        Params are a pointer to this type, or, for Scalar and enum types, a value of this type.
+        """
         kind = getattr(self, "params_type", None)
         if kind is None:
             return None
@@ -283,11 +292,11 @@ class COp(Op):
 
     @staticmethod
     def _lquote_macro(txt):
-        """Text of several lines as the value of a macro."""
+        """Return text of several lines as the value of a macro."""
         return " \\\n".join(txt.split("\n"))
 
     def get_sub_macros(self, sub):
-        """The lines that define and undefine FAIL and PARAMS.
+        """Return the lines that define and undefine FAIL and PARAMS.
 
         Parameters
         ----------
@@ -301,7 +310,7 @@ class COp(Op):
         return "\n".join(define_macros), "\n".join(undef_macros)
 
     def get_io_macros(self, inputs, outputs):
-        """The lines that define and undefine INPUT_i and OUTPUT_i.
+        """Return the lines that define and undefine INPUT_i and OUTPUT_i.
 
         Parameters
         ----------
@@ -313,7 +322,7 @@ class COp(Op):
         return "\n".join("#define %s %s" % pair for pair in names), "\n".join("#undef %s" % macro for macro, _ in names)
 
     def c_init_code_struct(self, node, name, sub):
-        """The section `init_code_struct` of the C files, with macros."""
+        """Return the section `init_code_struct` of the C files, with macros."""
         if "init_code_struct" not in self.code_sections:
             return super().c_init_code_struct(node, name, sub)
         def_macros, undef_macros = self.get_c_macros(node, name)
@@ -323,7 +332,7 @@ class COp(Op):
         )
 
     def c_code(self, node, name, inp, out, sub):
-        """A call of the main function, or the section `code` of the C files."""
+        """Return a call of the main function, or the section `code` of the C files."""
         if self.func_name is not None:
             define_macros, undef_macros = self.get_c_macros(node, name, check_input=False)
             params = ", %s" % sub["params"] if "params" in sub and self._has_params(node) else ""
@@ -360,7 +369,7 @@ class COp(Op):
         )
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
-        """The section `code_cleanup` of the C files, with macros."""
+        """Return the section `code_cleanup` of the C files, with macros."""
         if "code_cleanup" in self.code_sections:
             return self._with_all_macros("code_cleanup", node, name, inputs, outputs, sub)
         return super().c_code_cleanup(node, name, inputs, outputs, sub)

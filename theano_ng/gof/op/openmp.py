@@ -1,4 +1,4 @@
-"""Base class of Ops whose C code uses OpenMP."""
+"""A base class of Ops whose C code uses OpenMP."""
 
 import warnings
 
@@ -18,10 +18,11 @@ class OpenMPOp(Op):
     Attributes
     ----------
     openmp : bool
-        False as well when the compiler has no OpenMP; subclasses write pragmas only when it is true.
+        Whether OpenMP is used. It becomes False if the compiler does not support OpenMP. Subclasses write pragmas only
+        if it is true.
     """
 
-    # Whether the compiler understands OpenMP; None: not asked yet.
+    # Whether the compiler supports OpenMP. None: not tested yet.
     gxx_support_openmp = None
 
     def __init__(self, openmp=None):
@@ -31,7 +32,7 @@ class OpenMPOp(Op):
 
     def __setstate__(self, d):
         self.__dict__.update(d)
-        # Pickles from before the attribute existed.
+        # Old pickles do not have the attribute.
         if not hasattr(self, "openmp"):
             self.openmp = False
 
@@ -45,7 +46,7 @@ class OpenMPOp(Op):
 
     @staticmethod
     def test_gxx_support():
-        """Whether the compiler compiles and links an OpenMP program."""
+        """Return True if the compiler can compile and link an OpenMP program."""
         code = """
         #include <omp.h>
         int main( int argc, const char* argv[] )
@@ -62,7 +63,7 @@ class OpenMPOp(Op):
         )
 
     def update_self_openmp(self):
-        """Set `openmp` to False when the compiler has no OpenMP."""
+        """Set `openmp` to False if the compiler does not support OpenMP."""
         if self.openmp:
             if OpenMPOp.gxx_support_openmp is None:
                 OpenMPOp.gxx_support_openmp = OpenMPOp.test_gxx_support()
@@ -72,7 +73,7 @@ class OpenMPOp(Op):
                         " this warning.",
                         stacklevel=3,
                     )
-                    # Asking every other op again would be of no use.
+                    # Other Ops need not repeat the test.
                     config.openmp = False
             if not OpenMPOp.gxx_support_openmp:
                 self.openmp = False

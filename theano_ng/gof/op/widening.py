@@ -1,22 +1,26 @@
-"""Values of another dtype than their variable's, as `perform` of Ops written for NumPy 1 may give them."""
+"""A check for values with another dtype than their variable.
+
+`perform` of Ops written for NumPy 1 may compute such values.
+"""
 
 import numpy as np
 
 
 def other_dtype(variable, value):
-    """What is wrong with the dtype of a computed value.
+    """Describe how the dtype of a computed value differs from that of its variable.
 
     Parameters
     ----------
     variable : Variable
         An output of a node.
     value : object
-        What the node's Op gave for it.
+        The value that the node's Op computed for it.
 
     Returns
     -------
     str or None
-        Who gave what, why, and what to do about it; None when the variable's Type or the value has no dtype, or they agree.
+        A message with the node, both dtypes, the reason and a remedy. None if the dtypes agree, or if the variable's
+        Type or the value has no dtype.
     """
     expected, given = getattr(variable.type, "dtype", None), getattr(value, "dtype", None)
     if variable.owner is None or expected is None or given is None or given == expected:

@@ -1,13 +1,15 @@
-"""The rewriting engine: merging, local rules, patterns, navigators and the equilibrium worklist; documented as `theano_ng.gof.opt`.
+"""The rewriting engine: merging, local rules, patterns, navigators and the equilibrium worklist.
+
+It is documented as `theano_ng.gof.opt`.
 
 ========================  ==========================================================================
 `base`                    `Optimizer`, `SeqOptimizer`, optimizers made from functions
-`merge`                   one node for equal computations, one constant for equal constants
-`local`                   rules on one node, groups of them, the index that finds the rules for an op
+`merge`                   merges equal computations and equal constants
+`local`                   rules on one node, groups of rules, and the index of rules by Op
 `pattern`                 rules written as data: `OpSub`, `OpRemove`, `PatternSub`
-`navigate`                walks that apply a rule to the nodes of a graph
-`equilibrium`             the worklist that applies rules until none changes anything
-`stacktrace`              where the user created what a rewrite replaced
+`navigate`                optimizers that visit the nodes of a graph and apply a rule
+`equilibrium`             the worklist that applies rules until the graph does not change any longer
+`stacktrace`              stack traces: where the user created a replaced variable
 `tools`                   helpers of rewrites
 ========================  ==========================================================================
 """
@@ -64,16 +66,16 @@ from theano_ng.lazy import lazy_names
 
 Navigator = NavigatorOptimizer
 
-# What the classic module imported for itself.
+# The classic module has these imported names as attributes.
 __getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng": "logging theano"})
 
 
 def _list_of_nodes(fgraph):
-    """Nodes of a `FunctionGraph`, inputs first."""
+    """Return the nodes of a `FunctionGraph`, inputs first."""
     return list(fgraph.toposort())
 
 
-# Classes say their classic path in their repr, and pickle by it.
+# The repr and the pickles of classes contain the classic path.
 for _cls in (
     FromFunctionOptimizer,
     Optimizer,

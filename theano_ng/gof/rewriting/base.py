@@ -16,12 +16,15 @@ _numbers = itertools.count(1)
 
 
 def next_index():
-    """Number of this optimizer among all of the process; makes their hash independent of addresses."""
+    """Return a number that is unique among the optimizers of the process. It makes hashes independent of addresses."""
     return next(_numbers)
 
 
 class Numbered(object):
-    """What is equal to nothing but itself; its hash is a number that it gets when it is first asked for it."""
+    """A base class of objects that equal only themselves.
+
+    The hash is a number that is assigned at the first request.
+    """
 
     def __hash__(self):
         index = self.__dict__.get("_optimizer_idx")
@@ -34,9 +37,10 @@ class Numbered(object):
 
 
 def report_failure(what, exc, details=()):
-    """Treat an exception of an optimizer as `config.on_opt_error` says.
+    """Treat an exception of an optimizer as `config.on_opt_error` requires.
 
-    Must be called from the ``except`` block. Assertions always propagate: they are broken promises, not rules that do not apply.
+    The caller must be inside the ``except`` block. Under the policy 'warn', assertion errors still propagate: they show
+    a violated invariant, not a rule that does not apply.
 
     Parameters
     ----------
@@ -44,7 +48,7 @@ def report_failure(what, exc, details=()):
         The optimizer, as shown to the user.
     exc : Exception
     details : sequence of str
-        Lines that help to find the place, logged before the traceback.
+        Lines that help to locate the failure. They are logged before the traceback.
     """
     policy = config.on_opt_error
     if policy == "ignore":
@@ -63,25 +67,27 @@ def report_failure(what, exc, details=()):
 
 
 constant_makers = []
-"""Functions that may return the same Constant twice when their attribute `enable` is true. Constants of a graph belong to it alone, so
-this is off while optimizers run."""
+"""Functions that may return the same Constant twice if their attribute `enable` is true.
+
+A graph must not share its constants with other graphs, so `enable` is false while optimizers run.
+"""
 
 
 class Optimizer(Numbered):
-    """A graph transformation: takes a `FunctionGraph` and replaces variables in it.
+    """A graph transformation: it takes a `FunctionGraph` and replaces variables in it.
 
-    Subclasses define `apply`, and `add_requirements` when they need features attached to the graph.
+    Subclasses define `apply`, and `add_requirements` if they need features of the graph.
     """
 
     name = None
 
     def apply(self, fgraph):
-        """Transform `fgraph`. Returns profile data whose first item is this optimizer, or None."""
+        """Transform `fgraph`. Return profile data whose first item is this optimizer, or None."""
 
     def optimize(self, fgraph, *args, **kwargs):
-        """Attach what is required, then apply. This is what Theano calls."""
+        """Attach the required features, then call `apply`. This is the entry point for callers."""
         changed = [(make, make.enable) for make in constant_makers]
-        changing_back = iter(changed)  # made here, as there may be no memory for it at the end
+        changing_back = iter(changed)  # created now, because memory may be exhausted at the end
         try:
             for make, _ in changed:
                 make.enable = False
@@ -95,7 +101,7 @@ class Optimizer(Numbered):
         return self.optimize(fgraph)
 
     def add_requirements(self, fgraph):
-        """Attach the features that `apply` needs; nothing by default."""
+        """Attach the features that `apply` needs. By default, attach none."""
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
         """Write one line (more in subclasses) that names this optimizer."""
@@ -104,7 +110,7 @@ class Optimizer(Numbered):
 
     @staticmethod
     def print_profile(stream, prof, level=0):
-        """Write the profile data that `apply` returned; nothing when there is none."""
+        """Write the profile data that `apply` returned, if there is any."""
         if prof is not None:
             raise TypeError(
                 "%s returned profile data but defines no print_profile; "
@@ -122,14 +128,14 @@ def requirement_functions(requirements):
 
 
 class FromFunctionOptimizer(Optimizer):
-    """Optimizer whose `apply` is a function of the graph.
+    """An optimizer whose `apply` is a function of the graph.
 
     Parameters
     ----------
     fn : callable
         ``fn(fgraph)``.
     requirements : sequence of callables
-        Called with the graph before `fn`, to attach features.
+        Functions that are called with the graph before `fn`, to attach features.
     """
 
     def __init__(self, fn, requirements=()):
@@ -158,31 +164,34 @@ class FromFunctionOptimizer(Optimizer):
 
 
 def optimizer(f):
-    """Decorator: make an optimizer of ``f(fgraph)``; the graph can be changed by ``replace_validate``."""
+    """Return an optimizer made of ``f(fgraph)`` (decorator).
+
+    The function can change the graph by ``replace_validate``.
+    """
     rval = FromFunctionOptimizer(f, (attach_replace_validate,))
     rval.__name__ = f.__name__
     return rval
 
 
 def inplace_optimizer(f):
-    """Decorator: like `optimizer`, for functions that introduce operations working in place."""
+    """Return an optimizer like `optimizer`, for a function that introduces in-place operations (decorator)."""
     rval = FromFunctionOptimizer(f, (attach_replace_validate, attach_destroy_handler))
     rval.__name__ = f.__name__
     return rval
 
 
 def attach_replace_validate(fgraph):
-    """Attach `ReplaceValidate`; harmless when it is there already."""
+    """Attach `ReplaceValidate`, unless it is attached already."""
     fgraph.attach_feature(toolbox.ReplaceValidate())
 
 
 def attach_destroy_handler(fgraph):
-    """Attach `DestroyHandler`; harmless when it is there already."""
+    """Attach `DestroyHandler`, unless it is attached already."""
     fgraph.attach_feature(destroyhandler.DestroyHandler())
 
 
 class SeqOptimizer(Optimizer, list):
-    """Apply optimizers one after the other.
+    """An optimizer that applies several optimizers one after the other.
 
     Parameters
     ----------
@@ -190,12 +199,13 @@ class SeqOptimizer(Optimizer, list):
         The optimizers, or one list or tuple of them.
     name : str, optional
     failure_callback : callable, optional
-        ``failure_callback(exc, seqoptimizer, optimizer)``, called when an optimizer raises. Without it the exception propagates.
+        ``failure_callback(exc, seqoptimizer, optimizer)`` is called if an optimizer raises an error. Without it, the
+        exception propagates.
     """
 
     @staticmethod
     def warn(exc, self, optimizer):
-        """Failure callback that follows `config.on_opt_error`."""
+        """Treat a failure as `config.on_opt_error` requires (a failure callback)."""
         report_failure("SeqOptimizer apply %s" % optimizer, exc)
 
     def __init__(self, *opts, **kw):
@@ -215,7 +225,7 @@ class SeqOptimizer(Optimizer, list):
     __ne__ = Optimizer.__ne__
 
     def apply(self, fgraph):
-        """Apply all; returns the profile data that `print_profile` understands."""
+        """Apply all optimizers. Return profile data for `print_profile`."""
         profile = getattr(fgraph, "profile", None)
         callbacks_before = dict(getattr(fgraph, "execute_callbacks_times", ()))
         callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
@@ -231,7 +241,7 @@ class SeqOptimizer(Optimizer, list):
                 sub_prof = None
                 try:
                     sub_prof = opt.optimize(fgraph)
-                except (AssertionError, MemoryError):  # without memory the graph may be half rewritten
+                except (AssertionError, MemoryError):  # without memory, the graph may be half rewritten
                     raise
                 except Exception as e:
                     if self.failure_callback is None:
@@ -263,7 +273,7 @@ class SeqOptimizer(Optimizer, list):
         )
 
     def add_requirements(self, fgraph):
-        # Every optimizer attaches what it needs when its turn comes.
+        # Each optimizer attaches the features that it needs when it runs.
         pass
 
     def __str__(self):
@@ -319,7 +329,7 @@ class SeqOptimizer(Optimizer, list):
 
     @staticmethod
     def merge_profile(prof1, prof2):
-        """Add two profiles of the same sequence, or of two sequences that share optimizers."""
+        """Add two profiles of one sequence, or of two sequences that share optimizers."""
         merged = {}
         order = []
         for prof in (prof1, prof2):
@@ -357,7 +367,7 @@ class SeqOptimizer(Optimizer, list):
 
 
 def merge_dict(d1, d2):
-    """New dict with the keys of both; values of keys in both are added."""
+    """Return a new dict with the keys of both dicts. The values of common keys are added."""
     d = dict(d1)
     for k, v in d2.items():
         d[k] = d[k] + v if k in d else v

@@ -1,9 +1,10 @@
 """The worklist that applies rules until none of them changes the graph.
 
-The graph is swept once, from the outputs to the inputs. After that only nodes near a change are visited again: the nodes that a
-replacement brought in, the nodes whose inputs it changed, their clients up to `CLIENT_DEPTH` levels (as deep as rules look), and the
-neighbours of variables that lost a client (rules that ask for a single client). Nodes wait in an approximate topological order, which
-is kept by ranks, so that no further toposort of the graph is needed.
+The graph is visited once, from the outputs to the inputs. After that, only nodes near a change are visited again. These
+are the nodes that a replacement added, the nodes whose inputs it changed, and their clients up to `CLIENT_DEPTH` levels
+(the depth of the rules' patterns). They also include the neighbors of variables that lost a client, for rules that
+require a single client. Nodes wait in an approximate topological order. Ranks define this order, so no further
+topological sort of the graph is needed.
 """
 
 import logging
@@ -19,16 +20,17 @@ from theano_ng.gof.rewriting.navigate import NavigatorOptimizer, TopoOptimizer
 _logger = logging.getLogger("theano_ng.gof.opt")
 
 CLIENT_DEPTH = 3
-"""How many levels of clients of a changed node are visited again; the deepest patterns of the package look this far down."""
+"""The number of client levels of a changed node that are visited again: the depth of the package's deepest patterns."""
 
 
 class Worklist(object):
-    """Feature that logs what changes in a graph during one run and gives nodes an approximate topological rank.
+    """A feature that records the changes of a graph during one run, and assigns approximate topological ranks to nodes.
 
     Attributes
     ----------
     log : list
-        One entry per event: the node that came in or whose input changed, or None for a change of an output of the graph.
+        One entry for each event: the node that was added or whose input changed, or None if an output of the graph
+        changed.
     """
 
     def __init__(self, fgraph, nodes):
@@ -67,7 +69,7 @@ class Worklist(object):
             self.lonely[r] = None
 
     def in_order(self, nodes):
-        """`nodes` without repetition and without those that left the graph, by rank."""
+        """Return `nodes` by rank, without repetition and without nodes that left the graph."""
         alive = self.fgraph.apply_nodes
         rank = self.rank
         return sorted(
@@ -75,7 +77,7 @@ class Worklist(object):
         )
 
     def neighbourhood(self, start):
-        """Nodes to visit again because of the events from `start` on, by rank."""
+        """Return the nodes to visit again because of the events from index `start` on, by rank."""
         alive = self.fgraph.apply_nodes
         found = {}
         frontier = []
@@ -105,7 +107,7 @@ class Worklist(object):
 
 
 class EquilibriumOptimizer(NavigatorOptimizer):
-    """Apply local and global optimizers over and over until none of them changes the graph.
+    """An optimizer that applies local and global optimizers repeatedly until none of them changes the graph.
 
     Parameters
     ----------
@@ -113,17 +115,19 @@ class EquilibriumOptimizer(NavigatorOptimizer):
     failure_callback : callable, optional
         See `NavigatorOptimizer`.
     ignore_newtrees : bool
-        True: a node made by a replacement is visited in the next pass. False: in the same pass, at once.
+        If True, a node that a replacement creates is visited in the next pass. If False, it is visited at once, in the
+        same pass.
     tracks_on_change_inputs : bool
-        True: a node whose inputs changed is visited again in the same pass.
+        If True, a node whose inputs changed is visited again in the same pass.
     max_use_ratio : float, optional
-        Each optimizer may apply at most this times the largest number of nodes of the graph; then the run is stopped with an error
-        message. Guards against rules that undo each other. Default: `config.optdb.max_use_ratio`. Nodes beyond four times those of the
-        start and a hundred do not count: rules that let the graph grow at every use would raise the limit faster than they approach it.
+        Each optimizer may be used at most this number times the largest number of nodes of the graph. Beyond this
+        limit, the run stops with an error message. This guards against rules that undo each other. The default is
+        `config.optdb.max_use_ratio`. At most four times the initial number of nodes plus a hundred are counted.
+        Otherwise, rules that enlarge the graph at every use would raise the limit faster than they approach it.
     final_optimizers : sequence of Optimizer, optional
-        Global optimizers applied at the end of each pass.
+        Global optimizers to apply at the end of each pass.
     cleanup_optimizers : sequence of Optimizer, optional
-        Global optimizers applied after each part of a pass that changed the graph.
+        Global optimizers to apply after each part of a pass that changed the graph.
     """
 
     def __init__(
@@ -153,7 +157,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         self.max_use_ratio = max_use_ratio
 
     def get_local_optimizers(self):
-        """Iterate over the local optimizers, in the order in which they were given."""
+        """Return an iterator over the local optimizers, in the order in which they were given."""
         return iter(self.index.rules)
 
     def add_requirements(self, fgraph):
@@ -165,7 +169,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
                 opt.add_requirements(fgraph)
 
     def apply(self, fgraph, start_from=None):
-        """Run to the fixpoint; returns the profile data that `print_profile` understands."""
+        """Apply the optimizers until the graph does not change any longer. Return profile data for `print_profile`."""
         return _Run(self, fgraph, start_from).run()
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
@@ -316,13 +320,16 @@ def _label(opt):
 
 
 class _Run(object):
-    """State of one `EquilibriumOptimizer.apply`; optimizers themselves are shared by all functions of the process."""
+    """The state of one `EquilibriumOptimizer.apply`.
+
+    Optimizers cannot store it: all functions of the process share them.
+    """
 
     def __init__(self, opt, fgraph, start_from):
         self.opt, self.fgraph = opt, fgraph
         t0 = time.perf_counter()
-        # The rules of a graph's first pass see it in the documented order: last nodes first.
-        # Ranks are needed for all nodes, because changes spread to clients.
+        # The rules visit the nodes of the first pass in the documented order: last nodes first. Ranks are needed for
+        # all nodes, because changes spread to clients.
         everything = fgraph.sorted_nodes()
         self.nodes = everything if start_from is None else graph.io_toposort(fgraph.inputs, start_from)
         self.toposort_time = time.perf_counter() - t0
@@ -373,7 +380,8 @@ class _Run(object):
                 self.toposort_time = 0.0
                 loop_counts.append(self.counts)
                 loop_timing.append(time.perf_counter() - t0)
-                # Replacements that were refused and undone are in the log, too: without any that stayed there is no end to them.
+                # The log also contains replacements that were refused and undone. Without a replacement that was kept,
+                # the loop would not end.
                 if len(work.log) == started or not self.counts:
                     break
         finally:
@@ -406,7 +414,7 @@ class _Run(object):
         return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])
 
     def count(self, opt, created):
-        """Book one use of `opt`; stops the run when it was used too often."""
+        """Record one use of `opt`. Stop the run if it was used too often."""
         self.counts[opt] = self.counts.get(opt, 0) + 1
         used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
         self.node_created[opt] = self.node_created.get(opt, 0) + created
@@ -420,7 +428,7 @@ class _Run(object):
                 _add_profile(self.cleanup_profs, opt, prof)
 
     def run_globals(self, optimizers):
-        """Apply global optimizers that have not seen the graph as it is now; returns their profiles."""
+        """Apply the global optimizers that have not seen the current graph. Return their profiles."""
         profs = {}
         work, fgraph = self.work, self.fgraph
         for gopt in optimizers:
@@ -442,7 +450,10 @@ class _Run(object):
         return profs
 
     def apply_to_changes(self, gopt, seen):
-        """Let a topological walk visit what changed since entry `seen` of the log, and what these visits change, to the end."""
+        """Visit the nodes that changed since entry `seen` of the log.
+
+        Repeat for the resulting changes until there are none.
+        """
         prof = None
         work = self.work
         while True:
@@ -452,22 +463,23 @@ class _Run(object):
             part = gopt.apply_to(self.fgraph, nodes)
             prof = part if prof is None else gopt.merge_profile(prof, part)
             if part[1] == 0:
-                # Replacements that were refused and undone are in the log, too: they would be tried for ever.
+                # The log also contains replacements that were refused and undone: mark them as seen, or they would be
+                # tried forever.
                 self.seen[gopt] = len(work.log)
                 return prof
 
     def run_locals(self, nodes):
-        """One pass over `nodes`, last first."""
+        """Make one pass over `nodes`, last first."""
         work, opt, index, timings = self.work, self.opt, self.opt.index, self.time_opts
         if not index.rules:
             return
         clock = time.perf_counter
-        # Seconds by rule, under their ids: hashing a rule takes longer than most rules do.
+        # Seconds by the id of the rule: hashing a rule takes longer than most rules do.
         spent = {id(rule): 0.0 for rule in index.rules}
         alive = self.fgraph.apply_nodes
         work.queue = queue = list(nodes)
         fgraph, transforms_for, replace_by = self.fgraph, index.transforms_for, opt.replace_by
-        if type(opt).process_node is not NavigatorOptimizer.process_node:  # a subclass decides
+        if type(opt).process_node is not NavigatorOptimizer.process_node:  # a subclass overrides process_node
 
             def replace_by(fgraph, node, rule, transform):
                 return opt.process_node(fgraph, node, rule)

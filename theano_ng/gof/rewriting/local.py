@@ -1,4 +1,4 @@
-"""Rules on one node: the base class, rules made from functions, groups of rules, and the index that finds the rules for an op."""
+"""Rules on one node: the base class, rules made from functions, groups of rules, and an index of rules by Op."""
 
 import sys
 import time
@@ -14,50 +14,52 @@ from theano_ng.gof.utils import MethodNotDefined
 class LocalOptimizer(Numbered):
     """A rewriting rule on one node.
 
-    Subclasses define `transform`, and `tracks` so that the engine calls it only where it may apply.
+    Subclasses define `transform`, and `tracks` so that the engine calls the rule only where it may apply.
 
     Attributes
     ----------
     when : callable or None
-        Of an Op that is tracked: whether its nodes may be rewritten. The engine asks once for each Op.
+        ``when(op)`` returns whether the nodes of a tracked Op may be rewritten. The engine calls it once for each Op.
     """
 
     name = None
     when = None
 
     def tracks(self):
-        """Op classes and op instances to which this rule applies; None or an empty list for every op.
+        """Return the Op classes and Op instances to which this rule applies; None or an empty list means every op.
 
-        A class stands for its direct instances, not for subclasses, when the rule is in an `EquilibriumOptimizer` or a `LocalOptGroup`.
+        In an `EquilibriumOptimizer` or a `LocalOptGroup`, a class matches only its direct instances, not those of
+        subclasses.
         """
         return None
 
     def transform(self, node):
-        """Say by what the outputs of `node` should be replaced.
+        """Return the replacements of the outputs of `node`.
 
         Returns
         -------
         False, list or dict
-            False: nothing to do. A list: one variable per output; None for an output without clients. A dict: variables (of
-            any node of the graph) to their replacements; the key ``"remove"`` may list variables that must leave the graph.
+            False if there is nothing to do. A list: one variable for each output; None for an output without clients. A
+            dict: variables (of any node of the graph) to their replacements. Its key ``"remove"`` may list variables
+            that must leave the graph.
         """
         raise MethodNotDefined("transform", type(self), self.__class__.__name__)
 
     def add_requirements(self, fgraph):
-        """Attach the features that the rule needs; nothing by default."""
+        """Attach the features that the rule needs. By default, attach none."""
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
         print("%s%s id=%i" % (" " * level, self.__class__.__name__, id(self)), file=stream)
 
 
 class FromFunctionLocalOptimizer(LocalOptimizer):
-    """Rule whose `transform` is a function of the node; see `local_optimizer`."""
+    """A rule whose `transform` is a function of the node; see `local_optimizer`."""
 
     def __init__(self, fn, tracks=None, requirements=(), when=None):
         self.fn = fn
         tracks = None if tracks is None else list(tracks)
         self._tracks = tracks
-        # A tuple compares by identity first: a dict would call __hash__ and __eq__ of the op each time.
+        # A tuple compares by identity first; a dict would call __hash__ and __eq__ of the op each time.
         self._ops = tuple([t for t in tracks or () if not isinstance(t, type)])
         self._classes = tuple([t for t in tracks if isinstance(t, type)]) if tracks else object
         self.requirements = requirement_functions(requirements)
@@ -73,9 +75,10 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         return self._tracks
 
     def transform(self, node, *more):
-        """What the function says of `node`; False for an op that is not tracked, subclasses of tracked classes included.
+        """Call the function if the rule tracks the node's Op or a base class of it; return False otherwise.
 
-        So no function has to ask for the op of its node. With more arguments `node` is the op itself (`GraphToGPULocalOptGroup`).
+        The function therefore need not check the op of its node. With more arguments, `node` is the op itself
+        (`GraphToGPULocalOptGroup`).
         """
         op = node if more else node.op
         if (op in self._ops or isinstance(op, self._classes)) and (self.when is None or self.when(op)):
@@ -98,19 +101,20 @@ def local_optimizer(tracks, inplace=False, requirements=(), when=None):
     Parameters
     ----------
     tracks : iterable or None
-        Op classes and Ops to which the rule applies: ``f`` is only called with nodes of these, even if a caller of `transform` passes other
-        nodes. None: ``f`` is called with every node, which is slow.
+        Op classes and Ops to which the rule applies. ``f`` is called only with nodes of these, even if a caller of
+        `transform` passes other nodes. None: ``f`` is called with every node, which is slow.
     inplace : bool
-        The rule introduces operations that work in place: the destroy handler is attached before it runs.
+        Whether the rule introduces in-place operations. If True, the destroy handler is attached before the rule runs.
     requirements : sequence of callables
-        Called with the graph before the rule is used, to attach features.
+        Functions that are called with the graph before the rule is used, to attach features.
     when : callable, optional
-        Of an Op that is tracked: whether ``f`` is called with its nodes. The answer may depend on nothing but the Op.
+        ``when(op)`` returns whether ``f`` is called with the nodes of a tracked Op. The result must depend only on the
+        Op.
 
     Raises
     ------
     ValueError
-        When `tracks` is empty, or holds something that is neither an op nor an op class.
+        If `tracks` is empty, or contains an element that is neither an op nor an op class.
     """
     if tracks is not None:
         tracks = list(tracks)
@@ -132,12 +136,12 @@ def local_optimizer(tracks, inplace=False, requirements=(), when=None):
 
 
 class RuleIndex(object):
-    """Finds the rules that track an op, in the order: rules that name the op, rules that name its class, rules for every op.
+    """An index of rules by op. The order is: rules that name the op, rules that name its class, rules for every op.
 
     Parameters
     ----------
     rules : iterable of LocalOptimizer
-        Within each of the three groups their order is kept.
+        The rules. Their order is kept within each of the three groups.
     """
 
     def __init__(self, rules=()):
@@ -149,7 +153,7 @@ class RuleIndex(object):
             self.add(rule)
 
     def add(self, rule):
-        """Append `rule`; adding it twice has no effect."""
+        """Append `rule`. Adding it a second time has no effect."""
         if rule in self._known:
             return
         self._known.add(rule)
@@ -168,20 +172,23 @@ class RuleIndex(object):
             else:
                 rows = self._by_op.setdefault(track, [])
                 self._classes_with_ops.add(type(track))
-            # Where it stands already it stands last.
+            # If the row contains the rule already, the rule is its last element.
             if not rows or rows[-1] is not rule:
                 rows.append(rule)
 
     def rules_for(self, op):
-        """Tuple of the rules to try on a node of `op`."""
+        """Return the tuple of the rules to try on a node of `op`."""
         return self._found_for(op)[0]
 
     def transforms_for(self, op):
-        """Tuple of these rules, each with what its `transform` calls with a node of `op`: what tracks the op need not ask for it again."""
+        """Return these rules, each paired with the function that its `transform` calls for a node of `op`.
+
+        The function can be called directly, because the op need not be checked again.
+        """
         return self._found_for(op)[1]
 
     def _found_for(self, op):
-        # An op for which its class decides is looked up by class, which spares its __hash__.
+        # If the class of an op decides, look up by class, which avoids the op's __hash__.
         cls = type(op)
         key = cls if self._class_decides and cls not in self._classes_with_ops else op
         found = self._cache.get(key)
@@ -203,16 +210,16 @@ def _call_of(rule):
 
 
 class LocalOptGroup(LocalOptimizer):
-    """Rules tried one after the other on the same node.
+    """A group of rules that are tried one after the other on the same node.
 
     Parameters
     ----------
     *optimizers : LocalOptimizer
     apply_all_opts : bool, keyword
-        False: the result of the first rule that applies is returned. True: the rules are tried again on the result, until none
-        applies.
+        If False, return the result of the first rule that applies. If True, try the rules again on the result, until
+        none applies.
     profile : bool, keyword
-        Count and time the rules.
+        Whether to count and time the rules.
     """
 
     def __init__(self, *optimizers, **kwargs):
@@ -254,7 +261,7 @@ class LocalOptGroup(LocalOptimizer):
     def transform(self, node):
         original = node
         replacement = False
-        # A pair of rules that undo each other must not loop here forever.
+        # Limit the number of rounds: a pair of rules that undo each other must not loop forever.
         for _ in range(1 + 8 * len(self.opts)):
             new_repl = self._first_match(node)
             if not new_repl:
@@ -266,7 +273,7 @@ class LocalOptGroup(LocalOptimizer):
             for variable in replacement:
                 if variable is not None and variable.owner is not None:
                     owners[variable.owner] = None
-            # Going on needs one node with the outputs in the original order.
+            # The next round needs one node with the outputs in the original order.
             if len(owners) != 1:
                 return replacement
             (node,) = owners
@@ -340,7 +347,10 @@ class LocalOptGroup(LocalOptimizer):
 
 
 class GraphToGPULocalOptGroup(LocalOptGroup):
-    """Group of the rules that lift one op to the GPU; ``transform(op, context_name, inputs, outputs)``, first match only."""
+    """A group of the rules that lift one op to the GPU.
+
+    ``transform(op, context_name, inputs, outputs)`` returns the result of the first rule that applies.
+    """
 
     def __init__(self, *optimizers, **kwargs):
         super().__init__(*optimizers, **kwargs)
@@ -358,14 +368,14 @@ class GraphToGPULocalOptGroup(LocalOptGroup):
 
 
 class LocalMetaOptimizerSkipAssertionError(AssertionError):
-    """The inputs of a node do not suit one of the rules; the `LocalMetaOptimizer` goes to the next one."""
+    """Error: a rule does not support the inputs of a node. `LocalMetaOptimizer` then tries the next rule."""
 
 
 class LocalMetaOptimizer(LocalOptimizer):
-    """Tries several rules on a node, times what each makes of it, and keeps the fastest.
+    """A rule that tries several rules on a node, measures the time of each result, and keeps the fastest.
 
-    Rules are added by `register`; which are tried follows `config.metaopt.optimizer_including` and `_excluding`. Subclasses define
-    `provide_inputs` to give inputs for the measurement where the test values do not suffice.
+    Rules are added by `register`. `config.metaopt.optimizer_including` and `_excluding` select the rules to try.
+    Subclasses define `provide_inputs` to give inputs for the measurement if the test values do not suffice.
     """
 
     def __init__(self):
@@ -389,7 +399,7 @@ class LocalMetaOptimizer(LocalOptimizer):
         return list(self._tracks)
 
     def get_opts(self, node):
-        """The rules to time on `node`."""
+        """Return the rules to measure on `node`."""
         excluded = [t for t in config.metaopt.optimizer_excluding.split(":") if t]
         included = [t for t in config.metaopt.optimizer_including.split(":") if t]
         drop = {opt for tag in excluded for opt in self.tag_dict.get(tag, ())}
@@ -398,11 +408,14 @@ class LocalMetaOptimizer(LocalOptimizer):
         return [opt for opt in rows if opt not in drop and (not keep or opt in keep)]
 
     def provide_inputs(self, node, inputs):
-        """Map some of `inputs` to shared variables or constants used in the measurement; none by default."""
+        """Return a dict from some of `inputs` to shared variables or constants for the measurement.
+
+        By default, it is empty.
+        """
         return {}
 
     def time_call(self, fn):
-        """Seconds that one call of `fn` takes."""
+        """Return the seconds that one call of `fn` takes."""
         start = time.perf_counter()
         fn()
         return time.perf_counter() - start
@@ -453,7 +466,7 @@ class LocalMetaOptimizer(LocalOptimizer):
                 fn.trust_input = True
                 timing = min(self.time_call(fn) for _ in range(2))
             except Exception as e:
-                # A candidate that does not compile or run here is simply not a candidate.
+                # Ignore a candidate that does not compile or run.
                 if self.verbose > 0:
                     print("* %s: exception %s" % (opt, e))
                 continue

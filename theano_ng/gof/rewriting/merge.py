@@ -1,4 +1,4 @@
-"""Merging: one node for equal computations, one constant for equal constants."""
+"""Merging of equal computations into one node, and of equal constants into one constant."""
 
 import time
 
@@ -9,11 +9,14 @@ from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere
 
 assert_op_classes = []
-"""Classes of ops ``assert(value, *conditions)`` that hand their first input through; their home is the tensor layer."""
+"""Classes of ops ``assert(value, *conditions)`` that return their first input. They are defined in the tensor layer."""
 
 
 def register_assert_op(cls):
-    """Make merging see through `cls`: nodes that differ only in such assertions on their inputs are merged (class decorator)."""
+    """Register a class of assertions (class decorator).
+
+    Nodes that differ only in such assertions on their inputs are merged.
+    """
     assert_op_classes.append(cls)
     return cls
 
@@ -23,7 +26,7 @@ def _is_assert(r):
 
 
 def _bare_inputs(node):
-    """The inputs of `node` without assertions on them."""
+    """Return the inputs of `node` without assertions on them."""
     inputs = node.inputs
     if assert_op_classes and not isinstance(node.op, tuple(assert_op_classes)):
         return [r.owner.inputs[0] if _is_assert(r) else r for r in inputs]
@@ -35,20 +38,21 @@ def _same(a, b):
 
 
 class _metadict:
-    """A part of Theano's MergeFeature, for the pickles of its compiled functions; nothing here uses it."""
+    """A part of Theano's MergeFeature. It exists only for pickles of Theano's compiled functions."""
 
 
 class MergeFeature(object):
-    """Feature that finds the nodes and constants of a graph that can be merged.
+    """A feature that finds the nodes and constants of a graph that can be merged.
 
-    Nodes are kept in a table under (op, inputs), so that finding the twin of a node costs as much as hashing its inputs, however many
-    clients these have. Changes are only noted while the graph changes; the table follows in `drain`.
+    Nodes are stored in a table by the key (op, inputs). The cost of finding the twin of a node is that of hashing its
+    inputs, however many clients these have. While the graph changes, the changes are only recorded; `drain` updates the
+    table.
 
     Attributes
     ----------
     scheduled : list
-        Merges found and not yet carried out: ``[(old, new), ...]`` and the kind, constant, node or assert. For the last it is
-        ``[(node, twin)]``, two nodes whose inputs are the same under assertions.
+        Merges that were found but are not yet done: ``[(old, new), ...]`` and the kind: constant, node or assert. For
+        the kind assert, the list is ``[(node, twin)]``: two nodes whose inputs are equal without assertions.
     blacklist : set
         Pairs (node, twin), and pairs of constants, that could not be merged.
     """
@@ -60,12 +64,12 @@ class MergeFeature(object):
         self.unpickle(fgraph)
 
     def __getstate__(self):
-        # The tables are made again: what they know variables by means nothing in another process.
+        # Do not pickle the tables: they identify variables by ids, which have no meaning in another process.
         return {}
 
     def unpickle(self, fgraph):
-        """Begin with nothing known, and every node of the graph to be looked at."""
-        # constant -> signature, signature -> the constant that stays
+        """Reset the tables, and mark every node of the graph as new."""
+        # The signature of each constant, and the constant that is kept for each signature.
         self.atomic_sig = {}
         self.atomic_sig_inv = {}
         self.node_of_key = {}
@@ -74,7 +78,7 @@ class MergeFeature(object):
         self.destroyers = set()
         self.scheduled = []
         self.blacklist = set()
-        # Without the orders of other features, which may come later out of a pickle.
+        # Ignore the orderings of other features, which may be unpickled later.
         for node in fgraph.sorted_nodes():
             self.on_import(fgraph, node, "on_attach")
 
@@ -88,7 +92,7 @@ class MergeFeature(object):
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         if not isinstance(node, str):
-            # The old key must not survive: the id of an input that was dropped may be given to a new variable.
+            # Remove the old key: the id of an input that was freed may be reused for a new variable.
             self._forget(node)
             self.dirty[node] = None
 
@@ -103,7 +107,7 @@ class MergeFeature(object):
             del self.node_of_key[key]
 
     def drain(self, fgraph):
-        """Bring the table up to date with the nodes that came in or changed; fills `scheduled`."""
+        """Update the table for the nodes that were added or changed, and fill `scheduled`."""
         while self.dirty:
             dirty, self.dirty = self.dirty, {}
             for node in dirty:
@@ -121,7 +125,7 @@ class MergeFeature(object):
             sig = self.atomic_sig[c] = c.merge_signature()
         other = self.atomic_sig_inv.get(sig)
         if other is None or getattr(other, "fgraph", None) is not fgraph or not getattr(other, "clients", True):
-            # A constant that left the graph is no target: bringing it back would be harmless, but it may belong to another graph.
+            # A constant that left the graph is not a target: it may belong to another graph.
             self.atomic_sig_inv[sig] = c
         elif other is not c and (c, other) not in self.blacklist:
             if c.name and not other.name:
@@ -155,24 +159,25 @@ class MergeFeature(object):
         self.scheduled.append((pairs, "node"))
 
     def get_merged_assert_input(self, node, candidate):
-        """How to make the inputs of two nodes equal that differ only by assertions.
+        """Return replacements that make the inputs of two nodes equal if these differ only by assertions.
 
         Parameters
         ----------
         node, candidate : Apply
-            Their inputs are the same once assertions are removed.
+            Two nodes whose inputs are equal without assertions.
 
         Returns
         -------
         list of (Variable, Variable) or None
-            Replacements after which the nodes share an input that carries the conditions of both.
+            Replacements after which the nodes share an input that has the conditions of both. None if this is
+            impossible.
         """
         for a, b in zip(node.inputs, candidate.inputs):
             if a is b:
                 continue
             if _is_assert(a) and _is_assert(b):
                 if a.owner.op != b.owner.op:
-                    return None  # other messages
+                    return None  # the messages differ
                 conditions = list(a.owner.inputs[1:])
                 conditions += [c for c in b.owner.inputs[1:] if c not in conditions]
                 if _depends_on(conditions, (a.owner, b.owner)):
@@ -180,7 +185,7 @@ class MergeFeature(object):
                 merged = a.owner.op(a.owner.inputs[0], *conditions)
                 copy_stack_trace([a, b], merged)
                 return [(a, merged), (b, merged)]
-            # One of them is the bare variable; nodes that are inside the condition itself must stay on it.
+            # One of them is the bare variable. Nodes that are part of the condition itself must keep the bare variable.
             asserted, other = (a, candidate) if _is_assert(a) else (b, node)
             if _depends_on(asserted.owner.inputs[1:], (other,)):
                 return None
@@ -189,7 +194,7 @@ class MergeFeature(object):
 
 
 def _depends_on(variables, nodes):
-    """Whether one of some variables is computed from the result of one of some nodes."""
+    """Return True if one of the variables is computed from a result of one of the nodes."""
     todo, seen = [v.owner for v in variables if v.owner is not None], set()
     while todo:
         node = todo.pop()
@@ -202,26 +207,26 @@ def _depends_on(variables, nodes):
 
 
 def _is_circle(pairs):
-    """Whether two assertions cannot become one any more: a condition of one is computed from what the other one passes on."""
+    """Return True if two assertions cannot be joined, because a condition of one depends on the result of the other."""
     return not isinstance(pairs[0][0], tuple) and _depends_on(
         pairs[0][1].owner.inputs[1:], [old.owner for old, _ in pairs]
     )
 
 
 MAX_TRACES = 8
-"""Stack traces kept for a merged node."""
+"""The maximal number of stack traces of a merged node."""
 
 
 class MergeOptimizer(Optimizer):
-    """Merge equal computations and equal constants.
+    """An optimizer that merges equal computations and equal constants.
 
     ::
 
         true_div(mul(add(y, z), x), add(y, z))  ->  true_div(mul(*1 -> add(y, z), x), *1)
 
-    Two nodes are equal when their ops are equal and their inputs are the same variables; constants when their signatures are
-    equal. Nothing is known about commutativity: ``add(x, y)`` and ``add(y, x)`` stay. Assertions on inputs do not keep
-    nodes apart: the merged node has the conditions of both.
+    Two nodes are equal if their ops are equal and their inputs are the same variables. Constants are equal if their
+    signatures are equal. Commutativity is ignored: ``add(x, y)`` and ``add(y, x)`` are not merged. Assertions on inputs
+    do not prevent a merge: the merged node has the conditions of both.
     """
 
     def add_requirements(self, fgraph):
@@ -230,13 +235,13 @@ class MergeOptimizer(Optimizer):
             fgraph.attach_feature(MergeFeature())
 
     def apply(self, fgraph):
-        """Merge until nothing is left to merge.
+        """Merge until no merge is possible.
 
         Returns
         -------
         tuple
             (number of failures, time, time of validation, time of callbacks, times of callbacks by name, nodes merged,
-            constants merged). The times of validation and callbacks are None and {} when the graph is not profiled.
+            constants merged). The times of validation and callbacks are None and {} if the graph is not profiled.
         """
         feature = fgraph.merge_feature
         t0 = time.perf_counter()
@@ -263,13 +268,13 @@ class MergeOptimizer(Optimizer):
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
                     if not all([_same(node.inputs, inputs) for node, inputs in zip(first, before)]):
-                        # One of them was moved under the assertion of the other: they may be the same now.
+                        # An input of one node was replaced by the assertion of the other: the nodes may be equal now.
                         self._look_again(fgraph, first)
                     continue
                 try:
                     if kind == "node":
                         for old, new in pairs:
-                            # All places where the user wrote this, up to what a message can hold.
+                            # Keep all places where the user wrote this expression, up to the limit of a message.
                             if len(getattr(new.tag, "trace", None) or ()) < MAX_TRACES:
                                 copy_stack_trace(old, new)
                     fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
@@ -296,7 +301,7 @@ class MergeOptimizer(Optimizer):
 
     @staticmethod
     def _changed_since(fgraph, nodes, kind):
-        """Whether an earlier merge of this round changed one of two nodes."""
+        """Return True if an earlier merge of this round changed one of two nodes."""
         if kind == "constant":
             return False
         if kind == "node":
@@ -312,16 +317,16 @@ class MergeOptimizer(Optimizer):
 
     @staticmethod
     def _still_valid(fgraph, pairs):
-        """The pairs that can be carried out now, or an empty list when the graph changed since they were scheduled."""
+        """Return the pairs that can be replaced now. The list is empty if the graph changed since the scheduling."""
         result = []
         for old, new in pairs:
             if isinstance(old, tuple):
-                # Only the inputs of one node move to the asserted variable.
+                # Only the inputs of one node are replaced by the asserted variable.
                 _, node, bare = old
                 if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
                     return []
                 if _depends_on(new.owner.inputs[1:], (node,)):
-                    # It did not when this was scheduled: another node was moved under an assertion since.
+                    # This is new since the merge was scheduled: another node was changed to use an assertion.
                     return []
                 for i, r in enumerate(node.inputs):
                     if r is bare:
@@ -341,7 +346,7 @@ class MergeOptimizer(Optimizer):
             ):
                 return []
             if fgraph.merge_feature.destroyers and (_destroyed(old) or _destroyed(new)):
-                # Two clients of one variable, one of which overwrites it, would need a copy.
+                # If one of two clients of a variable overwrites it, a merge would need a copy.
                 return []
             result.append((old, new))
         return result
@@ -382,7 +387,7 @@ class MergeOptimizer(Optimizer):
 
 
 def _destroyed(r):
-    """Whether a client of `r` overwrites it."""
+    """Return True if a client of `r` overwrites it."""
     for client, i in r.clients:
         if isinstance(client, str):
             continue
@@ -398,7 +403,8 @@ def pre_constant_merge(vars):
     Parameters
     ----------
     vars : list of Variable
-        Meant for small graphs that rules build. The walk stops at variables that belong to a `FunctionGraph`.
+        Variables of small graphs, such as those that rules build. The search stops at variables that belong to a
+        `FunctionGraph`.
 
     Returns
     -------
@@ -431,13 +437,13 @@ def pre_constant_merge(vars):
 
 
 def is_same_graph_with_merge(var1, var2, givens=None):
-    """Whether two variables are computed by the same graph, judged by merging both in one `FunctionGraph`.
+    """Return True if two variables are computed by the same graph, which is tested by merging in one `FunctionGraph`.
 
     Parameters
     ----------
     var1, var2 : Variable
     givens : list of pairs or dict, optional
-        Replacements to make in both graphs first.
+        Replacements to make in both graphs before the comparison.
 
     Returns
     -------

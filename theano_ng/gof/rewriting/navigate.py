@@ -1,4 +1,4 @@
-"""Navigators: global optimizers that walk the graph and apply a rule to its nodes."""
+"""Navigators: global optimizers that visit the nodes of a graph and apply a rule to them."""
 
 import sys
 import time
@@ -12,14 +12,14 @@ from theano_ng.gof.toolbox import AlreadyThere, NodeFinder
 
 
 class Updater(object):
-    """Feature that forwards what happens to the nodes of a graph to functions.
+    """A feature that passes the changes of a graph's nodes to functions.
 
     Parameters
     ----------
     importer, pruner : callable or None
-        Called with the node that enters or leaves the graph.
+        Functions that are called with the node that enters or leaves the graph.
     chin : callable or None
-        Called as ``chin(node, i, r, new_r)`` after an input changed.
+        ``chin(node, i, r, new_r)`` is called after an input changed.
     name : str, optional
     """
 
@@ -40,7 +40,7 @@ class Updater(object):
             self.pruner(node)
 
     def on_detach(self, fgraph):
-        # The functions are closures over a walk that is over; do not keep it alive.
+        # The functions are closures over a walk that has finished; do not keep it alive.
         self.importer = self.pruner = self.chin = None
 
     def __str__(self):
@@ -48,7 +48,10 @@ class Updater(object):
 
 
 class ChangeTracker(object):
-    """Feature with one bit, `changed`: whether the graph was modified since `reset`; reachable as ``fgraph.change_tracker``."""
+    """A feature whose attribute `changed` shows whether the graph was modified since `reset`.
+
+    It is available as ``fgraph.change_tracker``.
+    """
 
     def __init__(self):
         self.nb_imported = 0
@@ -74,33 +77,35 @@ class ChangeTracker(object):
 
 
 class NavigatorOptimizer(Optimizer):
-    """Base of the optimizers that apply a `LocalOptimizer` to nodes.
+    """A base class of optimizers that apply a `LocalOptimizer` to nodes.
 
     Parameters
     ----------
     local_opt : LocalOptimizer or None
-        The rule. None: the subclass passes one to `process_node`.
+        The rule. If it is None, the subclass passes a rule to `process_node`.
     ignore_newtrees : bool or 'auto'
-        True: nodes made by a replacement are not visited in the same walk. 'auto': True unless the rule is reentrant (the default).
+        If True, nodes that a replacement creates are not visited in the same walk. 'auto' (the default) means True
+        unless the rule is reentrant.
     failure_callback : callable, optional
-        ``failure_callback(exc, navigator, [(old, new), ...], local_opt, node)``, called when the rule or the replacement raises.
-        `NavigatorOptimizer.warn`, `.warn_inplace` and `.warn_ignore` are meant for it. Without it exceptions propagate.
+        ``failure_callback(exc, navigator, [(old, new), ...], local_opt, node)`` is called if the rule or the
+        replacement raises an error. `NavigatorOptimizer.warn`, `.warn_inplace` and `.warn_ignore` are such callbacks.
+        Without one, exceptions propagate.
     """
 
     @staticmethod
     def warn(exc, nav, repl_pairs, local_opt, node):
-        """Failure callback that follows `config.on_opt_error`."""
+        """Treat a failure as `config.on_opt_error` requires (a failure callback)."""
         report_failure(local_opt, exc, ("node: %s" % (node,),))
 
     @staticmethod
     def warn_inplace(exc, nav, repl_pairs, local_opt, node):
-        """Like `warn`, but an inconsistent graph is no failure: an in-place rule was just not possible at this place."""
+        """Treat a failure as `warn` does, but ignore an inconsistent graph: an in-place rule was not possible here."""
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
     @staticmethod
     def warn_ignore(exc, nav, repl_pairs, local_opt, node):
-        """Failure callback that does nothing."""
+        """Ignore a failure (a failure callback)."""
 
     def __init__(self, local_opt, ignore_newtrees="auto", failure_callback=None):
         self.local_opt = local_opt
@@ -110,9 +115,9 @@ class NavigatorOptimizer(Optimizer):
         self.failure_callback = failure_callback
 
     def attach_updater(self, fgraph, importer, pruner, chin=None, name=None):
-        """Have `importer`, `pruner`, `chin` called while the graph changes; returns the feature, for `detach_updater`.
+        """Attach a feature that calls `importer`, `pruner` and `chin` when the graph changes.
 
-        With `ignore_newtrees` set, `importer` is left out.
+        If `ignore_newtrees` is set, `importer` is not called. Return the feature, for `detach_updater`.
         """
         updater = Updater(None if self.ignore_newtrees else importer, pruner, chin, name)
         if updater.importer is None and updater.pruner is None:
@@ -121,17 +126,17 @@ class NavigatorOptimizer(Optimizer):
         return updater
 
     def detach_updater(self, fgraph, u):
-        """Undo `attach_updater`; None is accepted."""
+        """Undo `attach_updater`; `u` may be None."""
         if u is not None:
             fgraph.remove_feature(u)
 
     def process_node(self, fgraph, node, lopt=None):
-        """Apply a rule to `node` and replace what it says.
+        """Apply a rule to `node` and make the replacements that it returns.
 
         Parameters
         ----------
         lopt : LocalOptimizer, optional
-            Default: the rule of the navigator.
+            The rule; by default that of the navigator.
 
         Returns
         -------
@@ -142,7 +147,10 @@ class NavigatorOptimizer(Optimizer):
         return self.replace_by(fgraph, node, lopt, lopt.transform)
 
     def replace_by(self, fgraph, node, lopt, transform):
-        """Replace a node by the result of ``transform(node)``, which `lopt` is named for in errors and stack traces. See `process_node`."""
+        """Replace a node by the result of ``transform(node)``.
+
+        Errors and stack traces name `lopt`. See `process_node`.
+        """
         try:
             replacements = transform(node)
         except MemoryError:
@@ -183,10 +191,10 @@ class NavigatorOptimizer(Optimizer):
                 fgraph.replace_all_validate_remove(repl_pairs, remove=remove, reason=lopt)
             else:
                 fgraph.replace_all_validate(repl_pairs, reason=lopt)
-        except MemoryError:  # the graph may not have been put back
+        except MemoryError:  # the graph may not have been restored
             raise
         except Exception as e:
-            # The graph was put back by replace_all_validate.
+            # replace_all_validate has restored the graph.
             if self.failure_callback is None:
                 raise
             self.failure_callback(e, self, repl_pairs, lopt, node)
@@ -207,7 +215,7 @@ class NavigatorOptimizer(Optimizer):
 
 
 class TrackFilter(object):
-    """Tells whether a rule may apply to an op, from what it tracks; subclasses of a tracked class count."""
+    """A test of whether a rule may apply to an op, based on the rule's tracks. Subclasses of tracked classes count."""
 
     def __init__(self, tracks):
         self.everywhere = not tracks
@@ -217,7 +225,7 @@ class TrackFilter(object):
         self._by_class = {}
 
     def class_answer(self, cls):
-        """True or False when the class of the op decides, None when the op itself must be asked."""
+        """Return True or False if the class of the op decides, None if the op itself has to be checked."""
         answer = self._by_class.get(cls, self)
         if answer is self:
             if issubclass(cls, self._classes):
@@ -234,7 +242,7 @@ class TrackFilter(object):
         return op in self._ops if answer is None else answer
 
     def matches_any(self, nodes):
-        """Whether one of `nodes` may match."""
+        """Return True if one of `nodes` may match."""
         if self.everywhere:
             return True
         for cls in {type(node.op) for node in nodes}:
@@ -245,14 +253,14 @@ class TrackFilter(object):
 
 
 class TopoOptimizer(NavigatorOptimizer):
-    """Apply a rule to every node in topological order, or its reverse.
+    """An optimizer that applies a rule to every node, in topological order or its reverse.
 
     Parameters
     ----------
     local_opt : LocalOptimizer
     order : {'in_to_out', 'out_to_in'}
     ignore_newtrees : bool
-        False: nodes made by a replacement are visited too.
+        If False, nodes that a replacement creates are visited too.
     failure_callback : callable, optional
         See `NavigatorOptimizer`.
     """
@@ -265,7 +273,7 @@ class TopoOptimizer(NavigatorOptimizer):
         self._filter = None
 
     def _may_apply(self):
-        # Rules can be added to a group after the navigator was made, so the filter is remade when what is tracked changed.
+        # Rules can be added to a group after the navigator was created, so rebuild the filter if the tracks changed.
         tracks = self.local_opt.tracks()
         key = None if tracks is None else list(tracks)
         if self._filter is None or self._filter[0] != key:
@@ -273,12 +281,12 @@ class TopoOptimizer(NavigatorOptimizer):
         return self._filter[1]
 
     def apply(self, fgraph, start_from=None):
-        """Walk the graph.
+        """Visit the nodes of the graph.
 
         Parameters
         ----------
         start_from : list of Variable, optional
-            Visit only nodes that these depend on; default: the outputs.
+            Visit only nodes that these variables depend on. By default, these are the outputs.
 
         Returns
         -------
@@ -306,9 +314,10 @@ class TopoOptimizer(NavigatorOptimizer):
         )
 
     def apply_to(self, fgraph, nodes):
-        """Visit only `nodes` (in topological order) and, unless `ignore_newtrees`, what their replacement makes.
+        """Visit only `nodes` (in topological order).
 
-        Returns the same tuple as `apply`.
+        Unless `ignore_newtrees` is set, also visit the nodes that their replacements create. Return the same tuple as
+        `apply`.
         """
         nb_start = len(fgraph.apply_nodes)
         callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
@@ -339,7 +348,7 @@ class TopoOptimizer(NavigatorOptimizer):
         try:
             while q:
                 node = take()
-                # Nodes that were pruned while they waited are skipped here.
+                # Skip nodes that were pruned while they waited.
                 if not may_apply(node.op) or node not in fgraph.apply_nodes:
                     continue
                 current = node
@@ -378,7 +387,7 @@ class TopoOptimizer(NavigatorOptimizer):
 
 
 class OpKeyOptimizer(NavigatorOptimizer):
-    """Apply a rule to the nodes of one op, or of a list of ops, that the rule names by ``local_opt.op_key()``."""
+    """An optimizer that applies a rule to the nodes of the op, or list of ops, that ``local_opt.op_key()`` returns."""
 
     def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None):
         if not hasattr(local_opt, "op_key"):
@@ -425,17 +434,23 @@ def _navigator(order, prefix, local_opts, kwargs):
 
 
 def out2in(*local_opts, **kwargs):
-    """`TopoOptimizer` over the rules, from the outputs to the inputs. Keywords: `name` and those of `TopoOptimizer`."""
+    """Return a `TopoOptimizer` for the rules that visits nodes from the outputs to the inputs.
+
+    The keywords are `name` and those of `TopoOptimizer`.
+    """
     return _navigator("out_to_in", "out2in", local_opts, kwargs)
 
 
 def in2out(*local_opts, **kwargs):
-    """`TopoOptimizer` over the rules, from the inputs to the outputs. Keywords: `name` and those of `TopoOptimizer`."""
+    """Return a `TopoOptimizer` for the rules that visits nodes from the inputs to the outputs.
+
+    The keywords are `name` and those of `TopoOptimizer`.
+    """
     return _navigator("in_to_out", "in2out", local_opts, kwargs)
 
 
 def topogroup_optimizer(order, *local_opts, **kwargs):
-    """`TopoOptimizer` over a group of rules; the nodes that a replacement makes are left for the next walk.
+    """Return a `TopoOptimizer` for a group of rules. Nodes that a replacement creates are visited in the next walk.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Rules written as data: replace one op by another, remove an op, replace a pattern by another."""
+"""Rules written as data. They replace one op by another, remove an op, or replace one pattern by another."""
 
 import copy
 import sys
@@ -9,7 +9,7 @@ from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 
 
 class _RuleOfOneOp(LocalOptimizer):
-    """A rule for the nodes of one Op, `op_key()`; what it makes of them has no node of this Op."""
+    """A rule for the nodes of one Op, `op_key()`. Its results contain no node of this Op."""
 
     reentrant = False
 
@@ -23,9 +23,9 @@ class OpSub(_RuleOfOneOp):
     Parameters
     ----------
     op1, op2 : Op
-        They must produce as many outputs, of the same types.
+        The ops. They must have the same number of outputs, of the same types.
     transfer_tags : bool
-        Whether the tags of the outputs go with them.
+        Whether to copy the tags of the outputs.
     """
 
     retains_inputs = True
@@ -58,7 +58,7 @@ class OpRemove(_RuleOfOneOp):
     Parameters
     ----------
     op : Op
-        Has as many outputs as inputs.
+        An op with as many outputs as inputs.
     """
 
     def __init__(self, op):
@@ -80,7 +80,7 @@ class OpRemove(_RuleOfOneOp):
 
 
 class PatternSub(LocalOptimizer):
-    """Replace a pattern by another.
+    """A rule that replaces one pattern by another.
 
     ::
 
@@ -91,30 +91,33 @@ class PatternSub(LocalOptimizer):
     A pattern is one of
 
     - a tuple ``(op, pattern, ...)``: the result of `op`, or of an op of the class `op`, on arguments that match;
-    - a string: anything; the same string elsewhere must match the same variable (or an equal constant);
+    - a string: any variable; the same string elsewhere must match the same variable (or an equal constant);
     - an int or float, or a Constant: an equal constant;
-    - a dict ``{'pattern': pattern, 'constraint': fn}``: what matches `pattern` and has ``fn(variable)`` true.
+    - a dict ``{'pattern': pattern, 'constraint': fn}``: a variable that matches `pattern` and for which
+      ``fn(variable)`` is true.
 
     Parameters
     ----------
     in_pattern : tuple
         The pattern to look for.
     out_pattern : tuple, str, int, float, Constant
-        What replaces it. Also a function may stand for an op.
+        The replacement. It may contain a function in place of an op.
     allow_multiple_clients : bool
-        False: inner nodes of a match must have no client outside it; the work they did would stay.
+        If False, inner nodes of a match must have no client outside it, because their computation would remain in the
+        graph.
     skip_identities_fn : callable, optional
-        ``fn(variable)`` returns a variable that equals the argument (e.g. without a cast in between) or None; used where a pattern does
-        not match directly.
+        ``fn(variable)`` returns a variable that equals the argument (e.g. without a cast in between) or None. It is
+        used if a pattern does not match directly.
     name : str, optional
     pdb : bool
-        Drop in the debugger when the first op matches.
+        Whether to start the debugger after a match.
     tracks : sequence, optional
-        Ops of inner nodes from which to start, with `get_nodes`, instead of the outermost one.
+        Ops of inner nodes from which to start, with `get_nodes`, instead of the outermost node.
     get_nodes : callable, optional
         ``get_nodes(node)`` returns the candidates for the outermost node, given a node of an op in `tracks`.
     values_eq_approx : callable, optional
-        Set as ``tag.values_eq_approx`` of the replacement, to compare it with the replaced variable in DebugMode.
+        The value of ``tag.values_eq_approx`` of the replacement. DebugMode uses it to compare the replacement with the
+        replaced variable.
     """
 
     def __init__(
@@ -148,7 +151,7 @@ class PatternSub(LocalOptimizer):
         self._match = None
 
     def __getstate__(self):
-        # The matcher consists of closures; it is made again.
+        # The matcher consists of closures; it is built again.
         return {**self.__dict__, "_match": None}
 
     def tracks(self):
@@ -181,7 +184,7 @@ class PatternSub(LocalOptimizer):
         ret = build(self.out_pattern, bindings)
         old = node.outputs[0]
         if getattr(ret, "type", None) != old.type:
-            # A pattern says nothing of dtypes and broadcasting; a result of another type is no replacement.
+            # A pattern does not specify dtypes and broadcast patterns. A result of another type is not a replacement.
             try:
                 ret = old.type.filter_variable(ret)
             except TypeError:
@@ -217,17 +220,18 @@ class PatternSub(LocalOptimizer):
         )
 
 
-# Patterns are compiled into closures ``match(variable, bindings) -> bool`` that add what the names stand for to the dict `bindings`, and
-# the values of variables that were compared with numbers. They are written by hand, so recursion over them is shallow.
+# Patterns are compiled into closures ``match(variable, bindings) -> bool``. These add the variables that the names
+# match to the dict `bindings`, and also the values of variables that were compared with numbers. Patterns are written
+# by hand, so recursion over them is shallow.
 
 
 def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
-    """Compile a pattern of `PatternSub`, for its outermost node.
+    """Compile a pattern of `PatternSub` for its outermost node.
 
     Returns
     -------
     callable
-        ``match(node, bindings)``; `bindings` is of no use after a False.
+        ``match(node, bindings)``. After a result of False, the content of `bindings` is not valid.
     """
     constraints = []
     while isinstance(pattern, dict):
@@ -248,9 +252,9 @@ def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
 
 
 def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
-    """As `node_matcher`, for a tuple and nodes that are known to be of its op."""
+    """Compile a tuple as `node_matcher` does, for nodes that are known to have its op."""
     arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in pattern[1:]]
-    # Most ops have one or two operands; a loop takes longer than what it does here.
+    # Most ops have one or two operands. For these, the overhead of a loop is larger than its body.
     if len(arguments) == 1:
         (only,) = arguments
 
@@ -277,9 +281,10 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
 
 
 def _matcher(pattern, allow, allow_inside, skip, retries=True):
-    """``match(variable, bindings)`` for any pattern: True, False, or None where what `skip` makes of the variable may be tried.
+    """Return ``match(variable, bindings)`` for any pattern.
 
-    `allow` is about the clients of the variable, `allow_inside` about those of variables further in.
+    It returns True, False, or None if the match may be tried again with the result of `skip`. `allow` determines
+    whether the variable may have several clients, `allow_inside` whether the variables further inside may.
     """
     if isinstance(pattern, (list, tuple)):
         direct = _tuple_matcher(pattern, allow, allow_inside, skip)
@@ -293,7 +298,7 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
     elif isinstance(pattern, (int, float)):
 
         def direct(variable, bindings):
-            # Rules with several numbers for one operand ask for its value once.
+            # Rules with several numbers for one operand read its value only once.
             value = (
                 bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
             )
@@ -353,7 +358,7 @@ def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
 
 
 def build(pattern, bindings):
-    """What a replacement of `PatternSub` stands for: a Variable, or the number itself for a number."""
+    """Return the variable that a replacement of `PatternSub` describes. A number is returned unchanged."""
     if isinstance(pattern, (list, tuple)):
         return pattern[0](*[build(p, bindings) for p in pattern[1:]])
     if isinstance(pattern, str):
@@ -370,7 +375,10 @@ def _equal_constants(a, b):
 
 
 def _scalar_value(expr):
-    """Value of a constant that is one number, possibly behind broadcasting; None for everything else."""
+    """Return the value of a constant that is a single number, possibly broadcast.
+
+    Return None for any other variable.
+    """
     return _read_constant(expr)
 
 
@@ -388,6 +396,9 @@ _read_constant = _plain_constant
 
 
 def read_constants_by(function):
-    """Have numbers in patterns compared with ``function(variable)``, a number or None: above this layer one sees through broadcasting."""
+    """Set the function that reads the constants that are compared with numbers in patterns.
+
+    ``function(variable)`` returns a number or None. The function of a higher layer also reads broadcast constants.
+    """
     global _read_constant
     _read_constant = function

@@ -1,4 +1,4 @@
-"""Stack traces of variables: rewrites copy them to what they make, so that errors point at the user's lines."""
+"""Stack traces of variables. Rewrites copy them to their results, so that errors point to the user's lines."""
 
 import contextlib
 import warnings
@@ -13,33 +13,33 @@ from theano_ng.gof.traces import copy_stack_trace, has_trace
 
 @contextlib.contextmanager
 def inherit_stack_trace(from_var):
-    """Context manager: every variable constructed inside gets the stack traces of `from_var`."""
+    """Give every variable that is constructed inside the context the stack traces of `from_var`."""
     with graph.nodes_constructed() as new_nodes:
         yield
     copy_stack_trace(from_var, list(new_nodes))
 
 
 def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
-    """Whether the variables computed by some ops of a graph have stack traces.
+    """Return True if the variables that some ops of a graph compute have stack traces.
 
     Parameters
     ----------
     f_or_fgraph : Function or FunctionGraph
     ops_to_check : 'last', 'all', op, op class, function, or a sequence of ops, op classes and functions
-        'last': the nodes that compute the outputs; 'all': every node; an op: its nodes; a class: the nodes of its instances; a
-        function: the nodes for whose op it returns True.
+        The nodes to check. 'last': the nodes that compute the outputs; 'all': every node; an op: its nodes; a class:
+        the nodes of its instances; a function: the nodes for whose op it returns True.
     bug_print : {'raise', 'warn', 'ignore'}
-        What to do about a trace that is there but has no level.
+        The action for a trace that exists but is empty.
 
     Returns
     -------
     bool
-        False when an output of a checked node has no stack trace.
+        False if an output of a checked node has no stack trace, or an empty one.
 
     Raises
     ------
     ValueError
-        When an argument is not one of the above.
+        If an argument is not one of the above.
     """
     if bug_print not in ("raise", "warn", "ignore"):
         raise ValueError("bug_print must be 'raise', 'warn' or 'ignore', got %r" % (bug_print,))
@@ -98,7 +98,10 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
 
 
 class CheckStrackTraceFeature(object):
-    """Feature that checks, when a node comes in, that its outputs have stack traces; `config.check_stack_trace` says what follows."""
+    """A feature that checks that the outputs of each new node have stack traces.
+
+    `config.check_stack_trace` determines the action if they do not.
+    """
 
     def on_import(self, fgraph, node, reason):
         policy = config.check_stack_trace
@@ -115,7 +118,10 @@ class CheckStrackTraceFeature(object):
 
 
 class CheckStackTraceOptimization(Optimizer):
-    """Attaches `CheckStrackTraceFeature`, which then watches all later optimizations, unless `config.check_stack_trace` is "off"."""
+    """An optimizer that attaches `CheckStrackTraceFeature`, unless `config.check_stack_trace` is "off".
+
+    The feature checks all later optimizations.
+    """
 
     def add_requirements(self, fgraph):
         if config.check_stack_trace != "off" and not any(
@@ -124,4 +130,4 @@ class CheckStackTraceOptimization(Optimizer):
             fgraph.attach_feature(CheckStrackTraceFeature())
 
     def apply(self, fgraph):
-        """Nothing to do: the feature works from now on."""
+        """Do nothing: the feature makes the checks."""

@@ -1,4 +1,4 @@
-"""Helpers of rewrites: questions about chains of ops, and rewriting of graphs outside of a `FunctionGraph`."""
+"""Helpers of rewrites: tests for chains of ops, and rewriting of graphs outside of a `FunctionGraph`."""
 
 from theano_ng.gof import graph
 from theano_ng.gof import op as op_module
@@ -6,39 +6,39 @@ from theano_ng.gof.rewriting.local import RuleIndex
 
 
 def _is_computed_by(r, expected):
-    """Whether the node of `r` is what an element of a chain stands for: an op, a class of ops, or None for no node at all."""
+    """Return True if the node of `r` matches an element of a chain: an op, a class of ops, or None for no node."""
     if expected is None or r.owner is None:
         return expected is r.owner
     if isinstance(expected, op_module.PureOp):
         return r.owner.op == expected
     if not isinstance(expected, type):
         return False
-    # A class that is none of ops (`object`, say) stands for any.
+    # A class that is not a class of ops (such as `object`) matches any op.
     return isinstance(r.owner.op, expected) or not issubclass(expected, op_module.PureOp)
 
 
 def _check_chain(r, chain):
-    """See `check_chain`; `chain` is a sequence."""
+    """Return the result of `check_chain`; `chain` is a sequence."""
     rest = list(reversed(chain))
     while rest:
         if not _is_computed_by(r, rest.pop()):
             return False
         if rest:
-            # Without an index between two ops the chain follows the first input.
+            # If there is no index between two ops, the chain follows the first input.
             r = r.owner.inputs[rest.pop() if isinstance(rest[-1], int) else 0]
     return True
 
 
 def check_chain(r, *chain):
-    """Whether `r` is computed by a chain of ops.
+    """Return True if `r` is computed by a chain of ops.
 
     Parameters
     ----------
     r : Variable or Apply
-        An Apply stands for its first output.
+        A variable. An Apply is replaced by its first output.
     *chain
-        Alternately an op or op class, and the index of the input where the chain goes on: ``check_chain(r, Dot, 0, DimShuffle)``.
-        None as the last element stands for a variable that is not computed.
+        Alternately an op or op class, and the index of the input where the chain continues:
+        ``check_chain(r, Dot, 0, DimShuffle)``. None as the last element matches a variable that is not computed.
 
     Returns
     -------
@@ -57,12 +57,13 @@ def pre_greedy_local_optimizer(list_optimizations, out):
     list_optimizations : list of LocalOptimizer
         Rules that need neither clients nor features.
     out : Variable
-        Meant for small graphs that rules build. Variables that belong to a `FunctionGraph` are left alone.
+        A variable whose graph is small, such as those that rules build. Variables that belong to a `FunctionGraph` are
+        not changed.
 
     Returns
     -------
     Variable
-        What computes `out` now.
+        The variable that replaces `out`.
     """
     index = RuleIndex(list_optimizations)
     result = {}
@@ -82,7 +83,7 @@ def pre_greedy_local_optimizer(list_optimizations, out):
         for i, inp in enumerate(node.inputs):
             node.inputs[i] = result[inp]
         final = r
-        # Bounded, so that two rules that undo each other cannot loop.
+        # Limit the number of rounds, so that two rules that undo each other cannot loop.
         for _ in range(100):
             node = final.owner
             if node is None or getattr(final, "fgraph", None) is not None:

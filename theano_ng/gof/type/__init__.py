@@ -1,6 +1,6 @@
-"""Types: what values a variable may hold, in Python and in C.
+"""Types, which define the valid values of variables, in Python and in C.
 
-`base` has the interface and `Generic`, `cdata` C pointers, `enums` enumerations for op params.
+`base` contains the interface and `Generic`, `cdata` C pointers, `enums` enumerations for op params.
 """
 
 from theano_ng.gof import graph, ports
@@ -25,7 +25,7 @@ for _cls in (
     SingletonType,
     Type,
 ):
-    # Pickles and reprs say the documented path.
+    # Pickles and reprs show the documented path.
     _cls.__module__ = __name__
 del _cls
 

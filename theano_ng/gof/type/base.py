@@ -1,4 +1,4 @@
-"""Types: what values a variable may hold, in Python and in C."""
+"""Types, which define the valid values of variables, in Python and in C."""
 
 from theano_ng.gof import graph, utils
 from theano_ng.gof.c_interface import CLinkerObject
@@ -7,53 +7,56 @@ from theano_ng.gof.utils import MethodNotDefined, object2, string_types
 
 
 class CLinkerType(CLinkerObject):
-    """Interface of the types whose values C code can handle.
+    """The interface of types whose values C code can handle.
 
-    In the text that the methods return, ``py_<name>`` is the `PyObject *` of the value, ``sub['fail']`` is the statement that leaves
-    after a Python exception has been set, and every declared identifier has to contain `name`.
+    In the C code that the methods return, ``py_<name>`` is the `PyObject *` of the value. The statement ``sub['fail']``
+    leaves the code after a Python exception has been set. Every declared identifier has to contain `name`.
     """
 
     def c_element_type(self):
-        """The C type of an element of a container (such as ``npy_int32``); undefined for other types."""
+        """Return the C type of an element of a container (such as ``npy_int32``). It is undefined for other types."""
         raise MethodNotDefined("c_element_type", type(self), self.__class__.__name__)
 
     def c_is_simple(self):
-        """Whether the type is a small C type such as int or float, which fits in a register."""
+        """Return True if the type is a small C type such as int or float, which fits in a register."""
         return False
 
     def c_literal(self, data):
-        """C literal for a value.
+        """Return the C literal for a value.
 
         Raises
         ------
         MethodNotDefined
-            When there is none.
+            If the type has no C literals.
         """
         raise MethodNotDefined("c_literal", type(self), self.__class__.__name__)
 
     def c_declare(self, name, sub, check_input=True):
-        """Declarations of the C variables that hold the value.
+        """Return declarations of the C variables that hold the value.
 
         Parameters
         ----------
         name : str
-            Part of every declared identifier.
+            A part of every declared identifier.
         sub : dict
         check_input : bool
-            Whether to declare what input checks need.
+            Whether to declare variables for input checks.
         """
         raise MethodNotDefined("c_declare", type(self), self.__class__.__name__)
 
     def c_init(self, name, sub):
-        """C code that initializes the variables of `c_declare` without a Python value."""
+        """Return C code that initializes the variables of `c_declare` without a Python value."""
         raise MethodNotDefined("c_init", type(self), self.__class__.__name__)
 
     def c_extract(self, name, sub, check_input=True):
-        """C code that takes the value out of ``py_<name>`` (a borrowed reference)."""
+        """Return C code that takes the value out of ``py_<name>`` (a borrowed reference)."""
         raise MethodNotDefined("c_extract", type(self), self.__class__.__name__)
 
     def c_extract_out(self, name, sub, check_input=True):
-        """Like `c_extract` for an output's previous value: None leaves the variables initialized, but without value."""
+        """Return C code like `c_extract`, but for an output's previous value.
+
+        If this value is None, the variables are initialized without a value.
+        """
         return """
         if (py_%(name)s == Py_None)
         {
@@ -66,62 +69,68 @@ class CLinkerType(CLinkerObject):
         """ % dict(name=name, c_init_code=self.c_init(name, sub), c_extract_code=self.c_extract(name, sub, check_input))
 
     def c_cleanup(self, name, sub):
-        """C code that frees what `c_extract`, `c_init` or an Op allocated; it must not decref ``py_<name>``."""
+        """Return C code that frees the allocations of `c_extract`, `c_init` or an Op.
+
+        It must not decref ``py_<name>``.
+        """
         raise MethodNotDefined("c_cleanup", type(self), self.__class__.__name__)
 
     def c_sync(self, name, sub):
-        """C code that puts the value into ``py_<name>``; it drops the reference to what was there."""
+        """Return C code that stores the value in ``py_<name>`` and releases the reference to the previous object."""
         raise MethodNotDefined("c_sync", type(self), self.__class__.__name__)
 
     def c_code_cache_version(self):
-        """Version of the C code of this type; the empty tuple keeps modules from being cached across processes."""
+        """Return the version of this type's C code.
+
+        If it is the empty tuple, modules are not cached across processes.
+        """
         return ()
 
 
 class PureType:
-    """Interface of a type: `filter`, and what follows from it."""
+    """The interface of a type: `filter`, and methods that are based on it."""
 
     # The classes that make_variable and make_constant instantiate.
     Variable = Variable
     Constant = Constant
 
     def filter(self, data, strict=False, allow_downcast=None):
-        """`data`, or an equivalent value that is valid for this type.
+        """Return `data`, or an equivalent value that is valid for this type.
 
         Parameters
         ----------
         data : object
         strict : bool
-            True: return `data` itself or raise.
+            If True, return `data` itself or raise an error.
         allow_downcast : bool, optional
-            Whether a conversion may lose precision; None allows it for Python floats to floatX only.
+            Whether a conversion may lose precision. None allows this only for Python floats to floatX.
 
         Raises
         ------
         TypeError
-            When the data is not valid.
+            If the data is not valid.
         MethodNotDefined
-            When the type does not define it.
+            If the type does not define `filter`.
         """
         raise MethodNotDefined("filter", type(self), self.__class__.__name__)
 
-    # `filter_inplace(value, storage, strict=False, allow_downcast=None)`, where a type defines it, is used instead of filter when an
-    # old value's memory may be reused (shared variables).
+    # A type may define `filter_inplace(value, storage, strict=False, allow_downcast=None)`. It is used instead of
+    # filter if the memory of an old value may be reused (shared variables).
 
     def filter_variable(self, other, allow_convert=True):
-        """A variable of this type, made from a variable or a value.
+        """Return a variable of this type, made from a variable or a value.
 
         Parameters
         ----------
         other : Variable or object
-            An object becomes a constant.
+            A variable or a value. A value becomes a constant.
         allow_convert : bool
             Whether `convert_variable` may be used.
 
         Raises
         ------
         TypeError
-            When `other` has another type and cannot be converted.
+            If `other` has another type and cannot be converted.
         """
         if not isinstance(other, Variable):
             other = self.make_constant(other)
@@ -137,11 +146,11 @@ class PureType:
         return other
 
     def convert_variable(self, var):
-        """`var` as a variable of this type when every value of its type is valid here; None when that is impossible."""
+        """Return `var` as a variable of this type. Return None if some values of its type are not valid here."""
         return None
 
     def is_valid_value(self, a):
-        """Whether `a` could be a value of this type (strict filtering succeeds)."""
+        """Return True if `a` is a value of this type (strict filtering succeeds)."""
         try:
             self.filter(a, strict=True)
             return True
@@ -151,7 +160,7 @@ class PureType:
             return False
 
     def value_validity_msg(self, a):
-        """Why `is_valid_value` is False, or ``'value is valid'``."""
+        """Return the reason why `is_valid_value` is False, or ``'value is valid'``."""
         try:
             self.filter(a, strict=True)
         except MethodNotDefined:
@@ -161,7 +170,7 @@ class PureType:
         return "value is valid"
 
     def make_variable(self, name=None):
-        """A new variable of this type.
+        """Return a new variable of this type.
 
         Parameters
         ----------
@@ -170,32 +179,32 @@ class PureType:
         return self.Variable(self, name=name)
 
     def make_constant(self, value, name=None):
-        """A constant of this type."""
+        """Return a constant of this type."""
         return self.Constant(type=self, data=value, name=name)
 
     def __call__(self, name=None):
-        """A new variable of this type; its ``tag.trace`` tells where it was created."""
+        """Return a new variable of this type. Its ``tag.trace`` is the stack trace of its creation."""
         return utils.add_tag_trace(self.make_variable(name))
 
     def values_eq(self, a, b):
-        """Whether two valid values are exactly equal."""
+        """Return True if two valid values are exactly equal."""
         return a == b
 
     def values_eq_approx(self, a, b):
-        """Whether two valid values are approximately equal; exact equality by default."""
+        """Return True if two valid values are approximately equal. By default, they have to be exactly equal."""
         return self.values_eq(a, b)
 
 
 class Type(object2, PureType, CLinkerType):
-    """Base class of types, with defaults for everything except `filter`.
+    """A base class of types, with defaults for everything except `filter`.
 
-    A type validates and converts values (`filter`), makes variables (`make_variable`, call), and describes its values to C code.
-    An instance may be made directly and its methods set as attributes.
+    A type validates and converts values (`filter`), makes variables (`make_variable`, call), and describes its values
+    to C code. A type need not be a subclass: methods may be set as attributes of an instance.
     """
 
 
 class SingletonType(Type):
-    """A type class with one instance, which equals any other instance of the class."""
+    """A type class with one instance in a process. Instances from pickles and copies equal it."""
 
     __instance = None
 
@@ -207,7 +216,7 @@ class SingletonType(Type):
     def __str__(self):
         return self.__class__.__name__
 
-    # For pickles of several processes, and for copies.
+    # Several instances can exist: in pickles of other processes, and in copies.
     def __eq__(self, other):
         return self is other or type(self) is type(other)
 
@@ -216,13 +225,13 @@ class SingletonType(Type):
 
 
 class Generic(SingletonType):
-    """A type for any Python object; C code sees a `PyObject *`."""
+    """A type for any Python object. C code gets a `PyObject *`."""
 
     def filter(self, data, strict=False, allow_downcast=None):
         return data
 
     def is_valid_value(self, a):
-        # Subclasses may be choosier.
+        # Subclasses may accept fewer values.
         return type(self).filter is Generic.filter or super().is_valid_value(a)
 
     def c_declare(self, name, sub, check_input=True):
@@ -235,14 +244,14 @@ class Generic(SingletonType):
         return "Py_XDECREF(%s);" % name
 
     def c_extract(self, name, sub, check_input=True):
-        # The C variable holds a reference of its own.
+        # The C variable owns a separate reference.
         return """
         %(c)s = py_%(c)s;
         Py_INCREF(%(c)s);
         """ % {"c": name}
 
     def c_sync(self, name, sub):
-        # The new value first: it may be what the old one keeps alive.
+        # Store the new value first: the old one may keep it alive.
         return """
         {
             PyObject *previous = py_%(c)s;

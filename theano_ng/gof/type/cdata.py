@@ -8,25 +8,25 @@ from theano_ng.gof.type.base import Type
 
 
 class CDataType(Type):
-    """A C pointer, carried through Python in a PyCapsule.
+    """A type for C pointers. In Python, a pointer is stored in a PyCapsule.
 
     Parameters
     ----------
     ctype : str
         The C type: a pointer type.
     freefunc : str, optional
-        C function (``void`` with one pointer argument) that releases a value.
+        The name of a C function (``void`` with one pointer argument) that frees a value.
     headers, header_dirs, libraries, lib_dirs, compile_args : sequence of str
-        What the C compiler needs for the type.
+        The requirements of the type for the C compiler.
     extra_support_code : str
-        C text for file scope.
+        C code for file scope.
     version : tuple, optional
-        For the cache; without it modules are not cached across processes.
+        The version for the cache. Without it, modules are not cached across processes.
 
     Raises
     ------
     TypeError
-        When `ctype` is no string.
+        If `ctype` is not a string.
     """
 
     __props__ = (
@@ -66,50 +66,50 @@ class CDataType(Type):
         self._fn = None
 
     def __getstate__(self):
-        # The compiled function is made again when it is needed.
+        # The compiled function is built again when it is needed.
         return dict(self.__dict__, _fn=None)
 
     @staticmethod
     def may_share_memory(a, b):
-        """Whether two values are the same handle; what C keeps behind different ones is not known."""
+        """Return True if two values are the same handle. Memory that different C handles share is unknown."""
         return a is not None and a is b
 
     def values_eq(self, a, b):
         return a is b
 
     def values_eq_approx(self, a, b):
-        """Whether both are pointers, or both None: nobody here can look behind them."""
+        """Return True if both are pointers, or both None. The memory behind the pointers cannot be compared."""
         return (a is None) == (b is None)
 
     def filter(self, data, strict=False, allow_downcast=None):
-        # A PyCapsule or None; there is no name for the capsule type.
+        # A PyCapsule or None. The capsule type has no name in Python.
         if data is not None and type(data).__name__ != "PyCapsule":
             raise TypeError("expected a PyCapsule that holds a %s, or None; got %s" % (self.ctype, type(data)))
         return data
 
     def _get_func(self):
-        """A compiled function from an integer to a value of this type."""
+        """Return a compiled function that converts an integer to a value of this type."""
         if self._fn is None:
             self._fn = ports.cdata_op(self).compiled()
         return self._fn
 
     def make_value(self, ptr):
-        """A value of this type.
+        """Return a value of this type.
 
         Parameters
         ----------
         ptr : int
-            The address. It belongs to the value from now on: with a `freefunc`, that is called with it when the value dies.
+            The address. The value owns it from now on: `freefunc`, if given, is called with it when the value dies.
 
         Returns
         -------
         PyCapsule
-            None for address 0.
+            The value; None for address 0.
 
         Raises
         ------
         TypeError
-            When `ptr` is no integer.
+            If `ptr` is not an integer.
         """
         try:
             ptr = operator.index(ptr)
@@ -118,11 +118,12 @@ class CDataType(Type):
         return self._get_func()(ptr)
 
     def c_is_simple(self):
-        """True: a pointer fits in a register, and a temporary's is released after every run."""
+        """Return True: a pointer fits in a register, and the pointer of a temporary is freed after every run."""
         return True
 
     def c_declare(self, name, sub, check_input=True):
-        # <name>_owned: what a capsule owns. <name>_failure: where a temporary can see whether the run has failed.
+        # <name>_owned: the pointer that a capsule owns. <name>_failure: for a temporary, the address of the flag that
+        # is set if the run has failed.
         return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(
             ctype=self.ctype, name=name
         )
@@ -132,7 +133,7 @@ class CDataType(Type):
         return "%(name)s = %(name)s_owned = NULL;\n%(name)s_failure = %(failure)s;\n" % dict(name=name, failure=failure)
 
     def c_extract(self, name, sub, check_input=True):
-        # None stands for the null pointer.
+        # None represents the null pointer.
         return """
   if (py_%(name)s == Py_None) {
     %(name)s = NULL;
@@ -147,7 +148,7 @@ class CDataType(Type):
         """ % dict(name=name, ctype=self.ctype, fail=sub["fail"])
 
     def c_support_code(self):
-        # Two texts: types that differ in the second share the first.
+        # Two strings: types that differ only in the second share the first.
         return [
             """
 static void _theano_capsule_destructor(PyObject *o) {
@@ -160,7 +161,8 @@ static void _theano_capsule_destructor(PyObject *o) {
         ]
 
     def c_sync(self, name, sub):
-        # An Op that leaves the pointer of the previous call alone leaves it to the previous capsule: two would free it twice.
+        # If an Op does not change the pointer of the previous call, the previous capsule keeps it: two capsules would
+        # free it twice.
         freefunc = "NULL" if self.freefunc is None else self.freefunc
         return """
 if (%(name)s == NULL) {
@@ -186,7 +188,8 @@ if (%(name)s == NULL) {
     def c_cleanup(self, name, sub):
         if self.freefunc is None:
             return ""
-        # No capsule ever holds what one Op hands to the next inside a module. After a failure nobody knows who has freed what.
+        # No capsule ever owns a pointer that one Op passes to the next inside a module. After a failure it is unknown
+        # which pointers have been freed.
         return """
 if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL && *%(name)s_failure == 0) {
   ((void (*)(void *))%(freefunc)s)((void *)%(name)s);
@@ -218,7 +221,10 @@ if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL &
 
 
 class CDataTypeConstant(Constant):
-    """A constant C pointer: two are equal when they hold the same capsule. It cannot be pickled, as an address means nothing elsewhere."""
+    """A constant C pointer. Two constants are equal if they have the same capsule.
+
+    It cannot be pickled, because an address has no meaning in another process.
+    """
 
     def __reduce_ex__(self, protocol):
         if self.data is not None:
@@ -229,7 +235,7 @@ class CDataTypeConstant(Constant):
         return super().__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo):
-        # In this process the capsule can be shared.
+        # Inside a process the capsule can be shared.
         memo[id(self)] = new = self.clone()
         return new
 

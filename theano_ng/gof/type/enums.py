@@ -10,24 +10,25 @@ from theano_ng.gof.type.base import Type
 
 
 class EnumType(Type, dict):
-    """Named constants: attributes in Python, macros in C; for op params only.
+    """A type of named constants, for op params only. The constants are attributes in Python and macros in C.
 
     Parameters
     ----------
     **kwargs
-        ``NAME=value`` or ``NAME=(alias, value)``; ``(value, alias)`` is understood too. A name begins with a capital and holds capitals,
-        digits and underscores; a value is an int, a float or a bool (which becomes an int); an alias is a string, for Python code only.
+        ``NAME=value`` or ``NAME=(alias, value)``; ``(value, alias)`` is accepted too. A name begins with a capital
+        letter and consists of capital letters, digits and underscores. A value is an int, a float or a bool (which
+        becomes an int). An alias is a string, for Python code only.
     ctype : str, optional
-        C type of the param; 'double' by default.
+        The C type of the param; 'double' by default.
     cname : str, optional
-        C name of the enumeration; `ctype` with blanks replaced by underscores by default.
+        The C name of the enumeration. By default, it is `ctype` with blanks replaced by underscores.
 
     Raises
     ------
     AttributeError
-        For a bad name, alias or cname.
+        For an invalid name, alias or cname.
     TypeError
-        For a bad value, or an alias that appears twice or is the name of a constant.
+        For an invalid value, or an alias that appears twice or is the name of a constant.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class EnumType(Type, dict):
         return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
 
     def _value_key(self):
-        # By text: 1 and 1.0 differ in C, and NaN equals itself.
+        # Compare the text of values: 1 and 1.0 differ in C, and NaN has to equal itself.
         return tuple((name, repr(self[name])) for name in sorted(self))
 
     def __hash__(self):
@@ -150,15 +151,15 @@ class EnumType(Type, dict):
         return True
 
     def has_alias(self, alias):
-        """Whether this enum has this alias."""
+        """Return True if this enum has this alias."""
         return alias in self.aliases
 
     def get_aliases(self):
-        """The sorted tuple of all aliases."""
+        """Return the sorted tuple of all aliases."""
         return tuple(sorted(self.aliases))
 
     def fromalias(self, alias):
-        """The value for an alias, or for a constant of that name when there is no such alias.
+        """Return the value for an alias. If there is no such alias, return the value of the constant of that name.
 
         Raises
         ------
@@ -178,16 +179,16 @@ class EnumType(Type, dict):
         Parameters
         ----------
         data : int, float or str
-            Unless `strict`, an alias or the name of a constant gives its value, and numbers of other classes (bool, NumPy's) the
-            constant that they equal.
+            The value. Unless `strict`, it may also be an alias or the name of a constant, or a number of another class
+            (bool, NumPy's) that equals a constant.
         strict : bool
         allow_downcast : bool, optional
-            No conversion loses anything.
+            It has no effect, because no conversion loses information.
 
         Raises
         ------
         TypeError
-            When no constant has this value, name or alias.
+            If no constant has this value, name or alias.
         """
         if not strict:
             if isinstance(data, str) and (data in self.aliases or data in self):
@@ -218,13 +219,13 @@ class EnumType(Type, dict):
         return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
 
     def _names(self):
-        """The constants in the order in which they are written to C code."""
+        """Return the constants in the order in which they are written to C code."""
         return sorted(self)
 
     def c_to_string(self):
-        """C function ``int theano_enum_to_string_<cname>(<ctype> value, char* output_string)``.
+        """Return the C function ``int theano_enum_to_string_<cname>(<ctype> value, char* output_string)``.
 
-        It writes the name of the constant; an unknown value sets a ValueError and returns non-zero.
+        It writes the name of the constant. For an unknown value, it sets a ValueError and returns a nonzero value.
         """
         cases = "\n".join(
             '    if (%s) { strcpy(output_string, "%s"); return 0; }'
@@ -275,12 +276,12 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
 
 
 def check_enum_constants(types):
-    """Refuse a module in which one macro would have two values: C takes the last, for all nodes.
+    """Refuse a module in which one macro would have two values: C would use the last value for all nodes.
 
     Parameters
     ----------
     types : iterable
-        Enums are looked for among them and among the fields of those that bundle others.
+        Types. Enums are searched among them, and among the fields of types that bundle others.
 
     Raises
     ------
@@ -301,12 +302,12 @@ def check_enum_constants(types):
 
 
 def _c_number(value):
-    """C text of a constant's value; negative ones in parentheses."""
+    """Return the C text of a constant's value. Negative values are in parentheses."""
     if isinstance(value, float):
         return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(
             repr(value), "(%r)" % value if value < 0 else repr(value)
         )
-    if value == -(2**63):  # there are no negative literals, and the positive one does not fit
+    if value == -(2**63):  # C has no negative literals, and the positive literal does not fit
         return "(-9223372036854775807LL - 1)"
     suffix = "" if abs(value) < 2**31 else "LL" if value < 2**63 else "ULL"
     return ("(%d%s)" if value < 0 else "%d%s") % (value, suffix)
@@ -322,7 +323,7 @@ def _rebuild_enum(cls, constants, aliases, attributes):
 
 
 class EnumList(EnumType):
-    """Named constants whose values are their positions, from 0.
+    """A type of named constants whose values are their positions, beginning with 0.
 
     Parameters
     ----------
@@ -368,7 +369,9 @@ class EnumList(EnumType):
 
 
 class CEnumType(EnumList):
-    """Constants that C headers define (see `c_headers`, `c_header_dirs`): C code uses their C values, Python arbitrary ones.
+    """A type of named constants that C headers define (see `c_headers`, `c_header_dirs`).
+
+    C code uses the values of the headers. Python uses arbitrary values.
 
     Parameters
     ----------
@@ -396,5 +399,5 @@ class CEnumType(EnumList):
         """ % dict(name=name, cases=cases, classname=re.sub(r"\W", "_", type(self).__name__), fail=sub["fail"])
 
     def c_code_cache_version(self):
-        # The C values belong to the headers, so only names and positions count.
+        # The C values depend on the headers, so only names and positions count.
         return (2, super().c_code_cache_version())

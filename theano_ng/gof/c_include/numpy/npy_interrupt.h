@@ -1,6 +1,5 @@
-/* NumPy 1 jumped out of the code between these two when Ctrl-C was pressed; NumPy 2 has dropped them. Here the code runs to its end, and
- * Python sees the signal then.
- */
+/* In NumPy 1, Ctrl-C jumped out of the code between these two macros. NumPy 2 removed them. Here, the code runs to its
+ * end, and Python then handles the signal. */
 #ifndef THEANO_NG_NPY_INTERRUPT_H
 #define THEANO_NG_NPY_INTERRUPT_H
 

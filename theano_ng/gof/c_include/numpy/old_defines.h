@@ -1,4 +1,4 @@
-/* The constants of NumPy 1.6 and earlier: PyArray_DOUBLE for NPY_DOUBLE and the like. */
+/* The constants of NumPy 1.6 and earlier, such as PyArray_DOUBLE for NPY_DOUBLE. */
 #ifndef THEANO_NG_OLD_DEFINES_H
 #define THEANO_NG_OLD_DEFINES_H
 
