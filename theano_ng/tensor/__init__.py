@@ -1,4 +1,4 @@
-"""Symbolic n-d arrays and what can be computed with them.
+"""Symbolic n-dimensional arrays and the functions that compute with them.
 
 Conventionally imported as ``T``::
 
@@ -6,9 +6,9 @@ Conventionally imported as ``T``::
     x = T.dmatrix('x')
     y = T.exp(x).sum(axis=0)
 
-The basic functions are here at once.  Subpackages (`nnet`, `signal`,
-`nlinalg`, ...), gradients, input and output are loaded when they are first
-asked for.
+Importing this package loads the basic functions.  Subpackages (`nnet`,
+`signal`, `nlinalg`, ...), gradients and the functions of `io` are imported on
+first access.
 """
 
 import sys as _sys
@@ -41,8 +41,8 @@ from theano_ng.tensor.extra_ops import (  # noqa: F401
     unravel_index,
 )
 
-# `sort` and `var` are functions here, although there are modules of that name;
-# these are reached by `import theano_ng.tensor.sort` or `from ... import`.
+# `sort` and `var` are functions in this namespace, although there are modules of these names.
+# The modules are reached by `import theano_ng.tensor.sort` or `from ... import`.
 from theano_ng.tensor.sort import (  # noqa: F401
     argsort,
     argtopk,
@@ -55,20 +55,20 @@ from theano_ng.tensor.reductions.statistics import var  # noqa: F401
 # Old name of the type.
 Tensor = TensorType  # noqa: F405
 
-# NumPy's functions find ours here.
+# `numpy_protocols` looks up the counterparts of NumPy's functions in this namespace.
 _numpy_protocols.namespace = _sys.modules[__name__]
 
-# The rules on the Ops that are there from the start.
+# Modules with the rewriting rules for the Ops of this package.
 for _module in ("", ".uncanonicalize", ".blas"):
     _register_loader("theano_ng.tensor.opt" + _module)
 del _module
 
-# A function of networks that logarithms have.
+# `logarithms` uses softplus, which `nnet` defines.
 _ports.softplus.fill("theano_ng.tensor.nnet.sigmoids:softplus")
 
 _moved.keep_names(__name__)
 
-# Names, and modules, that are loaded when they are asked for.
+# Names and modules that are imported on first access.
 __getattr__, __dir__, _ = _lazy_names(
     __name__,
     {

@@ -1,4 +1,4 @@
-"""Assert: a tensor that is itself as long as conditions hold at run time."""
+"""`Assert`: an Op that returns its input, or raises if a condition is false at run time."""
 
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.raise_op import ConditionalOp
@@ -68,13 +68,19 @@ class Assert(NativeOp, ConditionalOp):
 
 
 class AssertIndex(Assert):
-    """An `Assert` that raises IndexError: what rewrites leave of an index into what need not be computed."""
+    """An `Assert` that raises IndexError.
+
+    A rewrite that removes an indexing operation keeps the bounds check of the index through this Op.
+    """
 
     error = IndexError
 
 
 class AssertShape(Assert):
-    """An `Assert` that raises ValueError: what rewrites leave of an Op that would have refused a shape."""
+    """An `Assert` that raises ValueError.
+
+    A rewrite that removes an Op which rejects wrong shapes keeps the shape check through this Op.
+    """
 
     error = ValueError
 

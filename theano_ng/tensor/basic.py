@@ -1,17 +1,17 @@
-"""The basic tensor functions: a facade over the modules that hold them.
+"""The basic tensor functions: a facade over the modules that define them.
 
 ========================  ====================================================
 `constructors`            `dscalar`, `vector`, `matrices` ...
 `constant`                wrapping values, reading constants back
-`elemwise_ops`            elementwise operations, casts, comparisons
-`creation`, `selecting`   `zeros`, `arange`, `diag` ...; `nonzero`, `choose`
-`shaping`                 `reshape`, `join`, `alloc`, `flatten` ...
+`elemwise.functions`      elementwise operations, casts, comparisons
+`shaping`                 `zeros`, `diag`, `reshape`, `join`, `alloc` ...
+`indexing`                `nonzero`, `choose`, `set_subtensor` ...
 `reductions`              `sum`, `max`, `mean` ...
-`linear`                  `dot`, `tensordot` ...
+`linalg.products`         `dot`, `tensordot` ...
 ========================  ====================================================
 """
 
-# The order matters: every module finds what it needs already imported here.
+# The order of the imports matters: each module needs modules that are imported before it.
 from builtins import all as python_all, any as python_any, complex as python_complex  # noqa: F401  (classic names of this module)
 
 from theano_ng import scalar as scal
@@ -60,7 +60,7 @@ from theano_ng.tensor.indexing.subtensor import *  # noqa: F401,F403
 
 integer_types = (int,)
 
-# dtype names by family. They are lists: programs add lists to them.
+# The dtype names of each family. They are lists, since user programs add lists to them.
 int_dtypes = [str(t.dtype) for t in scal.int_types]
 uint_dtypes = [str(t.dtype) for t in scal.uint_types]
 float_dtypes = [str(t.dtype) for t in scal.float_types]
@@ -70,7 +70,7 @@ continuous_dtypes = float_dtypes + complex_dtypes
 integer_dtypes = int_dtypes + uint_dtypes
 all_dtypes = discrete_dtypes + continuous_dtypes
 
-# Functions that variables have as methods, too.
+# Functions that are also methods of variables.
 from theano_ng.tensor.extra_ops import (  # noqa: E402
     compress,
     cumprod,
@@ -82,7 +82,7 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402
 
 
-# What is documented as functions of this module, and what Ops of others took from it.
+# Functions that are documented as part of this module, and names that third-party Ops import from it.
 __getattr__, __dir__, _ = _lazy_names(
     __name__,
     {
@@ -96,7 +96,7 @@ __getattr__, __dir__, _ = _lazy_names(
 
 
 def _pack(x):
-    """`x` as a list: its elements, or itself alone if it is no sequence."""
+    """Return the elements of `x` as a list, or ``[x]`` if `x` is not iterable."""
     try:
         return list(x)
     except TypeError:
@@ -104,5 +104,5 @@ def _pack(x):
 
 
 def constructor(f):
-    """Mark a function as a constructor of variables; returns it unchanged."""
+    """Mark a function as a constructor of variables. The decorator returns the function unchanged."""
     return f

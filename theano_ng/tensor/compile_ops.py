@@ -1,4 +1,4 @@
-"""What `compile.ops` does not know about tensors and numbers: the native code of its Ops for TensorType and Scalar."""
+"""Native code of the Ops of `compile.ops` for the Types `TensorType` and `Scalar`."""
 
 import theano_ng.compile.ops as ops
 from theano_ng.gof import ports
@@ -15,13 +15,14 @@ def _fixed(name, family=_FAMILY):
 
 
 def register(type_class, family=_FAMILY):
-    """Give the Ops of `compile.ops` their native code for a Type class.
+    """Register the native code of the Ops of `compile.ops` for a Type class.
 
     Parameters
     ----------
     type_class : class
     family : str
-        ``"module:"`` of the functions `deep_copy`, `shape`, `shape_i`, `specify_shape` and `rebroadcast`; those for NumPy arrays unless it is given.
+        ``"module:"`` of the functions `deep_copy`, `shape`, `shape_i`, `specify_shape` and `rebroadcast`.
+        The default is the module for NumPy arrays.
     """
 
     def rebroadcast(op, node):
@@ -45,7 +46,7 @@ def register(type_class, family=_FAMILY):
 register(TensorType)
 ops.expandable_types += (TensorType,)
 
-# NumPy scalars: the same object in Python, an assignment inside a compiled module.
+# A NumPy scalar is immutable: Python passes the same object on, and a compiled module assigns the value.
 ops.value_types += (Scalar,)
 for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
     register_native_code(_op_class, Scalar, _fixed("view"))

@@ -1,9 +1,9 @@
-"""Wrapping of Python and NumPy values, and reading constants back.
+"""Functions that wrap Python and NumPy values, and that read constants back.
 
-* :func:`as_tensor_variable` turns nearly anything into a tensor variable;
-* :func:`constant` wraps a value in a :class:`TensorConstant`;
-* :func:`get_scalar_constant_value` finds the value of a variable that is a
-  constant scalar, possibly behind a few nodes.
+* :func:`as_tensor_variable` converts nearly any value to a tensor variable.
+* :func:`constant` wraps a value in a :class:`TensorConstant`.
+* :func:`get_scalar_constant_value` finds the value of a constant scalar, also
+  if a few nodes separate the variable from the constant.
 """
 
 import numbers
@@ -43,15 +43,15 @@ __all__ = [
 
 
 class NotScalarConstantError(Exception):
-    """The variable is not a constant scalar, as far as can be seen."""
+    """Raised if a variable could not be shown to be a constant scalar."""
 
 
 class EmptyConstantError(NotScalarConstantError):
-    """The constant has no element, so it has no value."""
+    """Raised if a constant has no elements and therefore no value."""
 
 
 def check_equal_numpy(x, y):
-    """Whether two values are equal; two arrays must also agree in dtype and shape.
+    """Return True if two values are equal. Two arrays must also agree in dtype and shape.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def check_equal_numpy(x, y):
 
 
 def _obvious_output(node):
-    """The output that an Apply stands for; ValueError where it has several and its Op names none."""
+    """Return the default output of an Apply. Raise ValueError if it has several outputs and no default."""
     if len(node.outputs) != 1 and node.op.default_output is None:
         raise ValueError(
             "It is ambiguous which output of the multi-output Op %s has "
@@ -80,7 +80,7 @@ def _obvious_output(node):
 
 
 def _tensor_of_variable(x, ndim):
-    """A variable as a tensor of `ndim` dimensions (None: as many as it has)."""
+    """Return a variable as a tensor of `ndim` dimensions. None keeps its number of dimensions."""
     if isinstance(x.type, scal.Scalar):
         x = _conversions["scalar"](x)
     if not isinstance(x.type, TensorType):
@@ -98,16 +98,16 @@ def as_tensor_variable(x, name=None, ndim=None):
     Parameters
     ----------
     x : Variable, Apply, number, ndarray or nested sequence of these
-        A tensor variable is returned as it is, a scalar variable is converted
-        (:class:`TensorFromScalar`), an Apply stands for its default output, a
-        sequence that contains variables is stacked; anything else becomes a
-        constant.
+        A tensor variable is returned unchanged. A scalar variable is converted
+        by :class:`TensorFromScalar`. An Apply is replaced by its default
+        output. A sequence that contains variables is stacked. Any other value
+        becomes a constant.
     name : str, optional
-        Name of the constant, when one is made.
+        Name of the constant, if `x` becomes one.
     ndim : int, optional
-        Number of dimensions wanted: missing dimensions are added on the left
-        as broadcastable ones, surplus ones are dropped from the left, which
-        they must be broadcastable for.
+        Number of dimensions of the result. Missing dimensions are added on the
+        left as broadcastable ones. Surplus dimensions are dropped from the
+        left; they must be broadcastable.
 
     Returns
     -------
@@ -118,12 +118,12 @@ def as_tensor_variable(x, name=None, ndim=None):
     AsTensorError
         If `x` cannot be a tensor.
     ValueError
-        If `ndim` cannot be met.
+        If `x` cannot have `ndim` dimensions.
     """
     convert = getattr(x, "_as_TensorVariable", None)
     if convert is not None:
-        # The protocol by which sparse, GPU or random variables say how they
-        # become tensors.
+        # The protocol by which sparse, GPU or random variables define their
+        # conversion to tensors.
         return convert()
 
     if isinstance(x, Apply):
@@ -154,13 +154,20 @@ def as_tensor_variable(x, name=None, ndim=None):
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
-# What needs Ops, which are defined above this module: scalar variables and sequences of variables as tensors, the length of a vector
-# behind its node.
+# Functions that need Ops from higher modules. They convert a scalar variable or a sequence of variables to a tensor,
+# or find the length of a vector from its node.
 _conversions = {}
 
 
 def register_conversion(kind):
-    """Decorator: the function makes a tensor of a 'scalar' variable or of a 'sequence' that holds variables, or finds a vector's 'length'."""
+    """Return a decorator that registers a function in `_conversions`.
+
+    Parameters
+    ----------
+    kind : {'scalar', 'sequence', 'length'}
+        'scalar' converts a scalar variable to a tensor, 'sequence' converts a sequence that contains variables.
+        'length' finds the length of a vector.
+    """
 
     def decorate(function):
         _conversions[kind] = function
@@ -183,7 +190,7 @@ def _short(x):
 
 
 def _holds_variable(x):
-    """Whether a nested sequence has a Variable or an Apply somewhere."""
+    """Return True if a nested sequence contains a Variable or an Apply at any depth."""
     stack = [x]
     while stack:
         for item in stack.pop():
@@ -195,11 +202,12 @@ def _holds_variable(x):
 
 
 def tensor_or_other(x):
-    """`x` as a tensor variable; a variable of a type that does not become a tensor by itself as it is.
+    """Convert `x` to a tensor variable, but return Variables without the conversion protocol unchanged.
 
     Parameters
     ----------
-    x : Variable, or what `as_tensor_variable` takes
+    x : Variable, or any argument of `as_tensor_variable`
+        A Variable is converted only if it has the method ``_as_TensorVariable``.
 
     Returns
     -------
@@ -211,7 +219,7 @@ def tensor_or_other(x):
 
 
 def _with_ndim(x, ndim):
-    """`x` with `ndim` dimensions, added to or dropped from the left."""
+    """Return `x` with `ndim` dimensions; dimensions are added or dropped on the left."""
     if x.ndim == ndim:
         return x
     if x.ndim < ndim:
@@ -226,7 +234,7 @@ def _with_ndim(x, ndim):
 
 
 def _obj_is_wrappable_as_tensor(x):
-    """Whether `x` can become a constant."""
+    """Return True if `constant` accepts `x`."""
     try:
         constant(x)
         return True
@@ -234,8 +242,8 @@ def _obj_is_wrappable_as_tensor(x):
         return False
 
 
-# Constants that were made for small numbers, by signature: the same number
-# gives the same TensorConstant, so that printed graphs share it.
+# Constants of small numbers, by dtype and value: the same number gives the
+# same TensorConstant, so that printed graphs share it.
 constant_cache = {}
 
 
@@ -245,22 +253,22 @@ def constant(x, name=None, ndim=None, dtype=None):
     Parameters
     ----------
     x : number or array_like
-        Copied: changing it later does not change the constant.  A Python
-        integer gets the smallest integer dtype that holds it. True and False
-        get int8, but NumPy's bools and lists of bools get bool. A Python float
-        gets float32 if that is exact, else float64 (see ``config.cast_policy``
-        and :class:`autocast_float_as`).
+        The value is copied: a later change of `x` does not change the constant.
+        A Python integer gets the smallest integer dtype that holds it. True and
+        False get int8, but NumPy's bools and lists of bools get bool. A Python
+        float gets float32 if that is exact, else float64 (see
+        ``config.cast_policy`` and :class:`autocast_float_as`).
     name : str, optional
     ndim : int, optional
         Number of dimensions; missing ones are added on the left.
     dtype : str, optional
-        Convert to this dtype.
+        The dtype of the constant.
 
     Returns
     -------
     TensorConstant
-        A dimension is broadcastable where its length is 1.  For a small
-        number without a name, the same object is returned every time.
+        A dimension is broadcastable if its length is 1.  For a small number
+        without a name, every call returns the same object.
 
     Raises
     ------
@@ -285,14 +293,14 @@ def constant(x, name=None, ndim=None, dtype=None):
     type_ = TensorType(dtype=data.dtype.name, broadcastable=[length == 1 for length in data.shape])
     result = TensorConstant(type_, data, name=name)
     if cacheable:
-        # A FunctionGraph refuses constants with this mark, since it would
-        # write into an object that other graphs share; it clones its graph.
+        # A FunctionGraph writes into its constants, and other graphs share this one.
+        # It therefore rejects constants with this mark; the graph must be cloned.
         result.cached = True
         constant_cache[key] = result
     return result
 
 
-# Off while a graph is rewritten: what rules build goes into one graph.
+# False while a graph is rewritten: constants that rules make go into a FunctionGraph, which rejects cached ones.
 constant.enable = True
 constant_makers.append(constant)
 TensorConstant.of_value = staticmethod(constant)
@@ -307,7 +315,7 @@ def _is_small(data):
 
 
 def _as_constant_array(x, dtype):
-    """An array of ours, of a supported dtype, with the value of `x`."""
+    """Return a new C-contiguous array of a supported dtype with the value of `x`."""
     if isinstance(x, Variable):
         raise TypeError(
             "Expected a value to make a constant of, but got the symbolic variable %s of type %s" % (x, x.type)
@@ -318,8 +326,8 @@ def _as_constant_array(x, dtype):
         except (ValueError, TypeError) as err:
             raise TypeError("Cannot make an array of %s: %s" % (_short(x), err)) from err
         if data.size == 0 and dtype is None:
-            # An empty list says nothing of its dtype; NumPy's float64 would
-            # upcast everything under floatX=float32.
+            # An empty list does not determine a dtype; NumPy's float64 would
+            # upcast every expression under floatX=float32.
             data = data.astype(config.floatX)
     else:
         data = scal.convert(x, dtype=dtype)
@@ -340,8 +348,8 @@ def constant_or_value(x, rtype, name=None, ndim=None, dtype=None):
     ----------
     x : number or array_like
     rtype : callable
-        Called with a type, the data and ``name=``; :class:`TensorConstant`
-        for instance.
+        Called with a type, the data and ``name=``, for instance
+        :class:`TensorConstant`.
     name, ndim, dtype
         As for :func:`constant`.
     """
@@ -354,14 +362,14 @@ def constant_or_value(x, rtype, name=None, ndim=None, dtype=None):
 
 
 def numpy_scalar(data):
-    """The number held by an array of one element.
+    """Return `data` if it is a number or an array of one number.
 
     Raises
     ------
     EmptyConstantError
-        If there is no element.
+        If the array has no elements.
     NotScalarConstantError
-        If it is not a number, or there are several different elements.
+        If `data` is not numeric or has several elements.
     """
     if isinstance(data, np.ndarray) and data.ndim > 0 and data.size == 0:
         raise EmptyConstantError()
@@ -370,7 +378,7 @@ def numpy_scalar(data):
         if np.ndim(data) and np.size(data) != 1:
             raise TypeError("several elements")
     except (TypeError, ValueError):
-        # Rules ask this of every constant: to print the elements would take longer than all else.
+        # Rules call this for every constant: formatting the elements would take most of the time.
         array = isinstance(data, np.ndarray) and data.ndim
         described = "an array of shape %s" % (data.shape,) if array else _short(data)
         raise NotScalarConstantError("The value is not a scalar number: " + described, data)
@@ -378,14 +386,14 @@ def numpy_scalar(data):
 
 
 # Op class -> function(v, elemwise, only_process_constants, max_recur) that
-# returns the value, a variable to continue with, or None if it cannot tell.
+# returns the value, a variable to continue with, or None if both are unknown.
 _scalar_constant_rules = {}
-# The same for subclasses, and None for Ops without a rule; as found.
+# A cache of lookups: class of an Op (subclasses included) -> rule, or None if no rule exists.
 _rule_of_class = {}
 
 
 def register_scalar_constant(*op_classes):
-    """Teach :func:`get_scalar_constant_value` about nodes of some Ops.
+    """Register a rule by which :func:`get_scalar_constant_value` reads through nodes of some Ops.
 
     The decorated function gets ``(v, elemwise, only_process_constants,
     max_recur)`` and returns an ndarray (the value), a Variable whose value is
@@ -401,13 +409,13 @@ def register_scalar_constant(*op_classes):
     return decorate
 
 
-# How many elements of vectors are followed from one into the next: lengths
-# of reshaped reshapes ... hardly ever end in a constant.
+# The maximum number of vector elements that are followed in a chain. Long
+# chains (lengths of reshaped reshapes ...) rarely end in a constant.
 _MAX_LOOKUPS = 32
 
 
 def has_scalar_constant_rule(op):
-    """Whether :func:`get_scalar_constant_value` looks behind an Op."""
+    """Return True if :func:`get_scalar_constant_value` can read through nodes of an Op."""
     return _rule_of(op) is not None
 
 
@@ -420,10 +428,10 @@ def _rule_of(op):
 
 
 def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=False, max_recur=10):
-    """The value of a variable that is a constant scalar.
+    """Return the value of a variable that is a constant scalar.
 
-    Looks behind nodes that only move or copy a value (DimShuffle, Rebroadcast,
-    casts, `fill`, `alloc`, ...), so that ``fill(x, 3)`` gives 3.
+    The function reads through nodes that only move or copy a value (DimShuffle,
+    Rebroadcast, casts, `fill`, `alloc`, ...), so that ``fill(x, 3)`` gives 3.
 
     Parameters
     ----------
@@ -431,27 +439,27 @@ def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=Fals
     elemwise : bool
         Whether to compute elementwise operations on constants.
     only_process_constants : bool
-        Look at Constants only, not behind nodes.
+        Whether to accept Constants only and not to read through nodes.
     max_recur : int
-        How many nested elementwise operations are followed.
+        The maximum number of nested elementwise operations to follow.
 
     Returns
     -------
     ndarray
-        0-d; a copy.
+        A 0-d array; a copy of the value.
 
     Raises
     ------
     EmptyConstantError
-        If it is a constant without elements.
+        If the variable is a constant without elements.
     NotScalarConstantError
-        If it is not a constant scalar, as far as can be seen.
+        If the variable could not be shown to be a constant scalar.
     """
     v = orig_v
     lookups = 0
     while True:
         if v is None:
-            # Slices have None as bounds.
+            # `orig_v` may be a bound of a slice.
             raise NotScalarConstantError()
         if isinstance(v, (numbers.Number, np.generic)):
             return np.asarray(v)
@@ -476,9 +484,9 @@ def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=Fals
 
 
 def extract_constant(x, elemwise=True, only_process_constants=False):
-    """The value of `x` if it is a constant scalar, else `x` as a tensor.
+    """Return the value of `x` if it is a constant scalar, else `x` as a tensor.
 
-    The same as :func:`get_scalar_constant_value`, without the exception.
+    Unlike :func:`get_scalar_constant_value`, this function does not raise for other variables.
     """
     try:
         return get_scalar_constant_value(x, elemwise, only_process_constants)
@@ -490,7 +498,7 @@ def extract_constant(x, elemwise=True, only_process_constants=False):
 
 
 def get_vector_length(v):
-    """The number of elements of a vector, known while the graph is built.
+    """Return the number of elements of a vector as known while the graph is built.
 
     Parameters
     ----------
@@ -523,7 +531,7 @@ def get_vector_length(v):
 
 
 def _constant_or_none(x):
-    """What the port `constant_value` answers."""
+    """Return the value of a constant scalar, or None for other variables. The function fills a port."""
     try:
         return get_scalar_constant_value(x)
     except (NotScalarConstantError, TypeError):

@@ -1,7 +1,8 @@
-"""How constants are read through nodes.
+"""Rules by which constants are read through nodes.
 
-Each rule tells :func:`get_scalar_constant_value` where the value of a node's
-output comes from; :func:`vector_length` does it for lengths of vectors.
+Each rule returns the variable from which a node takes its output, or the value
+of the output. :func:`get_scalar_constant_value` applies the rules;
+:func:`vector_length` does the same for lengths of vectors.
 """
 
 import numpy as np
@@ -42,16 +43,16 @@ __all__ = ["get_scalar_constant_value_elemwises", "vector_length"]
     SpecifyShape,
 )
 def _moved(v, elemwise, only_process_constants, max_recur):
-    """The Op moves, copies or repeats its first input."""
+    """Continue with the first input, which the Op moves, copies or repeats."""
     return v.owner.inputs[0]
 
 
 @register_scalar_constant(ConditionalOp)
 def _asserted(v, elemwise, only_process_constants, max_recur):
-    """The Op returns its first input when conditions hold; these have to be known."""
+    """Continue with the first input if all the conditions are known to be true."""
     value, *conditions = v.owner.inputs
     if max_recur <= 0:
-        return None  # a condition may be as long a chain as the value
+        return None  # a condition may be computed by a chain of nodes, too
     if all(
         get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1)
         for condition in conditions
@@ -60,7 +61,7 @@ def _asserted(v, elemwise, only_process_constants, max_recur):
     return None
 
 
-# Scalar ops that are computed on constants; all are cheap.
+# Scalar ops that are evaluated on constants; all are cheap.
 get_scalar_constant_value_elemwises = (
     scal.Cast,
     scal.Switch,
@@ -79,9 +80,9 @@ get_scalar_constant_value_elemwises = (
     scal.Minimum,
     scal.Maximum,
 )
-# Scalar ops whose result is an operand.
+# Scalar ops that return their last operand.
 _HAND_ON = (scal.Second, scal.Identity)
-# Class of scalar op -> whether it is one of these two kinds.
+# Class of scalar op -> True if it belongs to one of these two tuples.
 _followed = {}
 
 
@@ -96,8 +97,8 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     if not elemwise or not isinstance(scalar_op, get_scalar_constant_value_elemwises):
         return None
     for i in node.inputs:
-        # Most operations have an operand of which one sees at once that it
-        # is no constant; the others need not be followed then.
+        # Most operations have an operand that is visibly not constant; then
+        # the other operands need not be followed.
         if not may_be_constant(i):
             return None
     values = [get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1) for i in node.inputs]
@@ -105,7 +106,14 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
 
 
 def may_be_constant(v, operands=False):
-    """Return False if the Op of `v` shows that its value is unknown. With `operands` the Ops of the operands are looked at, too."""
+    """Return False if the Op of `v` shows that its value is unknown.
+
+    Parameters
+    ----------
+    v : Variable
+    operands : bool
+        Whether to check the operands of an elementwise operation, too.
+    """
     if isinstance(v, Constant):
         return True
     owner = v.owner
@@ -129,13 +137,13 @@ def _as_dtype(source, v, elemwise, only_process_constants, max_recur):
 
 
 def _call(node, values):
-    """The value of an Elemwise node on constants of its input dtypes."""
+    """Return the value of an Elemwise node for given values of its inputs, cast to the dtypes of the inputs."""
     values = [np.asarray(x, dtype=i.dtype) for x, i in zip(values, node.inputs)]
     return _computed(node.op.scalar_op, values, node.outputs[0].dtype)
 
 
 def _computed(op, values, dtype):
-    """The value of a scalar op; None where it divides by zero."""
+    """Return the value of a scalar op on `values`, or None if it divides by zero."""
     try:
         with np.errstate(all="ignore"):
             value = op.impl(*[x[()] for x in values])
@@ -146,7 +154,7 @@ def _computed(op, values, dtype):
 
 @register_scalar_constant(scal.ScalarOp)
 def _scalar_op(v, elemwise, only_process_constants, max_recur):
-    """An operation on scalar (not 0-d tensor) variables."""
+    """Evaluate an operation on scalar variables (Type `Scalar`, not 0-d tensors)."""
     node = v.owner
     if isinstance(node.op, (scal.Second, scal.Identity)):
         return node.inputs[-1]
@@ -160,7 +168,7 @@ def _scalar_op(v, elemwise, only_process_constants, max_recur):
 
 
 def _has_length_one(x, i):
-    """Whether the type of a variable says so of a dimension; sparse matrices have shapes, but no such dimensions."""
+    """Return True if dimension `i` of `x` is broadcastable. Sparse types have no broadcast pattern."""
     return hasattr(x.type, "broadcastable") and x.type.broadcastable[i]
 
 
@@ -184,7 +192,7 @@ def _make_vector(v, elemwise, only_process_constants, max_recur):
 
 @register_scalar_constant(Subtensor)
 def _subtensor(v, elemwise, only_process_constants, max_recur):
-    """An element of a constant, of a built vector, or of a shape."""
+    """Find an element of a constant, of a `MakeVector` or `Join`, or of a shape."""
     if v.ndim != 0:
         return None
     node = v.owner
@@ -218,7 +226,7 @@ _subtensor.is_lookup = True
 
 
 def _constant_index(node, max_recur):
-    """The index of a Subtensor node as integers, or None."""
+    """Return the index of a Subtensor node as a list of integers, or None if an item is a slice or not constant."""
     result = []
     for item in get_idx_list(node.inputs, node.op.idx_list):
         if isinstance(item, slice):
@@ -231,7 +239,7 @@ def _constant_index(node, max_recur):
 
 
 def _element_of_join(owner, position, v, max_recur):
-    """The variable that holds an element of joined vectors."""
+    """Return the element at `position` of joined vectors as a variable or value, or None if a length is unknown."""
     pieces = owner.inputs[1:]
     try:
         lengths = [get_vector_length(piece) for piece in pieces]
@@ -256,8 +264,7 @@ def _shape_element(x, position):
         return np.asarray(x.data.shape[position], dtype="int64")
     if _has_length_one(x, position):
         return np.asarray(1, dtype="int64")
-    # The rows of a gradient's grad_scale and the like keep shapes; specified
-    # ones are known.
+    # SpecifyShape states the lengths.
     if x.owner is not None and isinstance(x.owner.op, SpecifyShape):
         return x.owner.inputs[1][position]
     return None
@@ -268,7 +275,7 @@ def _shape_element(x, position):
 
 @register_conversion("length")
 def vector_length(v):
-    """The length of the vector `v` if its owner tells, else None."""
+    """Return the length of the vector `v` if it follows from the node that computes `v`, else None."""
     node = v.owner
     if node is None:
         return None
@@ -283,7 +290,7 @@ def vector_length(v):
         except ValueError:
             return None
     if isinstance(op, Elemwise):
-        # Operands that are not broadcastable share the length.
+        # All operands that are not broadcastable have the length of the result.
         for x in node.inputs:
             if not x.broadcastable[0]:
                 length = vector_length(x) if not isinstance(x, Constant) else len(x.data)

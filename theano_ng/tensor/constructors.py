@@ -1,8 +1,8 @@
 """Typed constructors: `dscalar`, `fmatrix`, `vector`, `ivectors` ...
 
-A fixed-dtype constructor *is* a :class:`TensorType`: ``dscalar('x').type is
-dscalar``.  The dtype-less ones (`scalar`, `vector`, ...) look up
-``config.floatX`` each time they are called.
+A constructor with a fixed dtype *is* a :class:`TensorType`: ``dscalar('x').type
+is dscalar``.  The constructors without a dtype (`scalar`, `vector`, ...) read
+``config.floatX`` at each call.
 """
 
 from theano_ng.configdefaults import config
@@ -56,7 +56,7 @@ def tensor(*args, **kwargs):
     Parameters
     ----------
     *args, **kwargs
-        What :class:`TensorType` takes: ``dtype``, ``broadcastable``.
+        Arguments of :class:`TensorType`: ``dtype``, ``broadcastable``.
     name : str, optional
         Name of the variable (keyword only).
 
@@ -74,15 +74,22 @@ def tensor(*args, **kwargs):
 
 
 def _multi(*fns):
-    """Turn constructors of one variable into constructors of several.
+    """Convert constructors of one variable to constructors of several variables.
 
-    Returns the one plural constructor when one function is given, else a list
-    of plural constructors.
+    Returns
+    -------
+    callable or list of callable
+        One plural constructor if one function is given, else a list of plural
+        constructors.
 
-    A plural constructor takes an integer n (gives a list of n unnamed
-    variables), several names (a list with one variable per name), or a single
-    string, which is cut into one-letter names: ``scalars('abc')`` gives three
-    variables.  A string of one letter gives a bare variable.
+    Notes
+    -----
+    A plural constructor takes one of these arguments:
+
+    * an integer n; it returns a list of n unnamed variables;
+    * several names; it returns a list with one variable per name;
+    * a single string, which is split into one-letter names: ``scalars('abc')``
+      returns three variables.  A string of one letter gives a bare variable.
     """
 
     def plural(fn):
@@ -159,7 +166,7 @@ def _plural(kind, one, namespace_name):
 
 
 def _define(namespace):
-    """Fill `namespace` with the grid of constructors."""
+    """Add all the constructors to `namespace`: each kind with each dtype, singular and plural."""
     types = {}
     for kind, pattern in _KINDS.items():
         one = _floatX_constructor(kind, pattern)
@@ -176,7 +183,7 @@ def _define(namespace):
             if letter in "ilfd":
                 namespace[letter + plural] = _plural(kind, type_, letter + plural)
                 __all__.append(letter + plural)
-    # Tuples of types, by family of dtype, as tests like to have them.
+    # Tuples of types by family of dtype; tests use them.
     families = {"int": slice(0, 4), "float": slice(4, 6), "complex": slice(6, 8)}
     for family, which in families.items():
         for kind in _KINDS:

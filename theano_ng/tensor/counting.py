@@ -1,4 +1,4 @@
-"""What occurs in a tensor, and how often: `bincount` and `Unique`."""
+"""Functions that count and find the distinct elements of a tensor: `bincount` and `Unique`."""
 
 import numpy as np
 
@@ -20,7 +20,10 @@ __all__ = ["Bincount", "bincount", "Unique"]
 
 
 class Bincount(NativeOp, Op):
-    """How often each value occurs, or sums of weights; inputs: integer vector, least length of the result, and optionally the weights."""
+    """An Op that counts how often each value occurs, or sums the weights of each value.
+
+    Inputs: an integer vector, the minimum length of the result, and optionally the weights.
+    """
 
     __props__ = ()
 
@@ -45,7 +48,7 @@ class Bincount(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         x, minlength = inputs[0].astype("int64"), int(inputs[1])
-        # By hand: NumPy's would add weights up in float64, and not survive a bin of the greatest int64.
+        # numpy.bincount would add weights in float64, and return an empty array if x contains the largest int64.
         if minlength < 0 or (x < 0).any():
             raise ValueError("bincount: neither x nor minlength may be negative")
         if len(inputs) == 3 and len(inputs[2]) != len(x):
@@ -82,13 +85,13 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
     Parameters
     ----------
     x : integer vector
-        Not negative; ValueError when the function meets a negative one.
+        The values must not be negative. The compiled function raises ValueError for a negative one.
     weights : vector, optional
-        As long as `x`; added up instead of counting.
+        One weight for each element of `x`. The result holds sums of weights instead of counts.
     minlength : int or integer scalar variable, optional
-        Least length of the result.
+        Minimum length of the result.
     assert_nonneg : bool
-        Check by an `Assert` (AssertionError), when the function runs, that `x` is not negative.
+        Whether to add an `Assert` that `x` is not negative (AssertionError at run time).
 
     Returns
     -------
@@ -103,19 +106,21 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
 
 
 class Unique(NativeOp, Op):
-    """The sorted unique elements, as `numpy.unique`.
+    """An Op that returns the sorted unique elements, like `numpy.unique`.
 
     Parameters
     ----------
     return_index : bool
-        Also return where each first occurs.
+        Whether to return the index of the first occurrence of each unique
+        element, too.
     return_inverse : bool
-        Also return which one each element of the input is (a vector, for an
-        input of any rank).
+        Whether to return, for each element of the input, the index of its unique
+        element. The result is a vector for an input of any rank.
     return_counts : bool
-        Also return how often each occurs.
+        Whether to return how often each unique element occurs, too.
     axis : int, optional
-        Compare slices along this axis instead of elements.
+        If given, the slices along this axis are compared instead of the
+        elements.
     """
 
     __props__ = ("return_index", "return_inverse", "return_counts", "axis")
@@ -141,7 +146,7 @@ class Unique(NativeOp, Op):
 
     def native_code(self, node):
         ndim = node.inputs[0].ndim
-        # The slices of a vector are its elements: those that are NaN are equal then.
+        # The slices of a vector are its elements. Treat them as elements, so that all NaN elements are equal.
         axis = -1 if self.axis is None or ndim == 1 else self.axis % ndim
         return NativeCode(
             "theano_ng.tensor.native.unique:unique",
@@ -153,7 +158,8 @@ class Unique(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         (x,) = inputs
-        # With indices, NumPy sorts stably: the first of equal elements stands for them. Along an axis it has NaN last, but for float16.
+        # With return_index NumPy sorts stably, so that it returns the index of the first of equal elements.
+        # Along an axis it sorts NaN to the end, except in float16.
         _, index, inverse, counts = np.unique(
             x.astype("float32") if x.dtype == "float16" else x,
             return_index=True,
@@ -169,7 +175,7 @@ class Unique(NativeOp, Op):
     def infer_shape(self, node, i0_shapes):
         shape = i0_shapes[0]
         axis = None if self.axis is None else self.axis % len(shape)
-        # Only the values tell how many there are.
+        # The number of unique elements depends on the values.
         unique = Shape_i(axis or 0)(node.outputs[0])
         if axis is None:
             shapes, slices = [(unique,)], constant(1, dtype="int64")

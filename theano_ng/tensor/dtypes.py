@@ -1,4 +1,7 @@
-"""Families of dtype names. `DISCRETE` ones have no derivatives; `INTEGERS` leave bool out, as lengths and positions do."""
+"""Families of dtype names.
+
+Variables of `DISCRETE` dtypes have no derivatives. `INTEGERS`, without bool, are the dtypes of lengths and indices.
+"""
 
 INTEGERS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
 DISCRETE = INTEGERS | {"bool"}

@@ -1,7 +1,7 @@
-"""Exceptions of the tensor package that have no other home."""
+"""Exceptions of the tensor package that belong to no other module."""
 
 __all__ = ["ShapeError"]
 
 
 class ShapeError(Exception):
-    """Raised by ``Op.infer_shape`` when the shape cannot be told."""
+    """Raised by ``Op.infer_shape`` if the shape cannot be determined."""

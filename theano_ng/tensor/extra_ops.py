@@ -1,6 +1,7 @@
 """Further tensor operations: cumulative sums, counts, repeats, diagonals, indices.
 
-The Ops that repeat and fill live here; those of `cumulative.py`, `counting.py` and `indices.py` have their classic place here, too.
+This module defines the Ops that repeat slices and fill diagonals. It also exports the Ops of
+`reductions.cumulative`, `counting` and `indexing.positions` under their Theano 1.0 names.
 """
 
 import numpy as np
@@ -76,7 +77,7 @@ __all__ = [
 
 
 class CpuContiguous(NativeOp, Op):
-    """The input if it is C contiguous, else a contiguous copy."""
+    """An Op that returns its input if that is C-contiguous, else a C-contiguous copy."""
 
     __props__ = ()
     view_map = {0: [0]}
@@ -114,13 +115,14 @@ def squeeze(x, axis=None):
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        Drop these only; all must be broadcastable.
+        The dimensions to drop; all must be broadcastable.  None drops all the
+        broadcastable dimensions.
 
     Returns
     -------
     TensorVariable
-        `x` itself, or a view.  Dimensions that turn out to have length 1 when
-        the function runs are kept.
+        `x` itself, or a view.  A dimension that has length 1 only at run time
+        is kept.
     """
     x = as_tensor_variable(x)
     if axis is None:
@@ -133,14 +135,14 @@ def squeeze(x, axis=None):
 
 
 def compress(condition, x, axis=None):
-    """The slices of `x` where `condition` is nonzero, as `numpy.compress`.
+    """Select the slices of `x` where `condition` is nonzero, like `numpy.compress`.
 
     Parameters
     ----------
     condition : vector
     x : tensor_like
     axis : int or None
-        None for the flattened tensor.
+        The axis of the slices. None selects elements of the flattened tensor.
     """
     return as_tensor_variable(x).take(flatnonzero(condition), axis=axis)
 
@@ -149,12 +151,12 @@ def compress(condition, x, axis=None):
 
 
 class RepeatOp(NativeOp, Op):
-    """Repeat the slices along an axis; inputs: tensor, repeats.
+    """An Op that repeats the slices along an axis; inputs: tensor, repeats.
 
     Parameters
     ----------
     axis : int or None
-        None for the flattened tensor.
+        The axis of the slices. None repeats the elements of the flattened tensor.
     """
 
     __props__ = ("axis",)
@@ -184,7 +186,7 @@ class RepeatOp(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
-        if np.any(repeats < 0):  # NumPy takes one negative number for a length
+        if np.any(repeats < 0):  # NumPy would treat a single negative number as a length
             raise ValueError("repeats may not contain negative values.")
         output_storage[0][0] = np.repeat(x, repeats.astype("int64"), axis=self.axis)
 
@@ -192,7 +194,7 @@ class RepeatOp(NativeOp, Op):
         return [[True], [False]]
 
     def _lengths(self, shape, repeats):
-        """Number of slices before and after."""
+        """Return the number of slices of the input and of the output, as variables."""
         if self.axis is None:
             before = constant(1, dtype="int64")
             for n in shape:
@@ -221,21 +223,21 @@ class RepeatOp(NativeOp, Op):
         axis = 0 if self.axis is None else self.axis % x.ndim
         flat = x.flatten() if self.axis is None else x
         if repeats.ndim == 0:
-            # The copies of a slice are next to each other: they get an axis of their own.
+            # The copies of a slice are adjacent: reshape them into a separate axis, and sum over it.
             shape = [flat.shape[i] for i in range(flat.ndim)]
             split = gz.reshape(shape[: axis + 1] + [cast(repeats, "int64")] + shape[axis + 1 :], ndim=flat.ndim + 1)
             return [self._shaped_like(split.sum(axis=axis + 1, dtype=gz.dtype), x), DisconnectedType()()]
-        # Which slice of x each slice of the result came from.
+        # For each slice of the result, the index of the slice of x that it copies.
         source = RepeatOp(0)(arange(flat.shape[axis]), repeats)
         place = (slice(None),) * axis + (source,)
         zero = flat.zeros_like(dtype=gz.dtype)
         if zero.broadcastable[axis]:
-            # Indexing needs an axis that may be longer than 1.
+            # An axis that is broadcastable cannot be indexed beyond its first element.
             zero = unbroadcast(zero, axis)
         return [self._shaped_like(inc_subtensor(zero[place], gz), x), DisconnectedType()()]
 
     def _shaped_like(self, gx, x):
-        """The gradient, which is flat if the axis is None, with the shape and pattern of x."""
+        """Return the gradient `gx` with the shape and broadcast pattern of `x`. It is flat if the axis is None."""
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
         return gx if gx.broadcastable == x.broadcastable else patternbroadcast(gx, x.broadcastable)
@@ -247,15 +249,16 @@ class RepeatOp(NativeOp, Op):
 
 
 def repeat(x, repeats, axis=None):
-    """Repeat the elements of a tensor, as `numpy.repeat`.
+    """Repeat the elements of a tensor, like `numpy.repeat`.
 
     Parameters
     ----------
     x : tensor_like
     repeats : int, integer scalar or integer vector
-        How often; a vector has a number for each slice along the axis.
+        The number of copies. A vector has one number for each slice along the
+        axis.
     axis : int or None
-        None for the flattened tensor.
+        The axis of the slices. None repeats the elements of the flattened tensor.
 
     Returns
     -------
@@ -275,7 +278,7 @@ def repeat(x, repeats, axis=None):
 
 
 class Bartlett(NativeOp, Op):
-    """The triangular window; input: number of points (integer scalar)."""
+    """An Op that computes the triangular window; input: the number of points (integer scalar)."""
 
     __props__ = ()
 
@@ -291,7 +294,7 @@ class Bartlett(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.rearrange:bartlett")
 
     def perform(self, node, inputs, out_):
-        window = np.empty(max(0, int(inputs[0])), dtype="float64")  # refuses what does not fit into memory
+        window = np.empty(max(0, int(inputs[0])), dtype="float64")  # raises MemoryError if too large
         window[...] = np.bartlett(len(window))
         out_[0][0] = window
 
@@ -309,18 +312,18 @@ bartlett_ = Bartlett()
 
 
 def bartlett(M):
-    """The triangular (Bartlett) window of `M` points.
+    """Return the triangular (Bartlett) window of `M` points.
 
     Parameters
     ----------
     M : int or integer scalar variable
-        With M <= 0 the window is empty.
+        For M <= 0 the window is empty.
 
     Returns
     -------
     TensorVariable
-        float64 vector.  The first and last points are 0; the maximum is 1 if
-        `M` is odd only.
+        float64 vector.  The first and last points are 0. The maximum is 1 only
+        if `M` is odd.
     """
     return bartlett_(M)
 
@@ -329,7 +332,7 @@ def bartlett(M):
 
 
 def _without_upcast(op, a, val):
-    """`val` in the dtype of `a`; TypeError if it does not fit."""
+    """Cast `val` to the dtype of `a`. Raise TypeError if its dtype does not fit."""
     if val.dtype != a.dtype and scal.upcast(a.dtype, val.dtype) != a.dtype:
         raise TypeError(
             "%s: the value has dtype %s, which does not fit into the dtype %s "
@@ -339,7 +342,7 @@ def _without_upcast(op, a, val):
 
 
 class FillDiagonal(NativeOp, Op):
-    """Copy of the first input with the second one on its main diagonal."""
+    """An Op that copies its first input and sets the main diagonal to the second input."""
 
     __props__ = ()
 
@@ -359,7 +362,7 @@ class FillDiagonal(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         a = inputs[0].copy("C")
-        # NumPy wants equal dimensions for more than two of them.
+        # For more than two dimensions NumPy requires equal lengths.
         np.fill_diagonal(a, inputs[1])
         output_storage[0][0] = a
 
@@ -382,7 +385,7 @@ class FillDiagonal(NativeOp, Op):
 
 
 def _linear_r_op(op, inputs, eval_points):
-    """R_op of an Op that is linear in its first two inputs."""
+    """Return the R_op of an Op that is linear in its first two inputs."""
     if eval_points[0] is None and eval_points[1] is None:
         return [None]
     points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
@@ -393,28 +396,29 @@ fill_diagonal_ = FillDiagonal()
 
 
 def fill_diagonal(a, val):
-    """A copy of `a` with its main diagonal set to `val`.
+    """Return a copy of `a` with its main diagonal set to `val`.
 
     Parameters
     ----------
     a : tensor_like
-        A matrix of any shape, or more dimensions of equal length.
+        A matrix of any shape, or a tensor of more dimensions, all of equal
+        length.
     val : scalar
-        Must fit into the dtype of `a`.
+        Its dtype must fit into the dtype of `a`.
 
     Returns
     -------
     TensorVariable
-        Of the type of `a`.  The diagonal does not wrap in tall matrices.
+        Has the type of `a`.  The diagonal does not wrap in tall matrices.
     """
     return fill_diagonal_(a, val)
 
 
 class FillDiagonalOffset(NativeOp, Op):
-    """Copy of a matrix with a value on one of its diagonals.
+    """An Op that copies a matrix and sets one of its diagonals to a value.
 
-    Inputs: matrix, value, offset (integer scalar; positive: above the main
-    diagonal).
+    Inputs: matrix, value, offset (integer scalar; a positive offset selects a
+    diagonal above the main one).
     """
 
     __props__ = ()
@@ -467,21 +471,22 @@ fill_diagonal_offset_ = FillDiagonalOffset()
 
 
 def fill_diagonal_offset(a, val, offset):
-    """A copy of the matrix `a` with its diagonal at `offset` set to `val`.
+    """Return a copy of the matrix `a` with its diagonal at `offset` set to `val`.
 
     Parameters
     ----------
     a : matrix
     val : scalar
-        Must fit into the dtype of `a`.
+        Its dtype must fit into the dtype of `a`.
     offset : int or integer scalar variable
-        Positive: above the main diagonal; negative: below.
+        A positive offset selects a diagonal above the main one, a negative
+        offset one below.
     """
     return fill_diagonal_offset_(a, val, offset)
 
 
 def to_one_hot(y, nb_class, dtype=None):
-    """A matrix with a one in each row, at the column that `y` gives.
+    """Return a matrix with a one in each row, in the column given by `y`.
 
     Parameters
     ----------
@@ -498,6 +503,6 @@ def to_one_hot(y, nb_class, dtype=None):
     """
     y = as_tensor_variable(y)
     if y.dtype == "bool":
-        y = y.astype("int8")  # numbers of columns, no mask
+        y = y.astype("int8")  # a bool index would be a mask, not a column index
     result = zeros((y.shape[0], nb_class), dtype=dtype)
     return set_subtensor(result[arange(y.shape[0]), y], 1)

@@ -1,7 +1,7 @@
 """Fast Fourier transforms of batches of real arrays.
 
-The real and imaginary parts of a transform are a pair of numbers along one more axis, the last. What is done with such pairs, and the
-gradient of that, is the caller's concern; the gradient of a transform is the opposite transform.
+The real and imaginary parts of a transform are pairs of numbers along an additional last axis. Arithmetic on such
+pairs is left to the caller. The gradient of a transform is the opposite transform.
 """
 
 import numpy as np
@@ -24,13 +24,14 @@ _FLOATS = ("float16", "float32", "float64")
 
 
 class _RealTransform(Op):
-    """What both directions share. Inputs: the array, and the int vector of the lengths of the real array along the transformed axes.
+    """The base class of both directions.
 
-    A subclass has `output_type(inp)`, `fitting_lengths(a)`, and:
+    Inputs: the array, and an integer vector with the lengths of the real array along the transformed axes.
+    A subclass defines `output_type(inp)`, `fitting_lengths(a)` and the class attributes below.
     """
 
     __props__ = ()
-    # Axes of the transformed side beyond those of the real one.
+    # The number of axes of the input in addition to those of the real array.
     extra = 0
     layout = ""
 
@@ -55,7 +56,7 @@ class _RealTransform(Op):
         return Apply(self, [a, s], [self.output_type(a)()])
 
     def lengths(self, node, a, s):
-        """The lengths as Python integers, checked."""
+        """Return the lengths as Python integers, or raise ValueError."""
         s = [int(n) for n in s]
         if len(s) != a.ndim - 1 - self.extra:
             raise ValueError(
@@ -86,7 +87,8 @@ class RFFTOp(_RealTransform):
     a : tensor_like
         Shape (m, ..., n); float16, float32 or float64.
     s : integer vector, optional
-        The lengths of the transform: `a` is cut or padded with zeros at the end of each axis. ``a.shape[1:]`` by default.
+        The lengths of the transform: `a` is cut or padded with zeros at the end of each axis.
+        The default is ``a.shape[1:]``.
 
     Returns
     -------
@@ -96,20 +98,20 @@ class RFFTOp(_RealTransform):
     Raises
     ------
     TypeError
-        For another rank or dtype.
+        If the rank or the dtype is not supported.
     ValueError
-        When the function runs, for lengths below 1 or of another number.
+        At run time, if a length is below 1 or `s` has the wrong number of lengths.
     """
 
     layout = "the first of which counts the arrays, (m, ..., n)"
 
     @staticmethod
     def fitting_lengths(a):
-        """The lengths for which `a` is neither cut nor padded: the default, and others."""
+        """Return all `s` for which `a` is neither cut nor padded. The first is the default."""
         return [a.shape[1:]]
 
     def output_type(self, inp):
-        """(m, ..., n//2+1, 2), of the same dtype."""
+        """Return the type of the output: shape (m, ..., n//2+1, 2), the dtype of `inp`."""
         return TensorType(inp.dtype, (inp.broadcastable[0], *(False,) * inp.ndim))
 
     def perform(self, node, inputs, output_storage):
@@ -118,7 +120,7 @@ class RFFTOp(_RealTransform):
         a, dtype = _computed(a)
         single = a.dtype == "float32"
         if single or len(s) > 1:
-            # NumPy computes some of these in float64, and takes the axes one after the other.
+            # NumPy computes some of these transforms in float64, and transforms one axis after the other.
             from scipy.fft import rfftn
 
             if not len(a):
@@ -137,21 +139,24 @@ class RFFTOp(_RealTransform):
 
     def grad(self, inputs, output_grads):
         a, s = _signed_lengths(inputs)
-        # The opposite transform counts all but the first and, for even lengths, last element twice, as they stand for two.
+        # irfft counts each element of the transform twice, for itself and for its complex conjugate. Halve it first.
+        # The first element and, for an even length, the last one have no such partner.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
         return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
 
 
 class IRFFTOp(_RealTransform):
-    """``irfft_op(a, s)``: unnormalized inverse transform to real arrays, over all axes between the first and the last, which holds pairs.
+    """``irfft_op(a, s)``: unnormalized inverse transform to real arrays, over all axes except the first and the last.
+
+    The last axis holds pairs of real and imaginary parts.
 
     Parameters
     ----------
     a : tensor_like
         Shape (m, ..., n//2+1, 2); float16, float32 or float64.
     s : integer vector, optional
-        The lengths of the result: `a` is cut or padded with zeros at the end of each axis. By default ``a.shape[1:-1]``, with
-        ``(a.shape[-2] - 1) * 2`` for the last one.
+        The lengths of the result: `a` is cut or padded with zeros at the end of each axis. The default is
+        ``a.shape[1:-1]`` with its last length replaced by ``(a.shape[-2] - 1) * 2``.
 
     Returns
     -------
@@ -161,9 +166,10 @@ class IRFFTOp(_RealTransform):
     Raises
     ------
     TypeError
-        For another rank or dtype.
+        If the rank or the dtype is not supported.
     ValueError
-        When the function runs, for lengths below 1 or of another number, and where the last axis has not the length 2.
+        At run time, if a length is below 1, if `s` has the wrong number of lengths, or if the last axis is not of
+        length 2.
     """
 
     extra = 1
@@ -171,11 +177,11 @@ class IRFFTOp(_RealTransform):
 
     @staticmethod
     def fitting_lengths(a):
-        """The lengths for which `a` is neither cut nor padded: the default, and others."""
+        """Return all `s` for which `a` is neither cut nor padded. The first is the default."""
         return [_whole_lengths(a, False), _whole_lengths(a, True)]
 
     def output_type(self, inp):
-        """(m, ..., n), of the same dtype."""
+        """Return the type of the output: shape (m, ..., n), the dtype of `inp`."""
         return TensorType(inp.dtype, (inp.broadcastable[0], *(False,) * (inp.ndim - 2)))
 
     def perform(self, node, inputs, output_storage):
@@ -203,7 +209,8 @@ class IRFFTOp(_RealTransform):
 
     def grad(self, inputs, output_grads):
         a, s = _signed_lengths(inputs)
-        # All but the first and, for even lengths, last element stand for two.
+        # Each element of the transform also represents its complex conjugate, except the first and, for an even length,
+        # the last one.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
         return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
 
@@ -213,13 +220,13 @@ irfft_op = IRFFTOp()
 
 
 def _computed(a):
-    """An array as float32 or float64 in native byte order, and its own dtype."""
+    """Return an array as float32 or float64 in native byte order, and its original dtype in native byte order."""
     dtype = a.dtype.newbyteorder("=")
     return a.astype("float64" if dtype == "float64" else "float32", copy=False), dtype
 
 
 def _signed_lengths(inputs):
-    """The inputs, with lengths that can be computed with: uint64 and a signed number make a float."""
+    """Return the inputs with the lengths cast to int64, since uint64 and a signed integer would make a float."""
     a, s = inputs
     return a, s.astype("int64")
 
@@ -231,7 +238,7 @@ def _items(node):
 
 
 def _whole_lengths(a, is_odd):
-    """The lengths of real arrays whose transforms are the pairs `a`."""
+    """Return the lengths of the real arrays whose transforms are `a`. `is_odd` refers to the last length."""
     n = a.ndim - 2
     lengths = [a.shape[i] for i in range(1, n)]
     last = (a.shape[n] - 1) * 2
@@ -239,19 +246,31 @@ def _whole_lengths(a, is_odd):
 
 
 def _fits(op, a, s):
-    """Whether the lengths are made of the shape of `a` in a way that neither cuts nor pads it."""
-    # What `a` is made of does not matter.
+    """Return True if the graph of `s` shows that `a` is neither cut nor padded."""
+    # The comparison of graphs ends at `a`.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
 
 
 def _scale_inner(pairs, n, factor):
-    """Multiply the elements of the transform that stand for two; their axis is the last but one, `n` the length of the real axis."""
+    """Multiply the elements of a transform that also represent their complex conjugates by a factor.
+
+    Parameters
+    ----------
+    pairs : TensorVariable
+        The transform. The halved axis is the last but one.
+    n : scalar variable
+        Length of the real array along that axis.
+    factor : float
+    """
     inner = (slice(None),) * (pairs.ndim - 2) + (slice(1, (n + 1) // 2),)
     return set_subtensor(pairs[inner], pairs[inner] * np.asarray(factor, pairs.dtype))
 
 
 def _fitted(gradient, a, s, fits):
-    """The gradient of cutting and padding `a`: zeros for what was cut, nothing for what was padded."""
+    """Return the gradient with respect to `a`, which was cut or padded to the shape of `gradient`.
+
+    Elements of `a` that were cut have the gradient zero. The gradients of padded elements are dropped.
+    """
     if not fits:
         n = a.ndim - 1
         common = (slice(None), *[slice(None, minimum(a.shape[i], gradient.shape[i])) for i in range(1, n + 1)])
@@ -260,28 +279,30 @@ def _fitted(gradient, a, s, fits):
 
 
 def rfft(inp, norm=None):
-    """The fast Fourier transform of real arrays.
+    """Return the fast Fourier transform of real arrays.
 
-    The transform is over all dimensions but the first, as `numpy.fft.rfftn` does it.
+    The transform is over all dimensions except the first, like `numpy.fft.rfftn`.
 
     Parameters
     ----------
     inp : tensor_like
         Shape (m, ..., n): m arrays of shape (..., n), float32 or float64.
     norm : {None, 'ortho', 'no_norm'}
-        None divides the inverse transform only, by the number of elements; 'ortho' divides both by its square root; 'no_norm' none.
+        None divides only the inverse transform, by the number of elements. 'ortho' divides both transforms by the
+        square root of the number of elements. 'no_norm' divides neither.
 
     Returns
     -------
     TensorVariable
-        Shape (m, ..., n//2+1, 2): real and imaginary parts of the n//2+1 elements that are not determined by others. The dtype of `inp`.
+        Shape (m, ..., n//2+1, 2), the dtype of `inp`. It holds the real and imaginary parts of the first n//2+1
+        elements; the others are complex conjugates of these.
 
     Raises
     ------
     TypeError
-        For less than two dimensions, or another dtype.
+        If `inp` has less than two dimensions, or its dtype is not supported.
     ValueError
-        For another `norm`.
+        If `norm` is not one of these values.
 
     Examples
     --------
@@ -303,16 +324,17 @@ def rfft(inp, norm=None):
 
 
 def irfft(inp, norm=None, is_odd=False):
-    """The inverse of the fast Fourier transform of real arrays.
+    """Return the inverse of the fast Fourier transform of real arrays.
 
     Parameters
     ----------
     inp : tensor_like
-        Shape (m, ..., n//2+1, 2), float32 or float64: what `rfft` gives for m arrays of shape (..., n).
+        Shape (m, ..., n//2+1, 2), float32 or float64: the result of `rfft` for m arrays of shape (..., n).
     norm : {None, 'ortho', 'no_norm'}
-        None divides by the number of elements of the result; 'ortho' by its square root; 'no_norm' does not divide.
+        None divides by the number of elements of a result array, 'ortho' by its square root, 'no_norm' by nothing.
     is_odd : bool
-        The length of the last dimension, of which N elements of the transform are there: (N-1)*2, or for True (N-1)*2 + 1.
+        Whether the length of the last dimension of the result is odd. If the transform has N elements along it, the
+        length is (N-1)*2 + 1 for True and (N-1)*2 for False.
 
     Returns
     -------
@@ -322,16 +344,16 @@ def irfft(inp, norm=None, is_odd=False):
     Raises
     ------
     TypeError
-        For less than three dimensions, or another dtype.
+        If `inp` has less than three dimensions, or its dtype is not supported.
     ValueError
-        For another `norm` or `is_odd`.
+        If `norm` or `is_odd` is not one of these values.
     """
     if is_odd not in (True, False):
         raise ValueError("irfft: is_odd must be True or False, got %r" % (is_odd,))
     norm = _unitary(norm)
     inp = as_tensor_variable(inp)
     if inp.ndim < 3:
-        return irfft_op(inp)  # which says what is expected
+        return irfft_op(inp)  # raises TypeError and names the expected shape
     s = _whole_lengths(inp, is_odd)
     result = irfft_op(inp, s)
     if norm == "ortho":
@@ -346,12 +368,12 @@ def _root_of_product(s, dtype):
 
 
 def _unitary(norm):
-    """Check the name of a normalization, and return it.
+    """Return the name of a normalization after checking it.
 
     Raises
     ------
     ValueError
-        For anything but None, 'ortho' and 'no_norm'.
+        If `norm` is not None, 'ortho' or 'no_norm'.
     """
     if norm not in (None, "ortho", "no_norm"):
         raise ValueError("Invalid value %s for norm, must be None, 'ortho' or 'no_norm'" % (norm,))

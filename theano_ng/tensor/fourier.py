@@ -17,10 +17,10 @@ from theano_ng.tensor.type import TensorType
 class Fourier(Op):
     """``fft(a, n, axis)``: the transform of `a` along `axis`, cut or padded with zeros to `n` elements first.
 
-    None stands for the last axis, and for its length.
-
-    Inputs: a (any number type, at least one dimension), n (integer scalar), axis (integer scalar). The output is complex128. `axis` has to
-    be a constant for shapes and gradients. See `numpy.fft.fft`, and `theano_ng.tensor.fft` for transforms of real arrays.
+    Inputs: `a` (any numeric dtype, at least one dimension), `n` (integer scalar), `axis` (integer scalar).
+    None means the last axis for `axis`, and the length of the axis for `n`. The output is complex128.
+    `infer_shape` and `grad` need a constant `axis`.
+    See `numpy.fft.fft`, and `theano_ng.tensor.fft` for transforms of real arrays.
     """
 
     __props__ = ()
@@ -48,7 +48,7 @@ class Fourier(Op):
         a, n, axis = inputs
         if n < 1:
             raise ValueError("Fourier: n must be positive, not %d" % n)
-        # NumPy transforms single precision in single precision.
+        # Convert first: NumPy computes the transform of single precision data in single precision.
         wide = np.asarray(a, "complex128" if a.dtype.kind == "c" else "float64")
         output_storage[0][0] = np.ascontiguousarray(np.fft.fft(wide, n=int(n), axis=int(axis)))
 
@@ -74,7 +74,7 @@ class Fourier(Op):
             position = int(get_scalar_constant_value(axis)) % a.ndim
         except NotScalarConstantError:
             raise ValueError("Fourier: the gradient needs a constant axis, got %s" % axis)
-        # The matrix of the transform is symmetric; its conjugate takes the gradient back.
+        # The matrix of the transform is symmetric, so its conjugate maps the output gradient to the input gradient.
         back = conj(self(conj(cost_grad[0]), n, axis))
         kept = (slice(None),) * position + (slice(None, minimum(n, a.shape[position])),)
         padded = set_subtensor(zeros_like(a, dtype="complex128")[kept], back[kept])

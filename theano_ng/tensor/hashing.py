@@ -15,14 +15,14 @@ def hash_from_ndarray(data):
     Returns
     -------
     str
-        The same in every process.
+        The hash does not depend on the process.
 
     Notes
     -----
-    Arrays that are equal and have one dtype have one hash, whatever their strides: a view and its copy.
+    Arrays of equal values, shape and dtype have the same hash for any strides: for instance, a view and its copy.
     """
     digest = blake2b(size=32)
-    # Length-prefixed parts cannot run into each other.
+    # The length prefix keeps different parts from giving the same concatenation.
     for part in (str(data.shape), str(data.dtype)):
         digest.update(b"%d:" % len(part))
         digest.update(part.encode())

@@ -1,7 +1,7 @@
-"""Reading arrays from files, and sending them between processes by MPI.
+"""Ops that read arrays from files, and that send arrays between processes by MPI.
 
-MPI is what the package mpi4py makes of it (``pip install 'theano_ng[mpi]'``); it is imported when a message is sent for the first time.
-None of these Ops is differentiable, and none is computed before the function runs.
+The MPI Ops use the package mpi4py (``pip install 'theano_ng[mpi]'``). It is imported when the first message is sent or
+received. None of these Ops is differentiable, and constant folding does not evaluate them.
 """
 
 import operator
@@ -46,12 +46,12 @@ class LoadFromDisk(Op):
     dtype : str
     broadcastable : sequence of bool
     mmap_mode : {None, 'c'}
-        None reads the file; 'c' maps it, copying what is written to.
+        None reads the file into memory. 'c' maps the file copy-on-write.
 
     Raises
     ------
     ValueError
-        For another `mmap_mode`.
+        If `mmap_mode` is not one of these values.
     """
 
     __props__ = ("dtype", "broadcastable", "mmap_mode")
@@ -93,11 +93,11 @@ class LoadFromDisk(Op):
                 "Expected length 1 in the dimensions that are broadcastable, %s, got shape %s, from %s"
                 % (self.broadcastable, result.shape, path)
             )
-        # A file may have been written in the other byte order.
+        # The file may have the opposite byte order.
         out[0][0] = result if result.dtype.isnative else result.astype(self.dtype)
 
     def do_constant_folding(self, node):
-        # The file is read by every call, even if its name is constant.
+        # Each call reads the file, even if its name is constant.
         return False
 
     def __str__(self):
@@ -112,12 +112,13 @@ def load(path, dtype, broadcastable, mmap_mode=None):
     path : Generic variable, or str
         Name of the file.
     dtype : str
-        Of the array; a file with another one is an error.
+        The dtype of the array. A file with another dtype is an error.
     broadcastable : sequence of bool
-        One for each dimension, ``(False,)`` for a vector, ``(False, True)`` for a column; a file with another shape is an error.
+        One value for each dimension: ``(False,)`` for a vector, ``(False, True)`` for a column. A file with another
+        number of dimensions, or with another length than 1 in a broadcastable dimension, is an error.
     mmap_mode : {None, 'c'}
-        None copies the file into memory; 'c' maps it, so that only what is used is read, and what is changed is not written back. The other
-        modes of `numpy.load` are not supported.
+        None copies the file into memory. 'c' maps it: only the accessed parts are read, and changes are not written
+        back. The other modes of `numpy.load` are not supported.
 
     Returns
     -------
@@ -126,9 +127,9 @@ def load(path, dtype, broadcastable, mmap_mode=None):
     Raises
     ------
     ValueError
-        For another `mmap_mode`; when the function runs, for a file that is not a ``.npy`` file.
+        If `mmap_mode` is not one of these values; at run time, if the file is not a ``.npy`` file.
     TypeError
-        When the function runs, for a file with another dtype or shape.
+        At run time, if the file has another dtype or shape.
 
     Examples
     --------
@@ -142,7 +143,7 @@ def load(path, dtype, broadcastable, mmap_mode=None):
 
 
 def _mpi():
-    """The module of mpi4py."""
+    """Return the module `mpi4py.MPI`. Raise RuntimeError if it is not installed."""
     try:
         return require("mpi4py.MPI", "Sending and receiving arrays")
     except ImportError as error:
@@ -155,12 +156,12 @@ def _find_mpi():
     return find_spec("mpi4py") is not None
 
 
-# Whether mpi4py is installed.
+# True if mpi4py is installed.
 mpi_enabled = _find_mpi()
 
 
 def _request_and_data(op, request, data):
-    """Check the inputs of an Op that waits."""
+    """Check the inputs of an Op that waits, and return them as variables."""
     if not isinstance(request, Variable) or not isinstance(request.type, Generic):
         raise TypeError(
             "%s: the first input must be the request, of type Generic, that isend or irecv gave; got %s" % (op, request)
@@ -169,9 +170,9 @@ def _request_and_data(op, request, data):
 
 
 class MPIRecv(Op):
-    """Start to receive an array.
+    """An Op that starts to receive an array.
 
-    Outputs: a request (Generic), and the array that is being filled; it is undefined until `MPIRecvWait`.
+    Outputs: a request (Generic), and the array to fill. Its elements are undefined until `MPIRecvWait` has run.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ class MPIRecv(Op):
 
     Notes
     -----
-    Like all equal computations, two nodes of equal Ops are one in a function: messages are told apart by their tags.
+    A function merges nodes with equal Ops and equal inputs. Two messages must therefore have different tags.
     """
 
     __props__ = ("source", "tag", "shape", "dtype")
@@ -216,7 +217,7 @@ class MPIRecv(Op):
 
 
 class MPIRecvWait(Op):
-    """Wait for the array of an `MPIRecv`; inputs: its outputs.
+    """An Op that waits until the array of an `MPIRecv` has arrived; inputs: the two outputs of the `MPIRecv`.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ class MPIRecvWait(Op):
     Raises
     ------
     ValueError
-        When the function runs, and the message has not as many bytes as the array.
+        At run time, if the message and the array differ in the number of bytes.
     """
 
     view_map = {0: [1]}
@@ -259,9 +260,9 @@ class MPIRecvWait(Op):
 
 
 class MPISend(Op):
-    """Start to send an array.
+    """An Op that starts to send an array.
 
-    Outputs: a request (Generic), and the array, which must stay as it is until `MPISendWait`.
+    Outputs: a request (Generic), and the array. The array must not change until `MPISendWait` has run.
 
     Parameters
     ----------
@@ -271,7 +272,8 @@ class MPISend(Op):
 
     Notes
     -----
-    Like all equal computations, two nodes of equal Ops on one variable are one in a function: messages are told apart by their tags.
+    A function merges nodes with equal Ops and equal inputs. Two messages with the same variable therefore need
+    different tags.
     """
 
     view_map = {1: [0]}
@@ -286,7 +288,7 @@ class MPISend(Op):
         return Apply(self, [data], [generic(), data.type()])
 
     def perform(self, node, inp, out):
-        # MPI sends contiguous memory only; the copy is kept by the output.
+        # MPI sends contiguous memory only. The output keeps the copy alive.
         data = np.ascontiguousarray(inp[0]).reshape(inp[0].shape)
         out[0][0] = _mpi().COMM_WORLD.Isend(data, self.dest, self.tag)
         out[1][0] = data
@@ -298,12 +300,14 @@ class MPISend(Op):
         return [None, shapes[0]]
 
     def do_constant_folding(self, node):
-        # A constant is sent by every call, and by none before.
+        # Each call sends the array, even a constant; compilation must not send it.
         return False
 
 
 class MPISendWait(Op):
-    """Wait until the array of an `MPISend` has left; inputs: its outputs. The output is True.
+    """An Op that waits until the array of an `MPISend` has been sent, and returns True.
+
+    Inputs: the two outputs of the `MPISend`.
 
     Parameters
     ----------
@@ -327,7 +331,7 @@ class MPISendWait(Op):
 
 
 def isend(var, dest, tag):
-    """Start to send a tensor; returns request and data variables.
+    """Start to send a tensor; return the request and data variables.
 
     Parameters
     ----------
@@ -335,13 +339,13 @@ def isend(var, dest, tag):
     dest : int
         Rank of the receiver.
     tag : int
-        Must match the receiver's.
+        Must be equal to the tag of the receiver.
     """
     return MPISend(dest, tag)(var)
 
 
 def send(var, dest, tag):
-    """Send a tensor; the result is computed when the memory may be changed again.
+    """Send a tensor; the result is available when the memory of the tensor may be changed again.
 
     Parameters
     ----------
@@ -349,7 +353,7 @@ def send(var, dest, tag):
     dest : int
         Rank of the receiver.
     tag : int
-        Must match the receiver's.
+        Must be equal to the tag of the receiver.
 
     Returns
     -------
@@ -360,7 +364,7 @@ def send(var, dest, tag):
 
 
 def irecv(shape, dtype, source, tag):
-    """Start to receive a tensor; returns request and data variables.
+    """Start to receive a tensor; return the request and data variables.
 
     Parameters
     ----------
@@ -369,13 +373,13 @@ def irecv(shape, dtype, source, tag):
     source : int
         Rank of the sender.
     tag : int
-        Must match the sender's.
+        Must be equal to the tag of the sender.
     """
     return MPIRecv(source, tag, shape, dtype)()
 
 
 def recv(shape, dtype, source, tag):
-    """Receive a tensor; computed when it is there.
+    """Receive a tensor; the result is available when the message has arrived.
 
     Parameters
     ----------
@@ -384,7 +388,7 @@ def recv(shape, dtype, source, tag):
     source : int
         Rank of the sender.
     tag : int
-        Must match the sender's.
+        Must be equal to the tag of the sender.
 
     Returns
     -------
@@ -398,7 +402,7 @@ _WAITS = (MPISendWait, MPIRecvWait)
 
 
 def mpi_send_wait_key(a):
-    """Scheduling key: wait as late, send and receive as early as possible.
+    """Return a scheduling key: sends and receives come first, waits come last.
 
     Parameters
     ----------
@@ -410,7 +414,7 @@ def mpi_send_wait_key(a):
 
     Examples
     --------
-    A linker that starts all transfers before it waits, and what has a lower tag first::
+    A linker that starts all transfers before it waits, in the order of their tags::
 
         from theano_ng.gof.sched import sort_schedule_fn
         linker = theano_ng.gof.OpWiseCLinker(schedule=sort_schedule_fn(*mpi_cmps))
@@ -419,7 +423,7 @@ def mpi_send_wait_key(a):
 
 
 def mpi_tag_key(a):
-    """Scheduling key: among MPI nodes, the lower tag first."""
+    """Return a scheduling key: among MPI nodes, lower tags come first."""
     return a.op.tag if isinstance(a.op, _STARTS + _WAITS) else 0
 
 

@@ -1,8 +1,9 @@
-"""Logarithms of what is positive by construction, and their derivatives.
+"""Logarithms of expressions that are positive by construction, and their derivatives.
 
-What saturating functions, exponentials, their sums, products and quotients, and views of these make may overflow, or be rounded to 0; their
-logarithms are neither. `log_of` says what the logarithm of a variable is without the variable itself, and `reading` how the logarithm depends on
-the variables at which such an expression begins. So no derivative divides by what may be 0.
+Such an expression consists of saturating functions, exponentials, and sums, products, quotients and views of these.
+It may overflow or be rounded to 0, although its logarithm is finite. `log_of` builds the logarithm without computing
+the expression. `reading` describes how the logarithm depends on the leaves of the expression. With it, no derivative
+divides by a value that may be 0.
 """
 
 from collections import namedtuple
@@ -26,20 +27,20 @@ from theano_ng.tensor.saturating import VIEWS, factors_of, logistic, number_of, 
 from theano_ng.tensor.shaping.joining import Join, MakeVector
 
 MOST_NODES = 50
-"""How many nodes of an argument are looked at."""
+"""The maximum number of nodes of an expression that are examined."""
 
 MOST_VARIABLES, MOST_SUMS = 100, 3
-"""How many variables of one reading are looked at, and how many sums inside one another."""
+"""The maximum number of variables examined for one reading, and the maximum depth of nested sums."""
 
 Logarithm = namedtuple("Logarithm", "value gradients")
-"""What is known of the logarithm of an Op's output.
+"""Two functions that describe the logarithm of an Op's output.
 
 value : function of a node -> variable
 gradients : function of (node, gradient of the logarithm) -> list of the gradients of the inputs
 """
 
 log_of_op = {}
-"""Op -> `Logarithm`. Other packages add theirs."""
+"""Op -> `Logarithm`. Other packages add the entries for their Ops."""
 
 
 # -- elementary functions ------------------------------------------------------------------------------------------------------------------
@@ -49,9 +50,9 @@ ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
 
 
 def log_of_erfc(x):
-    """``log(erfc(x))`` for every x.
+    """Return ``log(erfc(x))``, accurate for every x.
 
-    Where erfc underflows to zero, or is about to, it comes from ``erfcx(x) = exp(x**2) * erfc(x)``.
+    For large x, where erfc underflows or nearly does, compute it from ``erfcx(x) = exp(x**2) * erfc(x)``.
 
     Parameters
     ----------
@@ -62,7 +63,7 @@ def log_of_erfc(x):
 
 
 def is_log_of_erfc(v):
-    """Whether `v` is the logarithm that stands in what `log_of_erfc` makes."""
+    """Return True if `v` is the ``log(erfc(x))`` inside the graph that `log_of_erfc` builds."""
     for client, i in v.clients:
         if client != "output" and client.op == T.switch and i == 1:
             below = client.inputs[0].owner
@@ -85,7 +86,10 @@ def _of_variable(f):
 
 
 Function = namedtuple("Function", "log slope")
-"""The logarithm of a function of an `Argument`, and its derivative. log: None where it is not to be had from others."""
+"""Two functions of an `Argument`: the logarithm of a function, and the derivative of this logarithm.
+
+log is None if the logarithm cannot be expressed by other functions.
+"""
 
 _FUNCTIONS = {
     T.exp: Function(_of_variable(lambda x: x), _of_variable(T.ones_like)),
@@ -100,7 +104,10 @@ _FUNCTIONS = {
 
 
 def log_of_factors(found, v):
-    """The sum of the logarithms of `Factors`, or None where they are negative or have none in the dtype of `v`."""
+    """Return the sum of the logarithms of `Factors`.
+
+    Return None if the product is not positive, or if a logarithm cannot be computed in the dtype of `v`.
+    """
     if not found.constant > 0 or v.dtype == "float16" and any(f.function == T.erfc for f in found.factors):
         return None
     new = None if found.constant == 1 and found.factors else T.constant(np.asarray(np.log(found.constant), v.dtype))
@@ -118,11 +125,11 @@ def log_of_factors(found, v):
     return new
 
 
-# -- what is looked through ----------------------------------------------------------------------------------------------------------------
+# -- Ops whose logarithm is a linear function of the logarithms of their inputs ----------------------------------------
 
 
 def _linear_parts(node):
-    """The inputs of a node whose logarithms make that of its output by `_linear`; None where there are none such."""
+    """Return the inputs whose logarithms `_linear` combines to the logarithm of the output, or None for other Ops."""
     op = node.op
     if op == T.mul or op == T.true_div or op == T.inv or op == T.sqrt or op == T.sqr:
         return node.inputs
@@ -134,7 +141,7 @@ def _linear_parts(node):
 
 
 def _linear(node, logs):
-    """The logarithm of a node's output from those of its `_linear_parts`."""
+    """Return the logarithm of a node's output, given the logarithms of its `_linear_parts`."""
     op = node.op
     if op == T.mul:
         return T.add(*logs) if len(logs) > 1 else logs[0]
@@ -154,17 +161,19 @@ def _linear(node, logs):
 
 
 def _fitted(made, v):
-    """`made` with the type of `v`, or None."""
+    """Return `made` with the type of `v`, or None if it cannot have this type."""
     if made is None or made.type == v.type:
         return made
     return v.type.filter_variable(made) if made.type.dtype == v.type.dtype and made.ndim == v.ndim else None
 
 
 def _walked(v, parts_of, made_of):
-    """A function of a variable by those of its parts, inputs first; None where one of them is None.
+    """Compute a value for the variable `v` from the values of its parts, which are computed first in the same way.
+
+    Return None if a part has no value, or if more than `MOST_NODES` variables would be examined.
 
     parts_of : function of a variable -> sequence of variables or None
-    made_of : function of a variable and what was made of its parts
+    made_of : function of a variable and the list of the values of its parts; may return None
     """
     known, plans, stack = {}, {}, [v]
     while stack:
@@ -187,7 +196,7 @@ def _walked(v, parts_of, made_of):
 
 
 def terms_of(v):
-    """The terms of a sum, through sums that are its terms."""
+    """Return the terms of a sum. A term that is a sum itself is replaced by its terms."""
     found, todo = [], [v]
     while todo:
         v = todo.pop()
@@ -199,7 +208,10 @@ def terms_of(v):
 
 
 def _positive_terms(v):
-    """The terms of a sum whose logarithms are to be known; None where numbers are added to what cannot overflow."""
+    """Return the terms of a sum, or None if it adds a number to a term that cannot overflow.
+
+    Only products of exponentials can overflow.
+    """
     terms = terms_of(v)
     if any(number_of(t) is not None for t in terms):
         for term in terms:
@@ -213,7 +225,7 @@ def _positive_terms(v):
 
 
 def log_of(v):
-    """The logarithm of a variable that is positive by construction, not computed from it.
+    """Return the logarithm of a variable that is positive by construction, without computing the variable.
 
     Parameters
     ----------
@@ -265,7 +277,7 @@ def axes_of(op, x):
 
 
 def is_shifted(x, axis):
-    """Whether `x` is y - max(y, axis, keepdims): nothing overflows in its exponential."""
+    """Return True if `x` is ``y - max(y, axis, keepdims=True)``, so that its exponential cannot overflow."""
     if x.owner is None or x.owner.op != T.sub:
         return False
     y, largest = x.owner.inputs
@@ -281,19 +293,19 @@ def is_shifted(x, axis):
 
 
 def log_sum_exp(x, axis):
-    """``log(sum(exp(x), axis))`` without overflow; minus infinity where there is nothing to be summed."""
+    """Return ``log(sum(exp(x), axis))`` without overflow. An empty sum gives minus infinity."""
     max_x = CAReduce(scalar.maximum_from_nothing, axis)(x)
     max_x_keepdims = T.makeKeepDims(x, max_x, axis)
-    # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
+    # If the maximum is infinite, x - max is NaN; the switch makes the result equal to the maximum.
     shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
     return max_x + T.log(T.sum(shifted, axis=axis))
 
 
 def log_add_exp(terms):
-    """``log(exp(x) + exp(y) + ...)`` without overflow."""
+    """Return ``log(exp(x) + exp(y) + ...)`` without overflow."""
     if len(terms) == 2:
         x, y = terms
-        # Where both are the same infinity, x - y is NaN.
+        # If both are the same infinity, x - y is NaN.
         twice = x + np.asarray(np.log(2), x.dtype)
         return T.switch(T.eq(x, y), twice, T.maximum(x, y) + T.log1p(T.exp(-abs(x - y))))
     largest = reduce(T.maximum, terms)
@@ -304,15 +316,16 @@ def log_add_exp(terms):
 
 
 class Reading:
-    """The logarithm of a variable as a linear function of logarithms that have derivatives of their own.
+    """The logarithm of a variable as a linear function of logarithms whose derivatives are known.
 
     Attributes
     ----------
     variable : Variable
     leaves : list of Variable
-        Where the expression begins: arguments of functions, and factors of which nothing is known.
+        The variables that gradients are propagated to: arguments of functions, and unknown factors, whose logarithm
+        has no special form.
     is_known : bool
-        Whether there are none of these factors.
+        True if there are no unknown factors.
     """
 
     def __init__(self, variable, leaves, unknown, atoms):
@@ -320,9 +333,9 @@ class Reading:
         self.is_known = not unknown
 
     def passed(self):
-        """The variables past which gradients go directly to the leaves: `variable`, and those between it and the leaves.
+        """Return the variables that gradients bypass on their way to the leaves: `variable` and those between.
 
-        One of the leaves is among them if its own logarithm is read, too: p in ``p * exp(p)`` with ``p = sigmoid(x)``.
+        A leaf is among them if its logarithm is part of the reading, too: p in ``p * exp(p)`` with ``p = sigmoid(x)``.
         """
         found = {}
         for u in self._order():
@@ -334,17 +347,17 @@ class Reading:
         return list(found)
 
     def _order(self):
-        """The variables whose logarithms are read, operands first."""
+        """Return the variables whose logarithms are part of the reading, operands first."""
         known = {}
         for u in postorder([self.variable], known, self._operands):
             known[u] = None
         return list(known)
 
     def gradients(self, g):
-        """From the gradient of the logarithm those of `leaves`.
+        """Return the gradients of `leaves`, given the gradient `g` of the logarithm.
 
-        Each logarithm on the way is differentiated once, by the sum of the gradients that reach it. Sums inside one another have
-        factors in common: if each term were differentiated by itself, the number of terms would be a power of the depth.
+        Each intermediate logarithm is differentiated once, with the sum of the gradients that reach it. Nested sums
+        share factors: if each term were differentiated separately, the number of terms would be a power of the depth.
         """
         of_logs, of_leaves = {self.variable: [g]}, {}
         for u in reversed(self._order()):
@@ -353,7 +366,10 @@ class Reading:
         return [reduce(T.add, of_leaves[u]) if u in of_leaves else DisconnectedType()() for u in self.leaves]
 
     def _operands(self, u):
-        """The variables of whose logarithms that of `u` is a function; none where its derivative is that of leaves."""
+        """Return the variables whose logarithms determine the logarithm of `u`.
+
+        The result is empty if the logarithm of `u` is differentiated with respect to leaves directly.
+        """
         atom = self._atoms.found.get(u)
         if atom is not None:
             return atom.parts
@@ -362,7 +378,10 @@ class Reading:
         return _linear_parts(u.owner) or ()
 
     def _propagate(self, u, g, of_logs, of_leaves):
-        """Take the gradient `g` of the logarithm of `u` one step back, to the gradients of logarithms and of leaves."""
+        """Propagate the gradient `g` of the logarithm of `u` one step back.
+
+        The results are appended to the gradients of logarithms (`of_logs`) or of leaves (`of_leaves`).
+        """
         atom = self._atoms.found.get(u)
         if u in self._unknown:
             _collect(of_leaves, [u], [g / u])
@@ -374,13 +393,14 @@ class Reading:
             if exponent in self.leaves:
                 _collect(of_leaves, [exponent], [summed_like(g * self._logarithm(base), exponent)])
         else:
-            # A linear function of logarithms has the derivative of the same function of other variables of these shapes.
+            # `_linear` is a linear function, so its derivative does not depend on the logarithms.
+            # Differentiate it at the parts themselves, which have the same shapes.
             parts = _linear_parts(u.owner)
             wrt = [p for p in dict.fromkeys(parts) if number_of(p) is None]
             _collect(of_logs, wrt, _back(_fitted(_linear(u.owner, parts), u), wrt, g))
 
     def _logarithm(self, v):
-        """The logarithm of a variable between `variable` and the leaves, as a sum of those of its factors."""
+        """Return the logarithm of a variable between `variable` and the leaves: a sum of logarithms of its factors."""
 
         def made_of(u, logs):
             if logs:
@@ -396,7 +416,7 @@ class Reading:
 
 
 def _between(v, ends):
-    """Dict of the variables by which `v` depends on `ends`, with `v` itself."""
+    """Return `v` and the variables between `v` and `ends`, as the keys of a dict."""
     stop, found, stack = set(ends), {}, [v]
     while stack:
         u = stack.pop()
@@ -405,28 +425,28 @@ def _between(v, ends):
         found[u] = None
         if u.owner is not None:
             linear = _linear_parts(u.owner)
-            # The other inputs of views, such as shapes, depend on much that the logarithm does not depend on.
+            # Skip the other inputs of views, such as shapes, since the logarithm does not depend on them.
             stack.extend(u.owner.inputs if linear is None or u.owner.op == T.pow else linear)
     return found
 
 
 def _collect(gradients, variables, found):
-    """Append gradients to those of each variable; disconnected ones are left out."""
+    """Append each gradient to the list of its variable, except disconnected ones."""
     for v, g in zip(variables, found):
         if not isinstance(g.type, DisconnectedType):
             gradients.setdefault(v, []).append(g)
 
 
 def reading(v, whole=False, atoms=None):
-    """A variable as `Reading`; None where nothing is known about its logarithm.
+    """Return the `Reading` of a variable, or None if its logarithm has no special form.
 
     Parameters
     ----------
     v : Variable
     whole : bool
-        None, too, where anything about it is unknown: then most of it need not be looked at.
+        If True, the result is None also if any factor is unknown. Then fewer variables have to be examined.
     atoms : _Atoms, optional
-        Of the reading that this one is part of.
+        The atoms of the enclosing reading.
     """
     atoms = _Atoms() if atoms is None else atoms
     atom = atoms.of(v)
@@ -462,18 +482,18 @@ def reading(v, whole=False, atoms=None):
 
 
 Atom = namedtuple("Atom", "leaves gradients parts", defaults=((),))
-"""A variable that is no product, and whose logarithm has a derivative that does not divide by it.
+"""A variable that is not a product, and whose logarithm has a derivative that does not divide by the variable.
 
 leaves : list of Variable
 gradients : function of the gradient of the logarithm -> list of Variable
-    The gradients of the logarithms of `parts`, or where there are none, of `leaves`.
+    The gradients of the logarithms of `parts`, or the gradients of `leaves` if there are no parts.
 parts : sequence of Variable
-    What is summed.
+    The terms, if the variable is a sum.
 """
 
 
 def _may_be_known(v):
-    """Whether the Op that computes a variable is one of those whose logarithms are."""
+    """Return True if the Op that computes a variable may have a known logarithm."""
     if v.owner is None:
         return number_of(v) is not None
     op = v.owner.op
@@ -481,17 +501,21 @@ def _may_be_known(v):
 
 
 class _Atoms:
-    """Finds the atoms of one reading. Those of sums are made of readings of their terms, and so on: each variable is looked at once, and so many in all."""
+    """The atoms (see `Atom`) of the variables of one reading, found on demand.
+
+    The atom of a sum contains readings of the terms, which contain atoms again. Each variable is examined only once,
+    and at most `MOST_VARIABLES` variables are examined in all.
+    """
 
     def __init__(self):
         self.found, self.depth = {}, 0
 
     def of(self, v):
-        """A variable as `Atom`, or None."""
+        """Return the `Atom` of a variable, or None."""
         if v not in self.found:
             if len(self.found) >= MOST_VARIABLES or self.depth >= MOST_SUMS:
                 return None
-            self.found[v] = None  # for those below it, which do not come here again
+            self.found[v] = None  # seen by recursive calls, which do not examine v again
             self.depth += 1
             self.found[v] = _atom_of(v, self)
             self.depth -= 1
@@ -547,7 +571,7 @@ def _factors_atom(v, found):
 
 
 def _complement(v, found):
-    """1 - v for a logistic v, by what the program has; None otherwise."""
+    """Return ``1 - v`` for a logistic `v` in terms of a variable that the program computes anyway; None otherwise."""
     op = v.owner.op
     if found.constant == 1 and len(found.factors) == 1 and found.factors[0].power == 1:
         if op == T.sub and number_of(v.owner.inputs[0]) == 1 and v.owner.inputs[1].type == v.type:
@@ -561,7 +585,7 @@ _ARITHMETIC = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.inv: N
 
 
 def _sum_atom(v, atoms):
-    """``log(sum(w))`` changes by the share of w in the sum times what log(w) changes by."""
+    """Return the atom of ``v = sum(w)``, or None. The derivative is ``d log(v) = sum(w / v * d log(w))``."""
     (w,) = v.owner.inputs
     inner = reading(w, True, atoms)
     if inner is None:
@@ -576,7 +600,7 @@ def _sum_atom(v, atoms):
 
 
 def _share_atom(v, atoms):
-    """A quotient of w, possibly written as a product, and the sum of this w along some dimensions."""
+    """Return the atom of ``v = w / sum(w, axes)``, also if it is written as a product with a reciprocal; else None."""
     w, r = v.owner.inputs if len(v.owner.inputs) == 2 else (None, None)
     if v.owner.op == T.mul and r is not None:
         if r.owner is None or r.owner.op not in (T.inv, T.true_div):
@@ -616,13 +640,13 @@ def _add_atom(v, atoms):
 
 
 def summed_like(g, v):
-    """A gradient, summed along the dimensions that `v` is broadcast in."""
+    """Return the gradient `g`, summed along the dimensions in which `v` is broadcast."""
     repeated = [d for d, (a, b) in enumerate(zip(v.type.broadcastable, g.type.broadcastable)) if a and not b]
     return g.sum(axis=repeated, keepdims=True) if repeated else g
 
 
 def _back(v, leaves, g):
-    """Gradients of `leaves`, which are constant otherwise, from that of `v`."""
+    """Return the gradients of `leaves`, given the gradient `g` of `v`. The leaves are treated as independent."""
     if [v] == leaves:
         return [g]
     return grad(

@@ -1,4 +1,7 @@
-"""Operators and methods of tensor variables: the functions of `tensor.basic`, attached to the mix-in of the variables' classes."""
+"""Operators and methods of tensor variables.
+
+They call the functions of `tensor.basic`, and are attached to the mix-in class `_tensor_py_operators`.
+"""
 
 import numpy as np
 
@@ -9,10 +12,11 @@ from theano_ng.tensor.var import AsTensorError, _tensor_py_operators
 
 
 def _binary(op_name, reflected=False, doc=""):
-    """A binary operator method around `basic.<op_name>`.
+    """Return a binary operator method that calls `basic.<op_name>`.
 
-    Returns NotImplemented where the other operand cannot be a tensor, so that
-    Python asks the other operand, then raises TypeError.
+    The method returns NotImplemented if the other operand cannot be converted
+    to a tensor. Python then tries the operator of the other operand, and raises
+    TypeError if there is none.
     """
 
     def method(self, other):
@@ -21,7 +25,7 @@ def _binary(op_name, reflected=False, doc=""):
                 return getattr(basic, op_name)(other, self)
             return getattr(basic, op_name)(self, other)
         except ComplexError:
-            # Says more than "unsupported operand" would.
+            # Its message is more precise than Python's "unsupported operand".
             raise
         except (NotImplementedError, AsTensorError):
             return NotImplemented
@@ -40,7 +44,7 @@ def _unary(op_name, doc=None):
 
 
 class _Methods(object):
-    """The body of this class becomes that of `_tensor_py_operators`."""
+    """A container of methods; the loop at the end of the module copies them to `_tensor_py_operators`."""
 
     # -- operators -----------------------------------------------------------
     __add__ = _binary("add", doc="self + other")
@@ -77,14 +81,14 @@ class _Methods(object):
     def __pos__(self):
         return self
 
-    # __eq__ and __ne__ are left alone: variables are compared and hashed by
-    # identity, `eq` and `neq` compare elements.
+    # __eq__ and __ne__ are not overridden: variables are compared and hashed by
+    # identity. The functions `eq` and `neq` compare elements.
 
     def _compared(name, symbol):
         def method(self, other):
             result = getattr(basic, name)(self, other)
-            # `a < b < c` is `(a < b) and (b < c)` in Python: the mark lets
-            # __bool__ explain what went wrong.
+            # Python evaluates `a < b < c` as `(a < b) and (b < c)`. With this mark
+            # __bool__ raises an error that explains the mistake.
             result._is_nonzero = False
             return result
 
@@ -151,8 +155,8 @@ class _Methods(object):
         return basic.take(self, indices, axis, mode)
 
     def __iter__(self):
-        # The length must be known while the graph is built, as for shape
-        # vectors, stacks and constants.
+        # Iteration needs a length that is known while the graph is built, as
+        # for shape vectors, stacks and constants.
         try:
             length = basic.get_vector_length(self)
         except (TypeError, ValueError) as err:
@@ -181,7 +185,7 @@ class _Methods(object):
         Parameters
         ----------
         *axes : int, or one sequence of int
-            The new order; reversed if absent.
+            The new order of the axes. The default reverses them.
         """
         if not axes:
             return basic.transpose(self)
@@ -190,14 +194,16 @@ class _Methods(object):
         return basic.transpose(self, axes)
 
     def reshape(self, shape, ndim=None):
-        """A view or copy with another shape.
+        """Return a view or copy with another shape.
 
         Parameters
         ----------
         shape : sequence of int or scalar variables, or integer vector
-            One argument, unlike NumPy's.
+            The new shape. Unlike NumPy, this method does not take it as several
+            arguments.
         ndim : int, optional
-            Length of `shape`, if it cannot be found.
+            The length of `shape`; required if it is not known while the graph
+            is built.
         """
         if ndim is not None and not isinstance(ndim, (int, np.integer)):
             raise ValueError(
@@ -212,9 +218,9 @@ class _Methods(object):
         Parameters
         ----------
         *pattern : int or 'x', or one sequence of these
-            For each dimension of the result the dimension of self it is, or
-            'x' for a new broadcastable one.  A broadcastable dimension can be
-            left out.
+            For each dimension of the result, the index of a dimension of self,
+            or 'x' for a new broadcastable dimension.  A broadcastable dimension
+            of self can be omitted.
 
         Returns
         -------
@@ -232,11 +238,11 @@ class _Methods(object):
         return op(self)
 
     def flatten(self, ndim=1):
-        """View with `ndim` dimensions: the last ones are merged into one."""
+        """Return a view with `ndim` dimensions: the last dimensions are merged into one."""
         return basic.flatten(self, ndim)
 
     def ravel(self):
-        """The same as ``self.flatten()``."""
+        """Return ``self.flatten()``."""
         return basic.flatten(self)
 
     def squeeze(self):
@@ -252,7 +258,7 @@ class _Methods(object):
         return basic.diagonal(self, offset, axis1, axis2)
 
     def trace(self):
-        """Sum of the main diagonal; see `tensor.nlinalg.trace`."""
+        """Return the sum of the main diagonal; see `tensor.nlinalg.trace`."""
         diagonal = basic.diagonal(self)
         return diagonal.sum(axis=None if diagonal.ndim == 1 else -1)
 
@@ -306,11 +312,11 @@ class _Methods(object):
         return basic.argmax(self, axis, keepdims=keepdims)
 
     def ptp(self, axis=None):
-        """Maximum minus minimum; see `tensor.ptp`."""
+        """Return the maximum minus the minimum; see `tensor.ptp`."""
         return basic.ptp(self, axis)
 
     def norm(self, L, axis=None, keepdims=False):
-        """L-norm along an axis.
+        """Return the L-norm along an axis.
 
         Parameters
         ----------
@@ -338,11 +344,11 @@ class _Methods(object):
 
     # -- order and choice ----------------------------------------------------
     def sort(self, axis=-1, kind="quicksort", order=None):
-        """A sorted copy; see `tensor.sort`."""
+        """Return a sorted copy; see `tensor.sort`."""
         return basic.sort(self, axis, kind, order)
 
     def argsort(self, axis=-1, kind="quicksort", order=None):
-        """The indices that sort; see `tensor.argsort`."""
+        """Return the indices that sort self; see `tensor.argsort`."""
         return basic.argsort(self, axis, kind, order)
 
     def searchsorted(self, v, side="left", sorter=None):
@@ -358,7 +364,7 @@ class _Methods(object):
         return basic.nonzero_values(self)
 
     def choose(self, choices, out=None, mode="raise"):
-        """Pick among `choices`, self being the index; see `tensor.choose`."""
+        """Select elements from `choices` with self as the index; see `tensor.choose`."""
         return basic.choose(self, choices, out=out, mode=mode)
 
     def compress(self, a, axis=None):
@@ -375,7 +381,7 @@ class _Methods(object):
         return basic.clip(self, a_min, a_max)
 
     def fill(self, value):
-        """A tensor of the shape of self, filled with `value`."""
+        """Return a tensor of the shape of self, filled with `value`."""
         return basic.fill(self, value)
 
     def round(self, mode=None):
@@ -423,15 +429,15 @@ class _Methods(object):
 
     # -- the rest ------------------------------------------------------------
     def zeros_like(model, dtype=None):
-        """Zeros of the same shape."""
+        """Return zeros of the shape of self."""
         return basic.zeros_like(model, dtype=dtype)
 
     def ones_like(model, dtype=None):
-        """Ones of the same shape."""
+        """Return ones of the shape of self."""
         return basic.ones_like(model, dtype=dtype)
 
     def copy(self, name=None):
-        """A symbolic copy, with its own name; tags are not copied."""
+        """Return a symbolic copy named `name`. Tags are not copied."""
         copied = basic.tensor_copy(self)
         copied.name = name
         return copied
@@ -441,12 +447,12 @@ class _Methods(object):
         return basic.get_scalar_constant_value(self)
 
     def transfer(self, target):
-        """The variable on another device.
+        """Return the variable, transferred to another device.
 
         Parameters
         ----------
         target : str
-            'cpu', or what a registered back end understands.
+            'cpu', or a target of a registered back end.
         """
         return basic.transfer(self, target)
 

@@ -1,7 +1,8 @@
-"""Linear algebra as NumPy computes it: inverses, determinants, decompositions, norms.
+"""Linear algebra as in NumPy: inverses, determinants, decompositions, norms.
 
-It is not imported with `theano_ng.tensor`: import it to use it. Everything raises what NumPy raises, `numpy.linalg.LinAlgError` for
-matrices that are singular or not square, with the node in the message. Integers are converted to float64.
+Importing `theano_ng.tensor` does not load this module; it is loaded on first access. The Ops raise the exceptions that
+NumPy raises, with the node in the message: `numpy.linalg.LinAlgError` for matrices that are singular or not square.
+Integers are converted to float64.
 """
 
 import numpy as np
@@ -53,12 +54,12 @@ register_loader("theano_ng.tensor.opt.linalg")
 
 
 class TensorInv(Op):
-    """Class wrapper for :func:`tensorinv`; utilization of `numpy.linalg.tensorinv`.
+    """An Op that computes `numpy.linalg.tensorinv`; see :func:`tensorinv`.
 
     Parameters
     ----------
     ind : int, optional
-        Number of first axes that are involved in the inverse sum.
+        Number of leading axes that form the rows of the inverted matrix.
     """
 
     __props__ = ("ind",)
@@ -78,7 +79,7 @@ class TensorInv(Op):
         store(outputs[0], np.linalg.tensorinv(inputs[0], self.ind), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """As of a matrix inverse."""
+        """Return the gradient of the inverse of the tensor reshaped to a matrix."""
         (a,) = inputs
         inverse, g = _as_square(outputs[0], a.ndim - self.ind), _as_square(g_outputs[0], a.ndim - self.ind)
         ga = -matrix_dot(adjoint(inverse), g, adjoint(inverse))
@@ -100,43 +101,43 @@ class TensorInv(Op):
 
 
 def _as_square(a, n_rows):
-    """The tensor as a matrix: its first axes number the rows."""
+    """Reshape the tensor to a matrix. The first `n_rows` axes become the rows, the others the columns."""
     return a.reshape((T.prod(a.shape[:n_rows]), T.prod(a.shape[n_rows:])), ndim=2)
 
 
 def tensorinv(a, ind=2):
-    """The 'inverse' of an N-dimensional array, by `numpy.linalg.tensorinv`.
+    """Return the 'inverse' of an N-dimensional array, by `numpy.linalg.tensorinv`.
 
-    The result is an inverse for `a` relative to the tensordot operation ``tensordot(a, b, ind)``, i. e., up to floating-point accuracy,
-    ``tensordot(tensorinv(a), a, ind)`` is the "identity" tensor for the tensordot operation.
+    The result is an inverse of `a` for the operation ``tensordot(a, b, ind)``. Except for rounding errors,
+    ``tensordot(tensorinv(a), a, ind)`` is the identity tensor of this operation.
 
     Parameters
     ----------
     a : tensor_like
         Tensor to 'invert'. Its shape must be 'square', i. e., ``prod(a.shape[:ind]) == prod(a.shape[ind:])``.
     ind : int, optional
-        Number of first indices that are involved in the inverse sum. Must be a positive integer, default is 2.
+        Number of leading axes that form the rows of the inverted matrix. It must be positive; the default is 2.
 
     Returns
     -------
     TensorVariable
-        `a`'s tensordot inverse, shape ``a.shape[ind:] + a.shape[:ind]``.
+        The tensordot inverse of `a`, of shape ``a.shape[ind:] + a.shape[:ind]``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) If `a` is singular or not 'square' (in the above sense).
+        At run time, if `a` is singular or not 'square' (in the above sense).
     """
     return TensorInv(ind)(a)
 
 
 class TensorSolve(Op):
-    """Class wrapper for :func:`tensorsolve`; utilization of `numpy.linalg.tensorsolve`.
+    """An Op that computes `numpy.linalg.tensorsolve`; see :func:`tensorsolve`.
 
     Parameters
     ----------
     axes : tuple of int, optional
-        Axes of the first input that are moved to the right before.
+        Axes of the first input that are moved to the right before solving.
     """
 
     __props__ = ("axes",)
@@ -145,7 +146,7 @@ class TensorSolve(Op):
         self.axes = None if axes is None else tuple(int(axis) for axis in axes)
 
     def _order(self, ndim):
-        """The axes of `a` in the order in which it is solved."""
+        """Return the axes of the first input with the chosen `axes` moved to the end."""
         axes = self.axes or ()
         if len(set(axes)) != len(axes) or any(not 0 <= axis < ndim for axis in axes):
             raise ValueError("%s: axes must be different ones out of 0..%d" % (self, ndim - 1))
@@ -165,13 +166,13 @@ class TensorSolve(Op):
         store(outputs[0], np.linalg.tensorsolve(inputs[0], inputs[1], self.axes), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """As of a system of equations: ``gb = solve(a^T, gx)``, ``ga = -outer(gb, x)``."""
+        """Return the gradients of a linear system: ``gb = solve(a^T, gx)``, ``ga = -outer(gb, x)``."""
         a, b = inputs
         (x,) = outputs
         order = self._order(a.ndim)
         coefficients = T.conj(a) if a.dtype.startswith("complex") else a
         solution = T.conj(x) if a.dtype.startswith("complex") else x
-        # Axes of the unknown first, those of the right-hand side last.
+        # Transpose: the axes of the unknown come first, the axes of the right-hand side last.
         gb = TensorSolve()(coefficients.dimshuffle(order[b.ndim :] + order[: b.ndim]), g_outputs[0])
         ga = -T.tensordot(gb, solution, axes=0)
         ga = ga.dimshuffle([order.index(axis) for axis in range(a.ndim)])
@@ -198,40 +199,50 @@ class TensorSolve(Op):
 def tensorsolve(a, b, axes=None):
     """Solve the tensor equation ``a x = b`` for x, by `numpy.linalg.tensorsolve`.
 
-    It is assumed that all indices of x are summed over in the product, together with the rightmost indices of `a`, as is done in, for
-    example, ``tensordot(a, x, axes=len(b.shape))``.
+    The product sums over all indices of x and the rightmost indices of `a`, as for example in
+    ``tensordot(a, x, axes=len(b.shape))``.
 
     Parameters
     ----------
     a : tensor_like
-        Coefficient tensor, of shape ``b.shape + Q``. Q, a tuple, equals the shape of that sub-tensor of `a` consisting of the appropriate
-        number of its rightmost indices, and must be such that ``prod(Q) == prod(b.shape)`` (in which sense `a` is said to be 'square').
+        Coefficient tensor, of shape ``b.shape + Q``. The tuple Q is the shape of x. `a` must be 'square', i. e.,
+        ``prod(Q) == prod(b.shape)``.
     b : tensor_like
-        Right-hand tensor, which can be of any shape.
+        Right-hand tensor of any shape.
     axes : tuple of ints, optional
-        Axes in `a` to reorder to the right, before inversion. If None (default), no reordering is done.
+        Axes of `a` to move to the right before solving. By default the axes keep their order.
 
     Returns
     -------
     TensorVariable
-        x, of shape Q.
+        The solution x, of shape Q.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) If `a` is singular or not 'square' (in the above sense).
+        At run time, if `a` is singular or not 'square' (in the above sense).
     """
     return TensorSolve(axes)(a, b)
 
 
 class lstsq(Op):
-    """Least-squares solution of ``dot(x, solution) = y``, as `numpy.linalg.lstsq`: ``lstsq()(x, y, rcond)``.
+    """An Op for the least-squares solution of ``dot(x, solution) = y``, like `numpy.linalg.lstsq`.
 
-    The inputs are a matrix (M, N), a vector (M,) or matrix (M, K), and a number: singular values below that part of the largest one
-    count as zero; -1 stands for the machine precision, None for that times max(M, N). The outputs are the solution (N,) or (N, K), the
-    sums of squared residuals (K,) or (1,), empty where the rank is below N or M <= N, the rank, an int64, and the singular values.
+    Use it as ``lstsq()(x, y, rcond)``. Inputs:
 
-    There is no gradient: use `pinv`, or the normal equations.
+    * x: a matrix (M, N);
+    * y: a vector (M,) or a matrix (M, K);
+    * rcond: a number or None. Singular values below rcond times the largest one are treated as zero. -1 means the
+      machine precision, None means the machine precision times max(M, N).
+
+    Outputs:
+
+    * the solution, of shape (N,) or (N, K);
+    * the sums of squared residuals, of shape (K,) or (1,); empty if the rank is below N or if M <= N;
+    * the rank, an int64;
+    * the singular values.
+
+    The gradient is not implemented: use `pinv`, or solve the normal equations.
     """
 
     __props__ = ()
@@ -248,7 +259,7 @@ class lstsq(Op):
             rcond = as_tensor_variable(rcond)
             if rcond.ndim != 0 or rcond.dtype.startswith("complex"):
                 raise TypeError("lstsq: rcond must be a real number or None, not of type %s" % (rcond.type,))
-        # What is real of the dtype: a vector of singular values has it.
+        # The type of the singular values: a vector of the real dtype.
         real = SVD(compute_uv=False)(x).type
         return Apply(
             self,
@@ -269,7 +280,7 @@ class lstsq(Op):
 
     def infer_shape(self, node, shapes):
         (m, n), y, _ = shapes
-        # Only the run tells whether there are residuals.
+        # The number of residuals depends on the values of the inputs.
         return [(n,) + tuple(y[1:]), (shape_i_op(0)(node.outputs[1]),), (), (T.minimum(m, n),)]
 
 
@@ -277,12 +288,12 @@ class lstsq(Op):
 
 
 class Det(NativeOp, Op):
-    """Matrix determinant. Input should be a square matrix.
+    """An Op that computes the determinant of a square matrix.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) If it is not square. The gradient needs the inverse, which a singular matrix does not have.
+        At run time, if the matrix is not square. The gradient needs the inverse, which a singular matrix does not have.
     """
 
     __props__ = ()
@@ -320,9 +331,9 @@ det = Det()
 
 
 class AllocDiag(Op):
-    """Allocates a square matrix with the given vector as its diagonal.
+    """An Op that allocates a square matrix with the given vector as its diagonal.
 
-    `theano_ng.tensor.AllocDiag` has offsets and more dimensions.
+    `theano_ng.tensor.AllocDiag` also supports offsets and more dimensions.
     """
 
     __props__ = ()
@@ -356,9 +367,9 @@ extract_diag = ExtractDiag()
 
 
 def diag(x):
-    """The diagonal of a matrix, or the diagonal matrix of a vector.
+    """Return the diagonal of a matrix, or the diagonal matrix of a vector.
 
-    NumPy's parameter ``k`` is not supported; `theano_ng.tensor.diag` has it.
+    NumPy's parameter ``k`` is not supported here, but by `theano_ng.tensor.diag`.
 
     Parameters
     ----------
@@ -371,7 +382,7 @@ def diag(x):
     Raises
     ------
     TypeError
-        For other numbers of dimensions.
+        If `x` is neither a vector nor a matrix.
     """
     x = as_tensor_variable(x)
     if x.ndim == 1:
@@ -382,12 +393,12 @@ def diag(x):
 
 
 def trace(X):
-    """Returns the sum of diagonal elements of matrix X.
+    """Return the sum of the diagonal elements of the matrix X.
 
     Parameters
     ----------
     X : tensor_like
-        With more than two dimensions, the sums over the diagonals of its first two, as in NumPy.
+        If X has more than two dimensions, the sums are over the diagonals of the first two, as in NumPy.
 
     Returns
     -------
@@ -405,19 +416,19 @@ def matrix_power(M, n):
     M : TensorVariable
         Square matrix.
     n : Python int
-        For negative ones powers of the inverse are taken; 0 gives the identity.
+        The exponent. A negative one gives a power of the inverse, 0 gives the identity.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of `M`, but float64 for the inverse of integers.
+        Has the dtype of `M`, but float64 if integers are inverted.
 
     Raises
     ------
     TypeError
-        If `M` is no matrix or `n` no integer.
+        If `M` is not a matrix or `n` is not an integer.
     numpy.linalg.LinAlgError
-        (Running.) For an `M` that is not square, or singular where its inverse is needed.
+        At run time, if `M` is not square, or if it is singular and `n` is negative.
     """
     M = as_tensor_variable(M)
     if M.ndim != 2:
@@ -444,27 +455,31 @@ def matrix_power(M, n):
 
 
 def norm(x, ord):
-    """Norm of a vector or matrix, as `numpy.linalg.norm`.
+    """Return the norm of a vector or matrix, like `numpy.linalg.norm`.
 
     Parameters
     ----------
     x : tensor_like
-        Vector or matrix; any number of dimensions for ``ord=None``.
+        A vector or matrix. For ``ord=None`` any number of dimensions is allowed.
     ord : {None, 'fro', 'nuc', 'inf', '-inf'} or number
-        None: the root of the sum of squares of all elements. Of vectors: the largest ('inf' or `numpy.inf`) or smallest ('-inf',
-        ``-numpy.inf``) absolute value, the number of elements other than zero (0), or ``sum(abs(x) ** ord) ** (1 / ord)``. Of matrices:
-        'fro' (as None), 'nuc' (the sum of the singular values), the largest or smallest sum of absolute values of a row (inf, -inf) or
-        column (1, -1), or singular value (2, -2).
+        The order of the norm. None is the square root of the sum of squares of all elements.
+
+        For vectors: 'inf' or `numpy.inf` is the largest absolute value, '-inf' or ``-numpy.inf`` the smallest.
+        0 is the number of nonzero elements. Other numbers give ``sum(abs(x) ** ord) ** (1 / ord)``.
+
+        For matrices: 'fro' is the same as None. 'nuc' is the sum of the singular values. inf and -inf are the largest
+        and smallest sum of absolute values of a row; 1 and -1 are those of a column. 2 and -2 are the largest and
+        smallest singular value.
 
     Returns
     -------
     TensorVariable
-        0-d, real; float64 for integers.
+        A real 0-d tensor; float64 if `x` has integers.
 
     Raises
     ------
     ValueError
-        For an `ord` that does not exist for this number of dimensions.
+        If `ord` is not defined for this number of dimensions.
     """
     x = as_tensor_variable(x)
     if x.dtype in DISCRETE:
@@ -474,7 +489,7 @@ def norm(x, ord):
     if ord is None or (x.ndim == 2 and isinstance(ord, str) and ord in ("fro", "f")) or (x.ndim == 1 and ord == 2):
         if x.dtype.startswith("complex"):
             return T.sqrt(T.sum(T.sqr(T.real(x)) + T.sqr(T.imag(x))))
-        # A product of vectors is faster than a sum of squares.
+        # The dot product of a vector with itself is faster than a sum of squares.
         x = x.flatten() if x.ndim != 1 else x
         return T.sqrt(T.dot(x, x))
     if not isinstance(ord, str) and not isinstance(ord, (int, float, np.number)):
@@ -489,7 +504,7 @@ def norm(x, ord):
 
 
 def _largest(values):
-    """The largest of some numbers that are not negative; 0 of none."""
+    """Return the largest element of a vector without negative elements, or 0 if it is empty."""
     return T.max(T.concatenate([np.zeros(1, values.dtype), values]))
 
 
@@ -505,7 +520,7 @@ def _vector_norm(x, ord):
     if ord == 1:
         return T.sum(abs(x))
     size = abs(x)
-    # Constants of its dtype, so that they do not decide that of the result.
+    # The constants get the dtype of `size`, so that they do not change the dtype of the result.
     return T.sum(size ** np.asarray(ord, size.dtype)) ** np.asarray(1.0 / ord, size.dtype)
 
 

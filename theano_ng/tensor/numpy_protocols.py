@@ -1,7 +1,8 @@
-"""NumPy's functions on tensor variables: ``np.exp(x)`` and ``np.dot(a, x)`` make the nodes that our functions of these names make.
+"""Support for NumPy's functions on tensor variables: ``np.exp(x)`` and ``np.dot(a, x)`` build graphs.
 
-NumPy asks its arguments first: `__array_ufunc__` for ufuncs and operators of arrays, `__array_function__` for the rest. What has no counterpart
-here is a TypeError; nothing loops over a variable as if it were an array of objects.
+NumPy calls the method `__array_ufunc__` of its arguments for ufuncs and for operators of arrays, and
+`__array_function__` for its other functions. These methods call the counterpart of the function in `theano_ng.tensor`.
+A function without a counterpart raises TypeError: otherwise NumPy would treat the variable as an array of objects.
 """
 
 import inspect
@@ -12,10 +13,10 @@ from theano_ng.gof.graph import Variable
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.var import _tensor_py_operators
 
-# The package `theano_ng.tensor`, which sets this when it is there.
+# The package `theano_ng.tensor`, which sets this variable when it is imported.
 namespace = None
 
-# Ufuncs of another name than what ours say they are in NumPy.
+# Ufunc -> name of our function. These entries have precedence over those that `_find_ufuncs` derives.
 _UFUNCS = {
     "absolute": "abs_",
     "conjugate": "conj",
@@ -32,11 +33,11 @@ _UFUNCS = {
     "rint": "round_half_to_even",
 }
 
-# Of a comparison whose first argument is an array, the variable's operator is taken, as Python does.
+# A comparison of an array and a variable becomes the reflected comparison of the variable and the array, as in Python.
 _REFLECTED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 
-# NumPy's function, ours, and the parameters: positional ones in our order, then after the semicolon those that keep their names, or
-# "numpy's>ours". All others have to be left at their defaults.
+# NumPy's function, our function, and NumPy's parameters. Before the semicolon: parameters that are passed by position,
+# in the order of our function. After it: parameters that are passed by name. All others must have their defaults.
 _FUNCTIONS = """
 all            all               a ; axis keepdims
 allclose       allclose          a b ; rtol atol equal_nan
@@ -113,7 +114,7 @@ where          where             condition x y
 zeros_like     zeros_like        a ; dtype
 """
 
-# Parameters of functions that NumPy wrote in C, which have no signature.
+# The parameters of functions that NumPy implements in C: `inspect` finds no signature for them.
 _C_PARAMETERS = {
     "bincount": "x weights minlength",
     "concatenate": "arrays axis out dtype casting",
@@ -135,7 +136,7 @@ def _ours(name):
 
 
 def _find_ufuncs():
-    """Name of a ufunc to our function: what each Elemwise says, by `nfunc_spec`, that it is in NumPy or SciPy."""
+    """Fill `_ufuncs` with our functions by the names of ufuncs. `nfunc_spec` of an Elemwise names its counterpart."""
     for name in sorted(vars(namespace)):
         op = getattr(namespace, name)
         if isinstance(op, Elemwise) and op.nfunc_spec and not op.inplace_pattern:
@@ -145,7 +146,7 @@ def _find_ufuncs():
 
 
 def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
-    """What NumPy calls for ``np.exp(x)`` and ``array * x``: our function of that meaning, on the same arguments."""
+    """Implement the protocol for ufuncs, such as ``np.exp(x)`` and ``array * x``: call our function."""
     name = ufunc.__name__
     if not _ufuncs:
         _find_ufuncs()
@@ -161,7 +162,7 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
         )
     first = isinstance(inputs[0], Variable)
     if name in ("equal", "not_equal") and not first and np.ndim(inputs[0]) == 0:
-        # A number beside a variable in a comparison of lists: as ``variable == number``, by identity.
+        # NumPy's number == variable, for instance in a comparison of lists: by identity, as ``variable == number``.
         return name == "not_equal"
     if name in _REFLECTED and not first:
         return _ufuncs[_REFLECTED[name]](*inputs[::-1])
@@ -171,11 +172,12 @@ def _array_ufunc(self, ufunc, method, *inputs, **kwargs):
 
 
 class _Counterpart:
-    """Our function for one of NumPy's, called with NumPy's arguments.
+    """A callable that passes the arguments of a NumPy function to our counterpart of the function.
 
     Attributes
     ----------
     name, ours : str
+        The names of NumPy's and our function.
     """
 
     def __init__(self, name, ours, parameters):
@@ -184,13 +186,13 @@ class _Counterpart:
         self.positional, self.named = positional.split(), named.split()
 
     def bound(self, function, args, kwargs):
-        """The arguments that were given, by NumPy's names."""
+        """Return the arguments that were given, by the names of NumPy's parameters."""
         try:
             given = inspect.signature(function).bind(*args, **kwargs).arguments
         except ValueError:
             names = _C_PARAMETERS.get(self.name, " ".join(self.positional)).split()
             given = {**dict(zip(names, args)), **kwargs}
-        # What is like the default says nothing.
+        # None and NumPy's marker of a missing value are the defaults.
         return {key: value for key, value in given.items() if value is not None and value is not np._NoValue}
 
     def __call__(self, function, args, kwargs):
@@ -212,7 +214,7 @@ class _Counterpart:
 
 
 def _constant_answers():
-    """Functions about variables that are answered at once."""
+    """Return the counterparts that are implemented here, by NumPy's functions."""
 
     def size(a, axis=None):
         return a.size if axis is None else a.shape[axis]
@@ -253,7 +255,7 @@ def _find_functions():
 
 
 def _array_function(self, func, types, args, kwargs):
-    """What NumPy calls for ``np.dot(a, x)``: our function, with the arguments that it knows."""
+    """Implement the protocol for NumPy's functions that are not ufuncs, such as ``np.dot(a, x)``: call our function."""
     if not _functions:
         _find_functions()
     counterpart = _functions.get(func)

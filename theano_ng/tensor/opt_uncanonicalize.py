@@ -1,4 +1,4 @@
-"""Classic path of the rules of the phase `uncanonicalize`."""
+"""The rules of the phase `uncanonicalize` under their Theano 1.0 path."""
 
 from theano_ng.tensor.opt.uncanonicalize import (
     local_alloc_dimshuffle,

@@ -1,4 +1,4 @@
-"""The shapes of samples: what `size`, `ndim` and the parameters of a distribution say together."""
+"""Functions that derive the shape of a sample from `size`, `ndim` and the parameters of a distribution."""
 
 import operator
 
@@ -14,7 +14,7 @@ __all__ = ["infer_ndim_bcast", "broadcasting_indices"]
 
 
 def _element(size, i):
-    """The length that an entry of `size` names: an int, or a variable."""
+    """Return the length given by an entry of `size`, as an int or as a variable. Raise if it is no integer."""
     if isinstance(size, Variable):
         if size.type.dtype not in INTEGERS:
             raise TypeError("shape must be an integer vector or list", size.type.dtype)
@@ -32,7 +32,7 @@ def _element(size, i):
 
 
 def _taken_from(args, axis):
-    """Length, and whether it is known to be 1, that parameters have together along an axis counted from the end (negative)."""
+    """Return the common length of the parameters along a negative axis, and whether the length is known to be 1."""
     there = [arg for arg in args if arg.ndim >= -axis]
     if not there:
         raise ValueError("Auto-shape of -1 must overlap with the shape of one of the broadcastable inputs")
@@ -46,14 +46,15 @@ def _taken_from(args, axis):
 
 
 def infer_ndim_bcast(ndim, shape, *args):
-    """Rank, shape and broadcastable pattern of a sample.
+    """Return the rank, shape and broadcast pattern of a sample.
 
     Parameters
     ----------
     ndim : int or None
-        None: the length of `shape`, which must be known then.
+        The rank. None means the length of `shape`, which must be known then.
     shape : sequence of int and integer scalars, integer vector, or None
-        -1 stands for the length that the parameters have along that axis, counted from the last. None: the shape that they broadcast to.
+        A length -1 means the length of the parameters along that axis; axes are counted from the last.
+        None means the shape to which the parameters broadcast.
     *args : TensorVariable
         The parameters.
 
@@ -63,14 +64,14 @@ def infer_ndim_bcast(ndim, shape, *args):
     shape : TensorVariable
         An int64 vector.
     bcast : tuple of bool
-        Which lengths are known to be 1.
+        One flag for each axis: True if the length is known to be 1.
 
     Raises
     ------
     TypeError
-        When the shape is no vector of integers, or there is neither a shape nor a parameter.
+        If the shape is not a vector of integers, or if neither a shape nor a parameter is given.
     ValueError
-        When `ndim` contradicts `shape`, is less than the rank of a parameter, or cannot be told.
+        If `ndim` contradicts `shape`, is less than the rank of a parameter, or cannot be determined.
     """
     args_ndim = max([arg.ndim for arg in args], default=0)
     if isinstance(shape, np.ndarray) and shape.ndim == 1 and shape.dtype.kind in "iu":
@@ -92,7 +93,7 @@ def infer_ndim_bcast(ndim, shape, *args):
             lengths.append(length if isinstance(length, int) or not isinstance(size, Variable) else size)
             bcast.append(ones)
         if all(isinstance(length, int) for length in lengths):
-            # As the classic graphs are printed: a vector of the least type, and a cast.
+            # Build the same graph as Theano 1.0, since graphs are printed: a vector of the smallest dtype, and a cast.
             vector = (
                 stack([as_tensor_variable(length) for length in lengths])
                 if lengths
@@ -131,23 +132,24 @@ def infer_ndim_bcast(ndim, shape, *args):
 
 
 def broadcasting_indices(out_shape, *shapes):
-    """For each array of some shapes, the index tuples that go through it in step with those of `out_shape`, in C order.
+    """Return the index tuples of arrays that are broadcast against `out_shape`.
 
     Parameters
     ----------
     out_shape : tuple of int
     *shapes : tuple of int
-        Each as long as `out_shape`, with the same lengths or 1.
+        The shapes of the arrays. Each has the rank of `out_shape`, and along each axis the same length or 1.
 
     Returns
     -------
     list of list of tuple of int
-        That of `out_shape` first.
+        First all index tuples of `out_shape`, in C order. Then one list for each of `shapes`, with the corresponding
+        index tuples of that array.
 
     Raises
     ------
     ValueError
-        When a length is another one.
+        If the rank or a length does not fit.
     """
     for shape in shapes:
         if len(shape) != len(out_shape):

@@ -1,8 +1,8 @@
-"""Random numbers drawn from NumPy's generators: the type of their state, the Op that draws, and a function for each distribution.
+"""Random numbers from NumPy's generators: the Type of the state, the Op, and a function for each distribution.
 
-The functions take a state and return the new state and the sample, so that randomness is as functional as everything else.
-:class:`~theano_ng.tensor.shared_randomstreams.RandomStreams` keeps states in shared variables, which is friendlier. The numbers are those of
-`numpy.random.RandomState`, to the last bit.
+The functions take a state, and return the new state and the sample, so that graphs remain purely functional.
+:class:`~theano_ng.tensor.shared_randomstreams.RandomStreams` is easier to use; it keeps the states in shared variables.
+The samples are bitwise equal to those of `numpy.random.RandomState`.
 """
 
 import copy
@@ -42,7 +42,7 @@ __all__ = [
     "uniform",
 ]
 
-# Classic names.
+# Names of these functions in Theano 1.0.
 _infer_ndim_bcast = infer_ndim_bcast
 _generate_broadcasting_indices = broadcasting_indices
 
@@ -71,23 +71,23 @@ class RandomStateType(Type):
         return hash((type(self).__module__, type(self).__qualname__))
 
     def filter(self, data, strict=False, allow_downcast=None):
-        """The generator itself; TypeError for anything else."""
+        """Return `data` if it is a generator, else raise TypeError."""
         if self.is_valid_value(data):
             return data
         raise TypeError("Expected a numpy.random.RandomState! Got %r of type %s." % (data, type(data).__name__))
 
     def is_valid_value(self, a):
-        """Whether `a` is a RandomState."""
+        """Return True if `a` is a RandomState."""
         return isinstance(a, np.random.RandomState)
 
     @staticmethod
     def values_eq(a, b):
-        """Whether two generators are in the same state: what they draw next is the same."""
+        """Return True if two generators are in the same state, so that their next samples are equal."""
         return _same(a.get_state(legacy=False), b.get_state(legacy=False))
 
     @staticmethod
     def may_share_memory(a, b):
-        """Whether drawing from one changes the other."""
+        """Return True if sampling from one generator changes the state of the other."""
         return a is b or (
             isinstance(a, np.random.RandomState)
             and isinstance(b, np.random.RandomState)
@@ -95,27 +95,27 @@ class RandomStateType(Type):
         )
 
     def get_shape_info(self, obj):
-        """None: all states are of one size."""
+        """Return None, since all states have the same size."""
         return None
 
     def get_size(self, shape_info):
-        """How many bytes a state has, about."""
+        """Return the approximate size of a state in bytes."""
         return sys.getsizeof(self) + 624 * 4 + 8
 
 
 def _same(a, b):
-    """Whether two states are equal: dicts of dicts, arrays and numbers."""
+    """Return True if two states are equal. A state is a dict of dicts, arrays and numbers."""
     if isinstance(a, dict):
         return isinstance(b, dict) and a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     return np.array_equal(a, b)
 
 
 random_state_type = RandomStateType()
-"""Called with a name or without: a new variable of this type."""
+"""The Type of generators. Calling it, with or without a name, returns a new variable."""
 
 
 def copy_of_state(state):
-    """An independent generator in the same state.
+    """Return an independent generator in the same state.
 
     Parameters
     ----------
@@ -129,21 +129,21 @@ def copy_of_state(state):
 
 
 class RandomFunction(Op):
-    """Draw a sample by a method of `numpy.random.RandomState`, or a function of one.
+    """An Op that draws a sample with a method of `numpy.random.RandomState`, or with a function of a RandomState.
 
     Inputs: a state, the shape, and the parameters of the distribution. Outputs: the new state and the sample.
 
     Parameters
     ----------
     fn : str or callable
-        The name of a method, or a function of the state, the parameters and the shape, in this order. To be pickled, a function must be found
-        by its name.
+        The name of a method, or a function of the state, the parameters and the shape, in this order. The Op can be
+        pickled only if the function is a global of its module.
     outtype : TensorType
-        Of the sample.
+        The type of the sample.
     inplace : bool
-        The state is changed itself; otherwise a copy of it is.
+        Whether the Op changes the given state instead of a copy.
     ndim_added : int
-        How many dimensions a sample has more than its shape says.
+        The number of dimensions of the sample in addition to those of the input shape.
     """
 
     __props__ = ("fn", "outtype", "inplace", "ndim_added")
@@ -161,7 +161,7 @@ class RandomFunction(Op):
 
     @property
     def exec_fn(self):
-        """The function that draws."""
+        """The function that draws the sample."""
         return getattr(np.random.RandomState, self.fn) if isinstance(self.fn, str) else self.fn
 
     def __str__(self):
@@ -214,7 +214,7 @@ class RandomFunction(Op):
         return [[True, True], [False, False]] + [[True, True] for _ in node.inputs[2:]]
 
     def grad(self, inputs, outputs):
-        # Nothing depends on the numbers of the shape but how many there are.
+        # The shape vector determines only how many values are drawn, so it is disconnected.
         return [
             DisconnectedType()()
             if k == 1
@@ -236,13 +236,14 @@ def uniform(random_state, size=None, low=0.0, high=1.0, ndim=None, dtype=None):
     ----------
     random_state : variable of type `random_state_type`
     size : sequence of int and integer scalars, integer vector, optional
-        The shape. A -1 is the length that the parameters have there; None: the shape that they broadcast to.
+        The shape. A length -1 means the length of the parameters along that axis. None means the shape to which the
+        parameters broadcast.
     low, high : tensor_like
-        They broadcast against the sample.
+        The bounds; they broadcast against the sample.
     ndim : int, optional
-        The length of `size`, where that cannot be told.
+        The length of `size`; required if it is not known while the graph is built.
     dtype : str, optional
-        By default that of the parameters, but at least floatX.
+        The dtype of the sample. The default is the upcast of floatX and the dtypes of the parameters.
 
     Returns
     -------
@@ -268,7 +269,7 @@ def _with_two_parameters(name, random_state, size, first, second, ndim, dtype):
 
 
 def binomial(random_state, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
-    """Sample how many of `n` trials succeed, when each does with probability `p`.
+    """Sample the number of successes in `n` trials, each of which succeeds with probability `p`.
 
     `prob` is an old name of `p`. The other parameters, and the results, are those of :func:`uniform`.
     """
@@ -291,14 +292,14 @@ def poisson(random_state, size=None, lam=1.0, ndim=None, dtype="int64"):
 
 
 def random_integers_helper(random_state, low, high, size):
-    """Integers from `low` to `high`, both included, which are arrays: `RandomState.randint` excludes the upper one.
+    """Sample integers from `low` to `high`, both included, for arrays of bounds. `RandomState.randint` excludes `high`.
 
     Parameters
     ----------
     random_state : numpy.random.RandomState
     low, high : array_like
     size : tuple of int or None
-        None: the shape to which low and high broadcast.
+        None means the shape to which low and high broadcast.
 
     Returns
     -------
@@ -331,13 +332,13 @@ def random_integers(random_state, size=None, low=0, high=1, ndim=None, dtype="in
 
 
 def choice_helper(random_state, a, replace, p, size):
-    """`RandomState.choice` with its parameters as arrays: an empty `p` stands for None.
+    """Call `RandomState.choice` with parameters that are arrays; an empty `p` means None.
 
     Parameters
     ----------
     random_state : numpy.random.RandomState
     a : array_like
-        0-d for a range, or a vector.
+        A vector, or a 0-d array n for ``range(n)``.
     replace : bool or 0-d array
     p : array_like or None
     size : tuple of int
@@ -354,7 +355,7 @@ def choice_helper(random_state, a, replace, p, size):
 
 
 def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype="int64"):
-    """Choose from a vector, or from the integers below a number.
+    """Sample elements of a vector, or integers below a number.
 
     Parameters
     ----------
@@ -363,9 +364,9 @@ def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype=
     a : tensor_like
         A vector, or a scalar n for 0, 1 ... n - 1.
     replace : bool or scalar
-        Whether the same may be chosen several times.
+        Whether the same element may be chosen several times.
     p : vector_like, optional
-        The probabilities, all equal by default.
+        The probabilities of the elements; all equal by default.
     ndim : int, optional
     dtype : str
 
@@ -377,26 +378,26 @@ def choice(random_state, size=None, a=2, replace=True, p=None, ndim=None, dtype=
     replace = (
         cast(as_tensor_variable(replace), "int8") if not isinstance(replace, bool) else as_tensor_variable(int(replace))
     )
-    # There is no constant None among the inputs of RandomFunction: an empty vector stands for it.
+    # An empty vector represents None, since RandomFunction converts its inputs to tensors.
     p = as_tensor_variable([] if p is None else p)
     ndim, size, bcast = infer_ndim_bcast(ndim, size)
     return RandomFunction(choice_helper, TensorType(dtype, bcast))(random_state, size, a, replace, p)
 
 
 def permutation_helper(random_state, n, shape):
-    """Permutations of the integers below n.
+    """Sample permutations of the integers below n.
 
     Parameters
     ----------
     random_state : numpy.random.RandomState
     n : int or 0-d array
     shape : tuple of int
-        Without the last dimension, along which the permutations lie. None is the same as ().
+        The shape of the result without its last dimension, which holds the permutations. None means ().
 
     Returns
     -------
     numpy.ndarray
-        Of shape (..., n).
+        Shape ``shape + (n,)``.
     """
     n = np.asarray(n)
     if n.ndim:
@@ -411,10 +412,10 @@ def permutation_helper(random_state, n, shape):
 
 
 def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
-    """Sample permutations of the integers below `n`, one for each entry of a tensor of shape `size`.
+    """Sample permutations of the integers below `n`, one for each element of a tensor of shape `size`.
 
-    The sample has one dimension more than `size` says, of length `n`. None is a single permutation. The other parameters, and the results, are
-    those of :func:`uniform`.
+    The sample has an additional last dimension of length `n`. For ``size=None`` it is a single permutation. The other
+    parameters, and the results, are those of :func:`uniform`.
     """
     ndim, size, bcast = infer_ndim_bcast(ndim, () if size is None else size)
     n = as_tensor_variable(n)
@@ -425,31 +426,35 @@ def permutation(random_state, size=None, n=1, ndim=None, dtype="int64"):
 
 
 MAX_EXCESS = 1e-4
-"""By how much the sum of probabilities may exceed 1: those that float32 numbers give do, and are divided by it."""
+"""The amount by which a sum of probabilities may exceed 1.
+
+Sums of float32 probabilities may exceed 1 by rounding; such probabilities are divided by their sum.
+"""
 
 
 def multinomial_helper(random_state, n, pvals, size):
-    """Counts of multinomial trials, where numbers of trials and probabilities are arrays.
+    """Sample the counts of multinomial trials, for arrays of numbers of trials and of probabilities.
 
     Parameters
     ----------
     random_state : numpy.random.RandomState
     n : array_like of int
-        How many trials; broadcasts against `size`.
+        The number of trials; broadcasts against `size`.
     pvals : array_like
-        The probabilities along the last axis; the other axes broadcast against `size`.
+        The probabilities along the last axis. The other axes broadcast against `size`.
     size : tuple of int or None
-        None: the shape to which n and the leading axes of pvals broadcast.
+        None means the shape to which n and the leading axes of pvals broadcast.
 
     Returns
     -------
     numpy.ndarray of int64
-        Of shape size + (pvals.shape[-1],).
+        Shape ``size + (pvals.shape[-1],)``.
 
     Raises
     ------
     ValueError
-        For negative numbers, and probabilities that are negative or whose sum exceeds 1 by more than `MAX_EXCESS`; nothing is drawn then.
+        If a number of trials or a probability is negative, or if the sum of probabilities exceeds 1 by more than
+        `MAX_EXCESS`. The state of the generator does not change then.
     """
     n, pvals = np.asarray(n), np.asarray(pvals, "float64")
     if pvals.ndim == 0:
@@ -472,7 +477,7 @@ def multinomial_helper(random_state, n, pvals, size):
     total = pvals.sum(-1, keepdims=True)
     if (total > 1 + MAX_EXCESS).any():
         raise ValueError("sum(pvals) > 1.0: the sum of the probabilities is %s" % total.max())
-    # NumPy refuses sums that exceed 1 by 1e-12.
+    # NumPy raises ValueError for sums that exceed 1 by 1e-12.
     excess = pvals[..., :-1].sum(-1, keepdims=True) > 1 + 5e-13
     pvals = np.where(excess, pvals / np.where(excess, total, 1), pvals)
     out = np.empty(size + pvals.shape[-1:], "int64")
@@ -482,14 +487,16 @@ def multinomial_helper(random_state, n, pvals, size):
 
 
 def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64", p_vals=None):
-    """Sample how often each of several categories comes in `n` trials.
+    """Sample how often each of several categories occurs in `n` trials.
 
     Parameters
     ----------
     random_state : variable of type `random_state_type`
     size : sequence of int and integer scalars, integer vector, optional
-        The shape, without the last dimension, along which the categories lie. None: that to which n and the leading axes of pvals broadcast.
+        The shape of the sample without its last dimension, which is that of the categories. None means the shape to
+        which n and the leading axes of pvals broadcast.
     n : tensor_like of int
+        The number of trials.
     pvals : tensor_like
         The probabilities along the last axis.
     ndim : int, optional
@@ -501,7 +508,7 @@ def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype
     Returns
     -------
     new_state, sample : Variable
-        The sample has one dimension more than `size` says.
+        The sample has an additional last dimension for the categories.
     """
     if p_vals is not None:
         pvals = p_vals
@@ -510,21 +517,22 @@ def multinomial(random_state, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype
         raise TypeError(
             "pvals must have at least one dimension, along which the probabilities are, got %s" % pvals.type
         )
-    # The shape that the parameters have together is that of n and one category.
+    # `size` broadcasts with n and with the probabilities of a single category.
     ndim, size, bcast = infer_ndim_bcast(ndim, size, n, pvals.T[0].T)
     outtype = TensorType(dtype, bcast + (pvals.type.broadcastable[-1],))
     return RandomFunction(multinomial_helper, outtype, ndim_added=1)(random_state, size, n, pvals)
 
 
 class RandomStreamsBase:
-    """The distributions as methods; subclasses say by `gen` where the state comes from.
+    """A base class with the distributions as methods. The method `gen` of a subclass provides the state.
 
-    Parameters that are not described are those of the functions of the same names, without the state. The shape is `size`; where its length
-    cannot be told, `ndim` says it.
+    Parameters without a description are those of the function with the name of the method, without the state. `size`
+    is the shape of the sample. `ndim` is the length of `size`; it is required if that is not known while the graph is
+    built.
     """
 
     def binomial(self, size=None, n=1, p=0.5, ndim=None, dtype="int64", prob=None):
-        """Sample how many of n trials succeed, when each does with probability p; `prob` is an old name of p."""
+        """Sample the number of successes in n trials of success probability p. `prob` is an old name of p."""
         if prob is not None:
             warnings.warn("The parameter prob of binomial is called p.", DeprecationWarning, stacklevel=2)
             p = prob
@@ -543,7 +551,7 @@ class RandomStreamsBase:
         return self.gen(random_integers, size, low, high, ndim=ndim, dtype=dtype)
 
     def choice(self, size=None, a=2, replace=True, p=None, ndim=None, dtype="int64"):
-        """Choose from a vector, or from the integers below a number."""
+        """Sample elements of a vector, or integers below a number."""
         return self.gen(choice, size, a, replace, p, ndim=ndim, dtype=dtype)
 
     def poisson(self, size=None, lam=None, ndim=None, dtype="int64"):
@@ -555,13 +563,13 @@ class RandomStreamsBase:
         return self.gen(permutation, size, n, ndim=ndim, dtype=dtype)
 
     def multinomial(self, size=None, n=1, pvals=[0.5, 0.5], ndim=None, dtype="int64"):
-        """Sample how often each category comes in n trials; the result has shape size + (number of categories,)."""
+        """Sample how often each category occurs in n trials; the result has shape size + (number of categories,)."""
         return self.gen(multinomial, size, n, pvals, ndim=ndim, dtype=dtype)
 
     def shuffle_row_elements(self, input):
-        """A tensor whose rows (along the last axis) are shuffled, each in its own way.
+        """Return a tensor whose rows (along the last axis) are shuffled by independent permutations.
 
-        The permutation is the attribute `permutation` of the result.
+        The attribute `permutation` of the result holds the permutations.
         """
         input = as_tensor_variable(input)
         if input.ndim == 0:

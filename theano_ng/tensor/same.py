@@ -1,6 +1,6 @@
-"""Which variables are the same numbers, and which are sums of others, as far as a short look tells.
+"""Functions that recognize equal variables, and sums of variables, by a bounded search of the graph.
 
-For values only: a derivative belongs to one of several variables that are the same.
+Use the results for values only. A derivative refers to one particular variable, not to others that are equal to it.
 """
 
 from theano_ng.gof.graph import Constant
@@ -10,14 +10,17 @@ from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.reshaping import Reshape
 
 MOST_NODES = 30
-"""How many terms of a sum are compared."""
+"""The maximum number of terms of a sum that are compared."""
 
 MOST_COMPARED = 12
-"""How many nodes of two variables are compared: what is written twice is usually one variable at some small depth."""
+"""The maximum number of pairs of nodes that are compared.
+
+Two copies of an expression usually contain a common variable at a small depth.
+"""
 
 
 def constant_value(v):
-    """The number that v holds everywhere, or None."""
+    """Return the number that all elements of `v` are equal to, or None."""
     try:
         return T.get_scalar_constant_value(v)
     except T.NotScalarConstantError:
@@ -25,7 +28,7 @@ def constant_value(v):
 
 
 def shuffled_from(v):
-    """(u, order) with v equal to ``u.dimshuffle(order)``, where neither a DimShuffle nor a copy computes u."""
+    """Return ``(u, order)`` such that `v` equals ``u.dimshuffle(order)`` and u is no result of a DimShuffle or copy."""
     order = tuple(range(v.ndim))
     while v.owner is not None:
         if isinstance(v.owner.op, DimShuffle):
@@ -38,9 +41,10 @@ def shuffled_from(v):
 
 
 def same(a, b, of_one_shape=True):
-    """Whether two variables are computed in the same way from the same variables.
+    """Return True if two variables are computed in the same way from the same variables.
 
-    DimShuffles are compared by their effect. Of two that are known to have one shape the shapes that they are reshaped to are not compared.
+    DimShuffles are compared by their effect. If `of_one_shape` is True, the variables are known to have the same shape;
+    then the target shapes of Reshapes are not compared.
     """
     todo, looks = [(a, b, of_one_shape)], 0
     while todo:
@@ -83,9 +87,10 @@ def same(a, b, of_one_shape=True):
 
 
 def is_term_of(q, d):
-    """Whether `d` is a sum with `q` as a term, or of the elements of `q` along some dimensions, which broadcasting puts back.
+    """Return True if `d` is a sum with `q` as a term, or the sum of `q` along some dimensions.
 
-    Not where nothing but a constant is added: that quotient is a sigmoid, which has rules of its own.
+    In the second case a DimShuffle has restored the summed dimensions as broadcastable ones. The result is False if
+    `d` adds only constants to `q`: then the quotient ``q / d`` is a sigmoid, which has separate rules.
     """
     if d.owner is None or d.owner.op != T.add:
         return summed_along(q, d) is not None
@@ -105,11 +110,14 @@ def is_term_of(q, d):
 
 
 def summed_along(q, d):
-    """The dimensions along which `d`, in which broadcasting puts them back, is the sum of `q`; None if it is no such sum."""
+    """Return the dimensions along which `d` is the sum of `q`, or None.
+
+    A DimShuffle must have restored these dimensions in `d` as broadcastable ones.
+    """
     total, order = shuffled_from(d)
     if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != q.ndim:
         return None
-    # Dimensions of length one that both have are no part of the sum.
+    # Broadcastable dimensions of both `q` and `d` may be unrelated to the sum.
     spare = order.count("x") - (total.owner.inputs[0].ndim - total.ndim)
     added = [i for i, o in enumerate(order) if o == "x" and q.type.broadcastable[i]][: max(spare, 0)]
     dims = [i for i in range(q.ndim) if i not in added]
@@ -118,14 +126,17 @@ def summed_along(q, d):
 
 
 def _sum_axes(total, order, q):
-    """The dimensions of `q` along which `total`, put back by a DimShuffle to `order`, sums it; None if it does not."""
+    """Return the dimensions of `q` along which `total` sums it, or None.
+
+    `order` is the order of the DimShuffle that restores the summed dimensions of `total`.
+    """
     (summed,) = total.owner.inputs
     axes = total.owner.op.axis
     axes = list(range(summed.ndim)) if axes is None else sorted(axes)
     kept = [i for i in range(summed.ndim) if i not in axes]
     if summed.ndim != q.ndim or order.count("x") != len(axes):
         return None
-    # That both have one shape is known where all lengths but one are those of the quotient.
+    # With a single summed axis, all other lengths agree with those of `q`, so both have the same shape.
     free = iter(axes)
     back = [next(free) if o == "x" else kept[o] for o in order]
     if sorted(back) != list(range(q.ndim)):

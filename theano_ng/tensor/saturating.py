@@ -1,8 +1,9 @@
-"""Products of functions that saturate, read from the many expressions that programs write for them.
+"""Recognition of products of saturating functions in the many forms in which programs write them.
 
-A logistic function that is rounded to 0 or 1, an exponential that overflows and an ``erfc`` that underflows are harmless in a product, and
-lost in a quotient or a logarithm. `factors_of` reads an expression as ``constant * product(function(argument) ** power)`` of logistic
-functions, exponentials, erfc, erfcx and cosh, through views ::
+A logistic function may be rounded to 0 or 1, an exponential may overflow, and ``erfc`` may underflow. This is harmless
+in a product, but makes a quotient or a logarithm wrong. `factors_of` parses an expression as
+``constant * product(function(argument) ** power)``. The functions are logistic, exp, erfc, erfcx and cosh; views of
+them are supported. Examples ::
 
     1 / (1 + exp(-x))       1 * logistic(x) ** 1
     1 - sigmoid(x)          1 * logistic(-x) ** 1
@@ -26,10 +27,10 @@ from theano_ng.tensor.same import constant_value
 from theano_ng.tensor.shaping.reshaping import Reshape
 
 MOST_NODES = 30
-"""How many nodes of an expression are looked at."""
+"""The maximum number of nodes of an expression that are examined."""
 
 VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor1, AdvancedSubtensor, T.Rebroadcast)
-"""What rearranges, repeats or leaves out elements of its first input, whatever they are."""
+"""Ops that rearrange, repeat or drop elements of their first input, whatever the values of the elements are."""
 
 Factors = namedtuple("Factors", "constant factors")
 Factor = namedtuple("Factor", "function argument power")
@@ -43,7 +44,10 @@ def logistic(x):
 
 
 class Argument(namedtuple("Argument", "coefficient base shift views", defaults=(0.0, ()))):
-    """``views(coefficient * base + shift)``; views: pairs of Op and other inputs, the innermost first."""
+    """The expression ``views(coefficient * base + shift)``.
+
+    `views` is a tuple of pairs: an Op and the tuple of its inputs except the first. The innermost view comes first.
+    """
 
     def times(self, number):
         return self._replace(coefficient=number * self.coefficient, shift=number * self.shift)
@@ -52,7 +56,7 @@ class Argument(namedtuple("Argument", "coefficient base shift views", defaults=(
         return self.times(-1)
 
     def variable(self):
-        """The expression."""
+        """Build the variable that computes the expression."""
         x = self.base
         if self.coefficient == -1:
             x = -x
@@ -66,7 +70,7 @@ class Argument(namedtuple("Argument", "coefficient base shift views", defaults=(
 
 
 def argument_of(v):
-    """A variable as an `Argument`, with constant factors taken apart."""
+    """Return a variable as an `Argument` whose coefficient is the product of the constant factors."""
     coefficient = 1.0
     for _ in range(MOST_NODES):
         found = _scaled(v)
@@ -77,7 +81,7 @@ def argument_of(v):
 
 
 def _scaled(v):
-    """(number, x) where v is number * x, of the type of x; else None."""
+    """Return ``(number, x)`` if `v` is ``number * x`` and has the type of x; else None."""
     op = v.owner and v.owner.op
     if op == T.neg:
         number, x = -1.0, v.owner.inputs[0]
@@ -98,13 +102,13 @@ def _scaled(v):
 
 
 def number_of(v):
-    """The number that `v` is everywhere, or None."""
+    """Return the real number that all elements of `v` are equal to, or None."""
     value = constant_value(v)
     return None if value is None or value.dtype.kind not in "iuf" else float(value)
 
 
 def squared(v):
-    """x when `v` is x ** 2, in any spelling of it, of the type of `v`; else None."""
+    """Return x if `v` computes ``x ** 2`` by any Op and x has the type of `v`; else None."""
     if v.owner is None:
         return None
     op, (x, *others) = v.owner.op, v.owner.inputs
@@ -118,16 +122,16 @@ def squared(v):
 
 
 def factors_of(v):
-    """A variable as `Factors`; None when it is no product of saturating functions."""
+    """Return a variable as `Factors`, or None if it is not a product of saturating functions."""
     return _Reader().read(v)
 
 
 readers = {}
-"""Op -> function of its node and a reader that returns `Factors` or None. Other packages add theirs."""
+"""Op -> function(node, reader) that returns `Factors` or None. Other packages add entries for their Ops."""
 
 
 class _Reader:
-    """Reads one expression. It looks at so many nodes, and no more."""
+    """A parser of one expression. It examines at most `MOST_NODES` nodes."""
 
     def __init__(self):
         self.left = MOST_NODES
@@ -148,7 +152,7 @@ class _Reader:
 
 
 def _seen_through(found, node):
-    """`Factors` of what a view is taken of, as those of the view."""
+    """Return the `Factors` of a view, given the `Factors` of its first input."""
     if found is None:
         return None
     view = node.op, tuple(node.inputs[1:])
@@ -164,7 +168,7 @@ def read_function(function):
 
 
 def _to_power(found, power):
-    """`Factors` to a power; None where that is not one."""
+    """Return `Factors` raised to a power, or None if the power is unknown or not defined for their constant."""
     if found is None or power is None or found.constant <= 0 and (power != int(power) or not found.constant):
         return None
     return Factors(found.constant**power, [f._replace(power=f.power * power) for f in found.factors])
@@ -229,7 +233,7 @@ def _read_difference(node, reader):
 
 
 def _number_plus(number, sign, v, reader):
-    """``number + sign * v`` as `Factors`, or None."""
+    """Return ``number + sign * v`` as `Factors`, or None."""
     if not number:
         return None
     ratio, v = sign / number, v
@@ -246,7 +250,7 @@ def _number_plus(number, sign, v, reader):
 
 
 def _one_plus(ratio, v, reader):
-    """``1 + ratio * v`` as `Factors`, or None."""
+    """Return ``1 + ratio * v`` as `Factors`, or None."""
     op = v.owner and v.owner.op
     if op == T.tanh and abs(ratio) == 1 and _is_of_floats(v):
         return Factors(2.0, [Factor(logistic, argument_of(v.owner.inputs[0]).times(2 * ratio), 1)])
@@ -272,12 +276,12 @@ def _one_plus(ratio, v, reader):
 
 
 def _is_of_floats(v):
-    """Whether the one operand of a function is of the dtype of its result: multiples of integers wrap around."""
+    """Return True if the operand of a function has the dtype of its result. Multiples of integers could wrap around."""
     return v.owner.inputs[0].dtype == v.dtype
 
 
 class _Powers:
-    """Powers of ``logistic(a)``, ``logistic(-a)`` and ``exp(a)`` of one argument a."""
+    """The powers of ``logistic(a)``, ``logistic(-a)`` and ``exp(a)`` for one argument a."""
 
     def __init__(self, argument):
         self.argument = argument
@@ -293,7 +297,10 @@ class _Powers:
             self.opposite += power
 
     def factors(self):
-        """Without exponentials, which alone may overflow, where that can be: ``exp(a) * logistic(-a)`` is ``logistic(a)``."""
+        """Return the list of factors with as few exponentials as possible, since only exponentials can overflow.
+
+        For instance, ``exp(a) * logistic(-a)`` becomes ``logistic(a)``.
+        """
         positive, negative, exp = self.logistic, self.opposite, self.exp
         if positive * negative < 0:  # logistic(a) / logistic(-a) is exp(a)
             n = min(abs(positive), abs(negative)) * (1 if positive > 0 else -1)
@@ -311,7 +318,7 @@ class _Powers:
 
 
 def _together(factors):
-    """A list of `Factor` with those of one argument put together."""
+    """Return the list of `Factor` with those of equal arguments combined."""
     if len(factors) < 2:
         return factors
     places, others = {}, []

@@ -1,4 +1,7 @@
-"""Random streams: variables that are drawn anew at each call of a function, from NumPy's generators in shared variables."""
+"""Random streams: variables that get a new random value at each call of a function.
+
+The generators are NumPy's; shared variables hold them.
+"""
 
 import copy
 
@@ -18,7 +21,7 @@ class RandomStateSharedVariable(SharedVariable):
 
 
 def randomstate_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False):
-    """A shared variable for a generator; `theano.shared` calls it.
+    """Return a shared variable that holds a generator; `theano.shared` calls this function.
 
     Parameters
     ----------
@@ -26,12 +29,12 @@ def randomstate_constructor(value, name=None, strict=False, allow_downcast=None,
     name : str, optional
     strict, allow_downcast : bool
     borrow : bool
-        True keeps the generator itself instead of a copy.
+        Whether to hold the generator itself instead of a copy.
 
     Raises
     ------
     TypeError
-        For other values.
+        If `value` is not a RandomState.
     """
     if not isinstance(value, np.random.RandomState):
         raise TypeError("expected a numpy.random.RandomState, got %s" % type(value).__name__)
@@ -45,28 +48,32 @@ def randomstate_constructor(value, name=None, strict=False, allow_downcast=None,
 
 
 class RandomStreams(RandomStreamsBase):
-    """Random variables by the methods of :class:`~theano_ng.tensor.raw_random.RandomStreamsBase`.
+    """A source of random variables.
 
-    Each variable has a generator of its own. A function that uses the variable draws once per call, however often the variable occurs in it,
-    and leaves the generator where it came to (its `default_update`), unless it is made with ``no_default_updates=True``.
+    The base class :class:`~theano_ng.tensor.raw_random.RandomStreamsBase` defines the methods that make variables.
+    Each variable has a separate generator. A function that uses the variable samples it once per call, however often
+    the variable occurs. The generator then keeps its new state through its `default_update`, unless the function is
+    compiled with ``no_default_updates=True``.
 
     Parameters
     ----------
     seed : int, sequence of int, or None
-        Of the generator that seeds those of the variables; None: something else each time.
+        Seed of the generator that makes the seeds of the variables' generators. None gives a different seed each time.
 
     Attributes
     ----------
     state_updates : list of (RandomStateSharedVariable, Variable)
-        For each variable made, its state and the expression of the next state.
+        For each random variable, its state and the expression of the next state.
     default_instance_seed : int or None
-        `seed`.
+        The argument `seed`.
 
     Notes
     -----
-    Generator number i (from 0) is seeded by what ``int(RandomState(seed).randint(2**30))`` gives at its call number i.
+    Let ``seeds = RandomState(seed)``. The seed of generator number i (from 0) is the result of call number i of
+    ``int(seeds.randint(2**30))``.
 
-    A variable has attributes ``rng``, the shared variable of its state, and ``update``, its element of `state_updates`.
+    A random variable has the attributes ``rng``, the shared variable of its state, and ``update``, its element of
+    `state_updates`.
     """
 
     def __init__(self, seed=None):
@@ -75,16 +82,16 @@ class RandomStreams(RandomStreamsBase):
         self.gen_seedgen = np.random.RandomState(seed)
 
     def updates(self):
-        """The states with their next states, as `theano.function` takes them for ``updates``."""
+        """Return the pairs of state and next state, for the parameter ``updates`` of `theano.function`."""
         return list(self.state_updates)
 
     def seed(self, seed=None):
-        """Seed all generators anew, each differently.
+        """Seed all generators again, each with a different seed.
 
         Parameters
         ----------
         seed : int or None
-            None: the one that the streams were made with.
+            Seed of the generator that makes the seeds. None means the seed given to the constructor.
         """
         seeds = np.random.RandomState(self.default_instance_seed if seed is None else seed)
         for state, _ in self.state_updates:
@@ -97,27 +104,27 @@ class RandomStreams(RandomStreamsBase):
         raise KeyError(item)
 
     def __getitem__(self, item):
-        """The generator in the shared variable `item`, which belongs to these streams (KeyError)."""
+        """Return the generator in the shared variable `item`. Raise KeyError if it is not a state of these streams."""
         return self._state_of(item).get_value(borrow=True)
 
     def __setitem__(self, item, value):
-        """Put a generator into the shared variable `item`, which belongs to these streams (KeyError)."""
+        """Store a generator in the shared variable `item`. Raise KeyError if it is not a state of these streams."""
         self._state_of(item).set_value(value, borrow=True)
 
     def gen(self, op, *args, **kwargs):
-        """A new random variable with a generator of its own.
+        """Return a new random variable with a separate generator.
 
         Parameters
         ----------
         op : callable
-            ``op(state, *args, **kwargs)`` gives the new state and the sample, as the functions of `raw_random` do.
+            ``op(state, *args, **kwargs)`` returns the new state and the sample, like the functions of `raw_random`.
 
         Returns
         -------
         Variable
             The sample, with attributes `rng` and `update`.
         """
-        # Of the seed of this stream nothing is used up if the arguments are refused.
+        # If `op` rejects the arguments, restore the generator of seeds.
         before = self.gen_seedgen.get_state(legacy=False)
         state = shared(np.random.RandomState(int(self.gen_seedgen.randint(2**30))), borrow=True)
         try:

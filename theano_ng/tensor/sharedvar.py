@@ -1,4 +1,4 @@
-"""Shared variables whose value is an n-d array."""
+"""Shared variables whose value is an n-dimensional array."""
 
 import numbers
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def load_shared_variable(val):
-    """Make a shared variable of an unpickled value; kept for old pickles."""
+    """Make a shared variable from an unpickled value; kept for old pickles."""
     return tensor_constructor(val)
 
 
@@ -38,20 +38,20 @@ def tensor_constructor(
     value : ndarray
     name : str, optional
     strict, allow_downcast
-        How values set later are converted; see :meth:`TensorType.filter`.
+        Rules for the conversion of later values; see :meth:`TensorType.filter`.
     borrow : bool
-        Keep `value` itself instead of a copy: later changes of the array show
-        in the shared variable.
+        If True, the shared variable holds `value` itself instead of a copy:
+        later changes of the array change the shared variable.
     broadcastable : sequence of bool, optional
-        All False by default, whatever the shape: the value may be replaced by
-        one of another shape.
+        The default is False for each dimension, whatever the shape of `value`,
+        since later values may have another shape.
     target : str
-        'cpu'.
+        Must be 'cpu'.
 
     Raises
     ------
     TypeError
-        If `value` is not an ndarray, or the target another one.
+        If `value` is not an ndarray, or the target is not 'cpu'.
     """
     if target != "cpu":
         raise TypeError("tensor_constructor makes shared variables for target 'cpu', not %r" % (target,))
@@ -93,7 +93,7 @@ def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borr
         raise TypeError("Expected a number, got %s" % type(value))
     data = np.asarray(value)
     type_ = TensorType(dtype=str(data.dtype), broadcastable=[])
-    # The array is our own. filter() would turn it down if it did not fit.
+    # The type is made from the array, so the array needs no filter().
     return ScalarSharedVariable(
         type=type_, value=np.array(data, copy=True), name=name, strict=strict, allow_downcast=allow_downcast
     )
@@ -101,9 +101,10 @@ def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borr
 
 @shared_constructor
 def random_state_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False):
-    """Make a shared variable of a `numpy.random.RandomState`; see :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`.
+    """Make a shared variable of a `numpy.random.RandomState`.
 
-    NumPy imports its generators when they are first asked for, and so is the module that knows them.
+    See :func:`theano_ng.tensor.shared_randomstreams.randomstate_constructor`. The check compares names of classes:
+    neither `numpy.random` nor `shared_randomstreams` is imported for other values.
     """
     cls = type(value)
     if not any(base.__name__ == "RandomState" and base.__module__.startswith("numpy.") for base in cls.__mro__):

@@ -1,7 +1,9 @@
-"""Derivatives that are taken of several operations at once, because those of each alone overflow, underflow, or are NaN.
+"""Derivatives of several operations at once.
 
-`gof.differentiate` asks the Op of a node for its `shortcut`; Elemwise looks into its table `shortcuts`, which is filled here: logarithms, and
-quotients by what has a logarithm that is known (`theano_ng.tensor.logarithms`).
+They are used where the derivatives of the single operations would overflow, underflow, or be NaN.
+`gof.differentiate` calls the method `shortcut` of the Op of a node. Elemwise uses its table `shortcuts`, which this
+module fills. The shortcuts are for logarithms, powers, and quotients by expressions whose logarithm is known; see
+`theano_ng.tensor.logarithms`.
 """
 
 import numpy as np
@@ -41,7 +43,7 @@ def _with_type(v, node):
 
 
 def _of_quotient(node):
-    """``x / v``, of which the derivative by v is the quotient itself times that of -log(v)."""
+    """Return the shortcut of ``x / v``: its derivative by v is the quotient times the derivative of ``-log(v)``."""
     (out,), below = node.outputs, node.inputs[-1]
     if number_of(below) is not None:
         return None
@@ -63,7 +65,7 @@ def _of_quotient(node):
 
 
 def _of_power(node):
-    """``v ** t``, of which the derivative by v is the power itself times that of t * log(v)."""
+    """Return the shortcut of ``v ** t``: its derivative by v is the power times the derivative of ``t * log(v)``."""
     (out,), base = node.outputs, node.inputs[0]
     power = number_of(node.inputs[1]) if len(node.inputs) == 2 else 0.5
     if power is not None and power > 0 and power == int(power) or base.type.dtype != out.type.dtype:
@@ -83,13 +85,16 @@ def _of_power(node):
 
 
 def _is_number_by_another(v):
-    """Whether a variable is computed as ``1 / x``, or as another number divided by x."""
+    """Return True if a variable is computed as a number divided by another variable."""
     node = v.owner
     return node is not None and (node.op == T.inv or node.op == T.true_div and number_of(node.inputs[0]) is not None)
 
 
 def _of_product(node):
-    """``w * (1 / sum(w))``. A factor that is another quotient is differentiated as such, once for all products that it is in."""
+    """Return the shortcut of a product such as ``w * (1 / sum(w))``, or None.
+
+    A factor that is a quotient of two variables has a shortcut itself, which serves all products with this factor.
+    """
     (out,) = node.outputs
     if len(node.inputs) != 2 or not any(map(_is_number_by_another, node.inputs)):
         return None

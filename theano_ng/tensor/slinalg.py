@@ -1,11 +1,14 @@
-"""Linear algebra as SciPy computes it: Cholesky factors, systems of equations, generalized eigenvalues, matrix exponential, Kronecker product.
+"""Linear algebra as in SciPy.
 
-It is not imported with `theano_ng.tensor`: import it to use it. Matrices that are singular, not positive definite or not square raise
-`scipy.linalg.LinAlgError`, which is `numpy.linalg.LinAlgError`, with the node in the message. Integers are converted to float64,
-float16 to float32. NaN and infinities are not looked for.
+It has Cholesky factors, linear systems, generalized eigenvalues, the matrix exponential and the Kronecker product.
 
-Where only a triangle of a symmetric or Hermitian matrix is read, gradients are those of the elements that are read, and zero in the other
-triangle. Gradients of complex matrices hold the derivatives by real and imaginary parts as theirs.
+Importing `theano_ng.tensor` does not load this module; it is loaded on first access. Matrices that are singular, not
+positive definite or not square raise `scipy.linalg.LinAlgError`, which is `numpy.linalg.LinAlgError`, with the node in
+the message. Integers are converted to float64, float16 to float32. Inputs are not checked for NaN and infinities.
+
+Some Ops read only one triangle of a symmetric or Hermitian matrix. Their gradients refer to the elements of that
+triangle, and are zero in the other triangle. The real and imaginary parts of the gradient of a complex matrix are the
+derivatives with respect to the real and imaginary parts of the matrix.
 """
 
 from theano_ng.tensor.linalg.matrix_functions import Eigvalsh, EigvalshGrad, Expm, ExpmGrad, eigvalsh, expm, kron  # noqa: F401
@@ -20,5 +23,5 @@ from theano_ng.tensor.linalg.solving import (  # noqa: F401
     solve_upper_triangular,
 )
 
-# Whether SciPy can be imported: it is required. Some scripts ask.
+# Always True, since SciPy is required; some user scripts read this variable.
 imported_scipy = True

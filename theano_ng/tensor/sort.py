@@ -17,32 +17,32 @@ from theano_ng.tensor.type_other import NoneTypeT
 
 __all__ = ["SortOp", "sort", "ArgSortOp", "argsort", "TopKOp", "topk", "argtopk", "topk_and_argtopk"]
 
-# The kinds, and whether they keep the order of equal elements.
+# Kind -> True if equal elements must keep their order.
 _KINDS = {"quicksort": False, "mergesort": True, "heapsort": False, "stable": True}
 
 
 def _variable_is_none(var):
-    """Whether `var` stands for Python's None."""
+    """Return True if `var` is a constant that represents Python's None."""
     return isinstance(var, Constant) and isinstance(var.type, NoneTypeT)
 
 
 def _check_tensor_is_scalar(var):
-    """Refuse a variable that is not 0-d (ValueError)."""
+    """Raise ValueError if a variable is not 0-d."""
     if var.ndim != 0:
         raise ValueError("Expected a scalar (0-d) tensor, got %s of type %s" % (var, var.type))
 
 
 def _whole(axis):
-    """The axis that a 0-d array holds as an int; ValueError for one between two."""
+    """Return the value of a 0-d array as an int. Raise ValueError if it is not an integer."""
     if not float(axis).is_integer():
         raise ValueError("sort axis must be an integer or None, not %s" % axis)
     return int(axis)
 
 
 def _along_axis(indices, axis):
-    """The index that takes `indices` along an axis, while the other axes go in step.
+    """Return an advanced index that applies `indices` along an axis and keeps the positions along the other axes.
 
-    The axis is a number, or a variable that is not negative.
+    The axis is an int or a variable; it must not be negative.
     """
     if indices.ndim == 1:
         return indices
@@ -56,7 +56,7 @@ def _along_axis(indices, axis):
 
 
 class _Sorting(NativeOp, Op):
-    """Inputs: a tensor, and the axis (None sorts the flattened tensor)."""
+    """The base class of the Ops that sort. Inputs: a tensor, and the axis (None sorts the flattened tensor)."""
 
     __props__ = ("kind", "order")
 
@@ -72,7 +72,7 @@ class _Sorting(NativeOp, Op):
     def make_node(self, input, axis=-1):
         input = as_tensor_variable(input)
         if axis is None or _variable_is_none(axis):
-            # A flattened copy is sorted along its only axis.
+            # Sort a flattened copy along its only axis.
             input, axis = input.flatten(), 0
         if input.ndim == 0:
             raise ValueError("Cannot sort a 0-d tensor along an axis: %s" % (input,))
@@ -88,7 +88,7 @@ class _Sorting(NativeOp, Op):
         return [inputs_shapes[0]]
 
     def _axis(self, inputs):
-        """The axis for `_along_axis`: a number if it is constant."""
+        """Return the axis for `_along_axis`: an int if it is constant, else a variable that is not negative."""
         x, axis = inputs
         try:
             return int(get_scalar_constant_value(axis)) % x.ndim
@@ -98,15 +98,15 @@ class _Sorting(NativeOp, Op):
 
 
 class SortOp(_Sorting):
-    """Sort along an axis.
+    """An Op that sorts along an axis.
 
     Parameters
     ----------
     kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
-        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) stay in their order.  The other two name no algorithm:
-        the fastest is used.
+        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) keep their order.  The other two
+        kinds do not select an algorithm: the fastest one is used.
     order : None
-        Fields of structured arrays, which tensors are not.
+        Fields of structured arrays, which tensors do not support.
     """
 
     def _output_type(self, input):
@@ -119,7 +119,7 @@ class SortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        # Stable serves all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
+        # A stable sort is correct for all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
         output_storage[0][0] = np.ascontiguousarray(np.sort(a, _whole(axis), "stable", self.order))
 
     def grad(self, inputs, output_grads):
@@ -128,7 +128,7 @@ class SortOp(_Sorting):
         g_axis = grad_undefined(self, 1, axis_variable, "the axis is an integer")
         if a.dtype in DISCRETE:
             return [a.zeros_like(dtype=config.floatX), g_axis]
-        # Each element goes back to where it came from.
+        # Each element of the gradient goes to the original position of the sorted element.
         order = ArgSortOp(self.kind, self.order)(a, axis_variable)
         place = _along_axis(order, self._axis(inputs))
         return [set_subtensor(a.zeros_like(dtype=gz.dtype)[place], gz), g_axis]
@@ -141,7 +141,7 @@ class SortOp(_Sorting):
 
 
 class ArgSortOp(_Sorting):
-    """The int64 indices that sort along an axis; see :class:`SortOp`.
+    """An Op that returns the int64 indices which sort along an axis; see :class:`SortOp`.
 
     Every kind is stable: equal elements keep their order.
     """
@@ -168,7 +168,7 @@ class ArgSortOp(_Sorting):
 
 
 def sort(a, axis=-1, kind="quicksort", order=None):
-    """A sorted copy of a tensor.
+    """Return a sorted copy of a tensor.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def sort(a, axis=-1, kind="quicksort", order=None):
     Returns
     -------
     TensorVariable
-        Of the type of `a` (a vector if `axis` is None).
+        Has the type of `a`, or is a vector if `axis` is None.
     """
     a = as_tensor_variable(a)
     if axis is None:
@@ -191,20 +191,20 @@ def sort(a, axis=-1, kind="quicksort", order=None):
 
 
 def argsort(a, axis=-1, kind="quicksort", order=None):
-    """The indices that would sort a tensor.
+    """Return the indices that would sort a tensor.
 
     Parameters
     ----------
     a : tensor_like
     axis : int, integer scalar or None
-        None for the flattened tensor.
+        None means the flattened tensor.
     kind, order
         As for :func:`sort`.
 
     Returns
     -------
     TensorVariable
-        int64.
+        The indices, of dtype int64.
     """
     a = as_tensor_variable(a)
     if axis is None:
@@ -216,18 +216,18 @@ def argsort(a, axis=-1, kind="quicksort", order=None):
 
 
 def _topk_py_impl(op, x, k, axis, idx_dtype):
-    """Values and indices that a :class:`TopKOp` asks for, by NumPy.
+    """Compute the outputs of a :class:`TopKOp` with NumPy.
 
     Returns
     -------
     list
-        With the values, the indices, or both.
+        The values, the indices, or both.
     """
     n = x.shape[axis]
     if k == 0 or abs(k) > n:
         raise ValueError("topk: k must be between 1 and the length of the axis (%d), or minus that; got %d" % (n, k))
     count = abs(k)
-    # NaN sorts last, hence counts as the largest. Of equal elements the first is taken: the last one of the reversed lines.
+    # NaN sorts last, so it counts as the largest. Flipping before the sort takes the first of equal elements.
     if k > 0:
         order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
@@ -244,19 +244,20 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
 
 
 class TopKOp(NativeOp, Op):
-    """The k largest (k > 0) or smallest (k < 0) elements along an axis.
+    """An Op that returns the k largest (k > 0) or smallest (k < 0) elements along an axis.
 
-    Of equal elements, the first are taken; NaN counts as the largest.
+    Among equal elements, the first ones are taken. NaN counts as the largest.
 
     Parameters
     ----------
     axis : int
     sorted : bool
-        Best first (of equal elements the first first); otherwise in the order in which they are in the input.
+        If True, the largest (for k < 0, the smallest) element comes first, and equal elements keep their order.
+        If False, the elements have the order of the input.
     idx_dtype : str
         Integer dtype of the indices.
     return_values, return_indices : bool
-        Which outputs there are; at least one.
+        Whether the values, or the indices, are outputs. At least one must be True.
     """
 
     __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
@@ -290,7 +291,7 @@ class TopKOp(NativeOp, Op):
             raise IndexError(
                 '"axis" parameter out of range, expected integer within [%d, %d], got %d' % (-ndim, ndim - 1, self.axis)
             )
-        # The length along the axis is |k|, even if the input's is 1.
+        # The length along the axis is |k|, even if the length of the input is 1.
         flags = list(inp.broadcastable)
         flags[self.axis] = False
         outputs = []
@@ -339,7 +340,7 @@ class TopKOp(NativeOp, Op):
         if x.dtype in DISCRETE:
             return [grad_undefined(self, 0, x, "the input is discrete"), k_grad]
         axis = self.axis % x.ndim
-        # The same Op with its indices: merged with this one if it has them.
+        # The indices come from a TopKOp with both outputs. It is merged with an equal node if the graph has one.
         index = outputs[1] if self.return_indices else TopKOp(self.axis, self.sorted, self.idx_dtype)(x, k)[1]
         place = _along_axis(index, axis)
         return [set_subtensor(x.zeros_like(dtype=gz.dtype)[place], gz), k_grad]
@@ -364,68 +365,71 @@ def _topk_input(x, axis):
 
 
 def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
-    """The k largest elements along an axis.
+    """Return the k largest elements along an axis.
 
     Parameters
     ----------
     x : tensor_like
     kth : int or integer scalar variable
-        How many; not 0.  Minus k gives the k smallest.
+        The number of elements; not 0.  A negative number -k gives the k
+        smallest.
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
     sorted : bool
-        Largest first (smallest first for a negative `kth`); otherwise they
-        keep the order that they have in `x`.
+        If True, the largest element comes first (for a negative `kth`, the
+        smallest). If False, the elements keep the order that they have in `x`.
     idx_dtype : str
-        Only used for indices computed inside.
+        Only used for indices computed internally.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of `x`, with length \\|kth\\| along the axis.
+        Has the dtype of `x`, and the length \\|kth\\| along the axis.
     """
     x, axis = _topk_input(x, axis)
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[0]
 
 
 def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
-    """The indices of the k largest elements; see :func:`topk`.
+    """Return the indices of the k largest elements; see :func:`topk`.
 
     Parameters
     ----------
     x : tensor_like
     kth : int or integer scalar
-        How many; not 0.  Minus k gives the k smallest.
+        The number of elements; not 0.  A negative number -k gives the k
+        smallest.
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
     sorted : bool
         As for :func:`topk`.
     idx_dtype : str
-        Of the indices.
+        The dtype of the indices.
 
     Returns
     -------
     TensorVariable
-        Of dtype `idx_dtype`.
+        Has the dtype `idx_dtype`.
     """
     x, axis = _topk_input(x, axis)
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[1]
 
 
 def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
-    """The k largest elements and their indices; see :func:`topk`.
+    """Return the k largest elements and their indices; see :func:`topk`.
 
     Parameters
     ----------
     x : tensor_like
     kth : int or integer scalar
-        How many; not 0.  Minus k gives the k smallest.
+        The number of elements; not 0.  A negative number -k gives the k
+        smallest.
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
     sorted : bool
         As for :func:`topk`.
     idx_dtype : str
-        Of the indices.
+        The dtype of the indices.
 
     Returns
     -------

@@ -1,7 +1,8 @@
-"""What ``from theano_ng.tensor import *`` gives: the names that Theano 1.0.5 gave.
+"""The names that ``from theano_ng.tensor import *`` imports: those of Theano 1.0.5.
 
-Programs that import everything have names of their own, which later ones would replace, and use what the classic module had imported for
-itself. That is here; the rest is found in `theano_ng.tensor`.
+Newer names are left out, because they could replace names of a program that imports all names. Such a program may also
+use modules and functions that Theano's module had only imported for itself. They are defined here; `theano_ng.tensor`
+provides all the other names.
 """
 
 import builtins
@@ -20,7 +21,7 @@ from theano_ng.compat import izip, xrange
 from theano_ng.moved import missing
 
 theano = sys.modules[__name__.partition(".")[0]]
-# Functions of tensors have taken these names.
+# Python's functions; in `theano_ng.tensor` these names belong to functions of tensors.
 python_all, python_any, python_complex = all, any, complex
 
 CLASSIC = """
@@ -68,4 +69,4 @@ zeros_like zmatrix zrow zscalar ztensor3 ztensor4 ztensor5 ztensor6 ztensor7 zve
 """
 
 names = [name for name in CLASSIC.split() if missing("tensor." + name) is None]
-"""Without the modules of chapters that are missing."""
+"""The exported names. Names in parts of the package that are not installed are left out."""

@@ -1,4 +1,4 @@
-"""Moving variables between devices."""
+"""Transfer of variables between devices."""
 
 from theano_ng.tensor.constant import as_tensor_variable
 
@@ -6,19 +6,19 @@ __all__ = ["transfer", "register_transfer"]
 
 
 def transfer(var, target):
-    """A version of `var` that lives on `target`.
+    """Return `var` as a variable on the device `target`.
 
     Parameters
     ----------
     var : Variable
     target : str
-        'cpu' gives a tensor variable; other targets are understood by the back
-        ends that called :func:`register_transfer`.
+        'cpu' gives a tensor variable. Other targets are those of the back ends
+        that called :func:`register_transfer`.
 
     Raises
     ------
     ValueError
-        If nobody understands the target.
+        If no registered function supports the target.
     """
     if target == "cpu":
         return as_tensor_variable(var)
@@ -40,14 +40,14 @@ transfer._others = []
 
 
 def register_transfer(fn):
-    """Let `fn` try transfers that the package does not know.
+    """Register a function that transfers variables to further targets.
 
     Parameters
     ----------
     fn : callable
-        ``fn(var, target)`` returns a variable (perhaps `var` itself), or None if
-        it does not know the target. Functions are asked in the order in which
-        they were registered.
+        ``fn(var, target)`` returns a variable (possibly `var` itself), or None
+        if it does not support the target. Functions are tried in the order of
+        their registration.
     """
     if not callable(fn):
         raise TypeError("register_transfer expected a function fn(var, target), got %r" % (fn,))

@@ -36,7 +36,7 @@ _DTYPE_SPECS = {
     "complex64": (complex, "theano_complex64", "NPY_COMPLEX64"),
 }
 
-# NumPy's attribute `name` of a dtype builds a text each time.
+# NumPy type number -> dtype name. NumPy's attribute `name` builds a new string at each access.
 _NAME_OF_NUMBER = {np.dtype(name).num: name for name in _DTYPE_SPECS}
 
 _PATTERN_NAMES = {
@@ -61,10 +61,10 @@ class TensorType(Type):
     Parameters
     ----------
     dtype : str or numpy dtype
-        Element type, for instance ``'float32'``. The string ``'floatX'`` stands for `config.floatX`.
+        Element type, for instance ``'float32'``. The string ``'floatX'`` means `config.floatX`.
     broadcastable : sequence of bool
-        One flag per dimension. True: the length is exactly 1 at run time, and operations may broadcast along the
-        dimension. False: any length. Its length is the rank.
+        One flag per dimension; the number of flags is the rank. True: the length is exactly 1 at run time, and
+        operations may broadcast along the dimension. False: any length.
     name : str, optional
         Name that replaces the printed form of the type.
     sparse_grad : bool
@@ -73,7 +73,7 @@ class TensorType(Type):
     Raises
     ------
     TypeError
-        For a dtype that tensors do not support.
+        If tensors do not support the dtype.
 
     Notes
     -----
@@ -86,7 +86,7 @@ class TensorType(Type):
     # Number of dimensions, the length of `broadcastable`; set by the constructor.
     ndim = None
 
-    # Set to refuse values that hold NaN or infinity; an instance attribute may override it.
+    # If True, `filter` rejects values with NaN or infinity. An instance attribute may override it.
     filter_checks_isfinite = False
 
     def __init__(self, dtype, broadcastable, name=None, sparse_grad=False):
@@ -107,7 +107,10 @@ class TensorType(Type):
         self._derive()
 
     def _derive(self):
-        """Set what depends on the defining attributes: hashes of strings are not valid in another process."""
+        """Set the attributes that derive from dtype and pattern.
+
+        They are not pickled: the hashes of strings differ between processes.
+        """
         self.ndim = len(self.broadcastable)
         self._any_broadcastable = any(self.broadcastable)
         cls = type(self)
@@ -209,7 +212,7 @@ class TensorType(Type):
         TypeError
             If the rank, dtype, value or a broadcastable dimension's length does not fit.
         ValueError
-            For text that is no number, and for lists of lists of different lengths.
+            If `data` is text that is not a number, or lists of lists of different lengths.
         """
         if (
             type(data) is np.ndarray
@@ -262,13 +265,13 @@ class TensorType(Type):
         target = self.numpy_dtype
         if isinstance(data, np.ndarray):
             if isinstance(data, np.memmap):
-                # Kept as it is: a plain view would be as good, but would hide the file from the caller.
+                # Return the memmap itself: a plain view would work as well, but hide the file from the caller.
                 if data.dtype == target:
                     return data
             elif type(data) is not np.ndarray:
                 data = np.asarray(data)
             if data.dtype == target:
-                # `==` holds for the many equivalent spellings of a dtype (long, long long); C code asks for one.
+                # `==` is true for equivalent dtypes (long, long long); C code compares type numbers.
                 return data if data.dtype.num == target.num else data.view(target)
             if allow_downcast or self._holds_dtype(data.dtype):
                 return data.astype(target)
@@ -307,12 +310,15 @@ class TensorType(Type):
         )
 
     def _not_held(self, data, failure):
-        """The error for what NumPy makes no array of: a ValueError for text and ragged lists, as NumPy has it, otherwise a TypeError."""
+        """Return the exception for a value that NumPy cannot convert.
+
+        It is a ValueError for text and ragged lists, as in NumPy, otherwise a TypeError.
+        """
         kind = ValueError if isinstance(failure, ValueError) else TypeError
         return kind("%s cannot hold the value %s: %s" % (self, _short(data), failure))
 
     def _holds_dtype(self, dtype):
-        """True if every value of `dtype` may be stored under the casting policy."""
+        """Return True if every value of `dtype` may be stored under the casting policy."""
         name = _NAME_OF_NUMBER.get(dtype.num) or dtype.newbyteorder("=").name
         return name == self.dtype or (name in _DTYPE_SPECS and scal.upcast(self.dtype, name) == self.dtype)
 
@@ -355,7 +361,10 @@ class TensorType(Type):
         )
 
     def convert_variable(self, var):
-        """Return `var` with this type's broadcast pattern if it differs only by extra broadcastable flags, else None."""
+        """Return `var` with the broadcast pattern of this type, or None.
+
+        A conversion exists if the type of `var` differs only by additional broadcastable flags.
+        """
         if (
             type(self) is type(var.type)
             and self.dtype == var.type.dtype
@@ -367,14 +376,17 @@ class TensorType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """True if two values may overlap in memory. Values that are not ndarrays never do."""
+        """Return True if two values may overlap in memory. Values that are not ndarrays never overlap."""
         if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
             return np.may_share_memory(a, b)
         return False
 
     @staticmethod
     def values_eq(a, b, force_same_dtype=True):
-        """True if `a` and `b` have the same shape and elements (NaN equals NaN), and the same dtype unless told otherwise."""
+        """Return True if `a` and `b` have the same shape and elements (NaN equals NaN).
+
+        They must also have the same dtype, unless `force_same_dtype` is False.
+        """
         if a.shape != b.shape:
             return False
         if force_same_dtype and a.dtype != b.dtype:
@@ -392,7 +404,7 @@ class TensorType(Type):
         return values_eq_approx(a, b, allow_remove_inf, allow_remove_nan, rtol, atol)
 
     def native_layout(self):
-        """NumPy's type number and the rank of the values, for C thunks: ``number << 8 | ndim``."""
+        """Return NumPy's type number and the rank of the values, for C thunks: ``number << 8 | ndim``."""
         return self.numpy_dtype.num << 8 | self.ndim
 
     def get_shape_info(self, obj):
@@ -416,7 +428,7 @@ class TensorType(Type):
         return self.dtype_specs()[1]
 
     def c_declare(self, name, sub, check_input=True):
-        # The typedef is not a check: C code of Ops names the element type by it.
+        # The typedef is needed even without checks, since the C code of Ops uses it.
         return """
         PyArrayObject* %(name)s;
         typedef %(ctype)s dtype_%(name)s;
@@ -502,7 +514,7 @@ class TensorType(Type):
         }
         """ % dict(name=name)
 
-    # What C code needs for the elements.
+    # The scalar type of the elements, which provides their C support code.
     _element = property(lambda self: scal.get_scalar_type(self.dtype))
 
     def c_support_code(self):
@@ -526,19 +538,19 @@ class TensorType(Type):
 
 
 def _short(value):
-    """The text of `value` for an error message, without pages of numbers."""
+    """Return `value` as text for an error message, truncated to at most 100 characters."""
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 100 else text[:90] + " ..."
 
 
 def get_atol_rtol(a, b):
-    """Return the tolerances ``(atol, rtol)`` to compare arrays `a` and `b`: those of the less precise dtype.
+    """Return the tolerances ``(atol, rtol)`` for comparing two arrays: those of the less precise dtype.
 
     `config.tensor.cmp_sloppy` = 1 or 2 relaxes them.
     """
     sloppy = config.tensor.cmp_sloppy
     table = _TOLERANCES[min(max(int(sloppy), 0), 2)]
-    # bits of each real number: 16, 32 or 64; others are compared as float64 is
+    # The bits of each real number: 16, 32 or 64. Other dtypes are compared like float64.
     bits = min(
         8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b)
     )
@@ -548,20 +560,20 @@ def get_atol_rtol(a, b):
 
 
 def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):
-    """True if two arrays have one shape and dtype, and elements that agree up to rounding.
+    """Return True if two arrays have the same shape and dtype, and elements that agree up to rounding.
 
     Parameters
     ----------
     a, b : numpy.ndarray
-        The value to trust, and the one to judge.
+        The reference value, and the value to check.
     allow_remove_inf, allow_remove_nan : bool
-        If True, `b` may hold any value where `a` holds an infinity (a NaN).
+        If True, `b` may have any value where `a` is infinite (NaN).
     rtol, atol : float, optional
-        Accept ``|a - b| <= atol + rtol * |b|``. By default those of `get_atol_rtol`.
+        Accept ``|a - b| <= atol + rtol * |b|``. The defaults are those of `get_atol_rtol`.
 
     Notes
     -----
-    NaN agrees with NaN, an infinity with the infinity of the same sign. Values that are not floating are compared exactly.
+    NaN agrees with NaN, and an infinity with the infinity of the same sign. Integers and bools are compared exactly.
     """
     if not (isinstance(a, (np.ndarray, np.generic)) and isinstance(b, (np.ndarray, np.generic))):
         return False
@@ -588,20 +600,20 @@ def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=
 
 
 def values_eq_approx_remove_inf(a, b):
-    """`values_eq_approx` that lets a rewrite replace infinities by something else."""
+    """Compare like `values_eq_approx`, but allow that a rewrite has replaced infinities by other values."""
     return values_eq_approx(a, b, allow_remove_inf=True)
 
 
 def values_eq_approx_remove_nan(a, b):
-    """`values_eq_approx` that lets a rewrite replace NaN by something else."""
+    """Compare like `values_eq_approx`, but allow that a rewrite has replaced NaN by other values."""
     return values_eq_approx(a, b, allow_remove_nan=True)
 
 
 def values_eq_approx_remove_inf_nan(a, b):
-    """`values_eq_approx` that lets a rewrite replace infinities and NaN by something else."""
+    """Compare like `values_eq_approx`, but allow that a rewrite has replaced infinities and NaN by other values."""
     return values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
 def values_eq_approx_always_true(a, b):
-    """Accept every pair: for values that are not reproducible."""
+    """Return True for every pair of values; for values that are not reproducible."""
     return True

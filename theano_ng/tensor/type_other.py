@@ -1,4 +1,4 @@
-"""Types beside tensors that tensor graphs need: slices and None."""
+"""Types other than tensors that tensor graphs need: slices and None."""
 
 import operator
 
@@ -35,7 +35,7 @@ def as_int_none_variable(x):
 
 
 class MakeSlice(NativeOp, Op):
-    """Make a `slice` from symbolic start, stop and step, each a 0-d integer tensor or None."""
+    """An Op that makes a `slice` from symbolic start, stop and step, each a 0-d integer tensor or None."""
 
     __props__ = ()
 
@@ -93,13 +93,13 @@ class SliceType(Type):
 
     @staticmethod
     def may_share_memory(a, b):
-        """Slices are immutable: two variables share one only if they hold the same object."""
+        """Return True if both values are the same slice object; slices are immutable."""
         return isinstance(a, slice) and a is b
 
-    # Slices had no C in Theano 1.0: Ops that take one beside tensors compute with it in `perform`, and their C code knows none.
+    # Theano 1.0 had no C code for slices. Ops with slices among their inputs use `perform`: their C code has no slices.
     only_in_native_code = True
 
-    # Native code sees a `PyObject *`, as for Generic.
+    # C code gets a `PyObject *`, as for Generic.
     c_declare, c_init, c_sync, c_cleanup = Generic.c_declare, Generic.c_init, Generic.c_sync, Generic.c_cleanup
 
     def c_extract(self, name, sub, check_input=True):
@@ -123,7 +123,7 @@ slicetype = SliceType()
 
 
 class SliceConstant(Constant):
-    """A constant slice; 0-d integer arrays among its fields become Python integers, so that it can be hashed."""
+    """A constant slice. Fields that are 0-d integer arrays become Python integers, so that the slice can be hashed."""
 
     def __init__(self, type, data, name=None):
         if not isinstance(data, slice):
@@ -132,7 +132,7 @@ class SliceConstant(Constant):
         Constant.__init__(self, type, data, name)
 
     def signature(self):
-        """Return what two equal constants have in common: class and fields."""
+        """Return the class and the fields as a tuple; equal constants have equal signatures."""
         return (SliceConstant, self.data.start, self.data.stop, self.data.step)
 
     def __str__(self):
@@ -163,11 +163,12 @@ class NoneTypeT(Generic):
 
     @staticmethod
     def may_share_memory(a, b):
-        """None holds no memory."""
+        """Return False, since None has no memory."""
         return False
 
 
 none_type_t = NoneTypeT()
 
-# A constant that stands for None among the inputs of a node. Compare with `NoneConst.equals(x)`: unpickled graphs hold a copy.
+# The constant that represents None among the inputs of a node. Compare with `NoneConst.equals(x)`, not with `is`:
+# unpickled graphs contain a copy.
 NoneConst = Constant(none_type_t, None, name="NoneConst")

@@ -1,4 +1,4 @@
-"""Helpers: hashing arrays, shapes of a graph's variables."""
+"""Helper functions: hashes of arrays, and shapes of the variables of a graph."""
 
 import numpy as np
 
@@ -13,19 +13,19 @@ __all__ = ["hash_from_ndarray", "shape_of_variables"]
 
 
 def shape_of_variables(fgraph, input_shapes):
-    """The shapes of all variables of a graph, given those of its inputs.
+    """Return the shapes of all variables of a graph, given the shapes of its inputs.
 
     Parameters
     ----------
     fgraph : FunctionGraph
-        Gets a ShapeFeature, if it has none.
+        The graph. A ShapeFeature is attached if it has none.
     input_shapes : dict
-        Shape (tuple of int) of every input.
+        The shape (tuple of int) of each input.
 
     Returns
     -------
     dict
-        For every variable a tuple of 0-d arrays.
+        For each variable, its shape as a tuple of 0-d arrays.
 
     Raises
     ------
@@ -50,8 +50,8 @@ def shape_of_variables(fgraph, input_shapes):
         raise ValueError("input_shapes lacks the shape of %s" % ", ".join(str(x) for x in missing))
     shape_of = fgraph.shape_feature.shape_of
 
-    # The symbolic shapes are written in terms of those of the inputs: scalars
-    # take their place.
+    # The symbolic shapes depend on the lengths of the inputs. Replace these
+    # lengths by scalar variables.
     scalars, numbers, givens = [], [], {}
     for x in fgraph.inputs:
         shape = shape_of[x]
@@ -63,7 +63,7 @@ def shape_of_variables(fgraph, input_shapes):
                 "%d dimension(s)" % (x, tuple(input_shapes[x]), len(shape))
             )
         for dim, number in zip(shape, input_shapes[x]):
-            # A constant is a dimension known to be 1.
+            # A constant length belongs to a dimension that is known to be 1.
             if not isinstance(dim, Constant):
                 givens[dim] = lscalar()
                 scalars.append(givens[dim])

@@ -1,7 +1,7 @@
-"""The variables users write formulas with.
+"""The classes of tensor variables and constants.
 
-`_tensor_py_operators` is the mix-in that gives every tensor variable, constant
-and shared variable its operators, methods and properties.
+The mix-in class `_tensor_py_operators` defines the operators, methods and
+properties of all tensor variables, constants and shared variables.
 """
 
 import zlib
@@ -27,23 +27,23 @@ integer_types = (int,)
 
 
 class AsTensorError(TypeError):
-    """A value cannot be taken as a tensor variable."""
+    """Raised if a value cannot be converted to a tensor variable."""
 
 
 def equal_slices(s1, s2):
-    """Whether two slices have identical bounds and step."""
+    """Return True if two slices have equal bounds and steps."""
     return s1.start == s2.start and s1.stop == s2.stop and s1.step == s2.step
 
 
 class _tensor_py_operators(object):
     """Attributes, methods and operators of tensor variables.
 
-    The methods follow those of :class:`numpy.ndarray`. Those that make Ops
-    are attached by `theano_ng.tensor.methods`, above the Ops.
+    The methods follow those of :class:`numpy.ndarray`. Methods that apply Ops
+    are added by `theano_ng.tensor.methods`, because the Ops need this module.
     """
 
-    # ndarray <op> variable: NumPy leaves the operation to us instead of
-    # looping over its elements; see `numpy_protocols`.
+    # ndarray <op> variable: NumPy calls the operator of the variable instead of
+    # looping over the elements of the array; see `numpy_protocols`.
     __array_priority__ = 1000
 
     @property
@@ -53,7 +53,7 @@ class _tensor_py_operators(object):
 
     @property
     def broadcastable(self):
-        """Tuple of bool: the dimensions whose length is known to be 1."""
+        """Tuple of bool: True for each dimension whose length is known to be 1."""
         return self.type.broadcastable
 
     @property
@@ -64,8 +64,8 @@ class _tensor_py_operators(object):
     _is_nonzero = True
 
     def __bool__(self):
-        # A variable that is not the result of a comparison is true, like any
-        # Python object: `if variable:` asks whether there is one.
+        # A variable that is not the result of a comparison is true, like other
+        # Python objects: `if variable:` tests whether it is not None.
         if self._is_nonzero:
             return True
         raise TypeError(
@@ -79,15 +79,15 @@ class _tensor_py_operators(object):
 
 
 class TensorVariable(_tensor_py_operators, Variable):
-    """Variable whose type is a :class:`TensorType`.
+    """A variable whose type is a :class:`TensorType`.
 
     Parameters
     ----------
     type : TensorType
     owner : Apply, optional
-        The node that computes it.
+        The node that computes the variable.
     index : int, optional
-        Which output of the node it is.
+        The index of the variable among the outputs of the node.
     name : str, optional
     """
 
@@ -98,7 +98,7 @@ class TensorVariable(_tensor_py_operators, Variable):
 
 
 def _level_of_user():
-    """The stacklevel of the first frame outside the package, for a warning that the caller of this function gives."""
+    """Return the `stacklevel` of the first frame outside the package, for a warning issued by the calling function."""
     import sys
 
     frame, level = sys._getframe(1), 1
@@ -132,10 +132,10 @@ TensorType.Variable = TensorVariable
 
 
 class TensorConstantSignature(tuple):
-    """What two constants must agree in to be merged: type and content.
+    """The type and content of a constant; constants with equal signatures are merged.
 
     Contents are compared bit by bit, so that NaN equals NaN, and 0.0 differs
-    from -0.0 (1/x tells them apart).
+    from -0.0 (1/x differs for them).
     """
 
     def __eq__(self, other):
@@ -162,7 +162,7 @@ class TensorConstantSignature(tuple):
         return hash((hashtype(self), type_, data.shape, self._checksum))
 
     def theano_hash(self):
-        """Hash that is the same in every process."""
+        """Return a hash that does not depend on the process."""
         type_, data = self
         return hash_from_ndarray(data)
 
@@ -177,7 +177,7 @@ class TensorConstantSignature(tuple):
 
 
 def _unique_value(data):
-    """The value that all elements of an array have, or None."""
+    """Return the common value of all elements, or None if the array is 0-d or empty or has different values."""
     if data.ndim == 0 or data.size == 0:
         return None
     flat = data.reshape(-1)
@@ -187,19 +187,19 @@ def _unique_value(data):
 
 
 class TensorConstant(_tensor_py_operators, Constant):
-    """Constant whose type is a :class:`TensorType`.
+    """A constant whose type is a :class:`TensorType`.
 
     Parameters
     ----------
     type : TensorType
     data : ndarray
-        Not copied; it must not be changed afterwards.
+        The value. It is not copied, and must not be changed afterwards.
     name : str, optional
 
     Attributes
     ----------
     of_value : callable
-        Makes a constant of a value; `tensor.constant` gives it.
+        Function that makes a constant from a value; `tensor.constant` sets it.
     tag.unique_value
         The value that all elements have, if they are equal and the constant is
         not 0-d; else None.
@@ -223,11 +223,11 @@ class TensorConstant(_tensor_py_operators, Constant):
         return "TensorConstant{%s}" % text
 
     def signature(self):
-        """Key under which equal constants are merged."""
+        """Return the key by which equal constants are merged."""
         return TensorConstantSignature((self.type, self.data))
 
     def equals(self, other):
-        """Whether `other` is a constant with the same type and content."""
+        """Return True if `other` is a constant or value with the same type and content."""
         if isinstance(other, (np.ndarray, int, float, complex, np.generic)):
             try:
                 other = self.of_value(other)
@@ -239,7 +239,7 @@ class TensorConstant(_tensor_py_operators, Constant):
         return self.clone()
 
     def __getstate__(self):
-        # The mark of a shared small constant belongs to this very object.
+        # The mark `cached` applies only to the object in `constant_cache`, not to its copies.
         state = super().__getstate__()
         state.pop("cached", None)
         return state

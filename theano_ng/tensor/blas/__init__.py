@@ -2,13 +2,14 @@
 
 ==============  ======================================================================
 `ops`           the Ops, each one BLAS call: `Gemm`, `Gemv`, `Ger`, `Dot22`, `BatchedDot` ...
-`table`         where the BLAS comes from
-`headers`       C declarations for users' code
-`c_variants`    classic module `blas_c`
-`scipy_ger`     classic module `blas_scipy`: Ger for graphs without C
+`table`         the addresses of the BLAS functions, from SciPy or another library
+`headers`       C declarations for user code
+`c_variants`    the Theano 1.0 module `blas_c`
+`scipy_ger`     the Theano 1.0 module `blas_scipy`: Ger for graphs without C
 ==============  ======================================================================
 
-Rules that put these Ops into graphs are in `tensor/opt/blas.py`. The names of the classic module `theano.tensor.blas` are found here.
+The rewriting rules that insert these Ops are in `tensor/opt/blas.py`. This package exports the names of the
+Theano 1.0 module `theano.tensor.blas`.
 """
 
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names

@@ -1,4 +1,4 @@
-"""Classic path of the BLAS Ops' C variants and the rules that choose them."""
+"""The C variants of the BLAS Ops, and the rules that choose them, as in the Theano 1.0 module `blas_c`."""
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from theano_ng.tensor.opt.blas import blas_optdb, make_c_gemv_destructive, make_
 
 
 def check_force_gemv_init():
-    """Whether gemv has to be given an initialized `y` even where ``beta`` is 0, because the BLAS multiplies NaN by it.
+    """Return True if gemv needs an initialized `y` even if ``beta`` is 0.
+
+    Some BLAS libraries multiply `y` by 0 then, so that NaN in `y` reaches the result.
 
     Returns
     -------
     bool
-        What the product in use does with a `y` of NaN.
+        Measured with the gemv in use and a `y` of NaN.
     """
     y, A, x = dvector(), dmatrix(), dvector()
     product = cgemv_inplace(y, np.asarray(1.0), A, x, np.asarray(0.0))
@@ -34,4 +36,4 @@ def check_force_gemv_init():
     return bool(np.isnan(f(np.full(2, np.nan), np.ones((2, 2)), np.ones(2))).any())
 
 
-check_init_y = check_force_gemv_init  # its name in `tensor.blas`
+check_init_y = check_force_gemv_init  # the name of the function in `tensor.blas`

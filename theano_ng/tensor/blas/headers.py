@@ -1,13 +1,16 @@
-"""C declarations and definitions of Fortran BLAS functions, for users' C code."""
+"""C declarations and definitions of Fortran BLAS functions, for C code of users."""
 
 import functools
 
 from theano_ng.configdefaults import config
 from theano_ng.tensor.blas.table import scipy_addresses
 
-# The functions by what their names end in: the letters that they exist for, what they return, and their arguments. c: a character,
-# i: a number of elements or the like, t and r: numbers of the function's type and of its real type (or arrays of them) that are read;
-# T, R and V (int): those that are written.
+# Each line: name of a function without its type letter, type letters, type of the result, arguments.
+# Codes of the arguments, which are all passed by pointer:
+#   c: a character
+#   i: an integer, for instance a number of elements
+#   t, r, v: scalars or arrays that are read, of the type of the function, of its real type, or of type void
+#   T, R, V: scalars or arrays that are written, of these types
 _FUNCTIONS = """
 swap   sdcz  void  i T i T i
 scal   sdcz  void  i t T i
@@ -55,7 +58,7 @@ her2k  cz    void  c c i i t t i t i r T i
 trmm   sdcz  void  c c c c i i t t i T i
 trsm   sdcz  void  c c c c i i t t i T i
 """
-# Those whose names do not begin with one letter.
+# Functions whose name does not begin with a single type letter: full name, type letter, result, arguments.
 _OTHERS = """
 csscal s  void  i r V i
 zdscal d  void  i r V i
@@ -74,7 +77,7 @@ _REAL = {"s": "float", "d": "double", "c": "float", "z": "double"}
 
 @functools.lru_cache(maxsize=None)
 def signatures():
-    """The functions that `blas_header_text` declares.
+    """Return the signatures of the functions that `blas_header_text` declares.
 
     Returns
     -------
@@ -104,19 +107,22 @@ def signatures():
 
 
 def _addresses():
-    """Addresses of the functions of `signatures`, in that order; the definitions in C ask for them when their module is loaded."""
+    """Return the addresses of the functions of `signatures`, in that order.
+
+    The C definitions of `blas_header_text` call this function when their module is loaded.
+    """
     names = list(signatures())
     return list(map(scipy_addresses("cython_blas", names).__getitem__, names))
 
 
 def blas_header_text():
-    """Fortran's BLAS for C code: ``sgemm_``, ``dgemv_``, ``daxpy_``, ``ddot_`` and so on, text for `c_support_code`.
+    """Return C source for `c_support_code` that provides the Fortran BLAS: ``sgemm_``, ``dgemv_``, ``ddot_`` etc.
 
     Returns
     -------
     str
-        With `config.blas.ldflags` declarations, of what the library defines that `ldflags()` links. Without, definitions: they call the
-        BLAS inside SciPy, so that nothing has to be linked.
+        If `config.blas.ldflags` is set: declarations of the functions in the library that `ldflags()` links.
+        Otherwise: definitions that call the BLAS inside SciPy, so that no library has to be linked.
     """
     linked = bool(config.blas.ldflags)
     lines = ['extern "C" {']
@@ -140,7 +146,8 @@ def blas_header_text():
     return "\n".join(lines if linked else [_TABLE % len(signatures()), *lines]) + "\n"
 
 
-# Filled when the module is loaded: code that has released the interpreter may call them. What fails is an error of that import.
+# The table is filled when the module is loaded, because code without the GIL may call the functions. A failure becomes
+# an error of the import.
 _TABLE = """#define TNG_BLAS __attribute__((visibility("hidden")))
 static void *theano_ng_blas[%d];
 
@@ -158,25 +165,25 @@ static struct TheanoNgBlas {
 
 
 def blas_header_version():
-    """Version of `blas_header_text`, for `c_code_cache_version`."""
+    """Return the version of `blas_header_text`, for `c_code_cache_version`."""
     return (2, bool(config.blas.ldflags))
 
 
 def cblas_header_text():
-    """The same functions, for code that includes CBLAS declarations from here: none are declared beyond the Fortran ones."""
+    """Return the same text as `blas_header_text`. CBLAS functions are not declared."""
     return blas_header_text()
 
 
 def detect_macos_sdot_bug():
-    """Whether the BLAS has the sdot of old macOS versions, which returns a double; SciPy's and today's do not."""
+    """Return False: only the BLAS of old macOS versions has an sdot that returns a double."""
     return False
 
 
 def openblas_threads_text():
-    """Declaration of OpenBLAS's thread control."""
+    """Return the C declarations of the functions that control the threads of OpenBLAS."""
     return 'extern "C" { void openblas_set_num_threads(int); int openblas_get_num_threads(void); }\n'
 
 
 def mkl_threads_text():
-    """Declaration of MKL's thread control."""
+    """Return the C declarations of the functions that control the threads of MKL."""
     return 'extern "C" { int MKL_Set_Num_Threads_Local(int); int MKL_Get_Max_Threads(void); }\n'

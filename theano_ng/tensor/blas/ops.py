@@ -1,7 +1,7 @@
 """Ops that are one BLAS call each: Gemm, Gemv, Ger, Dot22, Dot22Scalar, BatchedDot.
 
-Rewriting puts them into graphs (tensor/opt/blas.py); users write `dot`. All inputs of one node have one dtype among float32, float64,
-complex64 and complex128. Matrices are multiplied where they lie: row-major, column-major and sliced ones without a copy.
+Users write `dot`; rewriting rules (tensor/opt/blas.py) replace it by these Ops. All inputs of a node have the same
+dtype (float32, float64, complex64 or complex128). Row-major, column-major and sliced matrices are not copied.
 """
 
 import numpy as np
@@ -28,12 +28,12 @@ have_fblas = True
 
 
 def ldflags(libs=True, flags=False, libs_dir=False, include_dir=False):
-    """The parts of config.blas.ldflags.
+    """Return the selected parts of config.blas.ldflags.
 
     Parameters
     ----------
     libs, flags, libs_dir, include_dir : bool
-        Which parts: libraries' names, other flags, folders of libraries, folders of headers.
+        Whether to include the names of libraries, other flags, the folders of libraries, and the folders of headers.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def ldflags(libs=True, flags=False, libs_dir=False, include_dir=False):
 
 
 def _ldflags(ldflags_str, libs, flags, libs_dir, include_dir):
-    """As `ldflags`, of a text of a linker's arguments."""
+    """Return the selected parts of a string of linker arguments; see `ldflags`."""
     wanted = []
     for flag in ldflags_str.split():
         kind = flag[:2]
@@ -61,7 +61,7 @@ def _ldflags(ldflags_str, libs, flags, libs_dir, include_dir):
 
 
 class BlasOp(NativeOp, Op):
-    """What BLAS Ops share: inputs of one dtype, checked ranks, native code.
+    """The base class of BLAS Ops: inputs of one dtype, checked ranks, native code.
 
     Attributes
     ----------
@@ -89,11 +89,12 @@ class BlasOp(NativeOp, Op):
         )
 
     def checked_inputs(self, inputs):
-        """The inputs as tensor variables of the right ranks and of one BLAS dtype.
+        """Return the inputs as tensor variables after checking their ranks and dtypes.
 
         Raises
         ------
         TypeError
+            If a rank is wrong, or if the dtypes are not all equal to the same BLAS dtype.
         """
         if len(inputs) != len(self.ranks):
             raise TypeError(
@@ -115,7 +116,7 @@ class BlasOp(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.blas:" + self.function)
 
     def expression(self, *inputs):
-        """The same in Ops that the user writes, for the derivatives."""
+        """Return the same value as an expression of basic Ops, from which derivatives are taken."""
         raise NotImplementedError(type(self).__name__)
 
     def grad(self, inputs, output_grads):
@@ -129,7 +130,7 @@ class BlasOp(NativeOp, Op):
 
 
 class GemmRelated(BlasOp):
-    """Base of the products of two matrices."""
+    """The base class of Ops that multiply two matrices."""
 
 
 def _check_product(x, y):
@@ -141,7 +142,7 @@ def _check_product(x, y):
 
 
 class InplaceBlasOp(BlasOp):
-    """Base of the Ops that can overwrite their first input."""
+    """The base class of Ops that can overwrite their first input."""
 
     words = ("no_inplace", "inplace")
 
@@ -171,7 +172,7 @@ class InplaceBlasOp(BlasOp):
         return not self.is_inplace() or not all(map(_is_contiguous, node.inputs))
 
     def target(self, value):
-        """What perform works on: the input itself, or a copy."""
+        """Return the array that `perform` writes to: the input itself if the Op works in place, else a copy."""
         return value if self.is_inplace() else value.copy()
 
 
@@ -188,14 +189,14 @@ def _is_contiguous(r):
 
 
 def _scaled(scale, value):
-    """scale * value, where a zero scale gives zeros whatever is in value, as BLAS does."""
+    """Return ``scale * value``. As in BLAS, a zero scale gives zeros even if `value` has NaN or infinities."""
     return np.zeros_like(value) if scale == 0 else scale * value
 
 
 class Gemm(InplaceBlasOp, GemmRelated):
-    """``b * z + a * dot(x, y)``.
+    """An Op that computes ``b * z + a * dot(x, y)``.
 
-    Inputs: z (m, n), a (scalar), x (m, k), y (k, n), b (scalar). When b is 0 the values of z are not read.
+    Inputs: z (m, n), a (scalar), x (m, k), y (k, n), b (scalar). If b is 0, the values of z are not read.
     """
 
     E_rank = "gemm only works for rank 2"
@@ -243,15 +244,15 @@ gemm = gemm_no_inplace
 
 
 def _factor_like(y, factor):
-    """A factor in the dtype of the vector `y`; as it is, where that would lose its imaginary part."""
+    """Cast a factor to the dtype of the vector `y`, unless the cast would lose the imaginary part."""
     real_only = factor.dtype.startswith("complex") and not y.dtype.startswith("complex")
     return factor if real_only or factor.dtype == y.dtype or y.dtype not in BLAS_DTYPES else cast(factor, y.dtype)
 
 
 class Gemv(InplaceBlasOp):
-    """``beta * y + alpha * dot(A, x)``.
+    """An Op that computes ``beta * y + alpha * dot(A, x)``.
 
-    Inputs: y (m), alpha (scalar), A (m, n), x (n), beta (scalar). When beta is 0 the values of y are not read.
+    Inputs: y (m), alpha (scalar), A (m, n), x (n), beta (scalar). If beta is 0, the values of y are not read.
     """
 
     __props__ = ("inplace",)
@@ -259,7 +260,7 @@ class Gemv(InplaceBlasOp):
 
     def make_node(self, y, alpha, A, x, beta):
         y = as_tensor_variable(y)
-        # A Python float may be a float32.
+        # A Python float may have become a float32 constant.
         alpha, beta = (_factor_like(y, as_tensor_variable(factor)) for factor in (alpha, beta))
         inputs = self.checked_inputs((y, alpha, A, x, beta))
         return Apply(self, inputs, [inputs[0].type()])
@@ -287,7 +288,7 @@ gemv = gemv_no_inplace
 
 
 class Ger(InplaceBlasOp):
-    """``A + alpha * outer(x, y)``.
+    """An Op that computes ``A + alpha * outer(x, y)``.
 
     Inputs: A (m, n), alpha (scalar), x (m), y (n).
     """
@@ -321,7 +322,7 @@ ger_destructive = Ger(destructive=True)
 
 
 class CGemv(Gemv):
-    """Gemv once the phase that chooses C implementations has run."""
+    """The variant of Gemv that graphs contain after the phase that chooses C implementations."""
 
     params_type = ParamsType(inplace=scal.bool)
 
@@ -330,7 +331,7 @@ class CGemv(Gemv):
 
 
 class CGer(Ger):
-    """Ger once the phase that chooses C implementations has run."""
+    """The variant of Ger that graphs contain after the phase that chooses C implementations."""
 
     params_type = ParamsType(destructive=scal.bool)
 
@@ -340,7 +341,7 @@ cger_inplace, cger_no_inplace = CGer(destructive=True), CGer(destructive=False)
 
 
 class Dot22(GemmRelated):
-    """The product of two matrices of one dtype. Inputs: x (m, k), y (k, n)."""
+    """An Op that multiplies two matrices of the same dtype. Inputs: x (m, k), y (k, n)."""
 
     ranks, names, function = (2, 2), ("x", "y"), "dot22"
 
@@ -365,7 +366,7 @@ _dot22 = Dot22()
 
 
 class Dot22Scalar(GemmRelated):
-    """``scalar * dot(x, y)``. Inputs: x (m, k), y (k, n), scalar (0-d)."""
+    """An Op that computes ``scalar * dot(x, y)``. Inputs: x (m, k), y (k, n), scalar (0-d)."""
 
     ranks, names, function = (2, 2, 0), ("x", "y", "scalar"), "dot22scalar"
 
@@ -390,9 +391,9 @@ _dot22scalar = Dot22Scalar()
 
 
 class BatchedDot(BlasOp):
-    """Products of two stacks of matrices: ``z[i] = dot(x[i], y[i])``.
+    """An Op that multiplies two batches of matrices: ``z[i] = dot(x[i], y[i])``.
 
-    Inputs have rank 3, or 2 for a stack of vectors (x is then a stack of rows, y one of columns).
+    Each input has rank 3, or rank 2 for a batch of vectors (rows in x, columns in y).
     """
 
     def make_node(self, *inputs):
@@ -431,7 +432,7 @@ class BatchedDot(BlasOp):
     def grad(self, inp, grads):
         x, y = inp
         (g,) = grads
-        # Of a stack of vectors the gradient has outer products, which are elementwise.
+        # The gradient for one input is a batch of elementwise outer products if the other input is a batch of vectors.
         if y.ndim == 3:
             gx = self(g, y.dimshuffle(0, 2, 1))
         elif x.ndim == 3:

@@ -1,11 +1,11 @@
-"""Ger by SciPy's wrapper of BLAS, for graphs that run without C."""
+"""A variant of Ger that calls SciPy's BLAS wrapper, for graphs that run without C."""
 
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.blas.ops import Ger, ger, ger_destructive, have_fblas
 
 
 class ScipyGer(Ger):
-    """Ger whose Python implementation is ``scipy.linalg.blas.?ger``."""
+    """A variant of Ger whose `perform` calls ``scipy.linalg.blas.?ger``."""
 
     def native_code(self, node):
         return None
@@ -18,7 +18,7 @@ class ScipyGer(Ger):
             raise ValueError("Shape mismatch: A has shape %s, x %s and y %s" % (a.shape, x.shape, y.shape))
         complex_dtype = a.dtype.kind == "c"
         (blas_ger,) = get_blas_funcs(("geru" if complex_dtype else "ger",), dtype=a.dtype)
-        # The wrapper updates only column-major memory in place: a row-major matrix is given as its transpose.
+        # The wrapper updates only column-major memory in place. Therefore pass the transpose of a row-major matrix.
         target = self.target(a)
         if a.size == 0:
             output_storage[0][0] = target
@@ -32,7 +32,7 @@ class ScipyGer(Ger):
 scipy_ger_inplace, scipy_ger_no_inplace = ScipyGer(destructive=True), ScipyGer(destructive=False)
 
 
-# The rules that use these Ops live with the other BLAS rules.
+# The rules that use these Ops are in the module of BLAS rules.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {

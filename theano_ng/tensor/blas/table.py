@@ -1,4 +1,4 @@
-"""Where the BLAS comes from: SciPy's by default, the library that blas.ldflags names otherwise."""
+"""The addresses of the BLAS functions: from SciPy by default, otherwise from the library in `blas.ldflags`."""
 
 from theano_ng.configdefaults import config
 from theano_ng.gof._native import capsule_address, dlopen_symbols, read_address
@@ -8,12 +8,12 @@ from theano_ng.gof.native import Kernel
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
 
-# What Fortran functions are called in SciPy's own library, and in others.
+# Symbols of Fortran functions in the library that SciPy ships, and in other libraries.
 _SYMBOLS = ("scipy_%s_", "%s_")
 
 
 def _scipy_file(module):
-    """The file of scipy.linalg.`module`, a compiled one, found without importing SciPy; None if there is none."""
+    """Return the path of the compiled module ``scipy.linalg.<module>``, or None. SciPy is not imported."""
     import importlib.machinery
     import importlib.util
     import os
@@ -27,10 +27,11 @@ def _scipy_file(module):
 
 
 def scipy_addresses(module, names):
-    """Addresses of Fortran functions that SciPy links.
+    """Return the addresses of Fortran functions that SciPy links.
 
-    They are asked of the library that a Cython module of scipy.linalg is linked to, for importing SciPy takes longer than most
-    compilations. None may return a complex number, which libraries do in several ways.
+    The symbols are looked up in the library to which a Cython module of scipy.linalg is linked: importing SciPy would
+    take longer than most compilations. The functions must not return complex numbers, since libraries differ in how
+    they return them.
 
     Parameters
     ----------
@@ -43,13 +44,13 @@ def scipy_addresses(module, names):
     """
     import sys
 
-    # Apple's library returns single precision in a way of its own, which the Cython module hides.
+    # Apple's library returns single precision numbers in a different way; the Cython module hides the difference.
     path = None if sys.platform == "darwin" else _scipy_file(module)
     for symbol in _SYMBOLS if path else ():
         try:
             return dict(zip(names, dlopen_symbols(path, [symbol % name for name in names])))
         except OSError:
-            pass  # built with other names
+            pass  # the library has other symbols
     import importlib
 
     lent = importlib.import_module("scipy.linalg." + module).__pyx_capi__
@@ -57,7 +58,7 @@ def scipy_addresses(module, names):
 
 
 def _linked_addresses(ldflags):
-    """The functions of a library that the linker finds with some flags."""
+    """Return the addresses of `NAMES` in the library that the linker finds with the given flags."""
     flags = ldflags.split()
     libraries = tuple(flag[2:] for flag in flags if flag.startswith("-l"))
     others = tuple(flag for flag in flags if not flag.startswith("-l"))
@@ -73,7 +74,7 @@ def _linked_addresses(ldflags):
 
 
 def _check_openmp(ldflags):
-    """Warn when two OpenMP libraries would serve one process: Intel's by MKL, and the compiler's by elementwise operations."""
+    """Warn if a process would use two OpenMP libraries: Intel's in MKL, and the compiler's in elementwise kernels."""
     if config.openmp and config.blas.check_openmp and "mkl_intel_thread" in ldflags:
         import warnings
 
@@ -85,7 +86,7 @@ def _check_openmp(ldflags):
 
 
 def addresses():
-    """Addresses of the Fortran-style functions `NAMES`.
+    """Return the addresses of the Fortran functions `NAMES`.
 
     Returns
     -------
@@ -94,7 +95,7 @@ def addresses():
     Raises
     ------
     RuntimeError
-        When blas.ldflags names a library that does not link; the message says how to go back to SciPy's.
+        If the library in blas.ldflags cannot be linked. The message explains how to use SciPy's BLAS again.
     """
     if not config.blas.ldflags:
         return scipy_addresses("cython_blas", NAMES)
@@ -109,7 +110,7 @@ def addresses():
 
 
 def threads():
-    """How many threads the BLAS may use, as far as the machine and the usual environment variables say."""
+    """Return how many threads the BLAS may use, according to the CPU affinity and the usual environment variables."""
     import os
 
     try:

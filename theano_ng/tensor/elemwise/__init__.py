@@ -2,15 +2,16 @@
 
 ==============  ======================================================================
 `op`            the Ops: `Elemwise`, which lifts a scalar op, and `DimShuffle`, which aligns dimensions
-`functions`     what users call: `exp`, `add`, casts, comparisons ...
-`inplace`       the same, into the memory of the first argument
+`functions`     the functions for users: `exp`, `add`, casts, comparisons ...
+`inplace`       operations that overwrite the memory of their first argument
 `xlogx`         x log(x) and x log(y)
-`kernel`        the C loop of a scalar expression, and the words that its driver `native/elemwise.c` reads
-`perform`       the same in Python
-`cgen`          classic helpers for C loops over arrays, for Ops of users
+`kernel`        C loops of scalar ops, and the packed parameters for their driver `native/elemwise.c`
+`perform`       the evaluation of scalar ops on arrays in Python
+`interpreter`   programs for the interpreter, which runs until loops are compiled
+`cgen`          the helpers of Theano 1.0 for C loops over arrays, for Ops of users
 ==============  ======================================================================
 
-The names of the classic module `theano.tensor.elemwise` are found here.
+This package exports the names of the Theano 1.0 module `theano.tensor.elemwise`.
 """
 
 from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names

@@ -1,26 +1,33 @@
-"""C loops over tensors for Ops that write their own classic `c_code`.
+"""Generators of C loops over tensors, for third-party Ops with the method `c_code` of Theano 1.0.
 
-`Elemwise` and `CAReduce` do not use these any more (their loops are kernels behind native/elemwise.c and native/reduce.c). The
-functions remain for other Ops.
+`Elemwise` and `CAReduce` no longer use these functions: their loops are kernels that native/elemwise.c and
+native/reduce.c call.
 
-An operand is described by its loop order: for each dimension of the output, outermost first, the dimension of the operand that it is,
-or ``'x'`` where the operand is broadcast. `sub` maps ``lv0``, ``lv1`` ... to the names of the operands' ``PyArrayObject*`` variables,
-``olv`` to the output's, and ``fail`` to the failure code.
+The loop order of an operand has an item for each dimension of the output, outermost first. It is the corresponding
+dimension of the operand, or ``'x'`` if the operand is broadcast.
+
+The dict `sub` maps ``lv0``, ``lv1`` ... to the names of the ``PyArrayObject*`` variables of the operands. It maps
+``olv`` to the name of the output, and ``fail`` to the failure code.
 """
 
 __all__ = ["make_alloc", "make_checks", "make_declare", "make_loop", "make_loop_careduce", "make_reordered_loop"]
 
 
 def _dims(order):
-    """The positions of a loop order that are not broadcast, with the operand's dimension for each."""
+    """Return the pairs (loop position, dimension of the operand) of a loop order that are not broadcast."""
     return [(position, dim) for position, dim in enumerate(order) if dim != "x"]
 
 
 def make_declare(loop_orders, dtypes, sub):
-    """Return declarations of what `make_checks` computes.
+    """Return declarations of the C variables that `make_checks` sets.
 
-    For operand ``lv`` and loop position ``j``: ``lv_n<j>`` and ``lv_stride<j>`` (not where it is broadcast; in elements), ``lv_jump<j>``,
-    and the element pointer ``lv_iter``.
+    For each operand ``lv`` and loop position ``j``:
+
+    * ``lv_n<j>``: the length, unless the operand is broadcast;
+    * ``lv_stride<j>``: the stride in elements, unless the operand is broadcast;
+    * ``lv_jump<j>``: the step of the pointer after each iteration, in elements.
+
+    For each operand, ``lv_iter``: the pointer to the current element.
 
     Parameters
     ----------
@@ -42,7 +49,7 @@ def make_declare(loop_orders, dtypes, sub):
 
 
 def make_checks(loop_orders, dtypes, sub):
-    """Return code that fills the declared variables and fails with `ValueError` where lengths differ."""
+    """Return code that sets the declared variables, and raises `ValueError` if lengths differ."""
     lines = []
     reference = {}
     for i, (order, dtype) in enumerate(zip(loop_orders, dtypes)):
@@ -52,7 +59,7 @@ def make_checks(loop_orders, dtypes, sub):
             'if (PyArray_NDIM(%(name)s) < %(rank)d) {\n    PyErr_SetString(PyExc_ValueError, "Not enough dimensions on input.");\n'
             "    %(fail)s\n}" % dict(name=name, rank=rank, fail=sub["fail"])
         )
-        # Stepping over a dimension: its stride, less what the loops inside of it have advanced.
+        # The jump of a dimension: its stride, minus the distance by which the inner loops have advanced the pointer.
         inner = "0"
         for position in reversed(range(len(order))):
             dim = order[position]
@@ -83,7 +90,7 @@ def make_checks(loop_orders, dtypes, sub):
 
 
 def _length(loop_orders, position, sub):
-    """C for the length of a loop; 1 where every operand is broadcast."""
+    """Return the C expression of the length of a loop: "1" if every operand is broadcast."""
     for i, order in enumerate(loop_orders):
         if order[position] != "x":
             return "%s_n%d" % (sub["lv%d" % i], position)
@@ -91,13 +98,13 @@ def _length(loop_orders, position, sub):
 
 
 def make_alloc(loop_orders, dtype, sub, fortran="0"):
-    """Return code that makes ``sub['olv']`` an array of the loops' shape: the one that is there if it fits, else a new one.
+    """Return code that makes ``sub['olv']`` an array of the shape of the loops. An existing array is kept if it fits.
 
     Parameters
     ----------
     loop_orders : list of sequences
     dtype : str
-        NumPy type constant, for instance ``'NPY_DOUBLE'``, or the C type that it is the number of (``'npy_float64'``).
+        NumPy type constant, for instance ``'NPY_DOUBLE'``, or the corresponding C type (``'npy_float64'``).
     sub : dict
     fortran : str
         C expression; nonzero makes a Fortran-contiguous array.
@@ -143,16 +150,16 @@ def make_loop(loop_orders, dtypes, loop_tasks, sub, openmp=None):
     Parameters
     ----------
     loop_orders : list of sequences
-        One for each operand, all of one length.
+        The loop order of each operand, all of equal length.
     dtypes : list of str
         C types of the elements.
     loop_tasks : list
-        For each dimension a pair (code before the loop, code at the start of its body), then one string: code at the end. Code reaches
-        the current element of operand ``lv`` by ``*lv_iter`` or as ``lv_i``.
+        For each dimension a pair (code before the loop, code at the start of its body). The last item is a string: code
+        at the end. The code accesses the current element of operand ``lv`` as ``*lv_iter`` or ``lv_i``.
     sub : dict
     openmp : bool, optional
-        Ask for threads over the outermost loop. It is honoured for loops that `make_reordered_loop` makes; here pointers advance from
-        one iteration to the next, so the loop stays sequential.
+        Ignored: pointers advance from one iteration to the next, so the loops are sequential. Only the loops of
+        `make_reordered_loop` support threads.
     """
     return _make_loops(loop_orders, dtypes, loop_tasks, sub, reference=True)
 
@@ -189,24 +196,24 @@ def _make_loops(loop_orders, dtypes, loop_tasks, sub, reference):
 
 
 def make_loop_careduce(loop_orders, dtypes, loop_tasks, sub):
-    """Return nested loops for a reduction; as `make_loop`, but an accumulator's pointer may be moved by the tasks."""
+    """Return nested loops for a reduction, like `make_loop`. The tasks may move the pointer of an accumulator."""
     return _make_loops(loop_orders, dtypes, loop_tasks, sub, reference=True)
 
 
 def make_reordered_loop(init_loop_orders, olv_index, dtypes, inner_task, sub, openmp=None):
-    """Return loops whose order is chosen at run time: smallest strides of the output innermost.
+    """Return loops whose order is chosen at run time: the smallest stride of the output is innermost.
 
     Parameters
     ----------
     init_loop_orders : list of sequences
     olv_index : int
-        Which operand is the output.
+        The index of the output among the operands.
     dtypes : list of str
     inner_task : str
-        Code for one element; operand ``lv`` is ``lv_i``.
+        Code for one element. The element of operand ``lv`` is ``lv_i``.
     sub : dict
     openmp : bool, optional
-        Run the outermost loop in threads.
+        Whether to run the outermost loop in threads.
     """
     nd = len(init_loop_orders[0])
     names = [sub["lv%d" % i] for i in range(len(init_loop_orders))]
@@ -234,7 +241,7 @@ for (int a = 1; a < %(nd)d; a++)
 """
         % dict(nd=nd, olv=names[olv_index])
     )
-    # Every iteration computes its pointers from the indices, so that iterations are independent.
+    # Each iteration computes its pointers from the indices, so that iterations are independent.
     pointers = [
         "%s* %s_at%d = %s + ITER_0 * %s_loop[reorder[0]];" % (dtype, name, 0, name + "_iter", name)
         for name, dtype in zip(names, dtypes)

@@ -1,7 +1,8 @@
-"""Pairs of cheap operations on floats as one instruction: what passes between them need not go through memory.
+"""Instructions of the interpreter that combine two cheap operations on floats.
 
-Numbers that are the same for all elements are read once. Roundings stay as they are: a product and the sum that it goes into are one step
-already where they are rounded once (`scalar.contraction`).
+The intermediate result of such a pair is not stored in memory. An operand that is the same for all elements is read
+once. The combination does not change any rounding: a product and a sum that are rounded only once are a single step
+already (`scalar.contraction`).
 """
 
 import itertools
@@ -29,7 +30,7 @@ def _pairs():
     for first, second in itertools.product(_SINGLE, _SINGLE):
         n = _arity(first)
         for at in (0, 2) if _arity(second) == 3 else (0, 1) if second == "Sub" else (0,):
-            # A product and a sum are one step before they come here.
+            # `scalar.contraction` has combined a product and a sum to one step already.
             if n + _arity(second) - 1 > 4 or (first == "Mul" and second in ("Add", "Sub")):
                 continue
             others = ["x%d" % k for k in range(n, n + _arity(second) - 1)]
@@ -47,7 +48,7 @@ PAIRS = _pairs()
 
 
 def _masks(name):
-    """The operands, by their places, that instructions read once."""
+    """Return the variants of an instruction. Each is a string with the letters of the operands that it reads once."""
     if name in PAIRS:
         n = _arity(PAIRS[name][0]) + _arity(PAIRS[name][1]) - 1 - (name == "horner")
         return {3: ("bc", "c", ""), 4: ("cd", "d", "")}[n]
@@ -55,7 +56,7 @@ def _masks(name):
 
 
 def rows(c_types):
-    """The C text of the instructions.
+    """Return the C source of the instructions.
 
     Parameters
     ----------
@@ -94,7 +95,7 @@ def called(name, mask, dtype):
     return "%s_%s%s" % (name, mask + "_" if mask else "", dtype)
 
 
-# Instruction -> which of its operands it reads once.
+# Instruction -> the indices of the operands that it reads once.
 READ_ONCE = {
     called(name, mask, dtype): frozenset(map(_PLACES.index, mask))
     for name in (*_SINGLE, *PAIRS)
@@ -104,22 +105,22 @@ READ_ONCE = {
 
 
 def _split(name):
-    """The operation and the dtype of an instruction on floats; None for others."""
+    """Return the operation and the dtype of an instruction on floats, or (None, None) for other instructions."""
     operation, _, dtype = name.rpartition("_")
     return (operation, dtype) if operation in _SINGLE and dtype in ("float32", "float64") else (None, None)
 
 
 def chained(steps, kept, fixed):
-    """Steps of which pairs are one.
+    """Combine pairs of steps to single steps.
 
     Parameters
     ----------
     steps : list
         As in `steps.Writer`.
     kept : set of values
-        That others use.
+        The results that must remain, since the outputs use them.
     fixed : callable
-        Whether a value is one for all elements.
+        Returns True for a value that is the same for all elements.
 
     Returns
     -------
@@ -147,7 +148,7 @@ def chained(steps, kept, fixed):
 
 
 def _pair(first, second, inner, outer, at):
-    """The instruction for two steps, and its operands; None where there is none."""
+    """Return the instruction that combines two steps, and its operands; None if there is no such instruction."""
     others = [v for i, v in enumerate(outer) if i != at]
     if at == 1 and second in _COMMUTATIVE:
         at = 0
@@ -159,7 +160,7 @@ def _pair(first, second, inner, outer, at):
 
 
 def _read_once(step, fixed):
-    """A step that reads what is the same for all elements once, if there is an instruction for that."""
+    """Return a variant of a step that reads operands once if they are the same for all elements, or the step itself."""
     name, value, operands = step
     operation, _, dtype = name.rpartition("_")
     if (operation not in _SINGLE and operation not in PAIRS) or dtype not in ("float32", "float64"):

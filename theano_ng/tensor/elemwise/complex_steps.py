@@ -1,4 +1,7 @@
-"""Complex numbers in programs for the interpreter: as two floats, with which steps compute as scalar ops and complex_numbers.h do."""
+"""Rules for complex numbers in programs of the interpreter.
+
+A program holds a complex number as two floats. The steps compute as the scalar ops and complex_numbers.h do.
+"""
 
 from typing import NamedTuple
 
@@ -14,14 +17,17 @@ from theano_ng.tensor.elemwise.primitives import PARTS, name_of
 
 
 class Parts(NamedTuple):
-    """A complex number: the values of its parts, float32 or float64. So sums and products are those of floats, and need no instructions of their own."""
+    """A complex number: the values of its real and imaginary part, float32 or float64.
+
+    So sums and products of complex numbers need only the instructions for floats.
+    """
 
     re: tuple
     im: tuple
 
 
 def _each(name):
-    """A rule: the parts of the result are those of the operands, computed by an instruction."""
+    """Return a rule that applies an instruction to the real parts and to the imaginary parts of the operands."""
 
     def rule(writer, op, operands, dtype):
         result, part = None, PARTS[dtype]
@@ -119,7 +125,7 @@ def _choice(writer, op, operands, dtype):
 
 
 def _chosen(writer, condition, x, y):
-    """The parts of x or those of y."""
+    """Return the parts of `x` if the condition is true, else those of `y`."""
     part = writer.dtypes[x.re]
     return Parts(*[writer.emit("Switch_" + part, part, condition, *pair) for pair in zip(x, y)])
 
@@ -145,7 +151,10 @@ def _common(writer, operands):
 
 
 def _order(writer, operator, x, y):
-    """Whether x < y, or <=, in NumPy's order; see `scalar.ops_compare.compare_complex`."""
+    """Return the value of ``x < y`` (`operator` "LT") or ``x <= y`` ("LE") in the order of NumPy.
+
+    See `scalar.ops_compare.compare_complex`.
+    """
     part = writer.dtypes[x.re]
 
     def compare(name, a, b):
@@ -172,9 +181,9 @@ def _extremum(writer, op, operands, dtype):
 
 
 _true_div = TrueDiv()
-# Those that have a rule for real numbers too.
+# Scalar ops whose rule also applies to real operands.
 OF_PARTS = {Real, Imag, Conj, Complex, ComplexFromPolar, Angle}
-# ``rule(writer, op, operands, dtype)`` returns the value of an op that computes in `dtype`.
+# Class of scalar op -> rule. ``rule(writer, op, operands, dtype)`` returns the value of an op that computes in `dtype`.
 COMPLEX_RULES = {
     **{Add: _each("Add"), Sub: _each("Sub"), Neg: _each("Neg"), Mul: _product, Sqr: _product, Inv: _inverse},
     **{Real: _real, Imag: _imag, Conj: _conjugate, Complex: _complex, ComplexFromPolar: _from_polar, Angle: _angle},

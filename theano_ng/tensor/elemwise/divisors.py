@@ -1,4 +1,4 @@
-"""Which inputs of an elementwise node are integer divisors that may be zero: `integer_divisors`."""
+"""Detection of inputs of an elementwise node that are integer divisors and may be zero: `integer_divisors`."""
 
 from typing import NamedTuple
 
@@ -6,10 +6,10 @@ from theano_ng.gof.graph import Constant
 from theano_ng.scalar.divisors import divides, divisions, keeps_from_zero, known_of
 from theano_ng.scalar.ops_arith import RealDivision
 
-# As in native/divisors.h.
+# The same numbers as in native/divisors.h.
 OPERATIONS = {None: 0, "division": 1, "modulo": 2}
 
-# So many operations are walked back from a divisor to learn what it is; idioms that keep it from being zero are shorter.
+# The number of operations that are followed back from a divisor. Idioms that exclude zero are shorter.
 _MAX_DEPTH = 3
 
 
@@ -21,8 +21,8 @@ class Divisors(NamedTuple):
     inputs : dict
         Number of an input -> "division" or "modulo".
     computed : {None, "division", "modulo"}
-        What the scalar op does with a divisor that it computes itself. Whether that is zero is known only when all is done, so nothing may be
-        overwritten.
+        The operation with a divisor that the scalar op computes itself, if there is one. Whether such a divisor is zero
+        is known only after the loop, so the node must not overwrite an input.
     """
 
     inputs: dict
@@ -36,7 +36,10 @@ _NONE = Divisors({}, None)
 
 
 def integer_divisors(node):
-    """Return the `Divisors` of an Elemwise node. Constants without zeros, and what a maximum, a clip or a switch keeps from zero, are none."""
+    """Return the `Divisors` of an Elemwise node.
+
+    Excluded are constants without zeros, and divisors that a maximum, a clip or a switch keeps from being zero.
+    """
     op = node.op.scalar_op
     if not divides(op):
         return _NONE
@@ -48,14 +51,14 @@ def integer_divisors(node):
 
 def _divisions(node, depth):
     op = node.op.scalar_op
-    # Nothing else counts in a division by itself; what goes into a Composite may be much.
+    # A division depends on its divisor, input 1, only. A Composite may divide by any of its inputs.
     counts = (1,) if isinstance(op, RealDivision) else range(len(node.inputs))
     known = [_known(x, depth) if i in counts else None for i, x in enumerate(node.inputs)]
     return divisions(op, [x.type.dtype for x in node.inputs], node.outputs[0].type.dtype, known, node.inputs)
 
 
 def _known(variable, depth):
-    """What is known of the elements of a variable, as in scalar/divisors.py."""
+    """Return the known facts about the elements of a variable, as in scalar/divisors.py."""
     node = variable.owner
     if isinstance(variable, Constant):
         return known_of(variable.data)
@@ -67,5 +70,5 @@ def _known(variable, depth):
         return None
     if keeps_from_zero(node.op.scalar_op):
         return _divisions(node, depth - 1)[1][0]
-    # Of a Composite's inputs, which may be many, only constants are known.
+    # The inputs of a Composite may be many: only constants among them are examined.
     return _divisions(node, 0)[1][variable.index] if hasattr(node.op.scalar_op, "_program") else None

@@ -1,7 +1,8 @@
-"""Every elementwise operation of the tensor level.
+"""The elementwise operations on tensors.
 
-Each is an :class:`Elemwise` around the scalar op of the same name.  A function
-below only lends its name, signature and docstring; the decorator replaces it.
+Each operation is an :class:`Elemwise` of the scalar op with the same name.  A
+decorated function below only provides the name, signature and docstring; the
+decorator replaces the function by the Elemwise.
 """
 
 import numpy as np
@@ -16,19 +17,19 @@ __all__ = []
 
 
 def _scal_elemwise_with_nfunc(nfunc, nin, nout):
-    """A decorator that makes an Elemwise of a function's name.
+    """Return a decorator that replaces a function by an Elemwise.
 
     Parameters
     ----------
     nfunc : str or None
         Name of the equivalent NumPy function, called by `perform`.
     nin, nout : int or None
-        Its numbers of inputs and outputs.
+        The numbers of inputs and outputs of the NumPy function.
 
     Notes
     -----
-    The scalar op of the same name is applied.  For a name that ends in
-    ``_inplace`` the result overwrites the first argument.
+    The scalar op is that with the name of the function.  If the name ends in
+    ``_inplace``, the result overwrites the first argument.
     """
     nfunc_spec = (nfunc, nin, nout) if nfunc else None
 
@@ -91,7 +92,7 @@ def neq(a, b):
 
 
 def _named_elemwise(scalar_op, symbol, nfunc=None, nin=1, nout=1):
-    """An Elemwise whose Python name has a trailing underscore."""
+    """Return an Elemwise whose Python name has a trailing underscore. `symbol` is the name without it."""
     return Elemwise(
         scalar_op, name="Elemwise{%s,no_inplace}" % symbol, nfunc_spec=(nfunc, nin, nout) if nfunc else None
     )
@@ -102,7 +103,7 @@ isinf_ = _named_elemwise(scal.isinf, "isinf", "isinf")
 
 
 def isnan(a):
-    """Whether each element is NaN.
+    """Return True for each element that is NaN.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def isnan(a):
 
 
 def isinf(a):
-    """Whether each element is infinite.
+    """Return True for each element that is infinite.
 
     Parameters
     ----------
@@ -233,7 +234,7 @@ def inv(a):
 def abs_(a):
     """absolute value of a, elementwise; real for complex a
 
-    Python's `abs` gives the same.
+    Python's `abs` calls this function.
     """
 
 
@@ -335,7 +336,7 @@ def round(a, mode=None):
 
 
 def iround(a, mode=None):
-    """``cast(round(a, mode), 'int64')``.
+    """Return ``cast(round(a, mode), 'int64')``.
 
     Parameters
     ----------
@@ -346,7 +347,7 @@ def iround(a, mode=None):
     Returns
     -------
     TensorVariable
-        int64.
+        The rounded elements as int64.
     """
     return cast(round(a, mode), "int64")
 
@@ -610,7 +611,7 @@ tensor_copy = Elemwise(scal.identity)
 
 
 def _conversion(real_value, name):
-    """Document a casting Elemwise by the dtype it converts to."""
+    """Set the docstring of an Elemwise that casts to the dtype `name`, and return the Elemwise."""
     real_value.__doc__ = "Elementwise conversion to %s; see `cast`." % name
     return real_value
 
@@ -659,7 +660,7 @@ def cast(x, dtype):
     ----------
     x : tensor_like
     dtype : str or dtype
-        'floatX' stands for ``config.floatX``.
+        The new dtype; 'floatX' means ``config.floatX``.
 
     Returns
     -------
@@ -669,8 +670,8 @@ def cast(x, dtype):
     Raises
     ------
     TypeError
-        If `x` is complex and `dtype` is not: use `real`, `imag`, `abs` or
-        `angle`; or if the dtype is unknown.
+        If `x` is complex and `dtype` is not (use `real`, `imag`, `abs` or
+        `angle`), or if the dtype is unknown.
     """
     if isinstance(dtype, str) and dtype == "floatX":
         dtype = config.floatX
@@ -696,7 +697,7 @@ float64_rtol, float64_atol = 1.0000000000000001e-05, 1e-8
 
 
 def _get_atol_rtol(a, b):
-    """Tolerances that suit the least precise of two dtypes."""
+    """Return the tolerances for the less precise of two dtypes."""
     dtypes = (str(a.dtype), str(b.dtype))
     if "float16" in dtypes:
         return float16_atol, float16_rtol
@@ -706,7 +707,7 @@ def _get_atol_rtol(a, b):
 
 
 def _allclose(a, b, rtol=None, atol=None):
-    """`numpy.allclose` on values, with tolerances that follow the dtypes.
+    """Call `numpy.allclose` on arrays, with default tolerances that depend on the dtypes.
 
     Parameters
     ----------
@@ -723,7 +724,7 @@ def _allclose(a, b, rtol=None, atol=None):
 
 
 def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
-    """Elementwise: whether ``|a - b| <= atol + rtol * |b|``.
+    """Return True for each pair of elements with ``|a - b| <= atol + rtol * |b|``.
 
     Parameters
     ----------
@@ -737,9 +738,9 @@ def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     Returns
     -------
     TensorVariable
-        bool.  Infinities are close to infinities of the same sign only.
+        bool.  An infinity is close only to the infinity of the same sign.
     """
-    # The difference is finite exactly where neither is NaN nor inf.
+    # The comparison is valid only for elements that are neither NaN nor infinite; `special` marks the others.
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     near = le(abs_(a - b), atol + rtol * abs_(b))
     if not (_may_be_special(a) or _may_be_special(b)):
@@ -756,7 +757,7 @@ def _may_be_special(x):
 
 
 def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
-    """Whether all elements are close; see :func:`isclose`.
+    """Return True if all elements are close; see :func:`isclose`.
 
     Parameters
     ----------
@@ -770,13 +771,15 @@ def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     Returns
     -------
     TensorVariable
-        0-d, bool.
+        A 0-d bool.
     """
     return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def div_proxy(x, y):
-    """The division of Python 2: between integers what `config.int_division` says, by default floor division.
+    """Divide as Python 2 does.
+
+    For two integers, `config.int_division` selects the operation; the default is floor division.
 
     Parameters
     ----------
@@ -786,7 +789,7 @@ def div_proxy(x, y):
     Raises
     ------
     theano_ng.scalar.IntegerDivisionError
-        For two integers when the flag is 'raise'.
+        If both operands are integers and the flag is 'raise'.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     op = scal.int_or_true_div(x.dtype in DISCRETE, y.dtype in DISCRETE)
@@ -794,7 +797,7 @@ def div_proxy(x, y):
 
 
 def divmod(x, y):
-    """``(floor_div(x, y), mod(x, y))``, elementwise.
+    """Return ``(floor_div(x, y), mod(x, y))``, elementwise.
 
     Parameters
     ----------
@@ -809,11 +812,12 @@ def divmod(x, y):
 
 
 def mod_check(x, y):
-    """``mod(x, y)``, refusing complex numbers.
+    """Return ``mod(x, y)``, or raise for complex numbers.
 
     Raises
     ------
     theano_ng.scalar.ComplexError
+        If an operand is complex.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if x.dtype.startswith("complex") or y.dtype.startswith("complex"):
@@ -824,7 +828,7 @@ def mod_check(x, y):
 
 
 def power(x, y):
-    """``pow(x, y)``, elementwise.
+    """Return ``pow(x, y)``, elementwise.
 
     Parameters
     ----------
@@ -835,17 +839,17 @@ def power(x, y):
 
 
 def ceil_intdiv(a, b):
-    """Smallest integer not below a / b, for integers, without overflow.
+    """Return the smallest integer not below a / b, for integers, without overflow.
 
     Parameters
     ----------
     a, b : tensor_like
-        Of integers; they broadcast.
+        Integers; they broadcast against each other.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of ``a // b``.
+        Has the dtype of ``a // b``.
     """
     # (a + b - 1) // b would overflow near the end of the dtype's range.
     div = int_div(a, b)
@@ -853,23 +857,23 @@ def ceil_intdiv(a, b):
 
 
 def smallest(*args):
-    """Elementwise minimum of several tensors.
+    """Return the elementwise minimum of several tensors.
 
     Parameters
     ----------
     *args : tensor_like
-        At least one; they broadcast.
+        At least one tensor; they broadcast against each other.
     """
     return _extremum(args, minimum, "smallest")
 
 
 def largest(*args):
-    """Elementwise maximum of several tensors.
+    """Return the elementwise maximum of several tensors.
 
     Parameters
     ----------
     *args : tensor_like
-        At least one; they broadcast.
+        At least one tensor; they broadcast against each other.
     """
     return _extremum(args, maximum, "largest")
 
@@ -878,7 +882,7 @@ def _extremum(args, op, name):
     if not args:
         raise TypeError("%s needs at least one argument" % name)
     args = [as_tensor_variable(arg) for arg in args]
-    # A balanced tree keeps the graph shallow however many arguments.
+    # A balanced tree keeps the graph shallow, even for many arguments.
     while len(args) > 1:
         paired = [op(a, b) for a, b in zip(args[::2], args[1::2])]
         if len(args) % 2:

@@ -1,8 +1,8 @@
 """Elementwise operations that overwrite their first argument.
 
-``add_inplace(x, y)`` is ``add(x, y)`` computed into the storage of `x`.  The
-rewrites put such operations where they are safe; written by hand, the argument
-must be a temporary or a mutable input.
+``add_inplace(x, y)`` computes ``add(x, y)`` and stores it in the memory of `x`.
+Rewriting rules insert such operations where they are safe.  A user who calls one
+must pass a temporary or a mutable input as its first argument.
 """
 
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -82,7 +82,7 @@ _OPERATIONS = {
 
 
 def _scal_inplace(symbol):
-    """Replace a function by the in-place Elemwise of the same name."""
+    """Return the in-place Elemwise with the name of a function; a decorator."""
     return _scal_elemwise_with_nfunc(None, None, None)(symbol)
 
 
@@ -103,12 +103,12 @@ fill_inplace = second_inplace  # noqa: F821
 
 
 def transpose_inplace(x, **kwargs):
-    """The transpose of a tensor, as a view of it.
+    """Return the transpose of a tensor, as a view.
 
     Parameters
     ----------
     x : TensorVariable
     **kwargs
-        Passed to the node.
+        Passed to the call of the Op.
     """
     return DimShuffle(x.broadcastable, list(range(x.ndim - 1, -1, -1)), inplace=True)(x, **kwargs)

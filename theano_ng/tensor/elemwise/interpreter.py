@@ -1,7 +1,8 @@
-"""Programs for the interpreter of elementwise operations: from scalar ops to the words that native/blocks reads.
+"""The translation of scalar ops to programs for the interpreter of elementwise operations in native/blocks.
 
-The interpreter is a kernel like those that are compiled (`elemwise.kernel`), so the driver in native/elemwise.c does not know which it
-calls. It computes what they compute, in the same order: one instruction after the other, each for a block of elements.
+The interpreter has the interface of a compiled kernel (`elemwise.kernel`), so that the driver in native/elemwise.c can
+call either. It computes the same results as compiled kernels, in the same order: it executes one instruction after the
+other, each for a block of elements.
 """
 
 import functools
@@ -14,18 +15,17 @@ from theano_ng.tensor.elemwise.chains import READ_ONCE
 from theano_ng.tensor.elemwise.primitives import conversion, library
 from theano_ng.tensor.elemwise.steps import Parts, Unsupported, Writer, chain, needed, renamed, single
 
-# As in native/blocks/rows.c.
+# The kinds of operands, as in native/blocks/rows.c.
 _ELEMENTS, _ONE_VALUE, _ALTERNATE, _READ_ONCE = 0, 1, 2, 8
-MOVES = 4  # of operands of loops: a row for each step
+MOVES = 4  # a flag of operands of loops: the operand has a row for each step
 LOOP = "loop"
 
 _CACHE = 24576
 _BLOCKS = (1024, 512, 256, 128)
-_FOLDED_BLOCK = 1024  # TNG_SUM_BLOCK; shorter blocks divide it
 
 
 def _write(writer, op, operands, dtypes, outs):
-    """Write the steps of an op; returns the values of its outputs.
+    """Write the steps of an op; return the values of its outputs.
 
     Parameters
     ----------
@@ -51,9 +51,17 @@ def _write(writer, op, operands, dtypes, outs):
 
 
 def _finish(writer, outputs, targets, nin, fixed):
-    """Emit what brings results to the outputs' places; steps whose result is an output write there themselves where they may.
+    """Emit the conversions and copies that store results in the output operands.
 
-    An output may lie in the memory of an input: nothing reads inputs after one has been written.
+    A step whose result is an output stores it directly if possible. An output may share the memory of an input, so no
+    step reads an input after an output has been written.
+
+    Returns
+    -------
+    place : dict
+        For each value that is stored, the number of the output operand.
+    outputs : list of values
+        The outputs, renumbered.
     """
     outputs = chain(writer, needed(writer, outputs), fixed)
     if len(outputs) > 1:
@@ -82,13 +90,16 @@ def _copy(writer, value):
 
 
 def _registers(writer, place, kept):
-    """Give results registers: place (operand number) or register of each. Those in `kept` keep theirs to the end.
+    """Assign registers to the results that are not in `place`, the dict of results that are stored in output operands.
+
+    Results in `kept` keep their registers to the end.
 
     Returns
     -------
     registers : dict
         Result -> number of its register.
     count : int
+        The number of registers.
     """
     last = {}
     for k, (_, _, operands) in enumerate(writer.steps):
@@ -98,7 +109,8 @@ def _registers(writer, place, kept):
     registers, free, count = {}, [], 0
     for k, (_, value, operands) in enumerate(writer.steps):
         done = [v for v in dict.fromkeys(operands) if v in registers and last[v] == k]
-        # A result may overwrite an operand of its size; it would overwrite elements to come of a smaller one.
+        # A result may overwrite an operand of equal item size. If the items of the operand were smaller, the result
+        # would overwrite elements that are still to be read.
         size = np.dtype(writer.dtypes[value]).itemsize
         same = [np.dtype(writer.dtypes[v]).itemsize == size for v in done]
         free += [registers[v] for v, fits in zip(done, same) if fits]
@@ -110,10 +122,10 @@ def _registers(writer, place, kept):
 
 
 def _or_none(write):
-    """Decorate a function that writes a program: it runs once for equal arguments, and gives None where an instruction is missing."""
+    """Decorate a function that writes a program: cache its results, and return None if an instruction is missing."""
 
     @functools.cache
-    @functools.wraps(write)  # kernels are pickled, and their `interpreted` is pickled by its name
+    @functools.wraps(write)  # kernels are pickled; pickle stores their `interpreted` by its name
     def written(*arguments):
         try:
             return write(*arguments)
@@ -125,44 +137,48 @@ def _or_none(write):
 
 @_or_none
 def interpreted(op, dtypes, outs, classes, divisors, summed=None):
-    """Return a program for the interpreter that does the work of an elementwise kernel.
+    """Return a program for the interpreter that replaces an elementwise kernel.
 
     Parameters
     ----------
     op : ScalarOp
     dtypes, outs : tuple of str
-        Of inputs and outputs.
+        The dtypes of the inputs and of the outputs.
     classes : tuple of int
         From `elemwise.kernel.operand_classes`.
     divisors : tuple of int
-        The inputs that are integer divisors and may have to be checked before anything is overwritten.
+        The inputs that are integer divisors and may have to be checked before an input is overwritten.
     summed : str, optional
-        The parameter of `elemwise.kernel.elemwise_kernel`.
+        As for `elemwise.kernel.elemwise_kernel`.
 
     Returns
     -------
     Interpretation or None
-        None when there are no instructions for the op.
+        None if an instruction for the op is missing.
     """
     return _assemble(op, list(dtypes), list(outs), classes, divisors, summed)
 
 
 class InterpretedLoop(NamedTuple):
-    """A loop whose steps are elementwise (scan/kernel.py). Values of a step have numbers: inner inputs, then the results of the nodes.
+    """A loop whose steps are elementwise (scan/kernel.py).
+
+    The values of a step are numbered: first the inner inputs, then the results of the nodes.
 
     Attributes
     ----------
     dtypes : tuple of str
-        Of the inner inputs.
+        The dtypes of the inner inputs.
     dtypes_of_outputs : tuple of str
     kinds : tuple of int
-        For each inner input and output, whether it has a row for each step (`MOVES`), and whether that is one value for all elements (1).
+        The flags of each inner input and output: `MOVES` if it has a row for each step, 1 if it has the same value for
+        all elements.
     nodes : tuple
-        ``(scalar op, arguments, dtypes of arguments, dtypes of results)``; arguments are numbers of values, or constants: dtypes and bytes.
+        ``(scalar op, arguments, dtypes of arguments, dtypes of results)``. An argument is the number of a value, or a
+        constant: a pair of dtype and bytes.
     outputs : tuple of int
-        Which values are written to rows.
+        The numbers of the values that are stored in rows.
     until : int or None
-        The one that ends the loop where it is true.
+        The number of the value that ends the loop if it is true.
     """
 
     dtypes: tuple
@@ -174,7 +190,11 @@ class InterpretedLoop(NamedTuple):
 
 
 def _assemble(op, dtypes, outs, classes, divisors, summed):
-    """The program of an op; of operands that are one value or not, as broadcasting has it, a program for each case."""
+    """Return the program of an op.
+
+    Whether an operand of the kind `_ALTERNATE` is the same for all elements is known only at run time. If there is such
+    an operand, there is a program for each case.
+    """
     alternates = [k for k, kind in enumerate(classes) if kind == _ALTERNATE]
     other = None
     if alternates:
@@ -198,7 +218,7 @@ def _assemble(op, dtypes, outs, classes, divisors, summed):
 
 @_or_none
 def interpreted_loop(loop):
-    """Return a program for the interpreter that does the work of the kernel of a loop.
+    """Return a program for the interpreter that replaces the kernel of a loop.
 
     Parameters
     ----------
@@ -207,6 +227,7 @@ def interpreted_loop(loop):
     Returns
     -------
     Interpretation or None
+        None if an instruction is missing.
     """
     nin, outs = len(loop.dtypes), loop.dtypes_of_outputs
     writer = Writer([*loop.dtypes, *outs])
@@ -229,26 +250,26 @@ def interpreted_loop(loop):
 
 
 def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternate=-1, other=None):
-    """Return a program as words.
+    """Return a program as packed parameters.
 
     Parameters
     ----------
     kernel : str
-        The kernel of the interpreter that reads the program.
+        The kernel of the interpreter that executes the program.
     writer : Writer
     place : dict
         Value -> the operand to which it is written.
     dtypes : list of str
-        Of the operands.
+        The dtypes of the operands.
     kinds : sequence of int
-        How each operand is read.
+        The kind of each operand.
     n_outputs : int
     divisors : list
-        The last table of the program; for a loop, the value that ends it, if there is one.
+        The last table of the program: the inputs that are divisors; for a loop, the value that ends it, if any.
     alternate : int
-        The position of an input that may be one value; -1: none.
+        The index of an input of the kind `_ALTERNATE`; -1 if there is none.
     other : Interpretation, optional
-        The program for the case that this input is one value.
+        The program for the case that this input is the same for all elements.
 
     Returns
     -------
@@ -310,7 +331,7 @@ def _program(kernel, writer, place, dtypes, kinds, n_outputs, divisors, alternat
 
 
 def _aligned(value, length):
-    """A block full of one value, at the beginning of a cache line."""
+    """Return a block whose elements are all equal to `value`, aligned to a cache line."""
     room = np.empty(length * value.itemsize + 64, dtype=np.uint8)
     start = -room.ctypes.data % 64
     block = room[start : start + length * value.itemsize].view(value.dtype)

@@ -1,4 +1,4 @@
-"""Inner loops for `Elemwise`: from a scalar op's C code to a `Kernel`, and the operands' rows in the words of native/elemwise.c."""
+"""Inner loops of `Elemwise`: kernels from the C code of scalar ops, and tables of operands for native/elemwise.c."""
 
 import functools
 import re
@@ -15,10 +15,11 @@ from theano_ng.scalar.types import c_type, discrete_dtypes
 from theano_ng.tensor.elemwise.divisors import OPERATIONS
 from theano_ng.tensor.elemwise.interpreter import interpreted
 
-# How a kernel reads an operand: as in native/elemwise_words.h.
+# The classes of operands, as in native/elemwise_words.h. A kernel reads a PLAIN operand at each element, and a HOISTED
+# one once. For an ALTERNATE operand the stride decides at run time.
 PLAIN, HOISTED, ALTERNATE = 0, 1, 2
 
-# C code that talks to Python cannot live in a kernel, which knows no Python header.
+# C code that matches this pattern uses Python's C API. Kernels include no Python headers, so they cannot contain it.
 _PYTHON_API = r"\bPy(?:_\w+|[A-Z]\w*)\b"
 _FAIL = "return; /* the driver sees the exception */"
 
@@ -38,7 +39,7 @@ def scalar_node(op, node):
 
 
 def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
-    """Return the C text of one evaluation of a scalar op and what it needs around it.
+    """Return the C code of one evaluation of a scalar op, with the support code, headers and flags that it needs.
 
     Parameters
     ----------
@@ -48,9 +49,9 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
     names_in, names_out : list of str
         C expressions of the inputs, C lvalues of the outputs.
     name : str
-        Makes the identifiers of the text unique.
+        A name that makes the identifiers in the code unique.
     wide : bool
-        Whether the names of float16 operands are those of npy_float32 variables.
+        Whether float16 operands are npy_float32 variables in the code.
     **sub
         Further items for the dict that `c_code` gets.
 
@@ -60,7 +61,7 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
     environment : dict
         Keyword arguments for `Kernel`: language, headers, support, compile_args, libraries.
     needs_python : bool
-        Whether the text uses Python's C API.
+        Whether the code uses Python's C API.
 
     Raises
     ------
@@ -133,11 +134,11 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     divisors : Divisors
         From `integer_divisors`.
     summed : str, optional
-        A dtype: the kernel adds the sum of its output to an accumulator of that dtype, which the output's pointer leads to, instead of
-        storing it; see native/reduce_elemwise.h.
+        A dtype. If given, the kernel does not store its output, but adds the sum of its elements to an accumulator of
+        this dtype. The pointer of the output is the address of the accumulator; see native/reduce_elemwise.h.
     looks_first : bool
-        Where the driver says so, the kernel looks at the divisors before it writes anything, and returns where one is zero; see
-        native/divisors.h.
+        If True, the driver can ask the kernel to check the divisors before it writes an output, and to return if one is
+        zero; see native/divisors.h.
     """
     nin = len(node.inputs)
     operands = [*node.inputs, *node.outputs]
@@ -145,7 +146,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     local = [_LOCAL % k for k in range(len(operands))]
     small = scalar_node(op, node)
     sub = {"zeros": _ZEROS if divisors else None} if divides(op) else {}
-    # float16 operands that are converted by blocks.
+    # The float16 operands that are converted block by block.
     wide = (
         set()
         if getattr(op, "on_half_bits", False)
@@ -153,7 +154,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     )
     try:
         body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide), **sub)
-    except (MethodNotDefined, AttributeError):  # a user's op may not know c_code_wide
+    except (MethodNotDefined, AttributeError):  # an op of a user may lack c_code_wide
         if not wide:
             raise
         wide = set()
@@ -166,7 +167,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
     classes = [*classes, *[PLAIN] * len(node.outputs)]
     accumulator = None
     if summed is not None:
-        # Additions of signed integers that overflow are left to the compiler; those of unsigned ones give the same bits.
+        # In C, overflow of signed integers is undefined. The sum of unsigned integers is defined and has the same bits.
         accumulator = get_scalar_type(
             summed.replace("int", "uint") if summed.startswith("int") else summed
         ).dtype_specs()[1]
@@ -201,11 +202,11 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
         const = "const " if k < nin else ""
         name = "tng_acc" if summed and k == nin else _POINTER % k
         lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, name, const, ctype, k))
-    # Of the divisors' dtype, so that a vector of them has as many elements.
+    # The flags have the dtype of the divisors, so that SIMD vectors of both have the same number of elements.
     zeros = [dtype for dtype in discrete_dtypes if _ZEROS % dtype in body]
     for dtype in zeros:
         lines.append("    %s %s = 0;" % (c_type(dtype), _ZEROS % dtype))
-    # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.
+    # Copy the value: an output may share the memory of the operand, and the compiler would read that memory again.
     for k, kind in enumerate(classes):
         if kind == HOISTED:
             lines.append("    " + _hoist(k, ctypes, wide))
@@ -241,10 +242,10 @@ def elemwise_kernel(op, node, classes, divisors, summed=None, looks_first=False)
 
 
 def _look(k, dtype, hoisted, place, indent):
-    """Leave the kernel where input `k`, a divisor, has a zero; otherwise it goes on, and has nothing to note."""
+    """Return C code that checks the divisor `k`: if it has a zero, the kernel records that and returns."""
     bits = 8 * np.dtype(dtype).itemsize
     if hoisted:
-        # The compiler is not to learn that it divides by no zero: gcc 12 makes slower code of that.
+        # The empty asm hides the test from the compiler: gcc 12 makes slower code if it knows that no divisor is 0.
         found = 'int tng_zero = %s == 0; __asm__("" : "+r"(tng_zero));' % (_HOISTED % k)
     else:
         found = "int tng_zero = tng_zero_in_uint%d_t((const uint%d_t *)%s, tng_n);" % (bits, bits, _POINTER % k)
@@ -252,17 +253,20 @@ def _look(k, dtype, hoisted, place, indent):
 
 
 def _hoist(k, ctypes, wide):
-    """The declaration of a value that is read once."""
+    """Return the C declaration of the value of an operand that is read once."""
     if k in wide:
         return "const npy_float32 %s = tng_half_to_float(*%s);" % (_HOISTED % k, _POINTER % k)
     return "const %s %s = *%s;" % (ctypes[k], _HOISTED % k, _POINTER % k)
 
 
 def _loop(body, ctypes, nin, hoisted, wide, indent):
-    """One loop; operands in `hoisted` are values, the others contiguous; those in `wide` go through blocks of floats.
+    """Return the lines of one C loop.
 
-    Iterations do not depend on each other (ivdep) even where an output overwrites an input: they are the same element, or the driver
-    has made a copy.
+    Operands in `hoisted` are single values, the others are contiguous arrays. Operands in `wide` are converted through
+    blocks of float32.
+
+    The iterations are independent (ivdep) even if an output overwrites an input: each iteration reads and writes the
+    same element, or the driver has made a copy.
     """
     before, after, count, at = [], [], "tng_n", "tng_i"
     if wide:

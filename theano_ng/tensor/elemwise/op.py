@@ -37,7 +37,7 @@ from theano_ng.tensor.type import TensorType
 __all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "scalar_one"]
 
 _NATIVE = "theano_ng.tensor.native.elemwise"
-# The C side keeps a dimension's flag in a bit of a word.
+# The C code stores the flags of dimensions as bits of an integer.
 _NATIVE_MAX_NDIM = 32
 _NOT_INPLACE = frozendict()
 
@@ -54,22 +54,22 @@ def _dimshuffle_params():
 
 
 class DimShuffle(NativeOp, COp):
-    """Reorder the dimensions of a tensor, insert dimensions of length 1 and drop broadcastable ones.
+    """An Op that reorders the dimensions of a tensor, inserts dimensions of length 1, and drops broadcastable ones.
 
     Parameters
     ----------
     input_broadcastable : sequence of bool
         Broadcast pattern of the input.
     new_order : sequence of {int, 'x'}
-        For each dimension of the output the dimension of the input that it is, or ``'x'`` for a new broadcastable dimension.
-        Broadcastable dimensions of the input may be left out.
+        For each dimension of the output, the index of a dimension of the input, or ``'x'`` for a new broadcastable
+        dimension. Broadcastable dimensions of the input may be omitted.
     inplace : bool
-        True (default): the output is a view of the input. False: a copy.
+        If True (default), the output is a view of the input, else a copy.
 
     Raises
     ------
     TypeError
-        If `new_order` holds something else than integers and ``'x'``.
+        If `new_order` has items other than integers and ``'x'``.
     ValueError
         If a dimension is out of range, used twice, or dropped without being broadcastable.
 
@@ -79,7 +79,7 @@ class DimShuffle(NativeOp, COp):
     ``DimShuffle((True, False), [1])`` makes a vector of a row.
     """
 
-    __module__ = "theano_ng.tensor.elemwise"  # the documented path, which profiles print and pickles name
+    __module__ = "theano_ng.tensor.elemwise"  # the documented path; profiles and pickles contain it
     _f16_ok = True
     check_input = False
     __props__ = ("input_broadcastable", "new_order", "inplace")
@@ -87,7 +87,7 @@ class DimShuffle(NativeOp, COp):
     def fails_on_values(self, node):
         return False
 
-    # The classic constructor of COp reads C files; this op's C is native code.
+    # The constructor of COp is not called: it reads C files, but this Op has native code.
     def __init__(self, input_broadcastable, new_order, inplace=True):
         self.input_broadcastable = tuple([bool(b) for b in input_broadcastable])
         order = []
@@ -146,7 +146,7 @@ class DimShuffle(NativeOp, COp):
     def __hash__(self):
         return self._hash
 
-    # The params that C code of older subclasses reads.
+    # The params that the C code of older subclasses reads.
     params_type = property(lambda self: _dimshuffle_params())
     _new_order = property(lambda self: [-1 if entry == "x" else entry for entry in self.new_order])
     transposition = property(lambda self: self.shuffle + self.drop)
@@ -161,7 +161,7 @@ class DimShuffle(NativeOp, COp):
                     % (self.input_broadcastable, given)
                 )
             for expected, actual in zip(self.input_broadcastable, given):
-                # A length-1 dimension may be used as any dimension, but not the reverse.
+                # A broadcastable dimension is accepted where the Op expects another one, but not the reverse.
                 if expected and not actual:
                     raise TypeError(
                         "The broadcastable pattern of the input is incorrect for this op. Expected %s, got %s."
@@ -214,25 +214,26 @@ class DimShuffle(NativeOp, COp):
         for i, d in enumerate(self.new_order):
             if d != "x":
                 order[d] = i
-        # The cotangent of something discrete is a float, and that of a pattern that was only assumed broadcastable is not.
+        # The gradient with respect to a discrete input is a float. Otherwise use the broadcast pattern of `gz`, which
+        # may have fewer broadcastable dimensions than the output.
         if not x.type.dtype in scalar_continuous():
             return [x.zeros_like(dtype=config.floatX)]
         return [DimShuffle(gz.type.broadcastable, order)(Elemwise(scalar.identity)(gz))]
 
 
 def scalar_one():
-    """The constant 1 of int64 shapes."""
+    """Return the constant 1 as an int64, the dtype of shapes."""
     return constant(1, dtype="int64")
 
 
 @functools.lru_cache(maxsize=None)
 def scalar_continuous():
-    """dtypes with a gradient."""
+    """Return the set of dtypes that have gradients."""
     return frozenset(str(t.dtype) for t in scalar.continuous_types)
 
 
 class DimShufflePrinter:
-    """How `pp` prints a DimShuffle: transposes as ``x.T``, broadcasts as nothing, the rest in full."""
+    """The printer of DimShuffle for `pp`: ``x.T`` for a transpose, ``x`` for a broadcast, else with the order."""
 
     def process(self, r, pstate):
         """Return the text of the variable `r`, the output of a DimShuffle."""
@@ -252,8 +253,11 @@ class DimShufflePrinter:
 
 
 def _output_order(node, inputs):
-    """The layout of an elementwise node's outputs, that of the C code: "F" when the strides of all inputs grow from the first dimension to
-    the last, by their magnitudes and apart from dimensions of length 1, and those of one do not just stay the same; otherwise "C"."""
+    """Return the memory layout of the outputs of an elementwise node, "F" or "C", as in the C code.
+
+    It is "F" if the strides of no input shrink from one dimension to the next, and those of at least one input grow.
+    Absolute values of strides are compared. Dimensions of length 1 are ignored.
+    """
     if node.outputs[0].type.ndim < 2:
         return "C"
     grows = False
@@ -267,29 +271,30 @@ def _output_order(node, inputs):
 
 
 class Elemwise(NativeOp, OpenMPOp):
-    """A scalar op, applied to each element of tensors.
+    """An Op that applies a scalar op to each element of tensors.
 
-    All inputs have the rank of the output (`make_node` pads on the left). In each dimension they have one length, except that a
-    dimension whose type is broadcastable has length 1 and is repeated. A length of 1 that the type does not promise is not
-    repeated but an error.
+    All inputs have the rank of the output (`make_node` pads on the left). In each dimension all inputs have the same
+    length, except that a dimension whose type is broadcastable has length 1 and is repeated. A dimension that has
+    length 1 although its type is not broadcastable is not repeated: a mismatch is an error.
 
     Parameters
     ----------
     scalar_op : ScalarOp
-        Determines the dtypes of the outputs.
+        The op on elements; it determines the dtypes of the outputs.
     inplace_pattern : dict, optional
         Output index -> index of the input whose memory it overwrites.
     name : str, optional
-        How the op prints, instead of ``Elemwise{...}``.
+        The printed form of the Op, instead of ``Elemwise{...}``.
     nfunc_spec : tuple, optional
-        ``(name, nin, nout)`` of the equivalent function of numpy, which `perform` uses. Default: the scalar op's own.
+        ``(name, nin, nout)`` of the equivalent function of numpy, which `perform` uses. The default is that of the
+        scalar op.
     openmp : bool, optional
-        Use several threads for large outputs. Default: `config.openmp`.
+        Whether to use several threads for large outputs. The default is `config.openmp`.
 
     Notes
     -----
-    Outputs are C-contiguous, except when the strides of all inputs (apart from those with one element) grow from the first dimension to the
-    last, as those of F-contiguous arrays and of views of them do: then they are F-contiguous.
+    Outputs are C-contiguous, with one exception. They are F-contiguous if the strides of all inputs grow from the first
+    dimension to the last, as in F-contiguous arrays and their views. Inputs with one element do not count.
     """
 
     __module__ = "theano_ng.tensor.elemwise"
@@ -297,7 +302,7 @@ class Elemwise(NativeOp, OpenMPOp):
     _f16_ok = True
 
     signatures = {}
-    """Elemwise -> function with its parameters; the others have those of the scalar op."""
+    """Elemwise -> function with the same parameters. Elemwise objects without an entry have those of the scalar op."""
     same_for_any_ndim = True
 
     def _call_signature(self):
@@ -325,7 +330,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     @property
     def nfunc(self):
-        """The function on arrays that `nfunc_spec` names; None when there is none."""
+        """The function on arrays that `nfunc_spec` names, or None."""
         return array_function(self.nfunc_spec[0]) if self.nfunc_spec and self.nfunc_spec[0] else None
 
     def _set_hash(self):
@@ -341,7 +346,7 @@ class Elemwise(NativeOp, OpenMPOp):
         self._set_hash()
 
     def __eq__(self, other):
-        # Gradients make their own Ops, of the same scalar Op: most comparisons end before anything is compared by value.
+        # Gradients make many Elemwise objects of the same scalar op. The tests of identity decide most comparisons.
         return self is other or (
             type(self) is type(other)
             and (self.scalar_op is other.scalar_op or self.scalar_op == other.scalar_op)
@@ -363,7 +368,7 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- graph -------------------------------------------------------------------------------------------------------
 
     def get_output_info(self, dim_shuffle, *inputs):
-        """Return what the outputs of a node with these inputs are.
+        """Return the dtypes and broadcast patterns of the outputs of a node, and its padded inputs.
 
         Parameters
         ----------
@@ -383,7 +388,7 @@ class Elemwise(NativeOp, OpenMPOp):
         TypeError
             If an output has another dtype than the input that it should overwrite.
         ValueError
-            If it would be longer than that input.
+            If an output may be longer than the input that it should overwrite.
         """
         out_dtypes = self._output_dtypes([i.type.dtype for i in inputs])
 
@@ -417,19 +422,22 @@ class Elemwise(NativeOp, OpenMPOp):
     def _output_dtypes(self, dtypes):
         op = self.scalar_op
         if type(op).make_node is scalar.ScalarOp.make_node and op.nin in (-1, len(dtypes)):
-            # What make_node would find out, without the variables.
+            # The result is that of make_node, but no variables are made.
             return [t.dtype for t in op.output_types([get_scalar_type(dtype) for dtype in dtypes])]
         return [o.type.dtype for o in op.make_node(*[_shadow(dtype) for dtype in dtypes]).outputs]
 
     def make_node(self, *inputs):
-        """Apply to tensors; those of lower rank get broadcastable dimensions on the left by `DimShuffle`."""
+        """Apply the Op to tensors. A `DimShuffle` adds broadcastable dimensions on the left of inputs of lower rank."""
         inputs = [as_tensor_variable(i) for i in inputs]
         out_dtypes, out_patterns, inputs = self.get_output_info(DimShuffle, *inputs)
         outputs = [_tensor_type(dtype, tuple(pattern))() for dtype, pattern in zip(out_dtypes, out_patterns)]
         return Apply(self._for_types([i.type.dtype for i in inputs]), inputs, outputs)
 
     def _for_types(self, dtypes):
-        """This op, or one whose scalar op is for inputs of these types: a Composite computes in the types that it was made for."""
+        """Return this Op, or an Op whose scalar op is for inputs of the given dtypes.
+
+        The difference matters for a Composite, which computes in the dtypes for which it was made.
+        """
         op = self.scalar_op
         if getattr(op, "inputs_type", None) in (None, tuple([get_scalar_type(dtype) for dtype in dtypes])):
             return self
@@ -455,7 +463,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return [tuple(shape)] * len(node.outputs)
 
     def do_constant_folding(self, node):
-        """Return False if the node fails, which it is to do when it runs."""
+        """Return False if the node may fail (division by zero), since it should fail when the function runs."""
         return not integer_divisors(node)
 
     def python_constant_folding(self, node):
@@ -489,7 +497,7 @@ class Elemwise(NativeOp, OpenMPOp):
         return self.L_op(inputs, outs, ograds)
 
     def _bgrad(self, inputs, outputs, ograds):
-        """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
+        """Return the gradients before the sum over repeated dimensions, by lifting the scalar gradients to tensors."""
         ograds = [
             o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g)
             for o, g in zip(outputs, ograds)
@@ -498,7 +506,7 @@ class Elemwise(NativeOp, OpenMPOp):
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
 
-        # The scalar graph is a template: its variables have no test values, those that it is lifted to have.
+        # The scalar graph is only a template, so its variables have no test values. The lifted variables have them.
         with change_flags(compute_test_value="off"):
             scalar_inputs = scalars(inputs)
             scalar_ograds = scalars(ograds)
@@ -526,17 +534,21 @@ class Elemwise(NativeOp, OpenMPOp):
                 continue
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
-                # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
+                # The gradients for a real and for an imaginary cotangent are the rows of the Jacobian of the real and
+                # imaginary part.
                 total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(
                     out.type.dtype
                 )
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = out.fill(total)  # only inputs that are repeated have a direction
+                total = out.fill(total)  # all inputs with a direction are broadcast
             results.append(total)
         return results
 
     def _tangent(self, inputs, eval_points, outs, out, part):
-        """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
+        """Return the real (`part` is 1) or imaginary (1j) part of an output's tangent.
+
+        Return None if no input has a direction.
+        """
 
         ograds = [
             o.zeros_like(dtype=_gradient_dtype(o))
@@ -552,7 +564,7 @@ class Elemwise(NativeOp, OpenMPOp):
                 raise NotImplementedError("R_op: " + slope.type.why_null)
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
-            # What Jacobians of real and imaginary parts give.
+            # This is the product with the Jacobian of the real and imaginary parts.
             term = (slope.conj() * point).real if slope.type.dtype.startswith("complex") else slope * point
             total = term if total is None else total + term
         return total
@@ -605,14 +617,15 @@ class Elemwise(NativeOp, OpenMPOp):
         return None if needs_python else code
 
     def _native_code(self, node):
-        # Inside a module with Python's headers the kernel may use Python's API, so more ops have classic C code than kernels.
+        # The module includes Python's headers, so here the kernel may use Python's C API. Ops that use it have this C
+        # code, but no `native_code`.
         code, _ = self._generate(node)
         if code is None:
             raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
         return code
 
     def _generate(self, node):
-        """Return ``(NativeCode or None, whether the kernel uses Python's API)``."""
+        """Return a pair: the NativeCode or None, and True if the kernel uses Python's C API."""
         if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
             return None, False
         classes, divisors = operand_classes(node), integer_divisors(node)
@@ -637,7 +650,10 @@ class Elemwise(NativeOp, OpenMPOp):
         return code, needs_python
 
     def _looks_first(self, node, divisors):
-        """Whether divisors are looked at before the loop: it would overwrite them, or what others see after a call that fails."""
+        """Return True if the divisors must be checked before the loop.
+
+        Otherwise the loop could overwrite a divisor, or memory that is visible to others after a call that fails.
+        """
         if divisors.computed:
             return False
         divided = [node.inputs[i] for i in divisors.inputs]
@@ -655,19 +671,19 @@ class Elemwise(NativeOp, OpenMPOp):
 
 
 def _is_temporary(variable):
-    """Whether the memory of a value is made by the node that computes it."""
+    """Return True if the node that computes a variable also allocates the memory of its value."""
     if variable.owner is None:
         return False
     op = variable.owner.op
     return not any(variable.index in (getattr(op, name, None) or {}) for name in ("view_map", "destroy_map"))
 
 
-# Graphs are made of few different types and paddings, many times each; all of these are immutable.
+# A graph has few different types and paddings, but each many times. All are immutable, so they are cached.
 
 
 @functools.lru_cache(maxsize=None)
 def _shadow(dtype):
-    """A scalar variable to ask a scalar op about its output types."""
+    """Return a scalar variable; it serves to find the output types of a scalar op."""
     return get_scalar_type(dtype=dtype).make_variable()
 
 
@@ -678,23 +694,32 @@ def _tensor_type(dtype, broadcastable):
 
 @functools.lru_cache(maxsize=1024)
 def _padding(dim_shuffle, broadcastable, target):
-    """The op that adds broadcastable dimensions on the left, up to the rank `target`."""
+    """Return the Op that adds broadcastable dimensions on the left, up to the rank `target`."""
     length = len(broadcastable)
     return dim_shuffle(broadcastable, ["x"] * (target - length) + list(range(length)))
 
 
 def _gradient_dtype(variable):
-    """The dtype of a gradient with respect to `variable`."""
+    """Return the dtype of a gradient with respect to `variable`."""
     return variable.type.dtype if variable.type.dtype in scalar_continuous() else config.floatX
 
 
 def _lift_graph(root, lifted, ndim):
-    """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
+    """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from.
+
+    Parameters
+    ----------
+    root : scalar variable
+    lifted : dict
+        The tensor for each scalar variable.
+    ndim : int
+        The rank of the tensors.
+    """
     for variable in postorder([root], lifted):
         node = variable.owner
         if node is None:
             if not isinstance(variable.type, scalar.Scalar):
-                lifted[variable] = variable  # disconnected or undefined gradients stay what they are
+                lifted[variable] = variable  # disconnected and undefined gradients are not lifted
                 continue
             if not hasattr(variable, "data"):
                 raise ValueError(

@@ -1,4 +1,4 @@
-"""Evaluation of scalar ops on arrays in Python: what `Elemwise.perform` and `CAReduce.perform` are made of."""
+"""Evaluation of scalar ops on arrays in Python, for `Elemwise.perform` and `CAReduce.perform`."""
 
 import functools
 import importlib
@@ -34,17 +34,18 @@ def broadcast_shape(node, inputs):
 
 @functools.lru_cache(maxsize=None)
 def array_function(name):
-    """The function on arrays that the first item of an `nfunc_spec` names.
+    """Return the function on arrays named by the first item of an `nfunc_spec`.
 
     Parameters
     ----------
     name : str
-        Of a function of numpy (``"add"``), or with the path of its module (``"scipy.special.erf"``), which is imported.
+        The name of a function of numpy (``"add"``), or a name with the path of a module (``"scipy.special.erf"``). The
+        module is imported.
 
     Returns
     -------
     callable or None
-        None when there is no such function, or no such module.
+        None if the function or the module does not exist.
     """
     if hasattr(np, name):
         return getattr(np, name)
@@ -59,7 +60,7 @@ def array_function(name):
 
 
 def array_function_for(spec, node, op):
-    """The function on arrays by which a node can be computed.
+    """Return a function on arrays that can compute a node.
 
     Parameters
     ----------
@@ -67,13 +68,14 @@ def array_function_for(spec, node, op):
         ``(name, nin, nout)``.
     node : Apply
     op : ScalarOp
-        One of any number of inputs over a binary function is a fold (add, mul, maximum ...).
+        An op with any number of inputs may have a binary function (add, mul, maximum ...). The caller must fold it over
+        the inputs.
 
     Returns
     -------
     callable or None
     """
-    # Ops with `on_arrays` say there how they compute arrays: with more care for dtypes than a function of SciPy has.
+    # An op with `on_arrays` evaluates arrays itself, since it handles dtypes more carefully than the function of SciPy.
     if not spec or not spec[0] or spec[2] != len(node.outputs) or hasattr(op, "on_arrays"):
         return None
     if spec[1] != len(node.inputs) and not (spec[1] == 2 and len(node.inputs) > 2 and op.nin < 0):
@@ -82,8 +84,10 @@ def array_function_for(spec, node, op):
 
 
 def computed_dtypes(op, inputs, outputs):
-    """The dtypes that the outputs of a node are computed in: as in C, those that the op has where it overwrites nothing, for instance floats of
-    the exponential of integers that it is to overwrite.
+    """Return the dtypes in which the outputs of a node are computed.
+
+    As in C, these are the dtypes that the op has if it overwrites no input. For instance, the exponential of integers
+    is computed in floats, even if it overwrites the integers.
 
     Parameters
     ----------
@@ -101,8 +105,8 @@ def computed_dtypes(op, inputs, outputs):
 def call_nfunc(function, nin, inputs, dtypes):
     """Call a NumPy function.
 
-    Inputs of a float function are converted first where NumPy would compute in less precision than the output has: float16 for int8, and
-    that of the input for `angle`, whose output is float64.
+    The inputs of a function with float results are converted first, since NumPy may compute in a lower precision than
+    that of the output. For int8 it uses float16. For `angle`, whose output is float64, it uses that of the input.
     """
     if dtypes[0][0] in "fc" and function is not np.where:
         inputs = [
@@ -110,14 +114,14 @@ def call_nfunc(function, nin, inputs, dtypes):
             for x in inputs
         ]
     elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
-        # NumPy has its own rules for bool + bool and the like; the op's output dtype decides here.
+        # NumPy has special rules for bools, for instance bool + bool. Here the output dtype of the op decides.
         inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
     if function is np.power:
         function = power
     if nin == len(inputs):
         results = function(*inputs)
     else:
-        # Two narrow operands may not wrap around before a wide one comes.
+        # Start with the output dtype: the sum of two narrow operands could wrap around before a wide one is added.
         first = inputs[0].astype(dtypes[0], copy=False)
         results = functools.reduce(function, inputs[1:], first)
     return results if len(dtypes) > 1 else [results]
@@ -130,9 +134,9 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
     ----------
     op : ScalarOp
     inputs : list of numpy.ndarray
-        They broadcast to `shape`.
+        Arrays that broadcast to `shape`.
     dtypes : list of str
-        dtypes of the outputs.
+        The dtypes of the outputs.
     shape : tuple of int
 
     Returns
@@ -142,9 +146,9 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
 
     Notes
     -----
-    The inner graph of a Composite is run node by node on whole arrays, an op with
-    an attribute `on_arrays` by its `value` on whole arrays of the output's dtype, any other by its `impl` element by element on NumPy
-    scalars.
+    A Composite is evaluated node by node on whole arrays. An op with a true attribute `on_arrays` is evaluated by its
+    method `value` on whole arrays, converted to the output dtype. Any other op is evaluated by its method `impl` on the
+    NumPy scalars of one element after the other.
     """
     inner = getattr(op, "fgraph", None)
     if inner is not None:
@@ -171,16 +175,17 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
 
 
 def check_divisor(op, inputs, shape, name):
-    """Raise ZeroDivisionError where `op` divides integers and the divisor has a zero.
+    """Raise ZeroDivisionError if `op` divides integers and the divisor has a zero.
 
     Parameters
     ----------
     op : ScalarOp
     inputs : list of numpy.ndarray
     shape : tuple of int
-        Of the result; without elements nothing is divided.
+        The shape of the result. If it has no elements, there is no division.
     name : str or None
-        What the divisor is called; None: it is computed inside, where elements have no place.
+        The name of the divisor in the error message. None if the op computes the divisor itself: then the message does
+        not name an element.
     """
     if not isinstance(op, RealDivision) or np.result_type(*inputs).kind not in "biu" or 0 in shape:
         return
@@ -193,7 +198,7 @@ def check_divisor(op, inputs, shape, name):
 
 
 def _narrow(value, dtype):
-    """`value`, ready to be stored as `dtype`: an out-of-range integer wraps as in C."""
+    """Convert `value` to `dtype`. An out-of-range integer wraps around as in C."""
     value = np.asarray(value)
     if value.dtype.kind == "c" and dtype.kind != "c":
         value = value.real

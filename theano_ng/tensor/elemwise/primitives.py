@@ -1,7 +1,8 @@
-"""Operations on blocks of numbers: the instructions of the interpreter in tensor/native/blocks.
+"""The instructions of the interpreter in tensor/native/blocks: operations on blocks of elements.
 
-An instruction is a scalar op on operands of one dtype, a conversion, or the rounding that float16 needs; it is compiled with the package, from
-the C that the op itself gives: `misc.write_block_rows` writes that C into native/blocks/rows.h, a row for each.
+An instruction is a scalar op on operands of one dtype, a conversion, or the rounding for float16. Instructions are
+compiled with the package, from the C code of the scalar ops: `misc.write_block_rows` writes this code to
+native/blocks/rows.h, one row for each instruction.
 """
 
 import functools
@@ -22,8 +23,8 @@ ROWS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
 DTYPES = (*discrete_dtypes, "float32", "float64")
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
-# Of complex numbers, which programs hold as two floats (`interpreter.Parts`): what takes them apart and puts them together, and what is no
-# arithmetic of parts. Other ops of complex numbers are instructions on numbers that have been put together.
+# Instructions for complex numbers, which programs hold as two floats (`complex_steps.Parts`). They split and join
+# complex numbers, and compute the absolute value. Other ops on complex numbers are instructions on joined numbers.
 _OF_COMPLEX = {
     "Real": ("ROW1", "{part}, {number}", "z = TNG_RE(x0);"),
     "Imag": ("ROW1", "{part}, {number}", "z = TNG_IM(x0);"),
@@ -36,7 +37,10 @@ _registered = {}  # class of scalar ops -> an instance
 
 
 def register(*ops):
-    """Let scalar ops be instructions, for all dtypes that they have C for. Their C must depend on nothing but dtypes."""
+    """Register scalar ops as instructions, for all dtypes for which they have C code.
+
+    The C code must depend only on the dtypes.
+    """
     for op in ops:
         _registered[type(op)] = op
 
@@ -59,15 +63,17 @@ register(
 
 
 def operand_dtype(op, dtypes, computed):
-    """The dtype in which a registered op computes, to which its C converts the operands; None where it does so with none.
+    """Return the dtype in which a registered op computes, or None.
+
+    The C code of the op converts the operands to this dtype. The result is None if the C code has no such conversion.
 
     Parameters
     ----------
     op : ScalarOp
     dtypes : list of str
-        Of the operands; no float16.
+        The dtypes of the operands; float16 is not allowed.
     computed : str
-        Of the result, before it is converted to that of an input that is overwritten.
+        The dtype of the result, before a conversion to the dtype of an input that it overwrites.
     """
     if isinstance(op, LogicalComparison):
         common = upcast(*dtypes)
@@ -81,17 +87,17 @@ def operand_dtype(op, dtypes, computed):
 
 
 def name_of(op, dtype):
-    """The name of the instruction for a registered op on operands of `dtype`; None for other ops."""
+    """Return the name of the instruction for a registered op on operands of `dtype`, or None for other ops."""
     return "%s_%s" % (type(op).__name__, dtype) if type(op) in _registered else None
 
 
 def conversion(source, target):
-    """The name of the instruction that converts."""
+    """Return the name of the instruction that converts one dtype to another."""
     return "%s_to_%s" % (source, target)
 
 
 def rows():
-    """The C text of all instructions.
+    """Return the C source of all instructions.
 
     Returns
     -------
@@ -143,7 +149,7 @@ def _operands(op, dtype):
 
 
 def _row(op, dtype):
-    """The row of an op on operands of a dtype; None where it has none."""
+    """Return the row of an op on operands of a dtype, or None if there is no such instruction."""
     operands = _operands(op, dtype)
     try:
         node = op.make_node(*[get_scalar_type(d).make_variable() for d in operands])
@@ -172,7 +178,7 @@ def _body(op, dtypes, out):
 
 @functools.cache
 def library():
-    """The module of instructions for this processor: the widest vectors that it has."""
+    """Return the module of instructions for this processor: that with the widest SIMD vectors that it supports."""
     name = "theano_ng.tensor.native.blocks_v%d"
     for level in range(processor_level(), 1, -1):
         try:

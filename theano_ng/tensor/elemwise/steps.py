@@ -1,4 +1,7 @@
-"""The steps of a program for the interpreter of elementwise operations: what scalar ops become, in the order in which kernels compute."""
+"""The translation of scalar ops to steps of a program for the interpreter of elementwise operations.
+
+The steps are in the order in which compiled kernels compute.
+"""
 
 import numpy as np
 
@@ -14,14 +17,14 @@ _COMPLEX = {part: dtype for dtype, part in PARTS.items()}
 
 
 class Unsupported(Exception):
-    """A scalar op has no instructions."""
+    """Raised if there is no instruction for a scalar op."""
 
 
 class Writer:
-    """Values and steps, as they are written down.
+    """The values and steps of a program under construction.
 
-    Values are ``(kind, number)`` with kinds "operand", "constant" and "result", or `Parts` of such; results are numbered as they are computed,
-    and get registers when all is known.
+    A value is a pair ``(kind, number)`` with the kinds "operand", "constant" and "result", or the `Parts` of a complex
+    number. Results are numbered in the order of computation. They get registers when the program is complete.
     """
 
     def __init__(self, dtypes):
@@ -39,7 +42,7 @@ class Writer:
         return _COMPLEX[self.dtypes[value.re]] if isinstance(value, Parts) else self.dtypes[value]
 
     def operand(self, k):
-        """The value of an operand: of float16 floats, of complex numbers their parts."""
+        """Return the value of operand `k`: converted to float32 if it is float16, `Parts` if it is complex."""
         value, dtype = ("operand", k), self.dtypes["operand", k]
         if is_complex(dtype):
             return self.split(value, dtype)
@@ -49,12 +52,12 @@ class Writer:
         return Parts(*[self.emit("%s_%s" % (part, dtype), PARTS[dtype], value) for part in ("Real", "Imag")])
 
     def join(self, value):
-        """The complex number that the parts are of, as it lies in memory."""
+        """Emit the complex number that has the given parts, in its memory layout."""
         dtype = self.dtype_of(value)
         return self.emit("Complex_" + dtype, dtype, *value)
 
     def constant(self, dtype, data):
-        """A constant; of float16 the float of the same value."""
+        """Return the value of a constant. A float16 constant becomes a float32 with the same value."""
         if is_complex(dtype):
             data = np.asarray(data, dtype=dtype)
             return Parts(self.constant(PARTS[dtype], data.real), self.constant(PARTS[dtype], data.imag))
@@ -76,21 +79,22 @@ class Writer:
         return value if source == dtype else self.emit(conversion(source, dtype), dtype, value)
 
     def apply(self, op, operands, dtypes, out):
-        """Emit what computes a scalar op.
+        """Emit the steps that compute a scalar op.
 
         Parameters
         ----------
         op : ScalarOp
         operands : list of values
-            Where the dtype of the op is float16 they are float32.
+            An operand is float32 if its dtype in `dtypes` is float16.
         dtypes : list of str
-            Those that the op has.
+            The input dtypes of the op.
         out : str
+            The output dtype of the op.
 
         Returns
         -------
         value
-            float32 for float16, rounded.
+            The result. If `out` is float16, it is a float32 that is rounded to the precision of float16.
         """
         wide = [self.dtype_of(v) for v in operands]
         target = "float32" if out == "float16" else out
@@ -99,7 +103,7 @@ class Writer:
         kind = type(op)
         if kind in (Cast, Identity, Second):
             if out == "float16" and wide[-1] not in ("float32",):
-                raise Unsupported  # rounded once, by way of float64
+                raise Unsupported  # compiled code rounds only once, from float64
             result = self.convert(operands[-1], target)
         elif kind in COMPLEX_RULES and (kind in OF_PARTS or any(map(is_complex, (*wide, computed)))):
             result = self.convert(COMPLEX_RULES[kind](self, op, operands, computed), target)
@@ -118,7 +122,7 @@ class Writer:
         return result
 
     def of_complex(self, op, operands, computed):
-        """What an instruction on numbers that are put together computes."""
+        """Emit an instruction on joined complex numbers; return the parts of its result."""
         name = name_of(op, computed)
         if not is_complex(computed) or name not in library().instructions:
             raise Unsupported
@@ -131,7 +135,7 @@ class Writer:
             operands = [self.convert(operands[0], "bool"), *[self.convert(v, dtype) for v in operands[1:]]]
         else:
             operands = [self.convert(v, dtype) for v in operands]
-        # What an instruction gives is of its dtype, or bool.
+        # The result of an instruction has the dtype of the instruction, or bool.
         given = "bool" if computed == "bool" else dtype
         if op.nin < 0:
             result = operands[0]
@@ -143,18 +147,20 @@ class Writer:
 
 
 def needed(writer, outputs):
-    """Remove the steps whose results are unused, such as parts of complex numbers. Integer steps stay because they detect divisions by zero.
+    """Remove the steps whose results are unused, such as parts of complex numbers.
+
+    Steps with integer results remain, because they detect divisions by zero.
 
     Parameters
     ----------
     writer : Writer
     outputs : list of values
-        What is used by others.
+        The values that the program must compute.
 
     Returns
     -------
     list of values
-        The outputs, as they are called now.
+        The outputs, renumbered.
     """
     used = {v for output in outputs for v in single(output)}
     kept = []
@@ -166,27 +172,27 @@ def needed(writer, outputs):
 
 
 def chain(writer, outputs, fixed):
-    """Make one step of two where there is an instruction for both.
+    """Replace pairs of steps by one step if there is an instruction for both.
 
     Parameters
     ----------
     writer : Writer
     outputs : list of values
-        What is used by others.
+        The values that the program must compute.
     fixed : set of values
-        Operands that are one value for all elements.
+        The operands that are the same for all elements.
 
     Returns
     -------
     list of values
-        The outputs, as they are called now.
+        The outputs, renumbered.
     """
     kept = {v for output in outputs for v in single(output)}
     return _numbered(writer, chained(writer.steps, kept, lambda v: v[0] == "constant" or v in fixed), outputs)
 
 
 def _numbered(writer, steps, outputs):
-    """Replace the steps of a writer, and number the results by their new steps."""
+    """Replace the steps of a writer, renumber the results accordingly, and return the renumbered outputs."""
     replaced = [value for _, value, _ in (*writer.steps, *steps)]
     del writer.steps[:]
     names = {}
@@ -201,7 +207,7 @@ def _numbered(writer, steps, outputs):
 
 
 def single(value):
-    """The values that one is made of: its parts, or itself."""
+    """Return a tuple of the values of which a value consists: its parts, or itself."""
     return value if isinstance(value, Parts) else (value,)
 
 

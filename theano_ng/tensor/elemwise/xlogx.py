@@ -1,4 +1,4 @@
-"""x log(x) and x log(y) that are 0 where x is 0."""
+"""The functions x log(x) and x log(y), which are 0 where x is 0."""
 
 import numpy as np
 
@@ -15,11 +15,11 @@ def _times_log(x, y):
 
 
 class XlogX(scal.UnaryScalarOp):
-    """``x * log(x)``, and 0 at x = 0; NaN for negative numbers."""
+    """The scalar op ``x * log(x)``. It is 0 at x = 0, and NaN for negative x."""
 
     @staticmethod
     def st_impl(x):
-        """The function of one number."""
+        """Return the value of the op for one number."""
         return 0.0 if x == 0.0 else _times_log(x, x)
 
     def impl(self, x):
@@ -42,11 +42,11 @@ xlogx.__doc__ = """``x * log(x)``, elementwise; 0 where x is 0."""
 
 
 class XlogY0(scal.BinaryScalarOp):
-    """``x * log(y)``, and 0 at x = 0, whatever y is."""
+    """The scalar op ``x * log(y)``. It is 0 at x = 0 for any y."""
 
     @staticmethod
     def st_impl(x, y):
-        """The function of two numbers."""
+        """Return the value of the op for two numbers."""
         return 0.0 if x == 0.0 else _times_log(x, y)
 
     def impl(self, x, y):

@@ -1,4 +1,4 @@
-"""Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
+"""Indexing of tensors by integer arrays and boolean masks, and increments of the indexed elements."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ __all__ = [
 
 
 def _sum_grad_over_bcasted_dims(x, gx):
-    """Sum gx over the dimensions in which x was broadcast, so that it gets x's shape."""
+    """Return gx summed over the dimensions in which x was broadcast, so that it has the shape of x."""
     return sum_over_repeated(gx, x)
 
 
@@ -61,7 +61,7 @@ def _check_dtypes(x, y, set_instead_of_inc):
 
 
 def _target(x, y, inplace):
-    """The array to write into and the value, for `perform`."""
+    """Return the array to write to, and the value to write, for `perform`."""
     if not inplace:
         return x.copy(), y
     if not x.flags.writeable:
@@ -70,9 +70,12 @@ def _target(x, y, inplace):
 
 
 def _write(x, index, y, set_instead_of_inc):
-    """``x[index] = y``, or the increment, in the order of the result's elements: of those that name the same place, the last one stays."""
+    """Execute ``x[index] = y`` or the increment, in C order of the indexed part.
+
+    If several elements are set at one position, the last one remains.
+    """
     index = tuple(np.array(entry, order="C") if isinstance(entry, np.ndarray) else entry for entry in index)
-    # NumPy itself broadcasts y wrongly where it adds a vector at a matrix of places of a vector.
+    # Broadcast y here: np.add.at does it wrongly if x and y are vectors and the index is a matrix.
     y = np.broadcast_to(y, x[index].shape)
     if set_instead_of_inc:
         x[index] = y
@@ -81,19 +84,25 @@ def _write(x, index, y, set_instead_of_inc):
 
 
 def zeros_for_gradient(x):
-    """Zeros like x, which the gradient by a part of x is added to: that has the shape of the part, nothing is repeated."""
+    """Return zeros like x, to which the gradient with respect to a part of x is added.
+
+    The tag records that the added value always has the shape of the part, so that no dimension is repeated.
+    """
     zeros = x.zeros_like()
     zeros.tag.takes_whole_parts = True
     return zeros
 
 
 def gradient_by_value(gy, x, y):
-    """The gradient by y of the increment of a part of x by y, from the gradient by that part."""
+    """Return the gradient with respect to y of an increment of a part of x by y.
+
+    `gy` is the gradient with respect to the part.
+    """
     return gy if getattr(x.tag, "takes_whole_parts", False) else sum_over_repeated(gy, y)
 
 
 def _increment_grads(op, inputs, gz, part):
-    """Gradients of an increment with respect to x and y; `part` is the Op that takes what `op` writes."""
+    """Return the gradients of an increment. `part` is the Op that reads the elements that `op` writes."""
     x, y, rest = inputs[0], inputs[1], inputs[2:]
     if x.dtype in DISCRETE:
         gx, gy = x.zeros_like(dtype=config.floatX), y.zeros_like(dtype=config.floatX)
@@ -112,23 +121,26 @@ def _increment_grads(op, inputs, gz, part):
 
 
 def _may_repeat(index):
-    """Whether an index may name a place twice: only arrays of integers can do so."""
+    """Return True if an index may contain the same position twice. Only arrays of integers can."""
     arrays = [entry for entry in index if isinstance(entry.type, TensorType)]
     integers = [entry for entry in arrays if not is_mask(entry)]
     if all(all(entry.broadcastable) for entry in integers):
         return False
     if len(integers) == len(arrays) and all(isinstance(entry, Constant) for entry in integers):
         places = np.stack([data.ravel() for data in np.broadcast_arrays(*[entry.data for entry in integers])])
-        # Different signs may mean the same place.
+        # A negative and a non-negative index may mean the same position.
         if ((places >= 0).all(1) | (places < 0).all(1)).all():
             return np.unique(places, axis=1).shape != places.shape
     return True
 
 
 def _is_kept(op, part, x, values, index):
-    """A mask of what is still there in the end of the values in ``x[index] = values``: of several for one place, it is the last one."""
+    """Return a mask of the values that remain after ``x[index] = values``.
+
+    If several values are written to one position, only the last one remains.
+    """
     if part is advanced_subtensor1:
-        # Rows are numbered.
+        # The index selects whole rows, so the rows are numbered, not the elements.
         numbers, order = arange(values.shape[0]), [0, *["x"] * (x.ndim - 1)]
         written = type(op)(set_instead_of_inc=True)(zeros(x.shape[:1], dtype="int64"), numbers, *index)
     else:
@@ -145,7 +157,7 @@ def _increment_R_op(op, inputs, eval_points):
 
 
 def _check_unsigned(index):
-    """Refuse numbers that NumPy would take for negative ones."""
+    """Raise IndexError for uint64 indices that NumPy would convert to negative numbers."""
     for entry in index:
         if (
             isinstance(entry, np.ndarray)
@@ -169,12 +181,12 @@ def _row_indices(ilist):
 
 
 class AdvancedSubtensor1(NativeOp, Op):
-    """Rows of a tensor: ``AdvancedSubtensor1()(x, ilist)`` with an integer vector.
+    """An Op that selects rows of a tensor by an integer vector: ``AdvancedSubtensor1()(x, ilist)``.
 
     Parameters
     ----------
     sparse_grad : bool
-        Make the gradient with respect to x a sparse matrix.
+        Whether the gradient with respect to x is a sparse matrix.
     """
 
     check_input = False
@@ -232,7 +244,7 @@ advanced_subtensor1 = AdvancedSubtensor1()
 
 
 def _inc_code(op):
-    """The native code of an Op that writes to chosen elements of a copy of its input or, in place, of the input itself."""
+    """Return the native code of an Op that writes indexed elements of its input (in place) or of a copy."""
     return NativeCode(
         "theano_ng.tensor.native.subtensor:inc",
         in_place=bool(op.inplace),
@@ -241,14 +253,16 @@ def _inc_code(op):
 
 
 class AdvancedIncSubtensor1(NativeOp, Op):
-    """Increment or set rows: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``; a repeated row is incremented repeatedly.
+    """An Op that increments or sets rows: for ``(x, y, ilist)`` it returns x with y added to ``x[ilist]``.
+
+    A row whose index is repeated is incremented repeatedly.
 
     Parameters
     ----------
     inplace : bool
-        Work on x itself.
+        Whether to change x itself instead of a copy.
     set_instead_of_inc : bool
-        Set the rows to y; of a repeated row, the last value stays.
+        Whether to set the rows to y. A row whose index is repeated gets the last value.
     """
 
     check_input = False
@@ -262,7 +276,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
             self.destroy_map = {0: [0]}
 
     def clone_inplace(self):
-        """This Op, working in place."""
+        """Return the variant of this Op that works in place."""
         return type(self)(inplace=True, set_instead_of_inc=self.set_instead_of_inc)
 
     def __str__(self):
@@ -288,7 +302,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
         return _inc_code(self)
 
     def copy_of_x(self, x):
-        """C expression for a new array with the value of the array `x`."""
+        """Return the C expression for a copy of the array `x`."""
         return "(PyArrayObject *)PyArray_FromAny((PyObject *)%s, NULL, 0, 0, NPY_ARRAY_ENSURECOPY, NULL)" % x
 
     def perform(self, node, inp, out_, params=None):
@@ -319,7 +333,10 @@ advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
 
 
 def _check_index(x, index):
-    """Refuse masks of another shape than what they select from, where NumPy lets those without elements pass; and huge numbers."""
+    """Raise IndexError for masks whose shape differs from the indexed dimensions, and for indices that are too large.
+
+    NumPy accepts such masks if they are empty.
+    """
     _check_unsigned(index)
     axis = 0
     for entry in index:
@@ -335,7 +352,7 @@ def _check_index(x, index):
 
 
 class BaseAdvancedSubtensor(NativeOp, Op):
-    """Indexing by any mix of integer arrays, masks, slices and None."""
+    """The base class of Ops that index by any mix of integer arrays, masks, slices and None."""
 
     __props__ = ()
 
@@ -352,7 +369,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
     def perform(self, node, inputs, out_):
         _check_index(inputs[0], inputs[1:])
         result = inputs[0][tuple(inputs[1:])]
-        # A single element comes as a NumPy scalar, an index without arrays as a view, others in various orders of the dimensions.
+        # NumPy returns a scalar for a single element, a view for an index without arrays, and various memory layouts.
         result = np.asarray(result, order="C")
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
@@ -372,7 +389,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is not known before run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # Of every dimension, the length of the arrays that do not broadcast there; that of one can be 1 all the same.
+        # Each joint dimension has the length of the arrays that are not broadcastable in it. At run time, the length of
+        # such an array can be 1, too.
         known = [
             ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
         ]
@@ -405,12 +423,12 @@ class BaseAdvancedSubtensor(NativeOp, Op):
 
 
 class AdvancedSubtensor(BaseAdvancedSubtensor):
-    """Indexing by integer arrays, beside slices and None: ``AdvancedSubtensor()(x, *index)``; a copy.
+    """An Op that indexes by integer arrays, slices and None: ``AdvancedSubtensor()(x, *index)``. It returns a copy.
 
     Raises
     ------
     AdvancedBooleanIndexingError
-        When an index is a mask.
+        If an index is a mask.
     """
 
     def make_node(self, x, *index):
@@ -424,21 +442,23 @@ class AdvancedSubtensor(BaseAdvancedSubtensor):
 
 
 class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
-    """Indexing by boolean masks, beside integer arrays, slices and None; a copy."""
+    """An Op that indexes by boolean masks, integer arrays, slices and None. It returns a copy."""
 
     def grad(self, inputs, grads):
         return self._grad(inputs, grads, advanced_boolean_inc_subtensor)
 
 
 class BaseAdvancedIncSubtensor(NativeOp, Op):
-    """Increment or set what an advanced index takes: ``(x, y, *index)``; an element taken twice is incremented twice.
+    """The base class of Ops that increment or set the elements at an advanced index; inputs: ``(x, y, *index)``.
+
+    An element that is indexed twice is incremented twice.
 
     Parameters
     ----------
     inplace : bool
-        Work on x itself.
+        Whether to change x itself instead of a copy.
     set_instead_of_inc : bool
-        Set the elements to y.
+        Whether to set the elements to y.
     """
 
     __props__ = ("inplace", "set_instead_of_inc")
@@ -485,7 +505,7 @@ class BaseAdvancedIncSubtensor(NativeOp, Op):
 
 
 class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
-    """Increment or set what integer arrays, slices and None take of a tensor."""
+    """An Op that increments or sets the elements at an index of integer arrays, slices and None."""
 
     def make_node(self, x, y, *inputs):
         inputs = [as_index_variable(idx) for idx in inputs]
@@ -500,7 +520,7 @@ class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
 
 
 class AdvancedBooleanIncSubtensor(BaseAdvancedIncSubtensor):
-    """Increment or set what boolean masks, beside other indices, take of a tensor."""
+    """An Op that increments or sets the elements at an index with boolean masks."""
 
     def grad(self, inpt, output_gradients):
         return _increment_grads(self, inpt, output_gradients[0], advanced_boolean_subtensor)

@@ -1,7 +1,7 @@
-"""C code of IncSubtensor that subclasses change piece by piece, for other kinds of arrays or another way to write into the part.
+"""Hooks by which subclasses of IncSubtensor change parts of its C code, for other kinds of arrays or ways of writing.
 
-An IncSubtensor itself runs native code. A subclass that overrides one of the hooks of `IncSubtensorHooks` is compiled instead, from
-them and from `index_code`, which computes shape, strides and place of the part.
+IncSubtensor itself has native code. A subclass that overrides a hook of `IncSubtensorHooks` is compiled instead. Its C
+code consists of the hooks and of `index_code`, which computes the shape, strides and offset of the indexed part.
 """
 
 from theano_ng.gof.type import Type
@@ -34,27 +34,27 @@ template <typename T> static inline Py_ssize_t theano_ng_clipped_index(T index)
 
 
 def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
-    """C statements that compute the part of an array that an index list stands for.
+    """Return C statements that compute the shape, strides and offset of the indexed part of an array.
 
     Parameters
     ----------
     idx_list : tuple
-        As of `Subtensor`: a type for each index that is an input, None and slices of these.
+        As for `Subtensor`: a type for each index that is an input, None, and slices of these.
     x : str
         C name of the array.
     indices : sequence of str
-        C names of the index inputs, numbers.
+        C names of the index inputs, which are C integers.
     fail : str
-        Statement that leaves after an error.
+        C statement that is executed after an error.
     c_prefix : str
-        ``<c_prefix>_DIMS(x)`` and ``<c_prefix>_STRIDES(x)`` are the array's shape and strides.
+        ``<c_prefix>_DIMS(x)`` and ``<c_prefix>_STRIDES(x)`` are the shape and strides of the array.
     strides_mul : int
-        What its strides are multiplied with to count bytes.
+        The factor that converts the strides to bytes.
 
     Returns
     -------
     str
-        They fill ``xview_dims``, ``xview_strides`` and ``xview_offset``, which have to be declared.
+        The statements set ``xview_dims``, ``xview_strides`` and ``xview_offset``, which must be declared.
     """
     remaining = iter(indices)
     lines = ["xview_offset = 0;"]
@@ -74,7 +74,7 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
             stride="%s_STRIDES(%s)[%d] * %d" % (c_prefix, x, axis, strides_mul),
         )
         if isinstance(entry, slice):
-            # The order in which the inputs are counted.
+            # The inputs are consumed in this order.
             start, stop, step = (field(part, None) for part in (entry.start, entry.stop, entry.step))
             words.update(
                 step=step or "1",
@@ -129,25 +129,25 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
 
 
 class IncSubtensorHooks:
-    """The pieces of an IncSubtensor's C code. ``zview`` is the C name of the part that is written to."""
+    """The hooks for parts of the C code of an IncSubtensor. ``zview`` is the C name of the part that is written."""
 
     def do_type_checking(self, node):
-        """Check that `c_code` can work on the types of a node.
+        """Check that `c_code` supports the types of a node.
 
         Raises
         ------
         NotImplementedError
-            When it cannot; the node then runs in Python.
+            If it does not support them. The node then runs in Python.
         """
         if not isinstance(node.inputs[0].type, TensorType):
             raise NotImplementedError("IncSubtensor of %s" % (node.inputs[0].type,))
 
     def decl_view(self):
-        """C declaration of ``zview``, which is NULL at first."""
+        """Return the C declaration of ``zview``, initialized to NULL."""
         return "PyArrayObject * zview = NULL;"
 
     def copy_of_x(self, x):
-        """C expression for a new array with the value of the array `x`.
+        """Return the C expression for a copy of the array `x`.
 
         Parameters
         ----------
@@ -157,23 +157,26 @@ class IncSubtensorHooks:
         return "(PyArrayObject *)PyArray_FromAny((PyObject *)%s, NULL, 0, 0, NPY_ARRAY_ENSURECOPY, NULL)" % x
 
     def get_helper_c_code_args(self):
-        """How `helper_c_code` reaches shape and strides: a dict with `c_prefix` and `strides_mul`; see `index_code`."""
+        """Return a dict with the arguments `c_prefix` and `strides_mul` of `helper_c_code`; see `index_code`."""
         return {"c_prefix": "PyArray", "strides_mul": 1}
 
     def helper_c_code(self, node, name, inputs, outputs, sub, idx_list, view_ndim, c_prefix="PyArray", strides_mul=1):
-        """C code that computes shape (``xview_dims``), strides (``xview_strides``) and offset in bytes (``xview_offset``) of the part.
+        """Return C code that computes the position of the indexed part.
+
+        It sets the shape (``xview_dims``), the strides (``xview_strides``) and the offset (``xview_offset``), the last
+        two in bytes.
 
         Parameters
         ----------
         node : Apply
         name : str
         inputs, outputs : list of str
-            C names; ``outputs[0]`` is the array, ``inputs[2:]`` are the indices.
+            C names. ``outputs[0]`` is the array, ``inputs[2:]`` are the indices.
         sub : dict
-            With ``fail``.
+            Must contain ``fail``.
         idx_list : tuple
         view_ndim : int
-            Number of the part's dimensions.
+            Number of dimensions of the part.
         c_prefix, strides_mul
             See `index_code`.
         """
@@ -181,7 +184,7 @@ class IncSubtensorHooks:
         return "%s\n%s" % (declare, index_code(idx_list, outputs[0], inputs[2:], sub["fail"], c_prefix, strides_mul))
 
     def make_view_array(self, x, view_ndim):
-        """C expression for a view of the array `x`. Its shape, strides and data are set afterwards.
+        """Return the C expression for a view of the array `x`. Its shape, strides and data are set afterwards.
 
         Parameters
         ----------
@@ -197,7 +200,7 @@ class IncSubtensorHooks:
         )
 
     def copy_into(self, view, source):
-        """C expression that copies one array into another, with broadcasting; its value is 0 on success.
+        """Return the C expression that copies one array into another, with broadcasting. Its value is 0 on success.
 
         Parameters
         ----------
@@ -207,16 +210,16 @@ class IncSubtensorHooks:
         return "PyArray_CopyInto(%s, %s)" % (view, source)
 
     def add_to_zview(self, name, x, fail):
-        """C statements that add an array to ``zview``.
+        """Return C statements that add an array to ``zview``.
 
         Parameters
         ----------
         name : str
-            The node's name.
+            The name of the node.
         x : str
             C name of the array.
         fail : str
-            Statement that leaves after an error.
+            C statement that is executed after an error.
         """
         return """
         {
@@ -233,7 +236,7 @@ class IncSubtensorHooks:
     def _set_view(self, c_prefix):
         if (
             c_prefix != "PyArray"
-        ):  # a view of another kind of array: make_view_array has all it needs in the xview variables
+        ):  # another kind of array: make_view_array itself uses the xview variables
             return ""
         return """
         for (int i = 0; i < PyArray_NDIM(zview); i++) {
@@ -245,11 +248,11 @@ class IncSubtensorHooks:
         """
 
     def has_own_code(self):
-        """Whether a subclass has changed a piece of the C code."""
+        """Return True if a subclass overrides a hook."""
         return any(getattr(type(self), hook) is not getattr(IncSubtensorHooks, hook) for hook in HOOKS)
 
     def hooked_c_code(self, node, name, inputs, outputs, sub):
-        """The C code made of the hooks; see `CLinkerOp.c_code`."""
+        """Return the C code that is composed of the hooks; see `CLinkerOp.c_code`."""
         try:
             self.do_type_checking(node)
         except NotImplementedError as error:
@@ -312,7 +315,7 @@ class IncSubtensorHooks:
         )
 
     def c_support_code(self):
-        """The helper for indices, when a subclass has C code of its own."""
+        """Return the C helper function for indices if a subclass overrides a hook, else raise MethodNotDefined."""
         if not self.has_own_code():
             raise MethodNotDefined("c_support_code", type(self), type(self).__name__)
         return _SUPPORT

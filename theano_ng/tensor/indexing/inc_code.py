@@ -1,4 +1,4 @@
-"""The C text behind increments of indexed arrays, for Ops that generate C code of their own."""
+"""C source for increments of indexed arrays, for Ops that generate C code."""
 
 import os
 
@@ -6,14 +6,14 @@ __all__ = ["inc_code"]
 
 
 def inc_code():
-    """C code with ``inc_row_for(kind, itemsize)`` and the functions it returns.
+    """Return C code that defines ``inc_row_for(kind, itemsize)`` and the functions that it returns.
 
     Returns
     -------
     str
-        Support code without any Python or NumPy header; ``inc_row_for('f', 4)`` is a function
-        ``(n, dst, dst_stride, src, src_stride)`` that adds n numbers, with strides in bytes. For kinds 'b', 'i', 'u', 'f' (of
-        2, 4 or 8 bytes) and 'c'; NULL for others.
+        Support code without Python or NumPy headers. ``inc_row_for('f', 4)`` returns a function
+        ``(n, dst, dst_stride, src, src_stride)`` that adds n numbers; the strides are in bytes. The kinds are 'b', 'i',
+        'u', 'f' (of 2, 4 or 8 bytes) and 'c'. For other arguments it returns NULL.
     """
     with open(
         os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "inc_code.h")

@@ -1,4 +1,4 @@
-"""What indexing Ops and rewrites share: index lists, their inputs, slices in canonical form."""
+"""Helper functions of indexing Ops and rewrites: index lists, their inputs, slices in canonical form."""
 
 import numpy as np
 
@@ -29,15 +29,18 @@ __all__ = [
 
 
 class AdvancedIndexingError(TypeError):
-    """Basic indexing was asked for, but the index needs advanced indexing."""
+    """Raised if an Op for basic indexing gets an index that needs advanced indexing."""
 
 
 class AdvancedBooleanIndexingError(TypeError):
-    """Integer indexing was asked for, but the index has a boolean mask."""
+    """Raised if an Op for integer indexing gets a boolean mask."""
 
 
 class ScalarInputsOp(NativeOp):
-    """A native Op among whose inputs are Scalar variables: C numbers in a compiled module, objects for the native function."""
+    """A native Op with Scalar variables among its inputs.
+
+    In a compiled module these are C numbers; `c_code` converts them to Python objects for the native function.
+    """
 
     @beside_native
     def c_code(self, node, name, inputs, outputs, sub):
@@ -73,11 +76,11 @@ def get_idx_list(inputs, idx_list, get_count=False):
     Parameters
     ----------
     inputs : list
-        The node's inputs; the first one (the indexed tensor) is skipped.
+        The inputs of the node; the first one (the indexed tensor) is skipped.
     idx_list : tuple
-        The Op's template: integers, types, and slices of them.
+        The template of the Op: integers, types, and slices of them.
     get_count : bool
-        Return how many inputs the template consumes instead.
+        Whether to return the number of inputs that the template consumes instead.
 
     Returns
     -------
@@ -100,17 +103,17 @@ def get_idx_list(inputs, idx_list, get_count=False):
 
 
 def clipped(value):
-    """A field of a slice as an int64, as slicing takes it: no dimension goes on beyond."""
+    """Clip a field of a slice to the range of int64. The slice does not change, since no dimension is longer."""
     return min(max(int(value), -(2**63)), 2**63 - 1)
 
 
 def checked(value):
-    """An integer index.
+    """Return an integer index after a check.
 
     Raises
     ------
     IndexError
-        When it does not fit an int64.
+        If it does not fit an int64.
     """
     if clipped(value) != value:
         raise IndexError("cannot fit the index %d into an index-sized integer" % value)
@@ -118,7 +121,7 @@ def checked(value):
 
 
 def as_index_constant(a):
-    """An index, or the fields of a slice, as variables: Python integers become int64 Scalar constants."""
+    """Convert an index, or the fields of a slice, to variables. Python integers become int64 Scalar constants."""
     if a is None:
         return None
     if isinstance(a, slice):
@@ -133,7 +136,7 @@ def as_index_constant(a):
 
 
 def make_constant(args):
-    """Integers among indices, also inside slices, as int64 Scalar constants; everything else stays."""
+    """Convert integers among indices, also inside slices, to int64 Scalar constants. Other indices do not change."""
 
     def convert(a):
         return as_index_constant(a) if is_integer(a) else a
@@ -147,12 +150,12 @@ def make_constant(args):
 
 
 def as_index_variable(idx):
-    """An index of an advanced indexing Op as a variable: a tensor, a slice, or None.
+    """Convert an index of an advanced indexing Op to a variable: a tensor, a slice, or None.
 
     Raises
     ------
     TypeError
-        When it is neither integer nor boolean.
+        If a tensor is neither integer nor boolean.
     """
     if idx is None:
         return NoneConst.clone()
@@ -176,11 +179,12 @@ def as_index_variable(idx):
 
 
 def check_and_reject_bool(args_el):
-    """Refuse Python booleans, also in nested lists, where masks have to be NumPy arrays or tensors.
+    """Raise TypeError for Python booleans in an index, also in nested lists. Masks must be NumPy arrays or tensors.
 
     Raises
     ------
     TypeError
+        If there is a boolean.
     """
     stack = [args_el]
     while stack:
@@ -195,12 +199,12 @@ def check_and_reject_bool(args_el):
 
 
 def is_mask(idx):
-    """Whether an index is a boolean tensor variable."""
+    """Return True if an index is a boolean tensor variable."""
     return isinstance(idx, Variable) and isinstance(idx.type, TensorType) and idx.type.dtype == "bool"
 
 
 def is_basic(idx):
-    """Whether an index of an advanced indexing Op is None or a slice."""
+    """Return True if an index of an advanced indexing Op is None or a slice."""
     if idx is None or isinstance(idx, slice):
         return True
     return isinstance(idx, Variable) and isinstance(idx.type, (SliceType, NoneTypeT))
@@ -211,19 +215,19 @@ def is_new_axis(idx):
 
 
 def consumed(idx):
-    """How many dimensions of the tensor an index stands for."""
+    """Return the number of dimensions of the indexed tensor that an index consumes."""
     if is_new_axis(idx):
         return 0
     return idx.type.ndim if is_mask(idx) else 1
 
 
 def check_advanced_indexing_dimensions(input, idx_list):
-    """Check that an index fits the number of dimensions, and masks the known lengths.
+    """Check that an index fits the number of dimensions, and that masks fit the known lengths.
 
     Raises
     ------
     IndexError
-        When there are too many indices, or a constant mask does not match a constant tensor.
+        If there are too many indices, or if a constant mask does not match a constant tensor.
     """
     axis = 0
     for idx in idx_list:
@@ -248,11 +252,11 @@ def check_advanced_indexing_dimensions(input, idx_list):
 
 # ---------------------------------------------------------------- slices in canonical form
 #
-# Fields are Python integers while they are known, else int tensors, so that known slices give plain formulas.
+# A field is a Python integer if it is known, else an integer tensor. So the formulas for known slices are simple.
 
 
 def _field(value):
-    """A slice's field as an int, an integer tensor, or None."""
+    """Return a field of a slice as an int, an integer tensor, or None."""
     if value is None or is_integer(value):
         return None if value is None else int(value)
     if isinstance(value, Variable) and isinstance(value.type, NoneTypeT):
@@ -261,7 +265,7 @@ def _field(value):
         return int(get_scalar_constant_value(value))
     except NotScalarConstantError:
         value = as_tensor_variable(value)
-    # With int64, it would become a float64.
+    # Clip and cast uint64, since operations of uint64 and int64 give float64.
     return cast(minimum(value, np.uint64(2**63 - 1)), "int64") if value.dtype == "uint64" else value
 
 
@@ -274,14 +278,14 @@ def _max(a, b):
 
 
 def _if_negative(value, then, otherwise):
-    """`then()` where value < 0, else `otherwise()`."""
+    """Return ``then()`` if ``value < 0``, else ``otherwise()``. For a symbolic value, return a switch."""
     if isinstance(value, int):
         return then() if value < 0 else otherwise()
     return switch(lt(value, 0), then(), otherwise())
 
 
 def _forward(start, stop, step, length):
-    """(start, stop) of a slice with positive step, with 0 <= start <= stop <= length."""
+    """Return (start, stop) of a slice with positive step, normalized to ``0 <= start <= stop <= length``."""
     if start is None or (isinstance(start, int) and start == 0):
         low = 0
     else:
@@ -293,7 +297,10 @@ def _forward(start, stop, step, length):
 
 
 def _backward(start, stop, step, length):
-    """(start, stop) of the slice with step `-step` > 0 that has the same elements as one with negative step."""
+    """Return (start, stop) of the slice with the positive step ``-step`` that has the same elements as a given slice.
+
+    The given slice has the negative step `step`.
+    """
     step = -step
     last = length - 1
     if start is None:
@@ -311,20 +318,20 @@ def _backward(start, stop, step, length):
 
 
 def get_canonical_form_slice(theslice, length):
-    """An index or slice in the form ``0 <= start <= stop <= length, step > 0``.
+    """Convert an index or slice to the form ``0 <= start <= stop <= length, step > 0``.
 
     Parameters
     ----------
     theslice : slice or index
-        With Python integers, None, or integer scalar variables.
+        The fields are Python integers, None, or integer scalar variables.
     length : int or variable
         Length of the indexed dimension.
 
     Returns
     -------
     tuple (slice or index, direction)
-        ``x[theslice]`` is ``x[slice][::direction]``; direction is 1 or -1, symbolic when the step is. An integer index comes
-        back non-negative, with direction 1. Parts are Python integers where they are known.
+        ``x[theslice]`` is ``x[slice][::direction]``. The direction is 1 or -1, or a variable if the step is a variable.
+        An integer index becomes non-negative; its direction is 1. Fields are Python integers if they are known.
     """
     length_ = _field(length)
     if not isinstance(theslice, slice):
@@ -339,7 +346,7 @@ def get_canonical_form_slice(theslice, length):
         if step > 0:
             return slice(*_forward(start, stop, step, length_), step), 1
         if step < -(2**31):
-            # One element is taken, however far the next one is; sums with the step are not to overflow.
+            # The step is beyond the length: limit it, so that sums with it do not overflow. The slice is the same.
             step = _max(step, -1 - length_)
         return slice(*_backward(start, stop, step, length_), -step), -1
     step = _max(_min(step, length_ + 1), -1 - length_)
@@ -353,7 +360,7 @@ def get_canonical_form_slice(theslice, length):
 
 
 def slice_length(theslice, length):
-    """Number of elements that a slice takes of a dimension; an int where known."""
+    """Return the number of elements that a slice selects from a dimension, as an int if it is known."""
     if all(_field(field) is None for field in (theslice.start, theslice.stop, theslice.step)):
         return length
     canonical = get_canonical_form_slice(theslice, length)[0]
@@ -366,7 +373,7 @@ def slice_length(theslice, length):
 
 
 def slice_of(idx):
-    """The Python slice (of integers and variables) behind an index of an advanced Op, or None when it is not visible."""
+    """Return the index of an advanced Op as a Python slice of integers and variables, or None if it is unknown."""
     if isinstance(idx, slice):
         return idx
     if isinstance(idx, Constant):
@@ -377,7 +384,7 @@ def slice_of(idx):
 
 
 def one_of_one(theslice):
-    """Whether a slice surely takes the only element of a dimension of length 1."""
+    """Return True if a slice certainly selects the element of a dimension of length 1."""
     if theslice is None:
         return False
     fields = [_field(field) for field in (theslice.start, theslice.stop, theslice.step)]
@@ -387,27 +394,28 @@ def one_of_one(theslice):
 
 
 def within(indices, count, mode):
-    """Indices after what a mode does to those out of ``0 .. count - 1``.
+    """Apply a mode to the indices that are not in ``0 .. count - 1``.
 
     Parameters
     ----------
     indices : integer tensor
     count : int or integer scalar variable
     mode : {"raise", "wrap", "clip"}
-        "raise" leaves them; "wrap" takes them modulo `count`, "clip" takes the nearest.
+        "raise" does not change the indices. "wrap" replaces them by their values modulo `count`, "clip" by the nearest
+        valid index.
 
     Returns
     -------
     TensorVariable
-        Of int64, or uint64 as `indices`, unless they are left.
+        For "raise", `indices` itself. Otherwise an int64 tensor, or uint64 if `indices` is uint64.
     """
     if mode == "raise":
         return indices
-    # `count` need not fit the dtype of the indices; and int64 and uint64 have no integer dtype in common.
+    # `count` need not fit the dtype of the indices. int64 and uint64 have no common integer dtype.
     wide = "uint64" if indices.dtype == "uint64" else "int64"
     indices, count = cast(indices, wide), cast(count, wide)
     if mode == "wrap":
-        # Of nothing there is no index: whoever reads finds that 0 is out of bounds.
+        # If count is 0, the result is the index 0. It is out of bounds, so the indexing fails.
         return indices % maximum(count, constant(1, dtype=wide))
     last = count - constant(1, dtype=wide)
     return minimum(indices, last) if wide == "uint64" else minimum(maximum(indices, constant(0, dtype=wide)), last)
@@ -417,19 +425,20 @@ def within(indices, count, mode):
 
 
 def advanced_layout(ndim, idx):
-    """How the dimensions of an advanced indexing's result come about.
+    """Return the composition of the dimensions of an advanced indexing's result.
 
     Parameters
     ----------
     ndim : int
-        Of the indexed tensor.
+        The number of dimensions of the indexed tensor.
     idx : sequence of indices
 
     Returns
     -------
     tuple (rest, position, arrays)
-        rest: list of (axis or None for a new one, slice index or None) for the dimensions no array indexes; position: where
-        the dimensions of the arrays go among them; arrays: the integer and boolean index arrays.
+        `rest` is a list with a pair for each dimension that no array indexes. The pair consists of the axis (None for a
+        new axis) and the slice index (None if there is none). `position` is the number of dimensions of `rest` that
+        precede the joint dimensions of the arrays. `arrays` are the integer and boolean index arrays.
     """
     rest, arrays, axis, position, last, together = [], [], 0, 0, None, True
     for place, entry in enumerate(idx):
@@ -448,7 +457,7 @@ def advanced_layout(ndim, idx):
 
 
 def adv_index_broadcastable_pattern(a, idx):
-    """Broadcast pattern of ``a[idx]`` with an advanced index.
+    """Return the broadcast pattern of ``a[idx]`` for an advanced index.
 
     Parameters
     ----------
@@ -474,7 +483,7 @@ def adv_index_broadcastable_pattern(a, idx):
 
 
 def check_increment_dtypes(x, y, set_instead_of_inc):
-    """Refuse values that cannot be converted to the dtype of what they are written into."""
+    """Raise TypeError if the dtype of y cannot be converted to that of x, the tensor to which y is written."""
     complex_loss = y.dtype.startswith("complex") and not x.dtype.startswith("complex")
     if complex_loss or (
         not set_instead_of_inc

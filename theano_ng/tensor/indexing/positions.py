@@ -1,4 +1,4 @@
-"""Searching and converting indices."""
+"""Search in sorted vectors, and conversions between flat indices and coordinates."""
 
 import numpy as np
 
@@ -19,10 +19,10 @@ __all__ = ["SearchsortedOp", "searchsorted", "UnravelIndex", "unravel_index", "R
 
 
 class SearchsortedOp(NativeOp, Op):
-    """Where elements would be inserted in a sorted vector.
+    """An Op that finds the positions at which elements would be inserted in a sorted vector.
 
-    Inputs: sorted vector, elements, and optionally the int64 indices that sort
-    the vector.
+    Inputs: the sorted vector, the elements, and optionally the int64 indices
+    that sort the vector.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class SearchsortedOp(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.extra:searchsorted", right=self.side == "right")
 
     def get_params(self, node):
-        """'left' or 'right', as `perform` gets it."""
+        """Return 'left' or 'right', the parameter of `perform`."""
         return self.side
 
     def perform(self, node, inputs, output_storage, params=None):
@@ -68,7 +68,7 @@ class SearchsortedOp(NativeOp, Op):
         return [[True], [True], [False]][: len(node.inputs)]
 
     def grad(self, inputs, output_gradients):
-        # A step function: flat almost everywhere.
+        # The result is a step function: its gradient is zero almost everywhere.
         grads = [
             x.zeros_like(dtype=config.floatX) if not x.dtype.startswith(("float", "complex")) else x.zeros_like()
             for x in inputs[:2]
@@ -82,15 +82,15 @@ class SearchsortedOp(NativeOp, Op):
 
 
 def searchsorted(x, v, side="left", sorter=None):
-    """Where the elements of `v` would be inserted to keep `x` sorted.
+    """Return the positions at which the elements of `v` would be inserted to keep `x` sorted.
 
     Parameters
     ----------
     x : vector
-        Sorted in increasing order, unless `sorter` is given.
+        Must be sorted in increasing order, unless `sorter` is given.
     v : tensor_like
     side : {'left', 'right'}
-        The first suitable position, or the last one.
+        Whether to return the first or the last suitable position.
     sorter : integer vector, optional
         Indices that sort `x`.
 
@@ -123,12 +123,12 @@ def _integers(op, x, what):
 
 
 class UnravelIndex(NativeOp, Op):
-    """Coordinates of flat indices; inputs: indices, lengths of the axes.
+    """An Op that converts flat indices to coordinates; inputs: indices, lengths of the axes.
 
     Parameters
     ----------
     ndim : int
-        How many axes there are.
+        The number of axes.
     order : {'C', 'F'}
     """
 
@@ -155,7 +155,7 @@ class UnravelIndex(NativeOp, Op):
             raise ValueError("unravel_index: dims has %d elements, expected %d" % (len(dims), self.ndim))
         found = np.unravel_index(indices, tuple(int(n) for n in dims), order=self.order)
         for cell, value in zip(out, found):
-            # NumPy returns read-only views of one array.
+            # Copy, since NumPy returns read-only views of one array.
             cell[0] = np.array(value, dtype="int64")
 
     def infer_shape(self, node, input_shapes):
@@ -177,9 +177,10 @@ def unravel_index(indices, dims, order="C", ndim=None):
     dims : tuple of int, or integer vector
         Lengths of the axes.
     order : {'C', 'F'}
-        Whether the last or the first axis runs fastest.
+        The axis that varies fastest: the last one for 'C', the first one for 'F'.
     ndim : int, optional
-        Length of `dims`; needed where it cannot be found.
+        The length of `dims`; required if it is not known while the graph is
+        built.
 
     Returns
     -------
@@ -207,7 +208,7 @@ def unravel_index(indices, dims, order="C", ndim=None):
 
 
 class RavelMultiIndex(NativeOp, Op):
-    """Flat indices of coordinates; inputs: coordinates, lengths of the axes.
+    """An Op that converts coordinates to flat indices; inputs: coordinates, lengths of the axes.
 
     Parameters
     ----------
@@ -274,15 +275,15 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     Parameters
     ----------
     multi_index : tuple of integer tensor_like
-        One for each axis.
+        The coordinates along each axis.
     dims : tuple of int, or integer vector
         Lengths of the axes.
     mode : {'raise', 'wrap', 'clip'} or tuple of these
-        An index out of range is an error, is taken modulo the length, or
-        becomes the nearest valid one (0 for a negative one).  A tuple has a
-        mode for each axis.
+        The treatment of an index out of range: an error, the index modulo the
+        length, or the nearest valid index (0 for a negative one).  A tuple has
+        a mode for each axis.
     order : {'C', 'F'}
-        Whether the last or the first axis runs fastest.
+        The axis that varies fastest: the last one for 'C', the first one for 'F'.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Selecting elements: `nonzero` and its family, `choose`, `default`."""
+"""Ops that select elements: `nonzero` and related functions, `choose`, `default`."""
 
 import copy
 
@@ -34,9 +34,9 @@ __all__ = [
 
 
 class Nonzero(NativeOp, Op):
-    """The indices of the nonzero elements: one int64 vector per dimension.
+    """An Op that returns the indices of the nonzero elements: one int64 vector per dimension.
 
-    Nodes that Theano made have one output, the matrix of these vectors.
+    Nodes made by Theano have a single output, the matrix of these vectors.
     """
 
     __props__ = ()
@@ -70,13 +70,13 @@ _nonzero = Nonzero()
 
 
 def nonzero(a, return_matrix=False):
-    """The indices of the nonzero elements.
+    """Return the indices of the nonzero elements.
 
     Parameters
     ----------
     a : tensor_like of 1 or more dimensions
     return_matrix : bool
-        Return one matrix, with a row per dimension of `a`.
+        Whether to return one matrix, with a row for each dimension of `a`.
 
     Returns
     -------
@@ -93,12 +93,12 @@ def nonzero(a, return_matrix=False):
 
 
 def flatnonzero(a):
-    """The indices of the nonzero elements of the flattened tensor.
+    """Return the indices of the nonzero elements of the flattened tensor.
 
     Parameters
     ----------
     a : tensor_like
-        Not 0-d.
+        Must not be 0-d.
 
     Returns
     -------
@@ -111,7 +111,7 @@ def flatnonzero(a):
 
 
 def nonzero_values(a):
-    """The nonzero elements of the flattened tensor.
+    """Return the nonzero elements of the flattened tensor.
 
     Parameters
     ----------
@@ -126,14 +126,15 @@ def nonzero_values(a):
 
 
 class Choose(NativeOp, Op):
-    """Build an array from an index array and several choices: ``Choose(mode)(a, choices)``.
+    """An Op that builds an array from an index array and several choices: ``Choose(mode)(a, choices)``.
 
-    The choices are a list of tensors of any number, or one tensor that lists them along its first dimension. Their dtypes are made one.
+    The choices are a list of tensors, or one tensor that contains them along its first dimension. They are converted to
+    a common dtype.
 
     Parameters
     ----------
     mode : {'raise', 'wrap', 'clip'}
-        What is done with an index out of range.
+        The treatment of an index out of range.
     """
 
     __props__ = ("mode",)
@@ -144,7 +145,7 @@ class Choose(NativeOp, Op):
         self.mode = mode
 
     def make_node(self, a, choices, *others):
-        # The inputs of a node are its choices one by one.
+        # A call with the inputs of a node passes the choices one by one.
         if others:
             choices = [choices, *others]
         a = as_tensor_variable(a)
@@ -179,10 +180,10 @@ class Choose(NativeOp, Op):
 
     def perform(self, node, inputs, outputs):
         a = inputs[0]
-        # Several inputs: each is a choice. One: its first axis lists them.
+        # If `a` is followed by several inputs, each is a choice. A single input contains the choices along its axis 0.
         choices = inputs[1:] if len(inputs) > 2 else list(inputs[1])
         n = len(choices)
-        # numpy.choose itself takes 32 choices at most.
+        # numpy.choose is not used, since it supports at most 32 choices.
         shape = np.broadcast_shapes(
             a.shape, np.shape(inputs[1])[1:] if len(inputs) == 2 else (), *{c.shape for c in choices}
         )
@@ -196,7 +197,7 @@ class Choose(NativeOp, Op):
                     "choose: index %d is outside of [0, %d]; see mode='wrap' and mode='clip'" % (wrong[0], n - 1)
                 )
         elif result.size:
-            # int8 does not hold the number of choices.
+            # A small dtype such as int8 may not hold the number of choices.
             a = a if a.dtype == "uint64" else a.astype("int64")
             a = a % a.dtype.type(n) if self.mode == "wrap" else np.clip(a, 0, n - 1)
         for i, choice in enumerate(choices):
@@ -226,7 +227,7 @@ class Choose(NativeOp, Op):
         rank = arange(choices.shape[0]).dimshuffle([0] + ["x"] * gz.ndim)
         picked = eq(_pad_left(index, gz.ndim).dimshuffle(["x"] + list(range(gz.ndim))), rank)
         picked = switch(picked, gz.dimshuffle(["x"] + list(range(gz.ndim))), zero)
-        # Axis 0 is the list; the rest of a choice was padded on its left.
+        # Axis 0 counts the choices. Sum over the axes by which the choices were padded on the left.
         surplus = gz.ndim - (choices.ndim - 1)
         if surplus:
             picked = picked.sum(axis=list(range(1, 1 + surplus)))
@@ -244,7 +245,7 @@ def _pad_left(x, ndim):
 
 
 def _as_gradient(g, x):
-    """Undo the broadcasting of `x` on a gradient, and its conversion."""
+    """Undo the broadcasting of `x` in a gradient, and its conversion to the common dtype."""
     if x.dtype in DISCRETE:
         return x.zeros_like(dtype=config.floatX)
     g = sum_over_repeated(g, x)
@@ -254,14 +255,14 @@ def _as_gradient(g, x):
 
 
 def _broadcast_shape(shapes_and_flags):
-    """The shape that operands of these shapes and patterns broadcast to."""
+    """Return the shape to which operands of the given shapes and broadcast patterns broadcast."""
     ndim = max(len(flags) for _, flags in shapes_and_flags)
     result = []
     for axis in range(ndim):
         size = None
         for shape, flags in shapes_and_flags:
             own = axis - (ndim - len(flags))
-            # The length of an operand that does not say so can be 1 all the same.
+            # The length of an operand can be 1 at run time even if its type is not broadcastable.
             if own >= 0 and not flags[own] and shape[own] is not size:
                 size = shape[own] if size is None else switch(eq(size, 1), shape[own], size)
         result.append(constant(1, dtype="int64") if size is None else size)
@@ -269,25 +270,26 @@ def _broadcast_shape(shapes_and_flags):
 
 
 def choose(a, choices, out=None, mode="raise"):
-    """Build a tensor by picking among `choices`, as `numpy.choose`.
+    """Build a tensor by selecting from `choices`, like `numpy.choose`.
 
     Parameters
     ----------
     a : integer tensor_like
-        For each element the number of a choice.
+        The index of a choice for each element.
     choices : list of tensors, or tensor
-        They broadcast with `a`; the first dimension of a tensor is the list.
+        The choices broadcast with `a`. A single tensor contains them along its
+        first dimension.
     out : None
-        Variables cannot be written to; anything else is refused.
+        Must be None, since variables cannot be written to.
     mode : {'raise', 'wrap', 'clip'}
-        An index out of [0, n-1] is an error, is taken modulo n, or becomes
-        the nearest valid one.
+        The treatment of an index out of [0, n-1]: an error, the index modulo n,
+        or the nearest valid index.
 
     Raises
     ------
     ValueError
-        When the function runs, if the shapes do not broadcast or an index is
-        out of range with mode 'raise'.
+        If `out` is not None; at run time, if the shapes do not broadcast, or an
+        index is out of range with mode 'raise'.
     """
     if out is not None:
         raise ValueError("choose: out=%r is not supported; a symbolic variable cannot be written to" % (out,))
@@ -295,7 +297,7 @@ def choose(a, choices, out=None, mode="raise"):
 
 
 class Default(Op):
-    """`x`, or `default` where the value of `x` is None."""
+    """An Op that returns `x`, or `default` if the value of `x` is None."""
 
     view_map = {0: [0]}
     __props__ = ()
@@ -310,7 +312,7 @@ class Default(Op):
 
     def perform(self, node, inp, out_):
         x, default = inp
-        # The view map promises that the result never is the second input.
+        # Copy: according to the view map, the result does not share memory with the second input.
         out_[0][0] = copy.copy(default) if x is None else x
 
     def grad(self, inputs, output_gradients):

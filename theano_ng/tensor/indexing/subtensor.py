@@ -1,6 +1,6 @@
-"""Indexing of tensors: views by integers and slices, their increments, and the functions users call.
+"""Indexing of tensors: views by integers and slices, their increments, and the functions for users.
 
-Indexing by arrays and masks is in `advanced_subtensor`; its names are available here too.
+Indexing by arrays and masks is in `indexing.advanced`; its names are available here, too.
 """
 
 import numpy as np
@@ -117,26 +117,26 @@ __all__ = [
 
 integer_types = (int,)
 
-# Kinds of entries and fields in the parameter words; see native/subtensor.c.
+# The kinds of fields in the packed parameters; see native/subtensor.c.
 _NONE, _VALUE, _INPUT = 0, 1, 2
 
 
 def _hashable(idx_list):
-    """Slices are not hashable on every Python version."""
+    """Return idx_list with tuples instead of slices, which are not hashable on every Python version."""
     return tuple(
         ("slice", entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry for entry in idx_list
     )
 
 
 class _BasicIndexing(ScalarInputsOp, Op):
-    """What Subtensor and IncSubtensor share: the idx_list, a template of Scalar types, None and slices of these."""
+    """The base class of Subtensor and IncSubtensor. `idx_list` is a template of Scalar types, None and slices."""
 
     def __init__(self, idx_list):
         self.idx_list = tuple(Subtensor.convert(entry) for entry in idx_list)
 
     @staticmethod
     def my_as_scalar(a):
-        """A 0-d tensor as a Scalar variable; Python integers as constants."""
+        """Convert a 0-d tensor to a Scalar variable, and a Python integer to a constant."""
         if is_integer(a):
             return as_index_constant(a)
         if isinstance(a, Variable) and isinstance(a.type, TensorType):
@@ -168,13 +168,16 @@ class _BasicIndexing(ScalarInputsOp, Op):
         return ":".join("" if field is None else str(field) for field in (entry.start, entry.stop, entry.step))
 
     def _values(self, inputs):
-        """The index for `perform`. NumPy's unsigned integers need not fit the type of an index."""
+        """Return the index for `perform`. Integers are checked: unsigned ones may exceed the range of an index."""
         return tuple(
             [entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)]
         )
 
     def _index_rows(self, node, first):
-        """The idx_list as rows of native/subtensor.c's table; `first` is the place of the first index among the inputs."""
+        """Return the idx_list as rows of the table for native/subtensor.c.
+
+        `first` is the position of the first index among the inputs.
+        """
         place = first
 
         def field(name, entry):
@@ -205,36 +208,36 @@ class _BasicIndexing(ScalarInputsOp, Op):
 
 
 class Subtensor(_BasicIndexing):
-    """Index a tensor by integers and slices: ``Subtensor(idx_list)(x, *indices)``; a view.
+    """An Op that indexes a tensor by integers and slices: ``Subtensor(idx_list)(x, *indices)``. It returns a view.
 
     Parameters
     ----------
     idx_list : sequence
-        One entry per indexed dimension: a Scalar type (the index is an input), or a slice whose fields are None or Scalar
-        types. ``x[a, 2:b]`` is ``Subtensor([int64, slice(int64, int64, None)])(x, a, 2, b)``. Variables in idx_list stand
-        for their types.
+        One entry per indexed dimension: a Scalar type (the index is an input), or a slice whose fields are None or
+        Scalar types. ``x[a, 2:b]`` is ``Subtensor([int64, slice(int64, int64, None)])(x, a, 2, b)``. A variable in
+        idx_list is replaced by its type.
 
     Raises
     ------
     AdvancedIndexingError
-        When an entry needs advanced indexing.
+        If an entry needs advanced indexing.
     IndexError
-        When there are too many entries; at run time, when an index is out of bounds.
+        If there are too many entries; at run time, if an index is out of bounds.
     """
 
     view_map = {0: [0]}
     check_input = False
-    __module__ = "theano_ng.tensor.subtensor"  # the documented path, which profiles print and pickles name
+    __module__ = "theano_ng.tensor.subtensor"  # the documented path; profiles and pickles contain it
     __props__ = ("idx_list",)
     _f16_ok = True
 
     def fails_on_values(self, node):
-        # An index that is out of bounds; constant ones are as good as shapes.
+        # An index may be out of bounds. If the indices are constant, that depends only on the shape of x.
         return not all(isinstance(index, Constant) for index in node.inputs[1:])
 
     @staticmethod
     def convert(entry, slice_ok=True):
-        """An entry for idx_list: variables become Scalar types."""
+        """Convert an index to an entry of idx_list: variables become Scalar types."""
         if entry is None and not slice_ok:
             return None
         if isinstance(entry, slice) and slice_ok:
@@ -257,7 +260,7 @@ class Subtensor(_BasicIndexing):
 
     @staticmethod
     def collapse(idxs, cond):
-        """All fields of indices and slices for which `cond` holds, in order."""
+        """Return the list of all indices and fields of slices for which `cond` is true, in order."""
         result = []
         for entry in idxs:
             for field in (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,):
@@ -278,14 +281,14 @@ class Subtensor(_BasicIndexing):
         return "%s{%s}" % (type(self).__name__, self._index_text())
 
     def get_constant_idx(self, inputs, allow_partial=False, only_process_constants=False, elemwise=True):
-        """The idx_list with constant inputs replaced by integers.
+        """Return the idx_list with constant inputs replaced by integers.
 
         Parameters
         ----------
         inputs : list
-            The node's inputs (the first is skipped).
+            The inputs of the node (the first one is skipped).
         allow_partial : bool
-            Leave inputs that are no constants as variables; else raise NotScalarConstantError.
+            If True, inputs that are not constant remain variables. If False, they raise NotScalarConstantError.
         only_process_constants, elemwise : bool
             As for `get_scalar_constant_value`.
 
@@ -356,14 +359,14 @@ class Subtensor(_BasicIndexing):
 
 
 class SubtensorPrinter:
-    """A printer of indexing as it is written, with constants as in other places: ``x[i, Constant{2}:]``."""
+    """The printer of Subtensor, in Python's notation of an index: ``x[i, Constant{2}:]``."""
 
     def process(self, r, pstate):
-        """Return the text for the variable `r`."""
+        """Return the text of the variable `r`."""
         return pstate.pprinter._expand(self.parts(r, pstate), pstate)
 
     def parts(self, r, pstate):
-        """Return strings and (variable, precedence) pairs."""
+        """Return the text of the variable `r` as a list of strings and of pairs (variable, precedence)."""
         if r.owner is None or not isinstance(r.owner.op, Subtensor):
             raise TypeError("Can only print Subtensor.")
         node = r.owner
@@ -392,25 +395,27 @@ pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, S
 
 
 class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
-    """Increment or set a part of a tensor: ``IncSubtensor(idx_list)(x, y, *indices)`` is x with y added to ``x[indices]``.
+    """An Op that increments or sets a part of a tensor.
+
+    ``IncSubtensor(idx_list)(x, y, *indices)`` is x with y added to ``x[indices]``.
 
     Parameters
     ----------
     idx_list : sequence
         As for `Subtensor`.
     inplace : bool
-        Work on x itself.
+        Whether to change x itself instead of a copy.
     set_instead_of_inc : bool
-        Set the part to y.
+        Whether to set the part to y.
     destroyhandler_tolerate_aliased : list of pairs of int, optional
         Passed to the destroy handler: (i, j) allows input j to share memory with the destroyed input i.
 
     Raises
     ------
     ValueError
-        When y has more dimensions than the part; at run time, when it does not broadcast to it.
+        If y has more dimensions than the part; at run time, if y does not broadcast to the part.
     TypeError
-        When y's dtype cannot be converted to x's.
+        If the dtype of y cannot be converted to that of x.
     """
 
     check_input = False
@@ -418,7 +423,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     __props__ = ("idx_list", "inplace", "set_instead_of_inc")
 
     def fails_on_values(self, node):
-        # An index that is out of bounds; constant ones are as good as shapes.
+        # An index may be out of bounds. If the indices are constant, that depends only on the shape of x.
         return not all(isinstance(index, Constant) for index in node.inputs[2:])
 
     def takes_memory(self, node):
@@ -489,7 +494,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             raise ValueError("the input of an in-place increment is read-only")
         if np.may_share_memory(x, y):
             y = y.copy()
-        # The Ellipsis makes a full integer index a 0-d view instead of a number.
+        # With the Ellipsis, the index of a single element gives a 0-d view instead of a number.
         part = x[(*index, Ellipsis)]
         if self.set_instead_of_inc:
             part[...] = y
@@ -533,7 +538,7 @@ def _is_array(idx):
 
 
 def _as_index(idx):
-    """One index of ``x[...]``: Python and NumPy values that mean arrays become tensor variables."""
+    """Convert one index of ``x[...]``: Python and NumPy values that represent arrays become tensor variables."""
     if is_integer(idx):
         return checked(idx)
     if idx is None or idx is Ellipsis:
@@ -560,26 +565,26 @@ def _as_index(idx):
 
 
 def index_variable(x, args):
-    """``x[args]`` for a tensor variable, with every index that NumPy knows.
+    """Return ``x[args]`` for a tensor variable, for every kind of index that NumPy supports.
 
     Parameters
     ----------
     x : tensor variable
     args : index or tuple of indices
-        Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and symbolic ones of these. A list with a slice in it, which
-        cannot be an array, is a tuple.
+        Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and variables of these kinds. A list that
+        contains a slice cannot be an array, and counts as a tuple.
 
     Returns
     -------
     TensorVariable
-        A Subtensor (view) for integers and slices, else an advanced indexing.
+        A Subtensor (a view) for integers and slices, else an advanced indexing.
 
     Raises
     ------
     IndexError
-        When there are more indices than dimensions.
+        If there are more indices than dimensions.
     TypeError
-        When an index is neither integer nor boolean.
+        If an index is neither integer nor boolean.
     """
     several = isinstance(args, tuple) or isinstance(args, list) and any(isinstance(idx, slice) for idx in args)
     args = [_as_index(idx) for idx in (args if several else (args,))]
@@ -598,7 +603,8 @@ def index_variable(x, args):
     if any(_is_array(idx) or (isinstance(idx, Variable) and isinstance(idx.type, SliceType)) for idx in args):
         check_advanced_indexing_dimensions(x, args)
         if empty is not None and all(not all(map(is_basic, side)) for side in (args[:empty], args[empty:])):
-            # An Ellipsis for no dimension still stands between arrays: their dimensions come first. A new axis does the same.
+            # An Ellipsis between arrays separates them even if it replaces no dimension: the dimensions of the arrays
+            # come first in the result. A new axis in its place has this effect, too; it is dropped afterwards.
             part = index_variable(x, (*args[:empty], None, *args[empty:]))
             rest = sum(is_basic(idx) for idx in args[:empty])
             first = part.ndim - 1 - sum(is_basic(idx) for idx in args)
@@ -611,8 +617,9 @@ def index_variable(x, args):
         return advanced_subtensor(x, *args)
 
     if any(idx is None for idx in args):
-        # New axes are put into the part, not the part taken of a view: so increments have the shape of x. Where x is itself a part,
-        # the index that takes all of it stays in the graph: else an increment would write into what x was taken from.
+        # New axes are added to the indexed part, so that an increment of it has the shape of x. If x is itself an
+        # indexed part, the index that takes all of x stays in the graph. Without it, an increment would change the
+        # tensor from which x was taken.
         taken = [idx for idx in args if idx is not None]
         everything = all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
         part = x if everything and not _is_part(x) else index_variable(x, tuple(taken))
@@ -630,21 +637,22 @@ def index_variable(x, args):
 
 
 def take(a, indices, axis=None, mode="raise"):
-    """Elements of a tensor along an axis, like `numpy.take`.
+    """Return elements of a tensor along an axis, like `numpy.take`.
 
     Parameters
     ----------
     a : tensor
     indices : integer tensor
     axis : int, optional
-        Default: of the flattened tensor.
+        The indexed axis. By default the tensor is flattened first.
     mode : {"raise", "wrap", "clip"}
-        What an index out of bounds does: an IndexError at run time, modulo the length, or the nearest valid index.
+        The treatment of an index out of bounds: an IndexError at run time, the index modulo the length, or the nearest
+        valid index.
 
     Returns
     -------
     TensorVariable
-        The dimension `axis` is replaced by the dimensions of `indices`.
+        The dimension `axis` of `a` is replaced by the dimensions of `indices`.
     """
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError("take: mode must be 'raise', 'wrap' or 'clip', got %r" % (mode,))
@@ -662,7 +670,7 @@ def take(a, indices, axis=None, mode="raise"):
     if indices.ndim == 1:
         if axis == 0:
             return advanced_subtensor1(a, indices)
-        # The Op indexes the first dimension.
+        # The Op indexes the first dimension, so move the axis to the front and back.
         order = list(range(a.ndim))
         order[0], order[axis] = axis, 0
         return advanced_subtensor1(a.dimshuffle(order), indices).dimshuffle(order)
@@ -678,25 +686,25 @@ def take(a, indices, axis=None, mode="raise"):
 
 
 def _is_part(x):
-    """Whether a variable is the result of indexing, or a view of one that `inc_subtensor` sees through."""
+    """Return True if a variable is the result of indexing, or a DimShuffle or Reshape of such a result."""
     while x.owner is not None and isinstance(x.owner.op, (DimShuffle, Reshape)):
         x = x.owner.inputs[0]
     return x.owner is not None and isinstance(x.owner.op, (Subtensor, AdvancedSubtensor1, BaseAdvancedSubtensor))
 
 
 def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
-    """The tensor that x is a part of, with this part set to y.
+    """Return the tensor of which x is a part, with this part set to y.
 
     Parameters
     ----------
     x : variable
-        The result of indexing: ``r[10:]``.
+        The result of indexing, such as ``r[10:]``.
     y : tensor
-        Broadcast to x; see the notes of `inc_subtensor`.
+        The value; it is broadcast to x. See the notes of `inc_subtensor`.
     inplace : bool
-        Not for users; the rewrites decide what is done in place.
+        Not for users: the rewrites decide which operations work in place.
     tolerate_inplace_aliasing : bool
-        With `inplace`: y may share memory with the tensor (without overlapping the part).
+        If True, y may share memory with the tensor for `inplace`, but it must not overlap the part.
 
     Returns
     -------
@@ -713,34 +721,37 @@ def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
 
 
 def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplace_aliasing=False):
-    """The tensor that x is a part of, with y added to this part; an element that is indexed twice is incremented twice.
+    """Return the tensor of which x is a part, with y added to this part.
+
+    An element that is indexed twice is incremented twice.
 
     Parameters
     ----------
     x : variable
-        The result of indexing: ``r[10:]``.
+        The result of indexing, such as ``r[10:]``.
     y : tensor
-        Broadcast to x.
+        The increment; it is broadcast to x.
     inplace : bool
         Not for users.
     set_instead_of_inc : bool
-        Set the part to y instead.
+        Whether to set the part to y instead.
     tolerate_inplace_aliasing : bool
         See `set_subtensor`.
 
     Raises
     ------
     TypeError
-        When x is not the result of indexing, or y has more dimensions than x.
+        If x is not the result of indexing, or y has more dimensions than x.
 
     Notes
     -----
-    The result has the shape of the tensor that was indexed last, new axes included: of ``v[:, None]`` and ``v[None, 1:]`` that of v, also where
-    v is a part of something. Transpositions, reshapes and explicit dimshuffles after the index are seen through.
+    The result has the shape of the tensor that was indexed last. An index that only adds axes counts as an index. For
+    ``v[:, None]`` and ``v[None, 1:]`` the result has the shape of v, even if v is itself a part of a tensor.
+    Transpositions, reshapes and explicit dimshuffles after the index are allowed.
 
-    Dimensions of y to repeat are best declared broadcastable in its type. One of length 1 that is not is repeated too when the graph
-    runs, as by NumPy; but rewriting may take it for as long as the part, and complain when it is not: declare it with `addbroadcast`. The
-    gradient by y has the shape of y.
+    Dimensions of y that are repeated should be broadcastable in the type of y; use `addbroadcast`. At run time, other
+    dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may assume that they are as long as
+    those of the part, and raise an error. The gradient with respect to y has the shape of y.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:
@@ -750,7 +761,7 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     offset = x.ndim - y.ndim
     for i in range(y.ndim):
         if x.broadcastable[offset + i] and not y.broadcastable[i]:
-            # y cannot be longer there than what it is written into.
+            # The part has length 1 in this dimension, so y has, too.
             y = addbroadcast(y, i)
     if x.owner is None:
         raise TypeError("x must be the result of a subtensor operation")
@@ -771,18 +782,19 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
         inplace=inplace, set_instead_of_inc=set_instead_of_inc, tolerate_inplace_aliasing=tolerate_inplace_aliasing
     )
     if isinstance(op, DimShuffle):
-        # take() moves the indexed dimension to the front and back: increment the moved tensor by the moved y, and move back.
+        # take() moves the indexed dimension to the front and back again. Increment the moved tensor by the moved y, and
+        # move the result back.
         y = as_tensor_variable(y, ndim=x.ndim)
         order = [op.new_order.index(i) if i in op.new_order else "x" for i in range(inner.ndim)]
         back = [i for i in op.new_order if i != "x"]
         if back == list(range(inner.ndim)) and not _is_part(inner):
-            # x[None] is a view of everything.
+            # x[None] contains no indexing Op: insert one that takes the whole tensor.
             inner = Subtensor(())(inner)
         result = inc_subtensor(inner, y.dimshuffle(order), **again)
-        # A dimension that was dropped or added is one of the part, not of the tensor.
+        # A dimension that was dropped or added belongs to the part, not to the tensor.
         return result if "x" in order or back == sorted(back) else result.dimshuffle(back)
     if isinstance(op, Reshape):
-        # take() by a matrix takes by its elements, then reshapes.
+        # take() with a matrix indexes by the flattened matrix, and reshapes the result.
         if y.ndim > 0:
             y = alloc(y, *[x.shape[i] for i in range(x.ndim)]).reshape(inner.shape, ndim=inner.ndim)
         return inc_subtensor(inner, y, **again)

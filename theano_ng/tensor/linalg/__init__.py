@@ -2,11 +2,11 @@
 
 ==================  ==================================================================
 `products`          `dot`, `outer`, `tensordot`, products of batches
-`decompositions`    eigenvalues, QR and singular values, as NumPy computes them
-`solving`           Cholesky factors, systems of equations
+`decompositions`    eigenvalues, QR and singular value decomposition, as in NumPy
+`solving`           Cholesky factors, linear systems
 `matrix_functions`  generalized eigenvalues, the matrix exponential, Kronecker products
-`lapack`            where the LAPACK functions of native code come from
+`lapack`            the addresses of the LAPACK functions that native code calls
 ==================  ==================================================================
 
-Users reach these through `theano_ng.tensor`, `theano_ng.tensor.nlinalg` and `theano_ng.tensor.slinalg`.
+Users import these names from `theano_ng.tensor`, `theano_ng.tensor.nlinalg` and `theano_ng.tensor.slinalg`.
 """

@@ -1,4 +1,4 @@
-"""Products of the matrices of two stacks."""
+"""Products of batches of matrices."""
 
 from theano_ng.tensor.blas.ops import BatchedDot
 from theano_ng.tensor.constant import as_tensor_variable
@@ -10,13 +10,13 @@ __all__ = ["batched_dot", "batched_tensordot", "matmul"]
 
 
 def matmul(a, b):
-    """Matrix product in the sense of Python's ``@``: stacks are broadcast.
+    """Return the matrix product in the sense of Python's ``@``: batches of matrices are broadcast.
 
     Parameters
     ----------
     a, b : tensor_like of 1 or more dimensions
-        The last two axes are the matrices; the leading ones must agree in
-        number and length, or be absent from one operand.
+        The last two axes are those of the matrices. The leading (batch) axes
+        must agree in number and length, or be absent from one operand.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def matmul(a, b):
     if a.ndim == 1:
         return tensordot(a, b, [[0], [b.ndim - 2]])
     if a.ndim == 2:
-        # The stack axes of the result come first.
+        # In the result the batch axes come first.
         product = tensordot(a, b, [[1], [b.ndim - 2]])
         return product.dimshuffle(list(range(1, product.ndim - 1)) + [0, product.ndim - 1])
     if a.ndim != b.ndim:
@@ -53,13 +53,13 @@ def matmul(a, b):
 
 
 def batched_dot(a, b):
-    """Matrix products of the corresponding slices of two stacks.
+    """Return the matrix products of corresponding slices of two batches.
 
     Parameters
     ----------
     a, b : tensor_like of 1 or more dimensions
-        The first axis counts the products; the others are multiplied as
-        :func:`dot` does.
+        The first axis is the batch axis. The slices along it are multiplied as
+        by :func:`dot`.
 
     Returns
     -------
@@ -81,19 +81,20 @@ def batched_dot(a, b):
 
 
 def batched_tensordot(x, y, axes=2):
-    """:func:`tensordot` of the corresponding slices of two stacks.
+    """Return the :func:`tensordot` of corresponding slices of two batches.
 
     Parameters
     ----------
     x, y : tensor_like
-        The first axis counts the products.
+        The first axis is the batch axis.
     axes : int or pair of lists of int
-        As for :func:`tensordot`; axes are counted with the batch axis, and an
-        integer n pairs the last n axes of `x` with axes 1 to n of `y`.
+        As for :func:`tensordot`, but the batch axis is axis 0. An integer n
+        pairs the last n axes of `x` with axes 1 to n of `y`.
 
     Returns
     -------
     TensorVariable
-        The batch axis, the other axes of `x`, then those of `y`.
+        Its dimensions are the batch axis, the other axes of `x`, then those of
+        `y`.
     """
     return _tensordot_as_dot(x, y, axes, dot=batched_dot, batched=True)

@@ -1,4 +1,4 @@
-"""What the Ops of linear algebra share: their inputs, and derivatives by those of expressions."""
+"""Helper functions of the Ops of linear algebra: conversion of inputs, and derivatives taken from expressions."""
 
 import numpy as np
 
@@ -14,12 +14,14 @@ _REAL = {"float32": "float32", "float64": "float64", "complex64": "float32", "co
 
 
 def as_linalg_inputs(op, *values):
-    """The inputs of an Op of this family as tensors of one dtype that LAPACK has: integers become float64, as in NumPy.
+    """Convert the inputs of an Op to tensors of a common dtype that LAPACK supports.
+
+    Integers become float64, as in NumPy.
 
     Parameters
     ----------
     op : Op
-        For messages.
+        The Op, for error messages.
     *values : tensor_like
 
     Returns
@@ -29,7 +31,7 @@ def as_linalg_inputs(op, *values):
     Raises
     ------
     TypeError
-        For float16, which LAPACK does not have.
+        If an input is float16, which LAPACK does not support.
     """
     values = [T.as_tensor_variable(value) for value in values]
     for i, value in enumerate(values):
@@ -42,7 +44,7 @@ def as_linalg_inputs(op, *values):
 
 
 def as_matrix(op, x):
-    """`as_linalg_inputs` for one input that has to be a matrix; raises TypeError for another number of dimensions."""
+    """Convert an input by `as_linalg_inputs`. Raise TypeError if it is not a matrix."""
     (x,) = as_linalg_inputs(op, x)
     if x.ndim != 2:
         raise TypeError(
@@ -52,22 +54,22 @@ def as_matrix(op, x):
 
 
 def adjoint(x):
-    """The transposed matrix, conjugated if it is complex."""
+    """Return the transposed matrix, conjugated if it is complex."""
     return (T.conj(x) if x.dtype.startswith("complex") else x).T
 
 
 def store(cell, value, dtype):
-    """Put a result into an output cell: of this dtype, C-contiguous like what C code returns."""
+    """Store a result in an output storage with the given dtype, C-contiguous like the results of C code."""
     cell[0] = np.asarray(value, dtype=dtype, order="C")
 
 
 def with_pattern(gradient, x):
-    """The gradient with the broadcast pattern of its input."""
+    """Return the gradient with the broadcast pattern of the input `x`."""
     return gradient if gradient.broadcastable == x.broadcastable else T.patternbroadcast(gradient, x.broadcastable)
 
 
 def _zero_disconnected(outputs, grads):
-    """The gradients with respect to outputs, zeros in place of those that the cost does not depend on.
+    """Return the gradients with respect to outputs, with zeros instead of disconnected gradients.
 
     Parameters
     ----------
@@ -84,23 +86,24 @@ def _zero_disconnected(outputs, grads):
 
 
 def pullback(build, inputs, weights):
-    """``Lop(build(*inputs), inputs, weights)`` with the inputs as independent variables, though some may be computed from others.
+    """Return ``Lop(build(*inputs), inputs, weights)`` with the inputs as independent variables.
 
-    This is what an Op of a gradient, which gets values and their gradients, has to return as its own gradient.
+    Some inputs may be computed from others: an Op for a gradient gets a value and quantities derived from it. Its own
+    gradient must nevertheless treat the inputs as independent.
     """
     points = [view_op(i) for i in inputs]
     return Lop(build(*points), points, weights, disconnected_inputs="ignore")
 
 
 def pushforward(build, inputs, eval_points):
-    """``Rop(build(*inputs), inputs, eval_points)`` likewise; None when no input moves.
+    """Return ``Rop(build(*inputs), inputs, eval_points)`` with the inputs as independent variables; see `pullback`.
 
     Parameters
     ----------
     build : callable
     inputs : list of Variable
     eval_points : list of Variable or None
-        None for inputs that do not move.
+        The direction of each input, None for an input that does not change. If all are None, the result is None.
     """
     points = [view_op(i) for i in inputs]
     moving = [(point, direction) for point, direction in zip(points, eval_points) if direction is not None]
@@ -110,15 +113,14 @@ def pushforward(build, inputs, eval_points):
 
 
 def matrix_dot(*args):
-    r"""Shorthand for product between several dots.
+    r"""Return the product of several matrices.
 
-    Given :math:`N` matrices :math:`A_0, A_1, .., A_N`, ``matrix_dot`` will generate the matrix product between all in the given order,
-    namely :math:`A_0 \cdot A_1 \cdot A_2 \cdot .. \cdot A_N`: from left to right.
+    Given matrices :math:`A_0, A_1, .., A_N`, compute :math:`A_0 \cdot A_1 \cdot .. \cdot A_N` from left to right.
 
     Raises
     ------
     TypeError
-        Without arguments.
+        If there is no argument.
     """
     if not args:
         raise TypeError("matrix_dot needs one matrix or more")

@@ -1,7 +1,10 @@
-"""Factors of matrices as NumPy computes them: eigenvalues, QR and singular values. Reached through `theano_ng.tensor.nlinalg`.
+"""Matrix decompositions as in NumPy: eigenvalues, QR and singular values.
 
-The gradients hold where the factors are differentiable: distinct eigenvalues or singular values, factors R without zeros on the diagonal.
-Signs of vectors, which the factorizations leave open, are as LAPACK chooses them; they do not change in a neighbourhood.
+Users import these names from `theano_ng.tensor.nlinalg`.
+
+The gradients are valid if the factors are differentiable: eigenvalues or singular values must be distinct, and the
+diagonal of R must not contain zeros. The signs of vectors are not determined by the decompositions. LAPACK chooses
+them, and they do not change in a neighborhood of the matrix.
 """
 
 import numpy as np
@@ -33,19 +36,25 @@ def _no_complex_gradient(op, x):
 
 
 def _gaps(w):
-    """The matrix of ``w[j] - w[i]``, infinite on the diagonal, so that its inverse has zeros there."""
+    """Return the matrix of ``w[j] - w[i]``. The diagonal is infinite, so that a quotient by it is zero."""
     return T.switch(
         T.eye(w.shape[0], dtype="int8"), np.asarray(np.inf, w.dtype), w.dimshuffle("x", 0) - w.dimshuffle(0, "x")
     )
 
 
 def _over_gaps(s, gaps):
-    """``s / gaps``; zero where both are zero, so that results that do not depend on vectors have a gradient at equal values too."""
+    """Return ``s / gaps``, but zero where both are zero.
+
+    So a cost that does not depend on the vectors has a gradient even if values are equal.
+    """
     return s / T.switch(T.eq(s, 0) & T.eq(gaps, 0), np.asarray(np.inf, gaps.dtype), gaps)
 
 
 def _vectors_determined(op, x, *rests):
-    """`x`, checked at run time: the gradients `rests` of vectors that are any basis of a null space must be zero."""
+    """Return `x` with a check at run time that the gradients `rests` are zero.
+
+    They are gradients with respect to vectors that are an arbitrary basis of a null space.
+    """
     check = CheckAndRaise(
         np.linalg.LinAlgError,
         "%s: the cost depends on vectors beyond the smaller side of the matrix. They are any basis of a null space and "
@@ -55,7 +64,10 @@ def _vectors_determined(op, x, *rests):
 
 
 def _undetermined_beyond(k, whole, directions):
-    """How the columns of `whole` move: the first k by `directions`; the others, which are any basis of a null space, by NaN."""
+    """Return the tangent of `whole`: `directions` for its first k columns, NaN for the others.
+
+    The other columns are an arbitrary basis of a null space.
+    """
     unknown = T.fill(whole, np.asarray(np.nan, whole.dtype))
     return T.set_subtensor(unknown[:, :k], directions)
 
@@ -64,15 +76,15 @@ def _undetermined_beyond(k, whole, directions):
 
 
 class Eig(Op):
-    """Eigenvalues and right eigenvectors of a square matrix, as `numpy.linalg.eig`.
+    """An Op that computes the eigenvalues and right eigenvectors of a square matrix, like `numpy.linalg.eig`.
 
-    The outputs have the dtype of the input, since a type cannot depend on values: a real matrix must have real eigenvalues. For others
-    make it complex, by ``T.cast(x, 'complex128')``.
+    The outputs have the dtype of the input, since a type cannot depend on values. A real matrix must therefore have
+    real eigenvalues. If it does not, convert it by ``T.cast(x, 'complex128')``.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) For matrices that are not square or hold NaN or infinities, and for real ones with complex eigenvalues.
+        At run time, if the matrix is not square, contains NaN or infinities, or is real and has complex eigenvalues.
     """
 
     __props__ = ()
@@ -93,11 +105,12 @@ class Eig(Op):
         store(outputs[1], v, x.dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Gradient for real matrices with distinct real eigenvalues.
+        """Return the gradient for real matrices with distinct real eigenvalues.
 
-        With A = V diag(w) V^-1 and columns of V of length one: M. B. Giles, "An extended collection of matrix derivative results for
-        forward and reverse mode automatic differentiation", 2008, section 3.1, and for the length of the columns C. Boeddeker et al., "On
-        the computation of complex-valued gradients", 2017, section 4.
+        The formula is for A = V diag(w) V^-1 where the columns of V have length one: M. B. Giles, "An extended
+        collection of matrix derivative results for forward and reverse mode automatic differentiation", 2008, section
+        3.1. The term for the length of the columns is from C. Boeddeker et al., "On the computation of complex-valued
+        gradients", 2017, section 4.
         """
         (x,) = inputs
         if x.dtype.startswith("complex"):
@@ -121,7 +134,7 @@ class Eig(Op):
         w, v = self(x)
         s = T.dot(matrix_inverse(v), T.dot(direction, v))
         inner = _over_gaps(s, _gaps(w))
-        # Columns of v keep their length.
+        # Subtract the component along each column of v, so that the columns keep their length.
         lengths = T.sum(T.dot(v.T, v) * inner.T, axis=1)
         return [T.diag(s), T.dot(v, inner) - v * lengths.dimshuffle("x", 0)]
 
@@ -134,7 +147,9 @@ eig = Eig()
 
 
 class Eigh(Eig):
-    """Eigenvalues, in ascending order, and eigenvectors of a symmetric or Hermitian matrix, as `numpy.linalg.eigh`.
+    """An Op that computes the eigenvalues and eigenvectors of a symmetric or Hermitian matrix.
+
+    It works like `numpy.linalg.eigh`. The eigenvalues are in ascending order.
 
     Parameters
     ----------
@@ -144,7 +159,7 @@ class Eigh(Eig):
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) For matrices that are not square, or where the algorithm does not converge.
+        At run time, if the matrix is not square or the algorithm does not converge.
     """
 
     __props__ = ("UPLO",)
@@ -163,17 +178,17 @@ class Eigh(Eig):
         store(outputs[0], w, node.outputs[0].dtype)
         store(outputs[1], v, node.outputs[1].dtype)
 
-    # The class above has one.
+    # Do not inherit the L_op of Eig: this class defines `grad`.
     L_op = Op.L_op
 
     def grad(self, inputs, g_outputs):
-        r"""The gradient function should return
+        r"""Return the gradient
 
         .. math:: \sum_n\left(W_n\frac{\partial\,w_n}{\partial a_{ij}} + \sum_k V_{nk}\frac{\partial\,v_{nk}}{\partial a_{ij}}\right),
 
-        where [:math:`W`, :math:`V`] corresponds to ``g_outputs``, :math:`a` to ``inputs``, and :math:`(w, v)=\mbox{eig}(a)`.
+        where [:math:`W`, :math:`V`] is ``g_outputs``, :math:`a` is ``inputs``, and :math:`(w, v)=\mbox{eig}(a)`.
 
-        Analytic formulae for eigensystem gradients are well-known in perturbation theory:
+        The derivatives of eigensystems are known from perturbation theory:
 
         .. math:: \frac{\partial\,w_n}{\partial a_{ij}} = v_{in}\,v_{jn}
 
@@ -194,7 +209,7 @@ class Eigh(Eig):
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x) * 2
         w, v = self(x)
-        # What is read of the direction is the same triangle.
+        # Read the same triangle of the direction as of the matrix.
         half = T.tril(direction, -1) if self.UPLO == "L" else T.triu(direction, 1)
         symmetric = half + half.T + T.diag(T.diag(direction))
         s = T.dot(v.T, T.dot(symmetric, v))
@@ -202,7 +217,7 @@ class Eigh(Eig):
 
 
 class EighGrad(Op):
-    """Gradient of an eigensystem of a symmetric matrix, with respect to the triangle that is read.
+    """An Op for the gradient of the eigensystem of a symmetric matrix, with respect to the triangle that is read.
 
     Parameters
     ----------
@@ -227,9 +242,9 @@ class EighGrad(Op):
         return Apply(self, inputs, [TensorType(inputs[0].dtype, (False, False))()])
 
     def perform(self, node, inputs, outputs):
-        """Implements the "reverse-mode" gradient for the eigensystem of a square matrix.
+        """Compute the reverse-mode gradient of the eigensystem of a square matrix.
 
-        Equal eigenvalues give infinities, unless no eigenvector of theirs matters.
+        Equal eigenvalues give infinities, unless the cost does not depend on their eigenvectors.
         """
         x, w, v, gw, gv = inputs
         s = v.T.dot(gv)
@@ -246,7 +261,7 @@ class EighGrad(Op):
         )
 
     def _symbolic(self, x, w, v, gw, gv):
-        """The result as an expression, for its own derivatives."""
+        """Return the result as an expression, from which the derivatives of this Op are taken."""
         inner = T.diag(gw) + _over_gaps(T.dot(v.T, gv), _gaps(w))
         g = T.dot(v, T.dot(inner, v.T))
         return T.tril(g) + T.triu(g, 1).T if self.UPLO == "L" else T.triu(g) + T.tril(g, -1).T
@@ -262,7 +277,7 @@ class EighGrad(Op):
 
 
 def eigh(a, UPLO="L"):
-    """Eigenvalues (ascending) and eigenvectors (columns) of a symmetric or Hermitian matrix.
+    """Return the eigenvalues (ascending) and eigenvectors (columns) of a symmetric or Hermitian matrix.
 
     Parameters
     ----------
@@ -282,10 +297,11 @@ def eigh(a, UPLO="L"):
 
 
 def _qr_gradient(x, q, r, gq, gr):
-    """Gradient through Q (M, K) and R (K, N) of a matrix (M, N), K the smaller of M and N.
+    """Return the gradient with respect to a matrix (M, N), given the gradients of its factors Q (M, K) and R (K, N).
 
-    D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep matrices",
-    2020: of a wide matrix [X, Y] the factors are Q and [U, Q^T Y], where X = Q U.
+    K is the minimum of M and N. The method is that of D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition
+    matrix backpropagation algorithms for square, wide, and deep matrices", 2020. The factors of a wide matrix [X, Y]
+    are Q and [U, Q^T Y], where X = Q U.
     """
     k = r.shape[0]
     u, gu = r[:, :k], gr[:, :k]
@@ -297,9 +313,10 @@ def _qr_gradient(x, q, r, gq, gr):
 
 
 def _qr_directions(q, r, direction):
-    """How the factors Q (M, K) and R (K, N) move with the matrix (M, N).
+    """Return the tangents of the factors Q (M, K) and R (K, N), given the tangent of the matrix (M, N).
 
-    Of the first K columns, dA R^-1 = dQ + Q dR R^-1: in the basis Q, dQ is antisymmetric and the other term upper-triangular.
+    For the first K columns, dA R^-1 = dQ + Q dR R^-1. In the basis Q, dQ is antisymmetric and the other term is
+    upper-triangular.
     """
     k = r.shape[0]
     moved = solve_lower_triangular(r[:, :k].T, direction[:, :k].T).T
@@ -310,9 +327,7 @@ def _qr_directions(q, r, direction):
 
 
 class QRFull(Op):
-    """Full QR Decomposition.
-
-    Computes the QR decomposition of a matrix: the factors q, which is orthonormal, and r, which is upper-triangular.
+    """An Op that computes the QR decomposition of a matrix: the orthonormal factor q and the upper-triangular factor r.
 
     Parameters
     ----------
@@ -337,7 +352,10 @@ class QRFull(Op):
             store(cell, value, out.dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Gradient where the first min(M, N) columns are independent; see `_qr_gradient`. Mode 'raw' has none."""
+        """Return the gradient; see `_qr_gradient`. The first min(M, N) columns must be linearly independent.
+
+        Mode 'raw' has no gradient.
+        """
         (x,) = inputs
         if self.mode == "raw":
             return [grad_undefined(self, 0, x, "mode 'raw' gives LAPACK's reflectors; use 'reduced'.")]
@@ -352,7 +370,7 @@ class QRFull(Op):
         return [with_pattern(_qr_gradient(x, q, r, gq, gr), inputs[0])]
 
     def R_op(self, inputs, eval_points):
-        """NaN for the columns of mode 'complete' that are any basis of a null space."""
+        """Return the tangents. In mode 'complete', columns that are an arbitrary basis of a null space have NaN."""
         (x,), (direction,) = inputs, eval_points
         if direction is None:
             return [None, None]
@@ -372,9 +390,7 @@ class QRFull(Op):
 
 
 class QRIncomplete(Op):
-    """Incomplete QR Decomposition.
-
-    Computes the QR decomposition of a matrix and returns only its upper-triangular factor R.
+    """An Op that computes the QR decomposition of a matrix and returns only the upper-triangular factor R.
 
     Parameters
     ----------
@@ -397,7 +413,7 @@ class QRIncomplete(Op):
         store(outputs[0], np.linalg.qr(inputs[0], self.mode), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Gradient where the first min(M, N) columns are independent."""
+        """Return the gradient. The first min(M, N) columns must be linearly independent."""
         (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
@@ -415,7 +431,7 @@ class QRIncomplete(Op):
 
 
 def qr(a, mode="reduced"):
-    """QR decomposition of a matrix: ``a = dot(q, r)``, q orthonormal and r upper-triangular.
+    """Return the QR decomposition of a matrix: ``a = dot(q, r)`` with q orthonormal and r upper-triangular.
 
     Parameters
     ----------
@@ -427,20 +443,20 @@ def qr(a, mode="reduced"):
         - 'reduced': returns q, r with dimensions (M, K), (K, N)
         - 'complete': returns q, r with dimensions (M, M), (M, N)
         - 'r': returns r only, with dimensions (K, N)
-        - 'raw': returns h, tau with dimensions (N, M), (K,): LAPACK's reflectors, `h` transposed for calling Fortran
+        - 'raw': returns h, tau with dimensions (N, M), (K,): LAPACK's reflectors, `h` in the layout of Fortran
 
     Returns
     -------
     q : TensorVariable
-        Float or complex; its columns are orthonormal. In mode 'complete' it is an orthogonal or unitary matrix; the determinant may be
-        either +/- 1 then.
+        A float or complex matrix with orthonormal columns. In mode 'complete' it is an orthogonal or unitary matrix,
+        whose determinant may be 1 or -1.
     r : TensorVariable
         The upper-triangular matrix.
 
     Notes
     -----
-    There is a gradient for real matrices of any shape whose first K columns are independent, except in mode 'raw'; a cost must not depend
-    on columns of q beyond K.
+    The gradient exists for real matrices of any shape whose first K columns are linearly independent, except in mode
+    'raw'. A cost must not depend on columns of q beyond K.
     """
     return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
 
@@ -449,20 +465,20 @@ def qr(a, mode="reduced"):
 
 
 class SVD(Op):
-    """Singular values, and on request the vectors, of a matrix, as `numpy.linalg.svd`.
+    """An Op that computes the singular values, and optionally the vectors, of a matrix, like `numpy.linalg.svd`.
 
     Parameters
     ----------
     full_matrices : bool, optional
-        If True (default), u and v have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K) and (K, N),
-        respectively, where K = min(M, N).
+        If True (default), u and v have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K) and
+        (K, N), respectively, where K = min(M, N).
     compute_uv : bool, optional
-        Whether or not to compute u and v in addition to s. True by default.
+        Whether to compute u and v in addition to s. True by default.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) Where the algorithm does not converge, as for NaN.
+        At run time, if the algorithm does not converge, for instance because of NaN.
     """
 
     __props__ = ("full_matrices", "compute_uv")
@@ -484,10 +500,11 @@ class SVD(Op):
             store(cell, value, out.dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        """Gradient where the singular values are distinct and, for the vectors of a matrix that is not square, not zero.
+        """Return the gradient.
 
-        J. Townsend, "Differentiating the singular value decomposition", 2016. Values that are equal are allowed in costs that depend on
-        the values only.
+        The singular values must be distinct, except in costs that depend only on the values. If the matrix is not
+        square and the cost depends on the vectors, the values must not be zero. The formula is that of J. Townsend,
+        "Differentiating the singular value decomposition", 2016.
         """
         (x,) = inputs
         if x.dtype.startswith("complex"):
@@ -510,17 +527,18 @@ class SVD(Op):
         squares = _gaps(T.sqr(s))
         utgu, vtgv = T.dot(u.T, gu), T.dot(v.T, gv)
         inner = T.diag(gs) + _over_gaps(utgu - utgu.T, squares) * row + column * _over_gaps(vtgv - vtgv.T, squares)
-        # The parts of the gradients outside of the spaces of u and v; rounding apart they are zero where these are square.
+        # The components of the gradients orthogonal to the columns of u and v. They are zero, except for rounding
+        # errors, if u or v is square.
         outside_u, outside_v = gu - T.dot(u, utgu), gv - T.dot(v, vtgv)
         g = T.dot(u, T.dot(inner, vt))
-        # Not a product with the condition: an inverse of a zero value stays out.
+        # Use a switch instead of a product with the condition: the component may be divided by a zero singular value.
         zero = np.asarray(0, x.dtype)
         g = g + T.switch(T.gt(x.shape[0], k), T.dot(_over_gaps(outside_u, row), vt), zero)
         g = g + T.switch(T.gt(x.shape[1], k), T.dot(u, _over_gaps(outside_v, row).T), zero)
         return [with_pattern(g, x)]
 
     def R_op(self, inputs, eval_points):
-        """NaN for the vectors of `full_matrices` that are any basis of a null space."""
+        """Return the tangents. With `full_matrices`, vectors that are an arbitrary basis of a null space have NaN."""
         (x,), (direction,) = inputs, eval_points
         if direction is None:
             return [None] * (3 if self.compute_uv else 1)
@@ -536,7 +554,8 @@ class SVD(Op):
             return [ds]
         row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
         gaps = _gaps(T.sqr(s))
-        # Within the spaces of the vectors, and out of them; rounding apart, that part is zero where a space is everything.
+        # The components in the space of the vectors, and those orthogonal to it. The orthogonal component is zero,
+        # except for rounding errors, if the vectors span the whole space.
         zero = np.asarray(0, x.dtype)
         du = T.dot(left, _over_gaps(inner * row + column * inner.T, gaps))
         du = du + T.switch(T.gt(x.shape[0], k), _over_gaps(moved - T.dot(left, inner), row), zero)
@@ -555,25 +574,25 @@ class SVD(Op):
 
 
 def svd(a, full_matrices=1, compute_uv=1):
-    """Singular value decomposition on the CPU: ``a = dot(u * s, vh)`` (of the first K columns and rows).
+    """Return the singular value decomposition, computed on the CPU: ``a = dot(u[:, :K] * s, vh[:K])``.
 
     Parameters
     ----------
     a : tensor_like, shape (M, N)
     full_matrices : bool, optional
-        If True (default), u and vh have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K) and (K, N),
-        respectively, where K = min(M, N).
+        If True (default), u and vh have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K)
+        and (K, N), respectively, where K = min(M, N).
     compute_uv : bool, optional
-        Whether or not to compute u and vh in addition to s. True by default.
+        Whether to compute u and vh in addition to s. True by default.
 
     Returns
     -------
     list of TensorVariable, or TensorVariable
-        u, s, vh in the order of NumPy (s is a vector, real, descending); s only, if not `compute_uv`.
+        u, s, vh as in NumPy; s is a real vector in descending order. If not `compute_uv`, only s.
 
     Notes
     -----
-    There is a gradient for real matrices with distinct singular values; costs of s only may have equal ones. A cost must not depend on
-    vectors beyond K, which `full_matrices` adds.
+    The gradient exists for real matrices with distinct singular values. If a cost depends only on s, they may be equal.
+    A cost must not depend on the vectors beyond K, which `full_matrices` adds.
     """
     return SVD(full_matrices, compute_uv)(a)

@@ -1,4 +1,4 @@
-"""Inverses of matrices. Reached through `theano_ng.tensor.nlinalg`."""
+"""Inverses of matrices. Users import these names from `theano_ng.tensor.nlinalg`."""
 
 import numpy as np
 
@@ -13,19 +13,19 @@ LAPACK = "theano_ng.tensor.native.lapack:"
 
 
 class MatrixInverse(NativeOp, Op):
-    r"""Computes the inverse of a matrix :math:`A`.
+    r"""An Op that computes the inverse of a matrix :math:`A`.
 
-    Given a square matrix :math:`A`, ``matrix_inverse`` returns a square matrix :math:`A_{inv}` such that the dot product
-    :math:`A \cdot A_{inv}` and :math:`A_{inv} \cdot A` equals the identity matrix :math:`I`.
+    For a square matrix :math:`A`, ``matrix_inverse`` returns a square matrix :math:`A_{inv}` such that
+    :math:`A \cdot A_{inv}` and :math:`A_{inv} \cdot A` are equal to the identity matrix :math:`I`.
 
     Raises
     ------
     numpy.linalg.LinAlgError
-        (Running.) For matrices that are singular or not square.
+        At run time, if the matrix is singular or not square.
 
     Notes
     -----
-    When possible, the call to this op will be optimized to the call of ``solve``.
+    Rewriting replaces this Op by ``solve`` if possible.
     """
 
     __module__ = "theano_ng.tensor.nlinalg"  # the documented path
@@ -42,12 +42,11 @@ class MatrixInverse(NativeOp, Op):
         store(outputs[0], np.linalg.inv(inputs[0]), node.outputs[0].dtype)
 
     def grad(self, inputs, g_outputs):
-        r"""The gradient function should return
+        r"""Return the gradient
 
         .. math:: V\frac{\partial X^{-1}}{\partial X},
 
-        where :math:`V` corresponds to ``g_outputs`` and :math:`X` to ``inputs``. Using the matrix cookbook, one can deduce that the
-        relation corresponds to
+        where :math:`V` is ``g_outputs`` and :math:`X` is ``inputs``. According to the Matrix Cookbook, it is equal to
 
         .. math:: -(X^{-1} \cdot V^{T} \cdot X^{-1})^T.
         """
@@ -56,12 +55,11 @@ class MatrixInverse(NativeOp, Op):
         return [with_pattern(-matrix_dot(inverse, g_outputs[0], inverse), x)]
 
     def R_op(self, inputs, eval_points):
-        r"""The gradient function should return
+        r"""Return the directional derivative
 
         .. math:: \frac{\partial X^{-1}}{\partial X}V,
 
-        where :math:`V` corresponds to ``eval_points`` and :math:`X` to ``inputs``. Using the matrix cookbook, one can deduce that the
-        relation corresponds to
+        where :math:`V` is ``eval_points`` and :math:`X` is ``inputs``. According to the Matrix Cookbook, it is equal to
 
         .. math:: -X^{-1} \cdot V \cdot X^{-1}.
         """
@@ -80,14 +78,14 @@ matrix_inverse = MatrixInverse()
 
 
 class MatrixPinv(Op):
-    r"""Computes the pseudo-inverse of a matrix :math:`A`.
+    r"""An Op that computes the pseudo-inverse of a matrix :math:`A`.
 
-    The pseudo-inverse of a matrix :math:`A`, denoted :math:`A^+`, is defined as: "the matrix that 'solves' [the least-squares problem]
-    :math:`Ax = b`," i.e., if :math:`\bar{x}` is said solution, then :math:`A^+` is that matrix such that :math:`\bar{x} = A^+b`.
+    The pseudo-inverse :math:`A^+` is the matrix that solves the least-squares problem :math:`Ax = b`: the solution is
+    :math:`\bar{x} = A^+b`.
 
-    Note that :math:`Ax=AA^+b`, so :math:`AA^+` is close to the identity matrix. This method is not faster than `matrix_inverse`. Its
-    strength comes from that it works for non-square matrices. If you have a square matrix though, `matrix_inverse` can be both more exact
-    and faster to compute. Also this op does not get optimized into a solve op.
+    Since :math:`A\bar{x}=AA^+b`, the product :math:`AA^+` is close to the identity matrix. Unlike `matrix_inverse`,
+    this Op supports matrices that are not square. For square matrices `matrix_inverse` can be more accurate and faster.
+    Rewriting does not replace this Op by ``solve``.
     """
 
     __module__ = "theano_ng.tensor.nlinalg"
@@ -101,22 +99,22 @@ class MatrixPinv(Op):
         store(outputs[0], np.linalg.pinv(inputs[0]), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
-        r"""The gradient function should return
+        r"""Return the gradient
 
         .. math:: V\frac{\partial X^+}{\partial X},
 
-        where :math:`V` corresponds to ``g_outputs`` and :math:`X` to ``inputs``. This corresponds to
+        where :math:`V` is ``g_outputs`` and :math:`X` is ``inputs``. It is equal to
 
         .. math:: (-X^+V^TX^+ + X^+X^{+T}V^T(I - XX^+) + (I - X^+X)V^TX^{+T}X^+)^T
 
-        (G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
-        separate", 1973), at matrices in whose neighbourhood the rank is the same.
+        (G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
+        variables separate", 1973), if the rank is constant in a neighborhood of the matrix.
         """
         (x,) = inputs
         (z,) = outputs
         (gz,) = g_outputs
         zh, gh = adjoint(z), adjoint(gz)
-        # The products in the order that makes no matrix larger than x.
+        # The order of the products is such that no intermediate matrix is larger than x.
         direct = matrix_dot(zh, gz, zh)
         beside = matrix_dot(gh, z, zh)
         below = matrix_dot(zh, z, gh)

@@ -1,8 +1,11 @@
-"""Where LAPACK comes from: always SciPy's, whatever blas.ldflags says, for a BLAS that flags name need not hold a LAPACK."""
+"""The addresses of LAPACK functions.
+
+They always come from SciPy, for any value of blas.ldflags: the library in these flags need not contain a LAPACK.
+"""
 
 from theano_ng.tensor.blas.table import scipy_addresses
 
-# What native/lapack.c calls: each function for float32, float64, complex64 and complex128.
+# The functions that native/lapack.c calls, each for float32, float64, complex64 and complex128.
 LAPACK_NAMES = tuple(letter + name for name in ("potrf", "getrf", "getri") for letter in "sdcz") + tuple(
     letter + name + driver
     for driver in ("evd", "gvd")
@@ -12,7 +15,7 @@ BLAS_NAMES = tuple(letter + name for name in ("trsv", "trsm") for letter in "sdc
 
 
 def addresses():
-    """Addresses of the Fortran-style functions `LAPACK_NAMES` and `BLAS_NAMES`.
+    """Return the addresses of the Fortran functions `LAPACK_NAMES` and `BLAS_NAMES`.
 
     Returns
     -------

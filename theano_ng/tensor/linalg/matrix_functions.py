@@ -1,4 +1,7 @@
-"""Generalized eigenvalues, the matrix exponential, Kronecker products. Reached through `theano_ng.tensor.slinalg`."""
+"""Generalized eigenvalues, the matrix exponential, Kronecker products.
+
+Users import these names from `theano_ng.tensor.slinalg`.
+"""
 
 import numpy as np
 
@@ -30,7 +33,7 @@ from theano_ng.tensor.type_other import NoneConst, NoneTypeT
 
 
 def _pencil(op, a, b):
-    """The inputs of an Op on ``a v = w b v``: one or two matrices of one dtype."""
+    """Return the inputs of an Op for ``a v = w b v``: one or two matrices of the same dtype."""
     if b is None or (isinstance(b, Constant) and isinstance(b.type, NoneTypeT)):
         matrices = [scipy_matrix(op, a)]
     else:
@@ -54,7 +57,7 @@ def _check_pencil(op, matrices):
 
 
 def _eigensystem(matrices, lower):
-    """Eigenvalues w and eigenvectors v (v^H b v = 1) as expressions."""
+    """Return the eigenvalues w and the eigenvectors v (with v^H b v = 1) as expressions."""
     uplo = "L" if lower else "U"
     if len(matrices) == 1:
         return eigh(matrices[0], uplo)
@@ -68,24 +71,25 @@ def _eigensystem(matrices, lower):
 
 
 class Eigvalsh(NativeOp, Op):
-    """Generalized eigenvalues of a Hermitian positive definite eigensystem.
+    """An Op that computes the generalized eigenvalues of a Hermitian positive definite eigensystem.
 
-    Inputs: a, a Hermitian matrix (M, M), and b, a Hermitian positive definite one, or None for the identity. Output: the vector (M,) of
-    numbers w for which ``a v = w b v`` has solutions, in ascending order, real.
+    Inputs: a, a Hermitian matrix (M, M), and b, a Hermitian positive definite matrix (M, M) or None for the identity.
+    Output: the vector (M,) of all numbers w for which ``a v = w b v`` has solutions, real and in ascending order.
 
     Parameters
     ----------
     lower : bool
-        Which triangle of `a` and `b` is read.
+        Whether the lower triangles of `a` and `b` are read, or the upper ones.
 
     Raises
     ------
     scipy.linalg.LinAlgError
-        (Running.) For matrices that are not square or not of one shape, for `b` not positive definite, or when the algorithm does not converge.
+        At run time, if the matrices are not square, they differ in shape, `b` is not positive definite, or the
+        algorithm does not converge.
 
     Notes
     -----
-    Equal eigenvalues have no gradient of their own, but symmetric functions of them do.
+    If eigenvalues are equal, a single one of them has no gradient, but symmetric functions of them have.
     """
 
     __props__ = ("lower",)
@@ -107,7 +111,7 @@ class Eigvalsh(NativeOp, Op):
         if len(inputs) == 1:
             w = np.linalg.eigvalsh(inputs[0], "L" if self.lower else "U")
         elif len(inputs[0]) == 0:
-            w = np.empty(0, node.outputs[0].dtype)  # without a dtype, NumPy leaves a reference behind
+            w = np.empty(0, node.outputs[0].dtype)  # without a dtype argument, NumPy leaks a reference
         else:
             w = scipy_linalg().eigvalsh(*inputs, lower=self.lower, check_finite=False)
         store(outputs[0], w, node.outputs[0].dtype)
@@ -135,19 +139,19 @@ class Eigvalsh(NativeOp, Op):
 
 
 class EigvalshGrad(Op):
-    """Gradient of generalized eigenvalues of a Hermitian positive definite eigensystem.
+    """An Op for the gradient of the generalized eigenvalues of a Hermitian positive definite eigensystem.
 
-    Inputs: a, b (or None), and the gradient gw by the eigenvalues. Outputs: the gradients by a and b, zero in the triangle that is not read;
-    only that by a when b is None.
+    Inputs: a, b (or None), and the gradient gw with respect to the eigenvalues. Outputs: the gradients with respect to
+    a and b, or only a if b is None. They are zero in the triangle that is not read.
 
     Parameters
     ----------
     lower : bool
-        As that of `Eigvalsh`.
+        As for `Eigvalsh`.
 
     Notes
     -----
-    Follows from ``a v = w b v`` and ``v^H b v = 1``: each eigenvalue changes by ``v^H (da - w db) v``.
+    From ``a v = w b v`` and ``v^H b v = 1`` it follows that the differential of an eigenvalue is ``v^H (da - w db) v``.
     """
 
     __props__ = ("lower",)
@@ -155,7 +159,7 @@ class EigvalshGrad(Op):
     __init__ = Eigvalsh.__init__
 
     def make_node(self, a, b, gw=None):
-        if gw is None:  # the inputs of a node without b
+        if gw is None:  # called with the inputs of a node without b
             b, gw = None, b
         matrices = _pencil(self, a, b)
         gw = T.as_tensor_variable(gw)
@@ -177,7 +181,7 @@ class EigvalshGrad(Op):
         near, far = (np.tril, np.triu) if self.lower else (np.triu, np.tril)
         for output, factor in zip(outputs, (gw, -gw * w)):
             g = (v * factor).dot(v.conj().T)
-            # Elements next to the diagonal stand for two, and the diagonal is real.
+            # Each element off the diagonal represents two elements, itself and its conjugate. The diagonal is real.
             g = near(g) + far(g, 1 if self.lower else -1).conj().T
             store(output, g, v.dtype)
 
@@ -195,28 +199,30 @@ class EigvalshGrad(Op):
         return Rop(self._symbolic(*apart), *map(list, zip(*moving)))
 
     def _symbolic(self, *inputs):
-        """The results as expressions, for their own derivatives."""
+        """Return the results as expressions, from which the derivatives of this Op are taken."""
         *matrices, gw = inputs
         w, v = _eigensystem(matrices, self.lower)
         return [folded(T.dot(v * factor, adjoint(v)), self.lower) for factor in (gw, -gw * w)[: len(matrices)]]
 
 
 def eigvalsh(a, b, lower=True):
-    """Generalized eigenvalues of a Hermitian positive definite eigensystem: all w for which ``a v = w b v`` has solutions.
+    """Return the generalized eigenvalues of a Hermitian positive definite eigensystem.
+
+    These are all numbers w for which ``a v = w b v`` has solutions.
 
     Parameters
     ----------
     a : matrix (M, M)
-        Hermitian.
+        A Hermitian matrix.
     b : matrix (M, M) or None
-        Hermitian and positive definite; None stands for the identity.
+        A Hermitian positive definite matrix; None means the identity.
     lower : bool
-        Which triangle of the matrices is read.
+        Whether the lower triangles of the matrices are read, or the upper ones.
 
     Returns
     -------
     TensorVariable
-        Vector (M,), in ascending order.
+        A vector (M,) in ascending order.
     """
     return Eigvalsh(lower)(a, b)
 
@@ -225,25 +231,24 @@ def eigvalsh(a, b, lower=True):
 
 
 def kron(a, b):
-    """Kronecker product.
-
-    Same as the former ``scipy.linalg.kron(a, b)``.
+    """Return the Kronecker product, like the former ``scipy.linalg.kron(a, b)``.
 
     Parameters
     ----------
     a, b : tensor_like
-        Of three or more dimensions together.
+        Together they must have at least three dimensions.
 
     Returns
     -------
     TensorVariable
-        With ``a.ndim + b.ndim - 2`` dimensions: of the outer product, whose dimensions are those of `a` and then those of `b`, the first and
-        the third are one, and the second and the fourth. Of a vector and a matrix it is that of the vector as a row, flattened.
+        A tensor with ``a.ndim + b.ndim - 2`` dimensions. The outer product has the dimensions of `a`, then those of
+        `b`. Its first and third dimensions are merged, and its second and fourth. If one operand is a vector and the
+        other a matrix, the vector counts as a row, and the result is flattened.
 
     Raises
     ------
     TypeError
-        When `a` and `b` have fewer dimensions.
+        If `a` and `b` together have fewer than three dimensions.
 
     Notes
     -----
@@ -254,7 +259,7 @@ def kron(a, b):
     if rank <= 2:
         raise TypeError("kron: inputs dimensions must sum to 3 or more. You passed %d and %d." % (a.ndim, b.ndim))
     order = (1, 0, 2) if rank == 3 else (0, 2, 1, *range(3, rank))
-    # The outer product comes out with its dimensions in this order, not to be moved again.
+    # The outer product is computed with its dimensions in this order, so that it need not be transposed.
     left = a.dimshuffle([k if k < a.ndim else "x" for k in order])
     right = b.dimshuffle([k - a.ndim if k >= a.ndim else "x" for k in order])
     product = left * right
@@ -267,12 +272,12 @@ def kron(a, b):
 
 
 class Expm(Op):
-    """Compute the matrix exponential of a square array.
+    """An Op that computes the matrix exponential of a square array.
 
     Raises
     ------
     ValueError
-        (Running.) For a matrix that is not square.
+        At run time, if the matrix is not square.
     """
 
     __props__ = ()
@@ -293,7 +298,7 @@ class Expm(Op):
     def R_op(self, inputs, eval_points):
         (A,) = inputs
         (direction,) = eval_points
-        # The derivative is the adjoint of that at the adjoint matrix.
+        # ExpmGrad takes the derivative at the adjoint of its first input, so this is the derivative at A.
         return [None if direction is None else with_pattern(ExpmGrad()(adjoint(A), direction), A)]
 
     def infer_shape(self, node, shapes):
@@ -301,11 +306,12 @@ class Expm(Op):
 
 
 class ExpmGrad(Op):
-    """Gradient of the matrix exponential of a square array.
+    """An Op for the gradient of the matrix exponential of a square array.
 
-    Inputs: the matrix A, and the gradient gw by its exponential. The result is the Frechet derivative of the exponential at the adjoint of A in
-    the direction gw, exact for all matrices, those that cannot be diagonalized included (A. H. Al-Mohy and N. J. Higham, "Computing the Frechet
-    derivative of the matrix exponential, with an application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, 2009).
+    Inputs: the matrix A, and the gradient gw with respect to its exponential. The result is the Frechet derivative of
+    the exponential at the adjoint of A in the direction gw. It is exact for all matrices, including those that cannot
+    be diagonalized (A. H. Al-Mohy and N. J. Higham, "Computing the Frechet derivative of the matrix exponential, with
+    an application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, 2009).
     """
 
     __props__ = ()
@@ -330,7 +336,7 @@ class ExpmGrad(Op):
 
     @staticmethod
     def _block(A, gw):
-        """A matrix of twice the size, in the upper right block of whose exponential the result stands."""
+        """Return a matrix of twice the size. The upper right block of its exponential is the result of this Op."""
         return T.join(0, T.join(1, adjoint(A), gw), T.join(1, T.zeros_like(A), adjoint(A)))
 
     def grad(self, inputs, g_outputs):

@@ -16,10 +16,10 @@ __all__ = ["Dot", "_dot", "dot", "outer", "tensordot", "_tensordot_as_dot"]
 
 
 class Dot(NativeOp, Op):
-    """Product of two inputs that are vectors or matrices.
+    """An Op that multiplies two inputs that are vectors or matrices.
 
-    The numbers of elements must be sufficient for one product: the last axis
-    of the first input against the first axis of the second.
+    The length of the last axis of the first input must be equal to that of the
+    first axis of the second.
     """
 
     __props__ = ()
@@ -68,8 +68,8 @@ class Dot(NativeOp, Op):
             xgrad, ygrad = outer(gz, y.T), dot(x.T, gz)
         else:  # matrix . matrix
             xgrad, ygrad = dot(gz, y.T), dot(x.T, gz)
-        # A gradient has the broadcast pattern of its input: the type of gz may
-        # know less than that of x.
+        # A gradient must have the broadcast pattern of its input. The pattern of
+        # gz may have fewer broadcastable dimensions than that of x.
         if xgrad.broadcastable != x.broadcastable:
             xgrad = patternbroadcast(xgrad, x.broadcastable)
         if ygrad.broadcastable != y.broadcastable:
@@ -99,14 +99,15 @@ _dot = Dot()
 
 
 def dot(a, b):
-    """Product of two tensors.
+    """Return the product of two tensors.
 
     Parameters
     ----------
     a, b : tensor_like
-        Two vectors: inner product (without conjugation).  Two matrices:
-        matrix product.  A scalar: elementwise product.  N-d: the last axis of
-        `a` against the second to last of `b` (its only one, if 1-d).
+        For two vectors the result is the inner product (without conjugation),
+        for two matrices the matrix product. If an operand is 0-d, it is the
+        elementwise product. In other cases the sum is over the last axis of `a`
+        and the second to last axis of `b` (or its only axis).
 
     Returns
     -------
@@ -114,7 +115,7 @@ def dot(a, b):
 
     See Also
     --------
-    tensordot : any axes
+    tensordot : sums over any axes
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     if a.ndim == 0 or b.ndim == 0:
@@ -125,7 +126,7 @@ def dot(a, b):
 
 
 def outer(x, y):
-    """Outer product of two vectors (tensors are flattened).
+    """Return the outer product of two vectors. Other tensors are flattened first.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ def outer(x, y):
 
 
 def _axes_pair(a, b, axes, first, name):
-    """The two lists of axes to sum over, non-negative; `first` batch axes."""
+    """Return the two lists of non-negative axes to sum over. `first` is the number of batch axes."""
     if isinstance(axes, np.ndarray) and axes.ndim == 0:
         axes = axes.item()
     if np.isscalar(axes):
@@ -195,16 +196,16 @@ def _product(lengths):
 
 
 def _tensordot_as_dot(a, b, axes, dot, batched):
-    """A tensordot by transposing, reshaping to matrices and one `dot`.
+    """Return a tensordot, computed by transposing, reshaping to matrices and one call of `dot`.
 
     Parameters
     ----------
     a, b : tensor_like
     axes : int or pair of lists of int
     dot : callable
-        Product of two matrices, or of two stacks of matrices if `batched`.
+        Function that multiplies two matrices, or two batches of matrices if `batched`.
     batched : bool
-        Whether axis 0 of both counts the products.
+        Whether axis 0 of both operands is a batch axis.
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     first = 1 if batched else 0
@@ -218,7 +219,7 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
 
     a_lengths = [a.shape[i] for i in a_kept]
     b_lengths = [b.shape[i] for i in b_kept]
-    # Both sums are computed, so that a mismatch shows as one of the product.
+    # The size of the summed axes is computed for each operand, so that `dot` detects a mismatch.
     a_matrix = a.dimshuffle(batch + a_kept + a_sum).reshape(
         [a.shape[i] for i in batch] + [_product(a_lengths), _product([a.shape[i] for i in a_sum])], ndim=2 + first
     )
@@ -238,20 +239,20 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
 
 
 def tensordot(a, b, axes=2):
-    """Sum of products over any axes of two tensors.
+    """Return the sum of products over any axes of two tensors.
 
     Parameters
     ----------
     a, b : tensor_like
     axes : int or pair of lists of int
-        An integer n pairs the last n axes of `a` with the first n of `b`; a
-        pair of lists names the axes of `a` and those of `b`, in the order in
+        An integer n pairs the last n axes of `a` with the first n of `b`. A
+        pair of lists contains the axes of `a` and those of `b`, in the order in
         which they are paired.
 
     Returns
     -------
     TensorVariable
-        Its dimensions are the other ones of `a`, then those of `b`.
+        Its dimensions are the other dimensions of `a`, then those of `b`.
 
     Raises
     ------

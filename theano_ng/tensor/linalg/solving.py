@@ -1,4 +1,4 @@
-"""Cholesky factors and systems of equations. Reached through `theano_ng.tensor.slinalg`."""
+"""Cholesky factors and linear systems. Users import these names from `theano_ng.tensor.slinalg`."""
 
 import functools
 
@@ -31,14 +31,16 @@ register_loader("theano_ng.tensor.opt.linalg")
 
 @functools.lru_cache(maxsize=1)
 def scipy_linalg():
-    """The module scipy.linalg, imported when it is needed, for that takes a while."""
+    """Return the module scipy.linalg. It is imported on first use, since the import is slow."""
     import scipy.linalg
 
     return scipy.linalg
 
 
 def scipy_inputs(op, *values):
-    """The inputs of an Op of this family as tensors of one dtype that LAPACK has: float16 becomes float32, as in SciPy, integers float64.
+    """Convert the inputs of an Op to tensors of a common dtype that LAPACK supports.
+
+    float16 becomes float32, as in SciPy; integers become float64.
 
     Returns
     -------
@@ -49,7 +51,7 @@ def scipy_inputs(op, *values):
 
 
 def scipy_matrix(op, x):
-    """`scipy_inputs` for one input that has to be a matrix; raises TypeError for another number of dimensions."""
+    """Convert an input by `scipy_inputs`. Raise TypeError if it is not a matrix."""
     return as_matrix(op, *scipy_inputs(op, x))
 
 
@@ -58,23 +60,26 @@ def is_complex(x):
 
 
 def diagonal_matrix(x):
-    """The diagonal of a matrix, and zeros elsewhere; of a complex one the real part."""
+    """Return the diagonal matrix with the diagonal of `x`, or with its real part if `x` is complex."""
     diagonal = T.diag(x)
     return T.diag(T.cast(T.real(diagonal), x.dtype) if is_complex(x) else diagonal)
 
 
 def triangle(x, lower, k=0):
-    """A triangle of a matrix without the `k` diagonals next to the opposite one."""
+    """Return a triangle of a matrix without its first `k` diagonals, counted from the main diagonal."""
     return T.tril(x, -k) if lower else T.triu(x, k)
 
 
 def folded(x, lower):
-    """The gradient by one triangle of a Hermitian matrix, given that by all elements: the other triangle is a copy of this one."""
+    """Return the gradient with respect to one triangle of a Hermitian matrix, given that with respect to all elements.
+
+    The other triangle is a copy of the given one.
+    """
     return triangle(x, lower, 1) + adjoint(triangle(x, not lower, 1)) + diagonal_matrix(x)
 
 
 def unfolded(x, lower):
-    """The Hermitian matrix of which one triangle is given."""
+    """Return the Hermitian matrix of which `x` has one triangle."""
     half = triangle(x, lower, 1)
     return half + adjoint(half) + diagonal_matrix(x)
 
@@ -83,12 +88,18 @@ def unfolded(x, lower):
 
 
 def _lower_half(x):
-    """The lower triangle with half of the (real) diagonal: what the derivative of L L^H leaves of a Hermitian matrix for L."""
+    """Return the lower triangle with half of the (real) diagonal.
+
+    For ``X = L L^H`` and the Hermitian matrix ``S = L^-1 dX L^-H``, ``dL = L _lower_half(S)``.
+    """
     return T.tril(x, -1) + diagonal_matrix(x) / 2
 
 
 def _cholesky_pullback(factor, g, lower):
-    """Gradient by X from that by its Cholesky factor, (I. Murray, 2016), equation 10, with conjugates for complex matrices."""
+    """Return the gradient with respect to a matrix, given the gradient `g` with respect to its Cholesky factor.
+
+    See I. Murray (2016), equation 10; here with conjugates for complex matrices.
+    """
     if not lower:
         factor, g = adjoint(factor), adjoint(g)
     adjoint_factor = adjoint(factor)
@@ -99,24 +110,25 @@ def _cholesky_pullback(factor, g, lower):
 
 
 class Cholesky(NativeOp, Op):
-    """Return a triangular matrix square root of positive semi-definite `x`.
+    """An Op that computes a triangular matrix square root of a positive definite `x`.
 
-    ``L = cholesky(X, lower=True)`` implies ``dot(L, L.T) == X``. Only that triangle of `X` is read which the result fills.
+    ``L = cholesky(X, lower=True)`` implies ``dot(L, L.T) == X``. Only one triangle of `X` is read: the lower one if
+    `lower` is True, else the upper one.
 
     Parameters
     ----------
     lower : bool, default=True
-        Whether to return the lower or upper cholesky factor
+        Whether to return the lower or the upper Cholesky factor.
     on_error : {'raise', 'nan'}
-        If on_error is set to 'raise', this Op will raise a `scipy.linalg.LinAlgError` if the matrix is not positive definite. If on_error is
-        set to 'nan', it will return a matrix containing nans instead.
+        The behavior if the matrix is not positive definite: 'raise' raises `scipy.linalg.LinAlgError`, 'nan' returns a
+        matrix of NaN.
     destructive : bool, default=False
-        Whether the result may overwrite `x`; `x` is changed too when it turns out not to be positive definite.
+        Whether the result may overwrite `x`. Then `x` changes even if it is not positive definite.
 
     Raises
     ------
     scipy.linalg.LinAlgError
-        (Running.) For a matrix that is not square, or, with ``on_error='raise'``, not positive definite.
+        At run time, if the matrix is not square, or, with ``on_error='raise'``, not positive definite.
     """
 
     __props__ = ("lower", "destructive", "on_error")
@@ -146,7 +158,7 @@ class Cholesky(NativeOp, Op):
         (x,) = inputs
         try:
             factor = np.linalg.cholesky(x, upper=not self.lower)
-            # NumPy does not always mind NaN, which all come to the diagonal.
+            # NumPy does not reject NaN in all cases. NaN in the input always propagates to the diagonal of the factor.
             if np.isnan(np.diagonal(factor)).any():
                 raise np.linalg.LinAlgError("Matrix is not positive definite")
         except np.linalg.LinAlgError:
@@ -166,10 +178,10 @@ class Cholesky(NativeOp, Op):
         return Cholesky(self.lower, self.on_error)
 
     def L_op(self, inputs, outputs, gradients):
-        """Cholesky decomposition reverse-mode gradient update.
+        """Return the reverse-mode gradient of the Cholesky decomposition.
 
-        Symbolic expression for reverse-mode Cholesky gradient taken from I. Murray, "Differentiation of the Cholesky decomposition",
-        http://arxiv.org/abs/1602.07527. It is NaN where the factor is.
+        The symbolic expression is from I. Murray, "Differentiation of the Cholesky decomposition",
+        http://arxiv.org/abs/1602.07527. The gradient is NaN if the factor is NaN.
         """
         (x,) = inputs
         (factor,) = outputs
@@ -178,7 +190,7 @@ class Cholesky(NativeOp, Op):
             return [x.zeros_like()]
         if self.on_error == "nan":
             fine = T.invert(T.any(T.isnan(factor)))
-            # Numbers in the place of NaN, so that the systems of equations are regular.
+            # Replace NaN by numbers, so that the linear systems are regular.
             factor, g = T.switch(fine, factor, 1), T.switch(fine, g, 1)
         gradient = _cholesky_pullback(factor, g, self.lower)
         if self.on_error == "nan":
@@ -186,7 +198,7 @@ class Cholesky(NativeOp, Op):
         return [with_pattern(gradient, x)]
 
     def R_op(self, inputs, eval_points):
-        """Forward-mode derivative: I. Murray, 2016, equation 8."""
+        """Return the forward-mode derivative: I. Murray, 2016, equation 8."""
         (x,) = inputs
         (direction,) = eval_points
         if direction is None:
@@ -209,14 +221,15 @@ cholesky = Cholesky()
 
 
 class CholeskyGrad(Op):
-    """Gradient of the Cholesky factorization of real matrices in numbers; `Cholesky.L_op` gives it as an expression.
+    """An Op for the gradient of the Cholesky factorization of real matrices.
 
-    Inputs: the matrix x, its factor l, and the gradient dz by the factor. The result is zero in the triangle that is not read.
+    `Cholesky.L_op` does not use it, but returns the gradient as an expression. Inputs: the matrix x, its factor l, and
+    the gradient dz with respect to the factor. The result is zero in the triangle that is not read.
 
     Parameters
     ----------
     lower : bool, default=True
-        As that of the `Cholesky` Op.
+        As for `Cholesky`.
     """
 
     __props__ = ("lower", "destructive")
@@ -235,10 +248,10 @@ class CholeskyGrad(Op):
         return Apply(self, inputs, [inputs[0].type()])
 
     def perform(self, node, inputs, outputs):
-        """Implements the "reverse-mode" gradient for the Cholesky factorization of a positive-definite matrix.
+        """Compute the reverse-mode gradient of the Cholesky factorization of a positive definite matrix.
 
-        S. P. Smith, "Differentiation of the Cholesky Algorithm", Journal of Computational and Graphical Statistics, Vol. 4, No. 2 (Jun.,
-        1995), pp. 134-147, http://www.jstor.org/stable/1390762
+        S. P. Smith, "Differentiation of the Cholesky Algorithm", Journal of Computational and Graphical Statistics,
+        Vol. 4, No. 2 (Jun., 1995), pp. 134-147, http://www.jstor.org/stable/1390762
         """
         x, factor, dz = inputs
         if not x.shape == factor.shape == dz.shape or x.shape[0] != x.shape[1]:
@@ -249,7 +262,7 @@ class CholeskyGrad(Op):
         lower, f = (factor, np.tril(dz)) if self.lower else (factor.T, np.triu(dz).T.copy())
         for k in range(len(f) - 1, -1, -1):
             column, rest = lower[k + 1 :, k], f[k + 1 :, k + 1 :]
-            # `rest` is lower triangular: its elements (i, j) are used for rows i and j alike.
+            # `rest` is lower triangular: its element (i, j) contributes to row i and to row j.
             f[k + 1 :, k] -= rest.dot(column) + rest.T.dot(column)
             f[k + 1 :, k] /= lower[k, k]
             f[k, k] = (f[k, k] - column.dot(f[k + 1 :, k])) / (2 * lower[k, k])
@@ -258,7 +271,7 @@ class CholeskyGrad(Op):
     def grad(self, inputs, g_outputs):
         x, factor, dz = inputs
 
-        # The other triangle of the factor is not read, whatever it holds.
+        # The other triangle of the factor must not be read; its values are arbitrary.
         def build(factor, dz):
             return _cholesky_pullback(triangle(factor, self.lower), dz, self.lower)
 
@@ -272,16 +285,18 @@ class CholeskyGrad(Op):
 
 
 class Solve(NativeOp, Op):
-    """Solve a system of linear equations.
+    """An Op that solves a system of linear equations.
 
-    Inputs: A, a square matrix (M, M); b, a vector (M,) or a matrix (M, N). Output: x of the shape of b with ``dot(A, x) == b``.
+    Inputs: A, a square matrix (M, M); b, a vector (M,) or a matrix (M, N). Output: x of the shape of b with
+    ``dot(A, x) == b``.
 
     Parameters
     ----------
     A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
-        The structure of A. Of a triangular matrix, the other triangle is not read. A symmetric matrix that is also positive definite takes
-        half the work; a matrix that is not symmetric is solved as a general one, and all of its elements have a gradient. The last
-        four only inform the reader: such matrices are solved as general ones.
+        The structure of A. The other triangle of a triangular matrix is not read. With 'symmetric', a symmetric
+        positive definite matrix takes half the work; a matrix that is not symmetric is solved like a general one. In
+        both cases all elements have a gradient. The last four structures have no effect: such matrices are solved like
+        general ones.
     lower : bool
         Has no effect: the structure decides.
     overwrite_A, overwrite_b : bool
@@ -290,9 +305,9 @@ class Solve(NativeOp, Op):
     Raises
     ------
     scipy.linalg.LinAlgError
-        (Running.) For matrices that are singular (to the last digit: how near a matrix is to being singular is not estimated) or not square.
+        At run time, if A is not square, or if it is exactly singular. The condition number is not estimated.
     ValueError
-        (Running.) When A and b have different numbers of rows.
+        At run time, if A and b have different numbers of rows.
     """
 
     __props__ = ("A_structure", "lower", "overwrite_A", "overwrite_b")
@@ -365,17 +380,17 @@ class Solve(NativeOp, Op):
         return Solve(self.A_structure, self.lower)
 
     def _adjoint(self):
-        """The Op that solves systems of the transposed (and conjugated) matrix."""
+        """Return the Op that solves systems with the transposed (and conjugated) matrix."""
         if self._triangular():
             lower = self.A_structure == "upper_triangular"
             return Solve("lower_triangular" if lower else "upper_triangular", lower)
         return self._plain()
 
     def L_op(self, inputs, outputs, output_gradients):
-        r"""Reverse-mode gradient updates for matrix solve operation :math:`c = A \backslash b`.
+        r"""Return the reverse-mode gradients of the operation :math:`c = A \backslash b`.
 
-        Symbolic expression for updates taken from M. B. Giles, "An extended collection of matrix derivative results for forward and reverse
-        mode automatic differentiation", http://eprints.maths.ox.ac.uk/1079/
+        The symbolic expressions are from M. B. Giles, "An extended collection of matrix derivative results for forward
+        and reverse mode automatic differentiation", http://eprints.maths.ox.ac.uk/1079/
         """
         A, b = inputs
         (x,) = outputs

@@ -1,9 +1,9 @@
-"""Reductions: what makes fewer elements of many.
+"""Reductions and cumulative operations of tensors.
 
 ==============  ======================================================================
-`axes`          which axes, and keeping them
+`axes`          normalization of axes, and restoring reduced dimensions
 `careduce`      the Ops of commutative, associative scalar ops: `CAReduce`, `Sum`, `Prod`, `All`, `Any`
-`fused`         a reduction that takes in the elementwise operation before it
+`fused`         an elementwise operation and its reduction in one loop
 `sums`          `sum`, `prod`, `all`, `any`
 `extremes`      `max`, `min`, `argmax`, `argmin`
 `statistics`    `mean`, `var`, `std`, `ptp`, `cov`

@@ -1,4 +1,4 @@
-"""The axes of reductions: what users may give, and putting them back."""
+"""The axes of reductions: normalization of the argument, and restoring reduced dimensions."""
 
 from collections.abc import Collection
 
@@ -17,13 +17,13 @@ def _is_none(axis):
 
 
 def check_and_normalize_axes(x, axis):
-    """The axes of a reduction as a sorted list of non-negative integers.
+    """Return the axes of a reduction as a sorted list of non-negative integers.
 
     Parameters
     ----------
     x : TensorVariable
     axis : None, int, collection of int, ndarray or constant
-        None gives an empty list, which stands for all axes.
+        None gives an empty list, which means all axes.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def check_and_normalize_axes(x, axis):
         if axis.dtype not in DISCRETE:
             raise TypeError("The axis of a reduction must be an integer, got %s" % (axis,))
         axis = axis.data
-    # Ranges and sets too. Iterators are not: whoever keeps dimensions asks twice.
+    # Ranges and sets are allowed, too. Iterators are not, since functions with keepdims read the axes twice.
     several = (
         isinstance(axis, np.ndarray)
         and axis.ndim
@@ -74,29 +74,32 @@ def check_and_normalize_axes(x, axis):
 
 
 def axes_or_none(x, axis):
-    """As :func:`check_and_normalize_axes`, but None where it is None, which Ops take for all axes. An empty list is no axis, as in NumPy."""
+    """Return the axes like :func:`check_and_normalize_axes`, but None for None.
+
+    Ops treat None as all axes. An empty list means no axis, as in NumPy.
+    """
     if _is_none(axis):
         return None
     return check_and_normalize_axes(x, axis)
 
 
 def reduced_axes(x, axis):
-    """The sorted list of the axes of a reduction: all of them for None."""
+    """Return the sorted list of the axes of a reduction. None means all axes."""
     axes = axes_or_none(x, axis)
     return list(range(x.ndim)) if axes is None else axes
 
 
 def makeKeepDims(x, y, axis):
-    """Put the axes that a reduction removed back, broadcastable.
+    """Restore the axes that a reduction removed as broadcastable ones.
 
     Parameters
     ----------
     x : TensorVariable
-        What was reduced.
+        The input of the reduction.
     y : TensorVariable
-        The result.
+        The result of the reduction.
     axis : None, int or sequence of int
-        The axes of `x` that `y` lacks.
+        The axes of `x` that were reduced.
 
     Returns
     -------

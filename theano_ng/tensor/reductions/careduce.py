@@ -40,14 +40,14 @@ _WIDE_ACCUMULATOR = {**_WIDE_INTEGER, "float16": "float64", "float32": "float64"
 
 
 class CAReduce(NativeOp, Op):
-    """Reduce tensors over some axes by a binary scalar op.
+    """An Op that reduces tensors over some axes by a binary scalar op.
 
     Parameters
     ----------
     scalar_op : ScalarOp
-        Binary, of one output, commutative and associative: elements are combined in no particular order.
+        A binary, commutative and associative op with one output. Elements are combined in no particular order.
     axis : int, sequence of int or None
-        Dimensions to reduce; negative ones count from the end. None: all. The empty sequence: none.
+        The dimensions to reduce; negative ones count from the end. None means all dimensions, the empty sequence none.
 
     Raises
     ------
@@ -56,11 +56,11 @@ class CAReduce(NativeOp, Op):
 
     Notes
     -----
-    The output has the input's shape without the reduced dimensions. Over no elements the result is the ``identity`` of the scalar
-    op; if it has none, that is a `ValueError`.
+    The output has the shape of the input without the reduced dimensions. The result over no elements is the attribute
+    ``identity`` of the scalar op. If the op has none, the reduction raises `ValueError`.
 
-    ``CAReduce(add)`` is a sum, ``CAReduce(mul)`` a product, ``CAReduce(maximum)`` and ``CAReduce(minimum)`` the extremes,
-    ``CAReduce(or_)`` any, ``CAReduce(and_)`` all, ``CAReduce(xor)`` the parity of each bit.
+    ``CAReduce(add)`` is a sum, ``CAReduce(mul)`` a product. ``CAReduce(maximum)`` and ``CAReduce(minimum)`` are the
+    extremes. ``CAReduce(or_)`` is any, ``CAReduce(and_)`` is all, ``CAReduce(xor)`` is the parity of each bit.
     """
 
     __props__ = ("scalar_op", "axis")
@@ -100,21 +100,21 @@ class CAReduce(NativeOp, Op):
         return idtype
 
     def _acc_dtype(self, idtype):
-        """The dtype in which elements are combined."""
+        """Return the dtype in which elements are combined."""
         return self._output_dtype(idtype)
 
     def _axes(self, ndim):
         return tuple(range(ndim)) if self.axis is None else self.axis
 
     def make_node(self, input):
-        """Apply to a tensor; negative axes become positive ones.
+        """Apply the Op to a tensor. Negative axes become non-negative.
 
         Raises
         ------
         ValueError
             If an axis is out of range.
         TypeError
-            If the operation is one on bits, and the input not of integers or bools.
+            If the operation works on bits, but the input has no integers or bools.
         """
         input = as_tensor_variable(input)
         ndim = input.type.ndim
@@ -145,16 +145,16 @@ class CAReduce(NativeOp, Op):
     # -- derivatives ----------------------------------------------------------------------------------------------
 
     def _expand(self, x, reduced):
-        """Return `reduced`, of the output's rank, with the dimensions that broadcast it against `x`."""
+        """Return `reduced`, which has the rank of the output, with the dimensions that broadcast it against `x`."""
         axes = self._axes(x.type.ndim)
         kept = iter(range(reduced.type.ndim))
         order = ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
         return DimShuffle(reduced.type.broadcastable, order)(reduced)
 
     def L_op(self, inp, out, grads):
-        """Gradient of sums and extremes; others have none here.
+        """Return the gradient of sums and extremes. Other reductions raise MethodNotDefined.
 
-        For an extreme, every element that equals it receives the whole cotangent.
+        Each element that is equal to the extreme gets the whole gradient of the output.
         """
         (x,), (gz,) = inp, grads
         if out[0].type.dtype not in CONTINUOUS:
@@ -204,7 +204,7 @@ class CAReduce(NativeOp, Op):
         with np.errstate(all="ignore"):
             if not axes:
                 result = x.astype(acc_dtype)
-            elif 0 in kept and identity is None:  # no elements, whatever was reduced; ufuncs refuse some of these
+            elif 0 in kept and identity is None:  # the result has no elements; ufuncs reject some such inputs
                 result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
                 # Extremes have no initial value in NumPy.
@@ -219,7 +219,7 @@ class CAReduce(NativeOp, Op):
             storage[0] = result.astype(dtype)
 
     def _fold(self, x, axes, acc_dtype, identity):
-        """Reduce by the scalar op's Python code, one slice after the other."""
+        """Reduce with the Python code of the scalar op, one slice after the other."""
         kept = [d for d in range(x.ndim) if d not in axes]
         shape = tuple([x.shape[d] for d in kept])
         count = int(np.prod([x.shape[d] for d in axes], dtype="int64"))
@@ -252,7 +252,7 @@ class CAReduce(NativeOp, Op):
         return NativeCode(_NATIVE + ":reduce", **words, kernel=kernel, openmp_minsize=openmp_minsize)
 
     def _shipped_words(self, x_dtype, z_dtype, ndim):
-        """What every record of native/reduce.c begins with, when that has this fold itself; else None."""
+        """Return the packed parameters of the reduction if native/reduce.c has a loop for it, else None."""
         from theano_ng.tensor.native.reduce import has_fold
 
         operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
@@ -264,7 +264,7 @@ class CAReduce(NativeOp, Op):
         return self._words(operation, x_dtype, acc, z_dtype, ndim)
 
     def reads_blocks(self, node):
-        """Whether the C code of a node can take its elements block by block (`ReducedElemwise`)."""
+        """Return True if the C code of a node can read its elements block by block, as `ReducedElemwise` requires."""
         x, z = node.inputs[0].type, node.outputs[0].type
         return x.ndim <= _NATIVE_MAX_NDIM and self._shipped_words(x.dtype, z.dtype, x.ndim) is not None
 
@@ -283,7 +283,10 @@ class CAReduce(NativeOp, Op):
         )
 
     def _kernel(self, x_dtype, acc_dtype):
-        """Return the fold of native/reduce.c for this scalar op as a kernel, or None if its C code needs Python."""
+        """Return a kernel with the reduction loop of this scalar op for native/reduce.c.
+
+        Return None if the C code of the scalar op uses Python's C API.
+        """
         acc_type, x_type = get_scalar_type(acc_dtype), get_scalar_type(x_dtype)
         node = Apply(self.scalar_op, [acc_type.make_variable(), acc_type.make_variable()], [acc_type.make_variable()])
         body, environment, needs_python = scalar_c_parts(self.scalar_op, node, ["tng_a", "tng_b"], ["tng_z"])
@@ -343,12 +346,12 @@ def _normalize_axis_argument(axis):
 
 
 def _second(x, z):
-    """`z`, broadcast to the shape of `x`."""
+    """Return `z`, broadcast to the shape of `x`."""
     return Elemwise(scalar.second)(x, z)
 
 
 class _Logical(CAReduce):
-    """What `All` and `Any` share: the input is compared with 0, and the result is bool."""
+    """The base class of `All` and `Any`: the input is compared with 0, and the result is bool."""
 
     __props__ = ("axis",)
     nfunc_spec = None
@@ -379,7 +382,7 @@ class _Logical(CAReduce):
 
 
 class All(_Logical):
-    """Logical and over some axes.
+    """An Op that computes the logical and over some axes.
 
     Parameters
     ----------
@@ -391,7 +394,7 @@ class All(_Logical):
 
 
 class Any(_Logical):
-    """Logical or over some axes.
+    """An Op that computes the logical or over some axes.
 
     Parameters
     ----------
@@ -411,15 +414,16 @@ class CAReduceDtype(CAReduce):
         See `CAReduce`.
     axis : int, sequence of int or None
     dtype : str, optional
-        dtype of the result. Default: that of the input, but int64 for narrower signed integers and bool, uint64 for narrower unsigned
-        ones. Does not depend on `acc_dtype`.
+        dtype of the result. The default is that of the input, but int64 for bool and narrower signed integers, uint64
+        for narrower unsigned integers. It does not depend on `acc_dtype`.
     acc_dtype : str, optional
-        dtype of the accumulator. Default: by kind at least int64, uint64, float64 or complex128; float64 where integers that would
-        wrap around are wanted as floats.
+        dtype of the accumulator. The default is at least int64, uint64, float64 or complex128, according to the kind of
+        the input. It is float64 if the result is a float and an integer accumulator could wrap around.
     """
 
     __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
-    # Dtypes of inputs that an accumulator of 64 bits cannot take in whatever their number: where floats are asked for, it is one, too.
+    # Input dtypes for which an accumulator of 64-bit integers could wrap around. If the result is a float, the
+    # accumulator is float64 for these.
     _wraps = ("int64", "uint64")
 
     def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
@@ -437,7 +441,7 @@ class CAReduceDtype(CAReduce):
                 return "float64"
             return _WIDE_ACCUMULATOR.get(idtype, idtype)
         if acc_dtype in CONTINUOUS and idtype in DISCRETE:
-            # The mean of integers is accumulated in floats, on request also in float32.
+            # Integers may be accumulated in floats, also in float32: this is used for means.
             return acc_dtype
         precise = upcast(idtype, acc_dtype)
         if precise != acc_dtype:
@@ -473,12 +477,12 @@ class CAReduceDtype(CAReduce):
 
 
 def dtype_name(dtype):
-    """The name of a dtype that a caller of a reduction gave."""
+    """Return the name of a dtype given by a user; 'floatX' means `config.floatX`."""
     return config.floatX if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name
 
 
 class Sum(CAReduceDtype):
-    """Sum over some axes.
+    """An Op that computes the sum over some axes.
 
     Parameters
     ----------
@@ -500,19 +504,19 @@ class Sum(CAReduceDtype):
         return [_second(x, self._expand(x, as_tensor_variable(gz)))]
 
     def R_op(self, inputs, eval_points):
-        # There is one input and one output.
+        # There is only one input, so there is only one direction.
         if None in eval_points:
             return [None]
         return self(*eval_points, **dict(return_list=True))
 
 
 def _with_dtypes(op):
-    """Return the text of a product, which shows both dtypes."""
+    """Return the printed form of a product, which contains both dtypes."""
     return "%s{axis=%s, dtype=%r, acc_dtype=%r}" % (type(op).__name__, op.axis, op.dtype, op.acc_dtype)
 
 
 class Prod(CAReduceDtype):
-    """Product over some axes.
+    """An Op that computes the product over some axes.
 
     Parameters
     ----------
@@ -520,7 +524,8 @@ class Prod(CAReduceDtype):
     dtype, acc_dtype : str, optional
         See `CAReduceDtype`.
     no_zeros_in_input : bool
-        Promise that no element is zero: the gradient is simpler, and can be differentiated once more; with a zero it is wrong.
+        Whether the caller guarantees that no element is zero. Then the gradient is simpler and can be differentiated
+        again, but it is wrong if an element is zero.
     """
 
     __props__ = ("axis", "dtype", "acc_dtype")
@@ -538,7 +543,8 @@ class Prod(CAReduceDtype):
     def __str__(self):
         return _with_dtypes(self)
 
-    # The documented props leave out the promise, but a graph with it must not stand for one without: their gradients differ.
+    # `no_zeros_in_input` is not among the documented props. But Ops that differ in it must not be equal, since their
+    # gradients differ.
 
     def __eq__(self, other):
         return type(self) is type(other) and self._key() == other._key()
@@ -550,10 +556,11 @@ class Prod(CAReduceDtype):
         return self.axis, self.dtype, self.acc_dtype, self.no_zeros_in_input
 
     def L_op(self, inp, out, grads):
-        """Gradient: product over the group, divided by the element.
+        """Return the gradient: the product of a group of elements that are reduced together, divided by the element.
 
-        In a group with one zero, that element gets the product of the others, which `ProdWithoutZeros` computes, and the rest of the
-        group zero; in a group with several zeros all get zero. The number of zeros is counted for each group.
+        In a group with one zero, the gradient of the zero is the product of the other elements (`ProdWithoutZeros`).
+        The gradients of the other elements are zero. In a group with several zeros all gradients are zero. The graph
+        counts the zeros of each group.
         """
         (x,), (gz,) = inp, grads
         if out[0].type.dtype not in CONTINUOUS:
@@ -568,7 +575,7 @@ class Prod(CAReduceDtype):
         zeros = self._expand(x, Sum(**groups)(where_zeros))
         others = self._expand(x, mul(gz, cast(ProdWithoutZeros(**groups)(x), prod_out.type.dtype)))
         nothing = constant(np.zeros((), dtype=quotient.type.dtype))
-        # A zero alone in its group: the product of no others is one, ProdWithoutZeros of the group is zero.
+        # If a zero is the only element of its group, the product of the others is 1, but ProdWithoutZeros gives 0.
         length = 1
         for axis in groups["axis"]:
             length = length * x.shape[axis]
@@ -581,9 +588,12 @@ class Prod(CAReduceDtype):
 
 
 class MulWithoutZeros(BinaryScalarOp):
-    """The product of those of two numbers that are not zero; 0 if both are. As a reduction: the product of the nonzero elements."""
+    """A scalar op: the product of two numbers, but the other number if one is zero.
 
-    # Not 1: a reduction starts with the identity, and a group of zeros must give 0.
+    As a reduction it gives the product of the nonzero elements.
+    """
+
+    # Not 1: a reduction starts with the identity, and the reduction of zeros must give 0.
     identity = 0.0
     commutative = True
     associative = True
@@ -610,7 +620,7 @@ mul_without_zeros = MulWithoutZeros(upcast_out, name="mul_without_zeros")
 
 
 class ProdWithoutZeros(CAReduceDtype):
-    """Product of the elements that are not zero; 0 for a group of zeros only.
+    """An Op that computes the product of the elements that are not zero. If all are zero, the result is 0.
 
     Parameters
     ----------

@@ -21,31 +21,33 @@ __all__ = ["CumOp", "CumsumOp", "CumprodOp", "cumsum", "cumprod", "DiffOp", "dif
 
 
 def _reverse(ndim, axis):
-    """The index that reverses an axis."""
+    """Return the index that reverses an axis."""
     return (slice(None),) * axis + (slice(None, None, -1),)
 
 
 def _delayed(x, axis, first):
-    """``[first, x[0], ..., x[n - 2]]`` along an axis."""
+    """Return ``[first, x[0], ..., x[n - 2]]`` along an axis."""
     everything = (slice(None),) * axis
     start = x[(*everything, slice(0, 1))]
     return join(axis, fill(start, np.asarray(first, dtype=x.dtype)), x[(*everything, slice(None, -1))])
 
 
 class LinearRecurrence(NativeOp, Op):
-    """``LinearRecurrence(axis)(a, b)``: z with ``z[0] = b[0]`` and ``z[k] = b[k] + a[k] * z[k - 1]`` along an axis.
+    """An Op for linear recurrences along an axis.
+
+    ``LinearRecurrence(axis)(a, b)`` is z with ``z[0] = b[0]`` and ``z[k] = b[k] + a[k] * z[k - 1]``.
 
     Parameters
     ----------
     axis : int
-        Not negative.
+        Must not be negative.
 
     Raises
     ------
     TypeError
-        When `a` and `b` differ in dimensions, or are not floating point or complex.
+        If `a` and `b` differ in the number of dimensions, or are not floating point or complex.
     ValueError
-        At run time, when they differ in shape.
+        At run time, if `a` and `b` differ in shape.
     """
 
     __props__ = ("axis",)
@@ -100,20 +102,21 @@ class LinearRecurrence(NativeOp, Op):
 
 
 class CumOp(NativeOp, Op):
-    """Cumulative sum or product.
+    """An Op that computes cumulative sums or products.
 
     Parameters
     ----------
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
     mode : {'add', 'mul'}
+        Sums for 'add', products for 'mul'.
     """
 
     __props__ = ("axis", "mode")
     check_input = False
     _f16_ok = True
     params_type = ParamsType(c_axis=scal.int32, mode=EnumList(("MODE_ADD", "add"), ("MODE_MUL", "mul")))
-    # NumPy's C interface calls the flattened array's only axis so.
+    # NumPy's C API has this number for the axis of a flattened array.
     c_axis = property(lambda self: -(2**31) if self.axis is None else self.axis)
 
     def __init__(self, axis=None, mode="add"):
@@ -124,7 +127,7 @@ class CumOp(NativeOp, Op):
 
     def make_node(self, x):
         x = as_tensor_variable(x)
-        # Counting in bools would be of no use; other dtypes are kept.
+        # Sums of bools are counts. All other dtypes are kept.
         dtype = "int64" if x.dtype == "bool" else x.dtype
         if self.axis is None:
             flags = (False,)
@@ -150,7 +153,7 @@ class CumOp(NativeOp, Op):
     def perform(self, node, inputs, output_storage, params=None):
         function = np.cumsum if self.mode == "add" else np.cumprod
         (x,) = inputs
-        # As the C code: in the layout of an array that is only F-contiguous.
+        # As in the C code, the result is F-contiguous if the input is F-contiguous but not C-contiguous.
         order = "F" if self.axis is not None and x.flags.f_contiguous and not x.flags.c_contiguous else "C"
         output_storage[0][0] = np.asarray(function(x, axis=self.axis, dtype=node.outputs[0].dtype), order=order)
 
@@ -167,8 +170,9 @@ class CumOp(NativeOp, Op):
         if self.mode == "add":
             gx = cumsum(gi[back], axis)[back]
         else:
-            # d(x0..xk)/dxi is the product before i, times that of i + 1 to k: the latter, weighted and added up, by recurrence from the end.
-            # Dividing by xi would not do: it may be zero.
+            # d(x[0] * ... * x[k]) / dx[i] is x[0] * ... * x[i - 1] times x[i + 1] * ... * x[k].
+            # A recurrence from the end computes the weighted sum over k of the second factor.
+            # Division of the whole product by x[i] is not possible, since x[i] may be zero.
             factors = _delayed(flat[back], axis, 0)
             gx = _delayed(cumprod(flat, axis), axis, 1) * LinearRecurrence(axis)(factors, gi[back])[back]
         if self.axis is None:
@@ -202,7 +206,7 @@ class CumOp(NativeOp, Op):
 
 
 class CumsumOp(Op):
-    """``CumsumOp(axis)`` makes a :class:`CumOp` with mode 'add'."""
+    """A constructor of :class:`CumOp` with mode 'add': ``CumsumOp(axis)``."""
 
     __props__ = ("axis",)
 
@@ -211,7 +215,7 @@ class CumsumOp(Op):
 
 
 class CumprodOp(Op):
-    """``CumprodOp(axis)`` makes a :class:`CumOp` with mode 'mul'."""
+    """A constructor of :class:`CumOp` with mode 'mul': ``CumprodOp(axis)``."""
 
     __props__ = ("axis",)
 
@@ -220,48 +224,48 @@ class CumprodOp(Op):
 
 
 def cumsum(x, axis=None):
-    """Cumulative sum along an axis, as `numpy.cumsum`.
+    """Return the cumulative sum along an axis, like `numpy.cumsum`.
 
     Parameters
     ----------
     x : tensor_like
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of `x` (int64 for bool).
+        Has the dtype of `x` (int64 for bool).
     """
     return CumOp(axis=axis, mode="add")(x)
 
 
 def cumprod(x, axis=None):
-    """Cumulative product along an axis, as `numpy.cumprod`.
+    """Return the cumulative product along an axis, like `numpy.cumprod`.
 
     Parameters
     ----------
     x : tensor_like
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of `x`; int64 for bool.
+        Has the dtype of `x` (int64 for bool).
     """
     return CumOp(axis=axis, mode="mul")(x)
 
 
 class DiffOp(NativeOp, Op):
-    """The n-th difference along an axis; of booleans, whether neighbours differ.
+    """An Op that computes the n-th difference along an axis. The difference of bools is True if they differ.
 
-    The result has Fortran's order if only the input's is that, else it is C-contiguous.
+    The result is F-contiguous if the input is F-contiguous but not C-contiguous, else it is C-contiguous.
 
     Parameters
     ----------
     n : int
-        How often differences are taken.
+        The number of times that differences are taken.
     axis : int
     """
 
@@ -300,12 +304,12 @@ class DiffOp(NativeOp, Op):
         before = (slice(None),) * axis
         edge = zeros([1 if i == axis else g.shape[i] for i in range(x.ndim)], dtype=g.dtype)
         for _ in range(self.n):
-            # An element is subtracted from its successor, and added where it
-            # is the successor.
+            # Each element occurs in two differences: positive in that with its
+            # predecessor, negative in that with its successor.
             padded = join(axis, edge, g, edge)
             g = padded[before + (slice(None, -1),)] - padded[before + (slice(1, None),)]
         if self.n:
-            # An axis shorter than n gave nothing to differentiate.
+            # If the axis is shorter than n, the padded gradient is too long.
             g = g[before + (slice(None, x.shape[axis]),)]
             g = patternbroadcast(g, x.broadcastable)
         return [g]
@@ -323,19 +327,19 @@ class DiffOp(NativeOp, Op):
 
 
 def diff(x, n=1, axis=-1):
-    """The n-th difference along an axis, as `numpy.diff`.
+    """Return the n-th difference along an axis, like `numpy.diff`.
 
     Parameters
     ----------
     x : tensor_like
     n : int
-        How often differences are taken.
+        The number of times that differences are taken.
     axis : int
-        The last one by default.
+        The default is the last axis.
 
     Returns
     -------
     TensorVariable
-        Shorter by `n` along the axis.
+        Its length along the axis is smaller by `n`.
     """
     return DiffOp(n=n, axis=axis)(x)

@@ -1,4 +1,4 @@
-"""Extremes and their places: the Ops, and max, min, argmax, argmin."""
+"""Extremes and their indices: the Ops, and the functions max, min, argmax, argmin."""
 
 import builtins
 
@@ -24,10 +24,10 @@ __all__ = ["MaxAndArgmax", "Argmax", "Argmin", "max_and_argmax", "max", "min", "
 
 
 class _ArgmaxBase(NativeOp, Op):
-    """What MaxAndArgmax and Argmax share: which axes, and how to walk them."""
+    """The base class of MaxAndArgmax and Argmax: it normalizes the axes and arranges the elements."""
 
     def _prepare(self, x):
-        """Input variable, axes, pattern of the result."""
+        """Return the input as a variable, the axes, and the broadcast pattern of the result."""
         x = as_tensor_variable(x)
         axes = self.axis
         if axes is None:
@@ -39,7 +39,7 @@ class _ArgmaxBase(NativeOp, Op):
 
     @staticmethod
     def _rows(x, axes):
-        """`x` with the reduced axes last, merged into one."""
+        """Return `x` with the reduced axes moved to the end and merged into one."""
         kept = [i for i in range(x.ndim) if i not in axes]
         moved = x.transpose(kept + list(axes))
         shape = moved.shape[: len(kept)]
@@ -49,7 +49,7 @@ class _ArgmaxBase(NativeOp, Op):
                 "Max and argmax of an empty dimension have no "
                 "value: the input has shape %s, reduced over %s" % (x.shape, axes)
             )
-        # Rows of length 0 are no rows at all here; NumPy's argmax refuses them.
+        # If the length is 0, there are no rows. Use length 1 then, since NumPy's argmax rejects rows of length 0.
         return moved.reshape(shape + (length or 1,))
 
     def _native(self, node, function, **words):
@@ -65,16 +65,16 @@ class _ArgmaxBase(NativeOp, Op):
 
 
 class MaxAndArgmax(_ArgmaxBase):
-    """Maximum and its index over some axes; NaN is the maximum where it occurs.
+    """An Op that computes the maximum and its index over some axes. If there is a NaN, it is the maximum.
 
     Parameters
     ----------
     axis : sequence of int or None
-        Axes in increasing order; None for all.
+        The axes in increasing order. None means all axes.
 
     Notes
     -----
-    The index counts in C order over the reduced axes, int64.
+    The index is an int64 that counts in C order over the reduced axes.
     """
 
     nin = 2
@@ -94,7 +94,7 @@ class MaxAndArgmax(_ArgmaxBase):
         return self._native(node, "max_and_argmax")
 
     def get_params(self, node):
-        """The reduced axes of the node's input, without negative numbers."""
+        """Return the reduced axes of the input of the node; none is negative."""
         return self._prepare(node.inputs[0])[1]
 
     def perform(self, node, inp, outs, params=None):
@@ -108,8 +108,8 @@ class MaxAndArgmax(_ArgmaxBase):
         return [shape, shape]
 
     def grad(self, inp, grads):
-        # d max / d x is gz where x is the maximum. As for `max`, elements
-        # that tie each receive it. The positions are constant between jumps.
+        # The gradient of an element is g_max if the element is equal to the
+        # maximum. If several are, each gets it. The index is piecewise constant.
         (x,) = inp
         g_max, _ = grads
         if x.dtype in DISCRETE:
@@ -133,8 +133,8 @@ class MaxAndArgmax(_ArgmaxBase):
                 length = length * x.shape[axis]
             else:
                 count = count * x.shape[axis]
-        # One row per element of the result; pick the direction's element at
-        # the place of the maximum.
+        # Make one row per element of the result, and take the element of the
+        # direction at the index of the maximum.
         rows = v.dimshuffle(kept + list(axes)).reshape((count, length), ndim=2)
         index = self(x)[1]
         picked = rows[arange(rows.shape[0]), index.flatten()]
@@ -146,7 +146,7 @@ class MaxAndArgmax(_ArgmaxBase):
 
 
 class Argmax(_ArgmaxBase):
-    """Index of the maximum over some axes; see :class:`MaxAndArgmax`."""
+    """An Op that computes the index of the maximum over some axes; see :class:`MaxAndArgmax`."""
 
     nin = 2
     nout = 1
@@ -165,7 +165,7 @@ class Argmax(_ArgmaxBase):
         return self._native(node, "argmax", smallest=False)
 
     def get_params(self, node):
-        """`c_axis`: the axis, or -1 when there are several or all."""
+        """Return the params with `c_axis`: the axis, or -1 if several or all axes are reduced."""
         one = self.axis is not None and len(self.axis) == 1
         return self.params_type.get_params(c_axis=self.axis[0] if one else -1)
 
@@ -184,12 +184,12 @@ class Argmax(_ArgmaxBase):
 
 
 class Argmin(Argmax):
-    """Index of the minimum over some axes: what rewrites make of the argmax of a negative.
+    """An Op that computes the index of the minimum over some axes. Rewrites replace the argmax of ``-x`` by it.
 
     Parameters
     ----------
     axis : sequence of int or None
-        Axes in increasing order; None for all.
+        The axes in increasing order. None means all axes.
     """
 
     def make_node(self, x, axis=None):
@@ -205,20 +205,21 @@ class Argmin(Argmax):
 
 
 def max_and_argmax(a, axis=None, keepdims=False):
-    """Maximum over the given axes, and its index.
+    """Return the maximum over the given axes, and its index.
 
     Parameters
     ----------
     a : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
 
     Returns
     -------
     list of two TensorVariable
-        Maximum (dtype of `a`) and index (int64, in C order over the axes).
+        The maximum (dtype of `a`) and its index (int64, in C order over the
+        reduced axes).
     """
     a = as_tensor_variable(a)
     axes = reduced_axes(a, axis)
@@ -229,43 +230,43 @@ def max_and_argmax(a, axis=None, keepdims=False):
 
 
 def max(x, axis=None, keepdims=False):
-    """Maximum over the given axes.
+    """Return the maximum over the given axes.
 
     Parameters
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
 
     Returns
     -------
     TensorVariable
-        NaN where an element is NaN.
+        The maximum, or NaN if an element is NaN.
     """
-    # MaxAndArgmax has the gradient and R_op; a rewrite puts a plain reduction
-    # in its place where the index is not used.
+    # MaxAndArgmax defines the gradient and R_op. If the index is not used, a
+    # rewrite replaces the Op by a plain reduction.
     out = max_and_argmax(x, axis)[0]
     return makeKeepDims(x, out, axis) if keepdims else out
 
 
 def argmax(x, axis=None, keepdims=False):
-    """Index of the maximum over the given axes.
+    """Return the index of the maximum over the given axes.
 
     Parameters
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
 
     Returns
     -------
     TensorVariable
-        int64: the place of the first maximum (or NaN), counted in C order over
-        the reduced axes.
+        The index of the first maximum (or NaN), an int64 that counts in C order
+        over the reduced axes.
     """
     x = as_tensor_variable(x)
     out = max_and_argmax(x, axis)[1]
@@ -273,50 +274,50 @@ def argmax(x, axis=None, keepdims=False):
 
 
 def _reversed_order(x):
-    """A tensor whose order is the reverse of that of `x`."""
+    """Return a tensor whose elements have the reverse order of those of `x`."""
     if x.dtype in DISCRETE:
-        # -x overflows for the least integer and for unsigned ones; ~x = -x-1
-        # never does, and is the negation of a bool.
+        # -x overflows for the smallest integer and for unsigned integers. ~x = -x-1
+        # does not overflow, and it is the negation of a bool.
         return invert(x)
     return neg(x)
 
 
 def min(x, axis=None, keepdims=False):
-    """Minimum over the given axes.
+    """Return the minimum over the given axes.
 
     Parameters
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
 
     Returns
     -------
     TensorVariable
-        NaN where an element is NaN.
+        The minimum, or NaN if an element is NaN.
     """
     x = as_tensor_variable(x)
     return _reversed_order(max(_reversed_order(x), axis=axis, keepdims=keepdims))
 
 
 def argmin(x, axis=None, keepdims=False):
-    """Index of the minimum over the given axes.
+    """Return the index of the minimum over the given axes.
 
     Parameters
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
 
     Returns
     -------
     TensorVariable
-        int64: the place of the first minimum (or NaN), counted in C order over
-        the reduced axes.
+        The index of the first minimum (or NaN), an int64 that counts in C order
+        over the reduced axes.
     """
     x = as_tensor_variable(x)
     return argmax(_reversed_order(x), axis=axis, keepdims=keepdims)

@@ -1,4 +1,4 @@
-"""An elementwise operation that is reduced while its values are in the cache: `ReducedElemwise`."""
+"""`ReducedElemwise`: an elementwise operation whose result is reduced while it is in the cache."""
 
 import numpy as np
 
@@ -15,15 +15,16 @@ _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
 
 
 class ReducedElemwise(NativeOp, Op):
-    """A reduction of an elementwise operation, without the array between them.
+    """An Op that reduces the result of an elementwise operation without storing the intermediate array.
 
-    The result is that of ``reduction(elemwise(*inputs))``. Rewrites make it in place of these two nodes (see
-    `local_elemwise_reduction_fusion`); blocks of the elementwise result that fit the cache are reduced one after the other.
+    The result is that of ``reduction(elemwise(*inputs))``. The rewriting rule `local_elemwise_reduction_fusion`
+    replaces these two nodes by this Op. It computes blocks of the elementwise result that fit in the cache, and reduces
+    one block after the other.
 
     Parameters
     ----------
     elemwise : Elemwise
-        Of one output, not in place.
+        An operation with one output that overwrites no input.
     reduction : CAReduce
     """
 
@@ -43,11 +44,11 @@ class ReducedElemwise(NativeOp, Op):
 
     @property
     def axis(self):
-        """The reduced dimensions of the common shape; None: all."""
+        """The reduced dimensions of the common shape of the inputs. None means all dimensions."""
         return self.reduction.axis
 
     def _nodes(self, inputs):
-        """The two nodes that this one stands for."""
+        """Return the elementwise node and the reduction node to which a node of this Op is equivalent."""
         inner = self.elemwise.make_node(*inputs)
         return inner, self.reduction.make_node(inner.outputs[0])
 
@@ -78,7 +79,10 @@ class ReducedElemwise(NativeOp, Op):
         self.reduction.perform(outer, [np.asarray(between[0][0])], output_storage)
 
     def _summed_dtype(self, inner, outer):
-        """The dtype of the accumulator where one sum is made of all elements, of a kind that the kernel adds up itself; else None."""
+        """Return the dtype of the accumulator if the kernel can sum the elements itself, else None.
+
+        The kernel supports the sum of all elements, for some dtypes.
+        """
         between = inner.outputs[0].type
         dtype = self.reduction._acc_dtype(between.dtype)
         everything = len(self.reduction._axes(between.ndim)) == between.ndim

@@ -23,7 +23,7 @@ __all__ = ["Mean", "mean", "var", "std", "ptp", "cov"]
 
 
 class Mean(CAReduce):
-    """Mean over some axes in one Op; it has no gradient.
+    """An Op that computes the mean over some axes. It has no gradient.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Mean(CAReduce):
         return "Mean"
 
     def _output_dtype(self, idtype):
-        # NumPy returns float64 for integers, whatever floatX is.
+        # NumPy returns float64 for integers, for any floatX.
         return "float64" if idtype in DISCRETE else idtype
 
     def make_node(self, input):
@@ -69,30 +69,29 @@ class Mean(CAReduce):
         out[0][0] = np.asarray(inp[0].mean(axis=axis), dtype=node.outputs[0].dtype)
 
     def L_op(self, inp, out, grads):
-        return self.grad(inp, grads)  # not that of sums
+        return self.grad(inp, grads)  # not the L_op of CAReduce, which is for sums
 
     def grad(self, inp, grads):
         return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for evaluation only; use mean()")]
 
 
 def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
-    """Mean over the given axes.
+    """Return the mean over the given axes.
 
     Parameters
     ----------
     input : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     dtype : str, optional
-        Of the inner sum, before the division (float32 where float16 is asked for: only the result is narrow).
-        By default float64 (integers), or the dtype of the input.  The result is a float even if an integer is
-        asked for.
+        The dtype of the sum before the division. The default is float64 for integers, else the dtype of the input. For
+        float16 the sum is float32, and only the result is float16. The result is a float even for an integer dtype.
     op : bool
-        Use the `Mean` Op, which has neither dtype nor gradient.
+        Whether to use the `Mean` Op, which supports no dtypes and has no gradient.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     acc_dtype : str, optional
-        Of the accumulator of the sum; see :func:`sum`.
+        The dtype of the accumulator of the sum; see :func:`sum`.
 
     Returns
     -------
@@ -114,13 +113,12 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
         return makeKeepDims(input, out, axis) if keepdims else out
 
     if dtype is not None:
-        # What is asked for is the dtype of the sum; a sum that may be
-        # accumulated in integers still has to be divided.
+        # `dtype` is the dtype of the sum. The division below may change it.
         sum_dtype = dtype_name(dtype)
     else:
         # Integers would wrap around in the sum.
         sum_dtype = {"int64": "float64", "uint64": "float64"}.get(input.dtype)
-    # float16 would overflow in the sum long before the mean does.
+    # A float16 sum would overflow although the mean is small.
     narrow = (sum_dtype or input.dtype) == "float16"
     if narrow:
         sum_dtype = "float32"
@@ -135,7 +133,7 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     axes = reduced_axes(input, axis)
     for i in axes:
         s = true_div(s, shape[i])
-    # A single reduction over no axis (0-d input) of integers is a mean too.
+    # The mean of a 0-d integer has no division, but is a float, too.
     if s.dtype in DISCRETE:
         s = cast(s, "float64")
     if narrow:
@@ -145,21 +143,21 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
 
 
 def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
-    """Variance over the given axes, by the two-pass algorithm.
+    """Return the variance over the given axes, computed by the two-pass algorithm.
 
     Parameters
     ----------
     input : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     ddof : int
         Degrees of freedom: the sum of squares is divided by N - ddof.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     corrected : bool
-        Subtract the squared mean deviation, which rounding leaves nonzero
-        (the corrected two-pass algorithm; Chan, Golub and LeVeque 1983,
-        equation 1.7).
+        Whether to subtract the squared mean deviation, which is not zero because
+        of rounding (the corrected two-pass algorithm; Chan, Golub and LeVeque
+        1983, equation 1.7).
 
     Returns
     -------
@@ -192,7 +190,7 @@ def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
 
 
 def _count(input, axes, dtype):
-    """How many elements a reduction takes in."""
+    """Return the number of elements over which a reduction goes."""
     shape = input.shape
     count = constant(1, dtype="int64")
     for i in axes:
@@ -201,17 +199,17 @@ def _count(input, axes, dtype):
 
 
 def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
-    """Standard deviation over the given axes, the root of :func:`var`.
+    """Return the standard deviation over the given axes, the square root of :func:`var`.
 
     Parameters
     ----------
     input : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     ddof : int
         Degrees of freedom: the sum of squares is divided by N - ddof.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     corrected : bool
         As for :func:`var`.
 
@@ -229,20 +227,20 @@ def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
 
 
 def ptp(a, axis=None):
-    """Range of values (maximum minus minimum) along an axis.
+    """Return the range of values (maximum minus minimum) along an axis.
 
     Parameters
     ----------
     a : tensor_like
     axis : int or None
-        None for the flattened tensor.
+        None means the flattened tensor.
     """
     a = as_tensor_variable(a)
     return sub(max(a, axis), min(a, axis))
 
 
 def _observation_weights(fweights, aweights):
-    """The product of the two kinds of weights of `cov`, checked; None without any."""
+    """Check both kinds of weights of `cov`, and return their product; None if there are no weights."""
     w = None
     if fweights is not None:
         w = as_tensor_variable(fweights)
@@ -257,30 +255,30 @@ def _observation_weights(fweights, aweights):
 
 
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
-    """Covariance matrix, as `numpy.cov`.
+    """Return the covariance matrix, like `numpy.cov`.
 
     Parameters
     ----------
     m : tensor_like, 1-d or 2-d
-        Variables and observations.
+        Observations of variables.
     y : tensor_like, optional
-        More variables, in the same form.
+        Additional variables, in the form of `m`.
     rowvar : bool
-        A row is a variable and a column an observation; otherwise the other
-        way round.
+        If True, a row is a variable and a column is an observation; if False,
+        the reverse.
     bias : bool
-        Divide by N instead of N - 1.
+        Whether to divide by N instead of N - 1.
     ddof : int, optional
-        Divide by N - ddof; overrides `bias`.
+        If given, divide by N - ddof; overrides `bias`.
     fweights : integer vector, optional
-        How often each observation occurred.
+        The number of occurrences of each observation.
     aweights : vector, optional
-        Weight of each observation.
+        The weight of each observation.
 
     Returns
     -------
     TensorVariable
-        2-d (0-d for a single variable).
+        A matrix (0-d for a single variable).
     """
     if ddof is not None and ddof != int(ddof):
         raise ValueError("cov: ddof must be an integer, got %r" % (ddof,))
@@ -319,5 +317,5 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         weighted = X * w
     c = dot(weighted, conj(X.T) if X.dtype.startswith("complex") else X.T)
     c = true_div(c, fact)
-    # NumPy squeezes: the covariance of one variable is its variance.
+    # Squeeze as NumPy does: the covariance of a single variable is its variance, a 0-d tensor.
     return c.squeeze() if builtins.any(c.broadcastable) else c

@@ -1,4 +1,4 @@
-"""Sums and products, all and any."""
+"""The functions `sum`, `prod`, `all` and `any`."""
 
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.reductions.axes import axes_or_none, makeKeepDims
@@ -8,21 +8,21 @@ __all__ = ["sum", "prod", "all", "any"]
 
 
 def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
-    """Sum over the given axes.
+    """Return the sum over the given axes.
 
     Parameters
     ----------
     input : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     dtype : str, optional
-        Of the result.  By default that of the input, but int64 or uint64 for
-        smaller integers.
+        The dtype of the result.  The default is that of the input, but int64 or
+        uint64 for smaller integers.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     acc_dtype : str, optional
-        Of the accumulator.  By default int64, uint64, float64 or complex128,
-        or the input's if it is wider.
+        The dtype of the accumulator.  The default is int64, uint64, float64 or
+        complex128, or the dtype of the input if it is wider.
 
     Returns
     -------
@@ -34,22 +34,23 @@ def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
 
 
 def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_in_input=False):
-    """Product over the given axes.
+    """Return the product over the given axes.
 
     Parameters
     ----------
     input : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     dtype : str, optional
-        Of the result; as for :func:`sum` by default.
+        The dtype of the result. The default is as for :func:`sum`.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     acc_dtype : str, optional
-        Of the accumulator; as for :func:`sum` by default.
+        The dtype of the accumulator. The default is as for :func:`sum`.
     no_zeros_in_input : bool
-        Promise that there is no zero: the gradient is faster and can be
-        differentiated again, but it is wrong if there is one.
+        Whether the caller guarantees that no element is zero. Then the gradient
+        is faster and can be differentiated again, but it is wrong if an element
+        is zero.
 
     Returns
     -------
@@ -63,15 +64,15 @@ def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_
 
 
 def all(x, axis=None, keepdims=False):
-    """Whether all elements over the given axes are nonzero (bool).
+    """Return True (as a bool tensor) where all elements over the given axes are nonzero.
 
     Parameters
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     """
     x = as_tensor_variable(x)
     out = All(axes_or_none(x, axis))(x)
@@ -79,15 +80,15 @@ def all(x, axis=None, keepdims=False):
 
 
 def any(x, axis=None, keepdims=False):
-    """Whether some element over the given axes is nonzero (bool).
+    """Return True (as a bool tensor) where at least one element over the given axes is nonzero.
 
     Parameters
     ----------
     x : tensor_like
     axis : int, sequence of int or None
-        None for all axes.
+        None means all axes.
     keepdims : bool
-        Keep the reduced dimensions, with length 1.
+        Whether to keep the reduced dimensions, with length 1.
     """
     x = as_tensor_variable(x)
     out = Any(axes_or_none(x, axis))(x)

@@ -1,8 +1,8 @@
-"""Making tensors and giving them other shapes.
+"""Creation of tensors, and changes of their shapes.
 
 ==============  ======================================================================
 `creation`      `zeros`, `arange`, `eye`, diagonals, vectors of scalars ...
-`allocation`    arrays of a given shape, filled with a value or not at all
+`allocation`    arrays of a given shape, filled with a value or uninitialized
 `reshaping`     reshape and flatten, new and swapped dimensions, broadcast patterns
 `joining`       join, split, stack, tile, roll
 ==============  ======================================================================
@@ -10,7 +10,7 @@
 
 from theano_ng.lazy import lazy_names
 
-# Pickles of Ops name the module `shaping` that was one file.
+# Old pickles refer to these Ops in `shaping`, which was a single module.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__, {"theano_ng.tensor.shaping.reshaping": "Flatten Reshape ScalarFromTensor TensorFromScalar"}
 )

@@ -1,4 +1,7 @@
-"""Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all; SumToShape, the way back through broadcasting."""
+"""Ops that allocate arrays: `Alloc` (filled) and `AllocEmpty` (uninitialized).
+
+The module also has `SumToShape`, which computes the gradient of a broadcast.
+"""
 
 import numpy as np
 
@@ -33,7 +36,7 @@ _OVERWRITING = frozenset(
 
 
 def alloc_validate_shape(shape):
-    """Sizes as 0-d integer tensors, and which of them are known to be 1.
+    """Return sizes as 0-d integer tensors, and flags for those that are known to be 1.
 
     Parameters
     ----------
@@ -46,7 +49,7 @@ def alloc_validate_shape(shape):
     Raises
     ------
     TypeError
-        When a size is not an integer scalar.
+        If a size is not an integer scalar.
     """
     sizes, broadcastable = [], []
     for i, size in enumerate(shape):
@@ -65,20 +68,20 @@ def alloc_validate_shape(shape):
 
 
 class Alloc(NativeOp, Op):
-    """A new array of some shape filled with a value: ``Alloc()(value, n0, n1, ...)``.
+    """An Op that makes a new array of a given shape filled with a value: ``Alloc()(value, n0, n1, ...)``.
 
     The value broadcasts against the shape. The shape inputs are not connected to the output.
 
-    A dimension to repeat is best declared broadcastable in the value's type, as for every other Op. One of length 1 that is not is
-    repeated too when the Op runs, as by NumPy; but rewriting may take it for as long as the result, and complain when it is not: declare
-    it with `addbroadcast`. The gradient has the value's shape.
+    As for every other Op, dimensions that are repeated should be broadcastable in the type of the value; use
+    `addbroadcast`. At run time, other dimensions of length 1 are repeated, too, as in NumPy. But a rewritten graph may
+    assume that they are as long as those of the result, and raise an error. The gradient has the shape of the value.
 
     Raises
     ------
     TypeError
-        When the value has more dimensions than there are sizes, or a size is not an integer.
+        If the value has more dimensions than there are sizes, or a size is not an integer.
     ValueError
-        At run time, when the value does not broadcast or a size is negative.
+        At run time, if the value does not broadcast or a size is negative.
     """
 
     __props__ = ()
@@ -129,7 +132,7 @@ class Alloc(NativeOp, Op):
             return False
         for client, i in clients:
             if client == "output":
-                # A constant output is copied at every call: nothing won.
+                # Folding does not help: a constant output is copied at each call.
                 return False
             if i == 0 and type(client.op).__name__ in _OVERWRITING:
                 return False
@@ -142,9 +145,9 @@ alloc = Alloc()
 
 
 class AllocEmpty(NativeOp, Op):
-    """A new array with undefined content: ``AllocEmpty(dtype)(n0, n1, ...)``.
+    """An Op that makes a new uninitialized array: ``AllocEmpty(dtype)(n0, n1, ...)``.
 
-    Its elements may be anything, NaN included; what uses it must overwrite them.
+    Its elements are undefined and may be NaN. The nodes that use the array must overwrite them.
 
     Parameters
     ----------
@@ -165,7 +168,7 @@ class AllocEmpty(NativeOp, Op):
     def make_node(self, *shape):
         sizes, broadcastable = alloc_validate_shape(shape)
         type_ = TensorType(dtype=self.dtype, broadcastable=broadcastable)
-        # Two runs give different elements, and any of them may be NaN: the checkers must not mind.
+        # Two runs give different elements, and elements may be NaN. Exempt the output from the checks of values.
         type_.filter_checks_isfinite = False
         output = type_()
         output.tag.values_eq_approx = values_eq_approx_always_true
@@ -202,27 +205,28 @@ class AllocEmpty(NativeOp, Op):
 
 
 class SumToShape(NativeOp, Op):
-    """Sum over the dimensions that are to be one long: ``SumToShape()(x, n0, n1, ...)`` has the shape (n0, n1, ...).
+    """An Op that sums a tensor to a given shape: ``SumToShape()(x, n0, n1, ...)`` has the shape (n0, n1, ...).
 
-    It undoes the broadcasting of a tensor of this shape to that of x. Where x has the shape already, the result is x itself.
+    It sums over the dimensions that have length 1 in the result but not in x. This is the gradient of a broadcast from
+    the given shape to that of x. If x has the shape already, the result is x itself.
 
     Parameters
     ----------
     x : tensor
     *sizes : 0-d integer variables
-        One for each dimension of x.
+        One size for each dimension of x.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of x, in which the sum is taken (float16 in float32).
+        Has the dtype of x. The sum is computed in this dtype (in float32 for float16).
 
     Raises
     ------
     TypeError
-        When there are not as many sizes as dimensions, or a size is no integer.
+        If the number of sizes is not the number of dimensions, or a size is not an integer.
     ValueError
-        At run time, when a size is neither 1 nor that of x.
+        At run time, if a size is neither 1 nor the length of x in this dimension.
     """
 
     view_map = {0: [0]}
@@ -263,7 +267,7 @@ class SumToShape(NativeOp, Op):
 
     def grad(self, inputs, grads):
         x, (gz,) = inputs[0], grads
-        # What is not known to be one long is repeated all the same when it is.
+        # Alloc also repeats dimensions that have length 1 only at run time.
         gx = alloc(gz, *[x.shape[i] for i in range(x.ndim)])
         return [patternbroadcast(gx, x.broadcastable), *disconnected_gradients(x.ndim)]
 
@@ -277,21 +281,21 @@ sum_to_shape = SumToShape()
 
 
 def sum_over_repeated(g, x):
-    """The gradient by x, of which g is the gradient by what x was broadcast to.
+    """Return the gradient with respect to x, given the gradient g with respect to the tensor to which x was broadcast.
 
-    Dimensions count as repeated where x has none, where its type declares them broadcastable, and where they turn out to be one long when
-    the graph runs.
+    The sum is over all dimensions in which x was repeated. These are the dimensions that x lacks, the broadcastable
+    dimensions of x, and those in which x has length 1 at run time.
 
     Parameters
     ----------
     g : tensor
     x : tensor
-        Of at most as many dimensions as `g`.
+        Has at most as many dimensions as `g`.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of `g`, with the broadcastable pattern of `x`; `g` itself when nothing can have been repeated.
+        Has the dtype of `g` and the broadcast pattern of `x`. It is `g` itself if no dimension can have been repeated.
     """
     added = g.ndim - x.ndim
     if added:

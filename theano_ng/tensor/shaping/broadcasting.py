@@ -1,4 +1,4 @@
-"""Which dimensions of a tensor are known to be 1 long: changing what is known."""
+"""Functions that change the broadcast pattern of a tensor: which dimensions are known to have length 1."""
 
 import numpy as np
 
@@ -30,12 +30,12 @@ def addbroadcast(x, *axes):
     Returns
     -------
     TensorVariable
-        x itself when nothing changes.
+        `x` itself if the pattern does not change.
 
     Raises
     ------
     ValueError
-        At run time, when such a dimension is not 1 long.
+        At run time, if such a dimension does not have length 1.
     """
     x = as_tensor_variable(x)
     return rebroadcast(x, {axis: True for axis in _axes_of("addbroadcast", x, axes)})
@@ -52,7 +52,7 @@ def unbroadcast(x, *axes):
     Returns
     -------
     TensorVariable
-        `x` itself when nothing changes.
+        `x` itself if the pattern does not change.
     """
     x = as_tensor_variable(x)
     return rebroadcast(x, {axis: False for axis in _axes_of("unbroadcast", x, axes)})
@@ -65,17 +65,17 @@ def patternbroadcast(x, broadcastable):
     ----------
     x : tensor
     broadcastable : sequence of bool
-        For the first dimensions, one for each; ``(True, False)`` makes a row. Dimensions without a flag keep theirs.
+        Flags of the first dimensions; ``(True, False)`` makes a row. Dimensions without a flag do not change.
 
     Returns
     -------
     TensorVariable
-        x itself when nothing changes.
+        `x` itself if the pattern does not change.
 
     Raises
     ------
     ValueError
-        When there are more flags than dimensions; at run time, when a dimension declared broadcastable is not 1 long.
+        If there are more flags than dimensions; at run time, if a broadcastable dimension does not have length 1.
     """
     x = as_tensor_variable(x)
     if len(broadcastable) > x.ndim:

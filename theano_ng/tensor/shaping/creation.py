@@ -1,4 +1,4 @@
-"""Making tensors: zeros, ones, ranges, grids, diagonals, vectors of scalars."""
+"""Creation of tensors: zeros, ones, ranges, grids, diagonals, vectors of scalars."""
 
 import numpy as np
 
@@ -42,19 +42,19 @@ __all__ = [
     "make_vector",
 ]
 
-# Type number of a dtype, as the native code wants it.
+# dtype name -> NumPy type number, which native code takes as a parameter.
 _TYPE_NUMBER = {
     name: np.dtype(name).num for name in sorted(DISCRETE) + ["float16", "float32", "float64", "complex64", "complex128"]
 }
 
 
 def _undefined_grads(op, inputs, why):
-    """Gradients of inputs that the output does not depend on smoothly."""
+    """Return undefined gradients for all inputs; `why` is the reason."""
     return [grad_undefined(op, i, x, why) for i, x in enumerate(inputs)]
 
 
 def _integer_scalar(x, what):
-    """`x` as a 0-d integer variable."""
+    """Return `x` as a 0-d integer variable, or raise TypeError."""
     x = as_tensor_variable(x)
     if x.ndim != 0 or x.dtype not in DISCRETE:
         raise TypeError("%s must be an integer scalar, but has type %s" % (what, x.type))
@@ -65,7 +65,7 @@ def _integer_scalar(x, what):
 
 
 def _shape_sequence(shape):
-    """The entries of a shape given as a number, a sequence or a vector."""
+    """Return the list of lengths of a shape that is given as a number, a sequence or a vector."""
     if isinstance(shape, (list, tuple)):
         return list(shape)
     if isinstance(shape, np.ndarray):
@@ -77,12 +77,13 @@ def _shape_sequence(shape):
 
 
 def zeros(shape, dtype=None):
-    """A tensor of zeros.
+    """Return a tensor of zeros.
 
     Parameters
     ----------
     shape : int, sequence of int or scalar variables, or integer vector
-        The length of a symbolic vector must be known (`shape`, `stack`...).
+        The length of a symbolic vector must be known while the graph is built,
+        as for the results of `shape` and `stack`.
     dtype : str, optional
         ``config.floatX`` by default.
 
@@ -94,7 +95,7 @@ def zeros(shape, dtype=None):
 
 
 def ones(shape, dtype=None):
-    """A tensor of ones.
+    """Return a tensor of ones.
 
     Parameters
     ----------
@@ -112,16 +113,16 @@ def _filled(value, shape, dtype):
 
 
 def zeros_like(model, dtype=None, opt=False):
-    """A tensor of zeros with the shape of another one.
+    """Return a tensor of zeros with the shape of another tensor.
 
     Parameters
     ----------
     model : tensor_like
     dtype : str, optional
-        That of `model` by default.
+        The default is the dtype of `model`.
     opt : bool
-        Return a bare constant where that has the same type (for use in
-        rewrites: users see their graph in full).
+        Whether to return a plain constant if it has the type of the result. For
+        use in rewrites: in a user's graph the `fill` should remain visible.
 
     Returns
     -------
@@ -131,13 +132,13 @@ def zeros_like(model, dtype=None, opt=False):
 
 
 def ones_like(model, dtype=None, opt=False):
-    """A tensor of ones with the shape of another.
+    """Return a tensor of ones with the shape of another tensor.
 
     Parameters
     ----------
     model : tensor_like
     dtype : str, optional
-        That of `model` by default.
+        The default is the dtype of `model`.
     opt : bool
         As for :func:`zeros_like`.
     """
@@ -160,9 +161,9 @@ def _filled_like(value, model, dtype, opt):
 
 
 class _IntegerParametrized(NativeOp, Op):
-    """A matrix whose content depends on three integers: rows, columns, k.
+    """The base class of Ops that make a matrix from three integers: rows, columns, k.
 
-    None as the value of the second one, given to a compiled function, stands for the first one.
+    If the second input is None at run time, the matrix has as many columns as rows.
     """
 
     __props__ = ("dtype",)
@@ -185,7 +186,7 @@ class _IntegerParametrized(NativeOp, Op):
 
     @staticmethod
     def _integers(inp):
-        """The values of the inputs as ints, lengths not below 0."""
+        """Return the values of the inputs as ints. Negative lengths become 0."""
         n, m, k = inp
         return max(int(n), 0), max(int(n if m is None else m), 0), int(k)
 
@@ -203,10 +204,10 @@ class _IntegerParametrized(NativeOp, Op):
 
 
 class Eye(_IntegerParametrized):
-    """Matrix with ones on a diagonal.
+    """An Op that makes a matrix with ones on a diagonal.
 
-    Inputs: number of rows, number of columns, index of the diagonal (positive:
-    above the main one), all integer scalars.
+    Inputs, all integer scalars: the number of rows, the number of columns, and
+    the offset of the diagonal (positive: above the main one).
     """
 
     native_name = "eye"
@@ -217,7 +218,7 @@ class Eye(_IntegerParametrized):
 
 
 class Tri(_IntegerParametrized):
-    """Matrix with ones at and below a diagonal; inputs as for :class:`Eye`."""
+    """An Op that makes a matrix with ones at and below a diagonal; inputs as for :class:`Eye`."""
 
     native_name = "tri"
 
@@ -226,7 +227,7 @@ class Tri(_IntegerParametrized):
 
     def perform(self, node, inp, out_):
         n, m, k = self._integers(inp)
-        out_[0][0] = np.empty((n, m), self.dtype)  # refuses what is too large
+        out_[0][0] = np.empty((n, m), self.dtype)  # raises MemoryError if too large
         # np.tri computes m - k, which overflows for large m.
         out_[0][0][...] = np.arange(m) <= np.arange(n)[:, None] + min(max(k, -n), m)
 
@@ -239,7 +240,7 @@ def _is_constant(x, value):
 
 
 def eye(n, m=None, k=0, dtype=None):
-    """Matrix with ones on a diagonal and zeros elsewhere.
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Parameters
     ----------
@@ -248,7 +249,8 @@ def eye(n, m=None, k=0, dtype=None):
     m : int or integer scalar variable, optional
         Number of columns; `n` by default.
     k : int or integer scalar variable
-        0: main diagonal; positive: above it; negative: below it.
+        Offset of the diagonal: 0 for the main diagonal, positive above it,
+        negative below it.
     dtype : str, optional
         ``config.floatX`` by default.
     """
@@ -256,7 +258,7 @@ def eye(n, m=None, k=0, dtype=None):
 
 
 def identity_like(x):
-    """``eye`` with the shape and dtype of a matrix.
+    """Return ``eye`` with the shape and dtype of a matrix.
 
     Parameters
     ----------
@@ -267,14 +269,14 @@ def identity_like(x):
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """Matrix with ones at and below the k-th diagonal, and zeros above.
+    """Return a matrix with ones at and below the k-th diagonal, and zeros above.
 
     Parameters
     ----------
     N, M : int or integer scalar
         Numbers of rows and columns; `M` is `N` by default.
     k : int or integer scalar
-        Above (positive) or below (negative) the main diagonal.
+        Offset of the diagonal: positive above the main diagonal, negative below.
     dtype : str, optional
         ``config.floatX`` by default.
     """
@@ -288,7 +290,7 @@ def _mask(m, k):
 
 
 def tril(m, k=0):
-    """A matrix with zeros above its k-th diagonal.
+    """Return `m` with zeros above its k-th diagonal.
 
     Parameters
     ----------
@@ -298,15 +300,15 @@ def tril(m, k=0):
     Returns
     -------
     TensorVariable
-        Of the shape and dtype of `m`.
+        Has the shape and dtype of `m`.
     """
     m = as_tensor_variable(m)
-    # Not a product with the mask: inf * 0 is NaN.
+    # Use a switch, not a product with the mask: inf * 0 is NaN.
     return switch(_mask(m, k), m, constant(0, dtype=m.dtype))
 
 
 def triu(m, k=0):
-    """A matrix with zeros below its k-th diagonal.
+    """Return `m` with zeros below its k-th diagonal.
 
     Parameters
     ----------
@@ -316,7 +318,7 @@ def triu(m, k=0):
     Returns
     -------
     TensorVariable
-        Of the shape and dtype of `m`.
+        Has the shape and dtype of `m`.
     """
     m = as_tensor_variable(m)
     return switch(_mask(m, k - 1), constant(0, dtype=m.dtype), m)
@@ -326,7 +328,7 @@ def triu(m, k=0):
 
 
 class ARange(NativeOp, Op):
-    """Evenly spaced values; inputs: start, stop, step (scalars)."""
+    """An Op that makes a vector of evenly spaced values; inputs: start, stop, step (scalars)."""
 
     __props__ = ("dtype",)
 
@@ -341,8 +343,10 @@ class ARange(NativeOp, Op):
         return Apply(self, inputs, [TensorType(self.dtype, (False,))()])
 
     def _kind(self, node):
-        """'int' for exact ranges of integers, 'float', or None for what only
-        NumPy knows about (complex and boolean ranges, floats cut to integers)."""
+        """Return 'int' for exact ranges of integers, 'float' for ranges of floats, or None for other ranges.
+
+        Other ranges are computed by NumPy: complex and boolean ranges, and floats truncated to integers.
+        """
         kinds = {np.dtype(x.dtype).kind for x in node.inputs}
         own = np.dtype(self.dtype).kind
         if kinds <= set("biu") and own in "iu":
@@ -360,12 +364,12 @@ class ARange(NativeOp, Op):
         if step == 0:
             raise ZeroDivisionError("arange: step must not be zero")
         if abs((stop - start) / step) > 2.0**62:
-            # NumPy's own count may overflow.
+            # Check here, since the count may overflow in NumPy.
             raise ValueError("arange: there are more elements between start and stop than an array can have")
         if self._kind(node) != "int":
             out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
             return
-        # NumPy counts in floating point, even integers.
+        # Count in integers here: NumPy uses floating point, even for integers.
         count = max(-((start - stop) // step), 0)
         limits = np.iinfo(self.dtype)
         for i in range(min(count, 2)):
@@ -389,7 +393,7 @@ class ARange(NativeOp, Op):
             span = cast(stop, "float64") - cast(start, "float64")
             count = cast(ceil(span / step), "int64")
             if not _is_constant(step, 1):
-                # Where the quotient is too small for a float, or the step infinite, there is the first number still.
+                # If the quotient underflows to 0, or the step is infinite, the range still has its first element.
                 count = switch(and_(eq(count, 0), gt(mul(sgn(span), sgn(step)), 0)), 1, count)
         return [(maximum(count, 0),)]
 
@@ -401,7 +405,7 @@ class ARange(NativeOp, Op):
         (gz,) = grads
         (no_grad,) = disconnected_gradients(1)
         if self.dtype in DISCRETE:
-            # Moving a bound of an integer range changes nothing, or its length.
+            # A small change of the bounds of an integer range changes either nothing or the length.
             return [start.zeros_like(dtype=config.floatX), no_grad, step.zeros_like(dtype=config.floatX)]
         positions = arange(outputs[0].shape[0], dtype=self.dtype)
         return [gz.sum(), no_grad, (gz * positions).sum()]
@@ -422,9 +426,9 @@ _arange = {}
 
 
 def _range_dtype(*dtypes):
-    """Dtype of a range with bounds and step of some dtypes, under `config.cast_policy`."""
+    """Return the dtype of a range whose bounds and step have the given dtypes, according to `config.cast_policy`."""
     if config.cast_policy in ("numpy", "numpy+floatX"):
-        # NumPy's least dtype is its default integer: float32 becomes float64.
+        # NumPy's result is at least as wide as its default integer: float32 becomes float64.
         dtype = np.result_type("int64", *dtypes).name
         if (
             config.cast_policy == "numpy+floatX"
@@ -435,22 +439,22 @@ def _range_dtype(*dtypes):
             dtype = "float32"
         return dtype
     dtype = scal.upcast(*dtypes)
-    # 8 bit would be enough for a constant bound, not for sums of indices.
+    # A constant bound may have an 8-bit dtype, which is too narrow for sums of indices.
     if dtype.startswith("int") or dtype == "bool":
         return "int64"
     return "uint64" if dtype.startswith("uint") else dtype
 
 
 def arange(start, stop=None, step=1, dtype=None):
-    """Evenly spaced values from `start` up to, but without, `stop`.
+    """Return evenly spaced values from `start` to `stop`, excluding `stop`.
 
     Parameters
     ----------
     start, stop, step : number or scalar variable
         ``arange(n)`` starts at 0.
     dtype : str, optional
-        By default what the arguments give: int64 (uint64) for integers, under
-        ``config.cast_policy`` "numpy" what NumPy makes of them.
+        The default depends on the dtypes of the arguments: int64 (uint64) for
+        integers. If ``config.cast_policy`` is "numpy", it is that of NumPy.
 
     Returns
     -------
@@ -462,9 +466,10 @@ def arange(start, stop=None, step=1, dtype=None):
     TypeError
         If an argument is not a scalar.
     ZeroDivisionError, OverflowError, ValueError, MemoryError
-        At run time: a step of zero, first elements that do not fit into an
-        integer `dtype`, bounds or steps that are NaN or infinite, and more
-        elements than there is memory for.
+        At run time: ZeroDivisionError if the step is zero, OverflowError if one
+        of the first elements does not fit into an integer `dtype`. ValueError or
+        MemoryError if a bound or the step is NaN or infinite, or if there are
+        more elements than fit in memory.
     """
     if stop is None:
         start, stop = 0, start
@@ -480,12 +485,12 @@ def arange(start, stop=None, step=1, dtype=None):
 
 
 class _nd_grid(object):
-    """Builder of grids, indexed by slices; `mgrid` and `ogrid` are instances.
+    """A builder of grids, which is indexed by slices. `mgrid` and `ogrid` are instances.
 
     Parameters
     ----------
     sparse : bool
-        Whether each axis keeps only its own dimension long (`ogrid`).
+        Whether each result is longer than 1 only along its own axis (`ogrid`).
 
     Examples
     --------
@@ -523,7 +528,7 @@ class _nd_grid(object):
         start = 0 if s.start is None else s.start
         step = 1 if s.step is None else s.step
         if isinstance(step, complex):
-            # A number of points, the stop included.
+            # An imaginary step is the number of points; the stop is included.
             count = int(abs(step))
             gap = (s.stop - start) / np.float64(max(count - 1, 1))
             return start + arange(count) * gap
@@ -538,12 +543,12 @@ ogrid = _nd_grid(sparse=True)
 
 
 class MakeVector(NativeOp, Op):
-    """Vector of its inputs, which are scalars.
+    """An Op that makes a vector of its inputs, which are scalars.
 
     Parameters
     ----------
     dtype : str
-        Dtype of the result; the inputs are cast to it, upwards only.
+        The dtype of the result. Inputs of narrower dtypes are cast to it.
     """
 
     __props__ = ("dtype",)
@@ -596,10 +601,10 @@ class MakeVector(NativeOp, Op):
 
 
 class MakeVectorPrinter:
-    """A printer of MakeVector as a list: ``[a, b, c]``."""
+    """The printer of MakeVector, which prints a list: ``[a, b, c]``."""
 
     def parts(self, r, pstate):
-        """Return the text of `r`, the output of a MakeVector, in parts: strings and (variable, precedence) pairs."""
+        """Return the text of `r`, the output of a MakeVector, as a list of strings and pairs (variable, precedence)."""
         if r.owner is None or not isinstance(r.owner.op, MakeVector):
             raise TypeError("MakeVectorPrinter prints results of MakeVector only, not %s" % (r,))
         parts = ["["]

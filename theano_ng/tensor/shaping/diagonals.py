@@ -1,4 +1,4 @@
-"""Diagonals: taking them from tensors, and tensors made of them."""
+"""Ops that extract diagonals, and that make tensors from diagonals."""
 
 import numpy as np
 
@@ -16,26 +16,26 @@ from theano_ng.tensor.shaping.creation import zeros_like
 
 __all__ = ["AllocDiag", "ExtractDiag", "diag", "diagonal", "numpy_diagonal_return_view"]
 
-# NumPy's `diagonal` returns a view, on every version we run with.
+# True, since `diagonal` returns a view in all supported versions of NumPy.
 numpy_diagonal_return_view = True
 
 
 def _limited(offset):
-    """The number of a diagonal in a word; no array has diagonals beyond."""
+    """Clip the offset of a diagonal to the range of a packed parameter. Arrays have no diagonals beyond this range."""
     return min(max(offset, -(2**62)), 2**62)
 
 
 class ExtractDiag(NativeOp, Op):
-    """The diagonal of the planes of a tensor.
+    """An Op that extracts a diagonal of each plane of a tensor.
 
     Parameters
     ----------
     offset : int
-        Which diagonal: positive above, negative below the main one.
+        The offset of the diagonal: positive above the main diagonal, negative below.
     axis1, axis2 : int
         The axes of the planes.
     view : bool
-        Return a view of the input.
+        Whether to return a view of the input instead of a copy.
     """
 
     __props__ = ("offset", "axis1", "axis2", "view")
@@ -77,12 +77,12 @@ class ExtractDiag(NativeOp, Op):
 
     def perform(self, node, inputs, outputs):
         (x,) = inputs
-        # NumPy takes an offset of 32 bits.
+        # Clip the offset, since NumPy accepts 32-bit offsets only.
         offset = min(max(self.offset, -x.shape[self.axis1]), x.shape[self.axis2])
         diagonal = x.diagonal(offset, self.axis1, self.axis2)
         if self.view:
-            # NumPy marks its view read-only to warn of a past change; ours is
-            # written to only where an Op says so.
+            # NumPy's view is read-only for historical reasons. Make it writeable:
+            # only Ops with a destroy map write to it.
             if x.flags.writeable:
                 diagonal.flags.writeable = True
         else:
@@ -95,8 +95,8 @@ class ExtractDiag(NativeOp, Op):
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
         axis1, axis2 = self._axes(x.ndim)
-        # AllocDiag gives square planes that may exceed those of x (or be
-        # smaller); the diagonal itself always fits.
+        # AllocDiag makes square planes, which may be larger or smaller than those
+        # of x. The diagonal itself always fits.
         planes = AllocDiag(self.offset, axis1, axis2)(gz)
         fit, place = [slice(None)] * x.ndim, [slice(None)] * x.ndim
         for axis in (axis1, axis2):
@@ -129,12 +129,12 @@ class ExtractDiag(NativeOp, Op):
 
 
 class AllocDiag(NativeOp, Op):
-    """Tensor with its input on a diagonal of its planes and zeros elsewhere.
+    """An Op that makes a tensor with its input on a diagonal of the planes and zeros elsewhere.
 
     Parameters
     ----------
     offset : int
-        Which diagonal of the planes the last axis of the input becomes.
+        The offset of the diagonal that holds the last axis of the input.
     axis1, axis2 : int
         The axes of the planes in the result.
     """
@@ -149,7 +149,7 @@ class AllocDiag(NativeOp, Op):
         return ExtractDiag(self.offset, self.axis1, self.axis2)._axes(ndim)
 
     def _order(self, ndim):
-        """Axes of (kept..., plane, plane) in the order of the result."""
+        """Return the axes of a tensor with dimensions (kept..., plane, plane) in the order of the result."""
         axis1, axis2 = self._axes(ndim)
         kept = iter(range(ndim - 2))
         return [ndim - 2 if i == axis1 else ndim - 1 if i == axis2 else next(kept) for i in range(ndim)]
@@ -195,7 +195,7 @@ class AllocDiag(NativeOp, Op):
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
-    """The diagonal of the planes of `a`, as `numpy.diagonal` (a copy).
+    """Return a diagonal of each plane of `a`, like `numpy.diagonal`, but as a copy.
 
     Parameters
     ----------
@@ -206,20 +206,20 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     Returns
     -------
     TensorVariable
-        With one dimension less; the diagonal is its last axis.
+        Has one dimension less than `a`. The diagonal is the last axis.
     """
     return ExtractDiag(offset, axis1, axis2)(a)
 
 
 def diag(v, k=0):
-    """The k-th diagonal of a tensor, or a matrix with the vector `v` on it.
+    """Return the k-th diagonal of a tensor, or a matrix with the vector `v` on its k-th diagonal.
 
     Parameters
     ----------
     v : tensor_like
-        A vector, or a tensor of at least two dimensions, whose first two have the diagonal.
+        A vector, or a tensor of at least two dimensions. The diagonal is that of the first two dimensions.
     k : int
-        Above (positive) or below (negative) the main diagonal.
+        The offset of the diagonal: positive above the main diagonal, negative below.
 
     Raises
     ------

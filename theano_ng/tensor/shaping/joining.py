@@ -1,4 +1,4 @@
-"""Putting tensors together and taking them apart: join, split, stack, tile, roll, permutations of rows."""
+"""Ops that join, split and rearrange tensors: join, split, stack, tile, roll, permutations of rows."""
 
 import warnings
 
@@ -47,12 +47,12 @@ __all__ = [
 
 
 def default_shape_of(x):
-    """The shape vector of a tensor variable."""
+    """Return the shape vector of a tensor variable."""
     return shape(x)
 
 
 def _constant_axis(axis):
-    """The axis as an int when it is known while the graph is built, else None."""
+    """Return the axis as an int if it is known while the graph is built, else None."""
     try:
         return int(get_scalar_constant_value(axis))
     except NotScalarConstantError:
@@ -64,20 +64,20 @@ def _patterned(x, broadcastable):
 
 
 class Join(NativeOp, Op):
-    """Concatenate tensors along an axis: ``Join()(axis, x, y, ...)``.
+    """An Op that concatenates tensors along an axis: ``Join()(axis, x, y, ...)``.
 
     Parameters
     ----------
     view : int
-        When all other tensors turn out to be empty along the axis at run time, the result is a view of the tensor with this
-        index; -1 (default): always a new array.
+        The index of a tensor. If all other tensors are empty along the axis at run time, the result is a view of this
+        tensor. With -1 (default) the result is always a new array.
 
     Raises
     ------
     TypeError
-        When the tensors differ in ndim, are 0-d, or the axis is no integer.
+        If the tensors differ in ndim or are 0-d, or if the axis is not an integer.
     ValueError
-        When there is nothing to join; at run time, when the other dimensions differ.
+        If there is no tensor to join; at run time, if the other dimensions differ.
     """
 
     __props__ = ("view",)
@@ -123,7 +123,7 @@ class Join(NativeOp, Op):
         elif known is None:
             pattern = [False] * ndim
         else:
-            # Broadcastable means length 1, and the other dimensions have to agree.
+            # The other dimensions must agree: if one tensor has length 1, all have.
             pattern = [i != known and any(x.broadcastable[i] for x in tensors) for i in range(ndim)]
         dtype = scal.upcast(*[x.dtype for x in tensors])
         return Apply(self, [axis, *tensors], [TensorType(dtype, pattern)()])
@@ -152,7 +152,7 @@ class Join(NativeOp, Op):
         ndim, known = node.inputs[1].ndim, _constant_axis(axis)
         result = []
         for i in range(ndim):
-            # The first tensor stands for all where they have to agree.
+            # In dimensions that must agree, use the length of the first tensor.
             joined = shapes[0][i]
             if known is None or known % ndim == i:
                 for other in shapes[1:]:
@@ -174,7 +174,7 @@ class Join(NativeOp, Op):
         parts = Split(len(tensors))(gz, axis, stack([default_shape_of(x)[axis] for x in tensors]))
         if not isinstance(parts, list):
             parts = [parts]
-        # Split cannot always know the pattern of its outputs.
+        # The broadcast pattern of the outputs of Split is not always complete.
         return result + [_patterned(part, x.broadcastable) for part, x in zip(parts, tensors)]
 
     def R_op(self, inputs, eval_points):
@@ -194,12 +194,12 @@ def join(axis, *tensors_list):
     ----------
     axis : int or integer scalar variable
     *tensors_list : tensors
-        Of the same ndim, at least 1; equal in all dimensions but `axis`.
+        All have the same ndim, at least 1. Their shapes are equal except along `axis`.
 
     Returns
     -------
     TensorVariable
-        The tensor itself when there is only one.
+        If there is only one tensor, the tensor itself.
     """
     if len(tensors_list) == 1:
         return as_tensor_variable(tensors_list[0])
@@ -217,7 +217,7 @@ def concatenate(tensor_list, axis=0):
     Raises
     ------
     TypeError
-        When `tensor_list` is not a list or tuple: ``concatenate(a, b)`` is a likely mistake.
+        If `tensor_list` is not a list or tuple: ``concatenate(a, b)`` is a likely mistake.
     """
     if not isinstance(tensor_list, (tuple, list)):
         raise TypeError(
@@ -229,17 +229,17 @@ def concatenate(tensor_list, axis=0):
 
 
 class Split(NativeOp, Op):
-    """Partition a tensor along an axis: ``Split(n)(x, axis, splits)`` has n outputs.
+    """An Op that partitions a tensor along an axis: ``Split(n)(x, axis, splits)`` has n outputs.
 
     Parameters
     ----------
     len_splits : int
-        Number of outputs; `splits` is an integer vector of that length, whose sum is ``x.shape[axis]``.
+        The number of outputs. `splits` is an integer vector of this length whose sum is ``x.shape[axis]``.
 
     Raises
     ------
     ValueError
-        At run time, when `splits` has another length, a negative entry or another sum.
+        At run time, if `splits` has a wrong length, a negative element or a wrong sum.
     """
 
     __props__ = ("len_splits",)
@@ -327,7 +327,7 @@ def split(x, splits_size, n_splits, axis=0):
     Returns
     -------
     list of TensorVariable
-        A single variable when `n_splits` is 1.
+        If `n_splits` is 1, a single variable.
     """
     return Split(n_splits)(x, axis, splits_size)
 
@@ -345,18 +345,18 @@ def stack(*tensors, **kwargs):
     Parameters
     ----------
     tensors : list or tuple of tensors
-        Of the same shape.
+        All have the same shape.
     axis : int
-        Place of the new dimension in the result, -ndim-1 .. ndim.
+        The position of the new dimension in the result, -ndim-1 .. ndim.
 
     Returns
     -------
     TensorVariable
-        ndim + 1 dimensions, of which `axis` is as long as the list.
+        Has ndim + 1 dimensions. The length of `axis` is the number of tensors.
 
     Notes
     -----
-    The form ``stack(a, b, c)`` still works, with a DeprecationWarning; it uses axis 0.
+    The form ``stack(a, b, c)`` still works for axis 0, but gives a DeprecationWarning.
 
     Examples
     --------
@@ -415,12 +415,12 @@ def stacklists(arg):
     Parameters
     ----------
     arg : tensor_like, or list or tuple of such arguments
-        The tensors have the same number of dimensions.
+        All tensors have the same number of dimensions.
 
     Returns
     -------
     TensorVariable
-        With one dimension more for each level.
+        Has one additional dimension for each level.
     """
     if isinstance(arg, (tuple, list)):
         return stack([stacklists(item) for item in arg])
@@ -433,7 +433,7 @@ def horizontal_stack(*args):
     Parameters
     ----------
     *args : matrices
-        At least one.
+        At least two.
     """
     return _stack_matrices(1, args)
 
@@ -444,7 +444,7 @@ def vertical_stack(*args):
     Parameters
     ----------
     *args : matrices
-        At least one.
+        At least two.
     """
     return _stack_matrices(0, args)
 
@@ -460,17 +460,18 @@ def _stack_matrices(axis, args):
 
 
 class Tile(NativeOp, Op):
-    """Repeat a tensor along its dimensions: ``Tile(ndim)(x, reps)``; see the function `tile`.
+    """An Op that repeats a tensor along its dimensions: ``Tile(ndim)(x, reps)``; see the function `tile`.
 
     Parameters
     ----------
     ndim : int
-        Number of dimensions of the result, at least that of x, which gets new ones on the left; also the length of `reps`.
+        The number of dimensions of the result, and the length of `reps`. If x has fewer dimensions, it gets new ones on
+        the left.
 
     Raises
     ------
     ValueError
-        At run time, when `reps` has another length or a negative entry.
+        At run time, if `reps` has a wrong length or a negative element.
     """
 
     __props__ = ("ndim",)
@@ -504,7 +505,7 @@ class Tile(NativeOp, Op):
             if rep < 0:
                 raise ValueError("Tile: repetitions must not be negative, but those of dimension %d are %d" % (i, rep))
         sizes = (1,) * (self.ndim - x.ndim) + x.shape
-        # NumPy's tile overflows silently.
+        # Allocate the result here, since the size overflows silently in NumPy's tile.
         result = np.empty([int(rep) * size for rep, size in zip(reps, sizes)], dtype=x.dtype)
         if result.size:
             result[...] = np.tile(x, tuple(int(rep) for rep in reps))
@@ -539,9 +540,10 @@ def tile(x, reps, ndim=None):
     ----------
     x : tensor
     reps : int, integer scalar, list or tuple of these, or integer vector
-        Repetitions per dimension; missing ones on the left are 1, and x gets new dimensions on the left when there are more.
+        The number of repetitions for each dimension. If there are fewer numbers than dimensions, the missing ones on
+        the left are 1. If there are more, x gets new dimensions on the left.
     ndim : int, optional
-        Number of dimensions of the result; needed when `reps` is a vector variable.
+        The number of dimensions of the result; required if `reps` is a vector variable.
 
     Returns
     -------
@@ -550,7 +552,7 @@ def tile(x, reps, ndim=None):
     Raises
     ------
     ValueError
-        When the arguments do not fit together.
+        If the arguments are inconsistent.
     """
     x = as_tensor_variable(x)
     if ndim is not None and ndim < x.ndim:
@@ -578,7 +580,7 @@ def tile(x, reps, ndim=None):
         else:
             missing = ndim - vector.shape[0]
             missing = assert_op(missing, ge(missing, 0))
-            # The entry of a missing repetition is read at a place that exists.
+            # For a missing repetition, read element 0: both branches of the switch are evaluated.
             reps = [switch(i < missing, 1, vector[maximum(i - missing, 0)]) for i in range(ndim)]
     ndim = max(len(reps), x.ndim, ndim or 0)
     reps = [1] * (ndim - len(reps)) + reps
@@ -594,19 +596,19 @@ def tile(x, reps, ndim=None):
 
 
 def roll(x, shift, axis=None):
-    """Roll elements along an axis; what leaves at the end comes back at the start.
+    """Roll elements along an axis. Elements that are shifted beyond the end reappear at the start.
 
     Parameters
     ----------
     x : tensor
     shift : int or integer scalar variable
     axis : int or integer scalar variable, optional
-        Default: the flattened tensor is rolled, then gets its shape back.
+        The axis to roll. By default the flattened tensor is rolled and then gets its original shape.
 
     Returns
     -------
     TensorVariable
-        Of x's shape.
+        Has the shape of x.
     """
     x = as_tensor_variable(x)
     if axis is None:
@@ -615,7 +617,7 @@ def roll(x, shift, axis=None):
         axis = 0
     known = _constant_axis(as_tensor_variable(axis))
     if known is None:
-        # An axis known at run time only: x as (before, axis, after).
+        # The axis is known only at run time. Reshape x to three dimensions such that the axis is the second one.
         axis = as_tensor_variable(axis) % x.ndim
         flat = x.shape[:axis].prod(), x.shape[axis], x.shape[axis + 1 :].prod()
         return _patterned(roll(x.reshape(flat, ndim=3), shift, axis=1).reshape(x.shape, ndim=x.ndim), x.broadcastable)
@@ -630,10 +632,10 @@ def roll(x, shift, axis=None):
 
 
 class PermuteRowElements(NativeOp, Op):
-    """Permute the elements of each row (innermost dimension) of a tensor: ``(x, y, inverse)``.
+    """An Op that permutes the elements of each row (innermost dimension) of a tensor; inputs: ``(x, y, inverse)``.
 
-    With inverse 0, ``out[..., i] = x[..., y[..., i]]``; else ``out[..., y[..., i]] = x[..., i]``. Leading dimensions of x and y
-    broadcast against each other.
+    If inverse is 0, ``out[..., i] = x[..., y[..., i]]``, else ``out[..., y[..., i]] = x[..., i]``. The leading
+    dimensions of x and y broadcast against each other.
     """
 
     __props__ = ()
@@ -702,9 +704,9 @@ def permute_row_elements(x, y, inverse=0):
     ----------
     x : tensor_like
     y : tensor_like
-        Of integers; each row is a permutation. It broadcasts against `x`.
+        A tensor of integers. Each row is a permutation. It broadcasts against `x`.
     inverse : int
-        1 for the inverse permutations.
+        If 1, the inverse permutations are used; if 0, the permutations themselves.
 
     Returns
     -------
@@ -714,12 +716,12 @@ def permute_row_elements(x, y, inverse=0):
 
 
 def inverse_permutation(perm):
-    """The inverses of permutations: ``inverse[perm[i]] == i`` in every row.
+    """Return the inverses of permutations: ``inverse[perm[i]] == i`` in every row.
 
     Parameters
     ----------
     perm : integer tensor
-        Each row holds the integers 0 .. n-1.
+        Each row is a permutation of the integers 0 .. n-1.
     """
     perm = as_tensor_variable(perm)
     return permute_row_elements(arange(perm.shape[-1], dtype=perm.dtype), perm, inverse=True)

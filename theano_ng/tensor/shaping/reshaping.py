@@ -1,4 +1,4 @@
-"""Shapes of tensors: reshape and flatten, new and swapped dimensions, scalars and 0-d tensors."""
+"""Ops that change shapes: reshape and flatten, new and swapped dimensions, conversions of scalars and 0-d tensors."""
 
 import functools
 import operator
@@ -59,7 +59,7 @@ tensor_copy = Elemwise(scal.identity)
 
 
 class TensorFromScalar(ScalarInputsOp, Op):
-    """A 0-d tensor with the value of a scalar variable."""
+    """An Op that converts a scalar variable to a 0-d tensor."""
 
     __props__ = ()
 
@@ -90,7 +90,7 @@ class TensorFromScalar(ScalarInputsOp, Op):
 
 
 class ScalarFromTensor(NativeOp, Op):
-    """A scalar variable with the value of a 0-d tensor."""
+    """An Op that converts a 0-d tensor to a scalar variable."""
 
     __props__ = ()
 
@@ -135,7 +135,7 @@ def _product(sizes):
 
 
 def _constant_size(size):
-    """The size as an int when it is known while the graph is built, else None."""
+    """Return the size as an int if it is known while the graph is built, else None."""
     if size is None:
         return None
     try:
@@ -145,7 +145,10 @@ def _constant_size(size):
 
 
 def _is_length(size):
-    """Whether a size is, by its form, no negative number: an element of a shape, or a product or sum of such."""
+    """Return True if the graph of a size shows that it is not negative.
+
+    This is the case for an element of a shape, and for a product or sum of such elements.
+    """
     todo = [size]
     for v in todo:
         node = getattr(v, "owner", None)
@@ -166,19 +169,21 @@ def _is_length(size):
 
 
 class Reshape(NativeOp, Op):
-    """The same elements in another shape: ``Reshape(ndim)(x, shape)``. A view where the memory layout allows it.
+    """An Op that changes the shape of a tensor: ``Reshape(ndim)(x, shape)``.
+
+    The result is a view if the memory layout allows it, else a copy. If a size is -1, it is computed from the others.
 
     Parameters
     ----------
     ndim : int
         Number of dimensions of the result.
     name : str, optional
-        Unused; accepted for old code.
+        Ignored; accepted for old code.
 
     Raises
     ------
     ValueError
-        At run time, when the shape does not fit. One size may be -1: it is worked out.
+        At run time, if the shape does not fit.
     """
 
     view_map = {0: [0]}
@@ -229,7 +234,7 @@ class Reshape(NativeOp, Op):
             raise ValueError("shape argument to Reshape has incorrect length %i, should be %i" % (len(shp), self.ndim))
         sizes = tuple(int(size) for size in shp)
         message = "Cannot reshape input of shape %s to shape %s" % (x.shape, sizes)
-        if any(size < -1 for size in sizes):  # NumPy takes any negative number for -1
+        if any(size < -1 for size in sizes):  # NumPy treats every negative number as -1
             raise ValueError(message)
         try:
             out_[0][0] = np.reshape(x, sizes)
@@ -266,12 +271,12 @@ class Reshape(NativeOp, Op):
             elif known[i] is not None and known[i] != -1:
                 result.append(constant(known[i], dtype="int64"))
             elif known[i] is None and (-1 in known or "uint" in size.dtype or _is_length(size)):
-                # Only one size may be -1, and that is another one; a length is none.
+                # This size is not -1: another size is -1, or the dtype is unsigned, or the size is a length.
                 result.append(size)
             else:
                 if total is None:
                     total = _product(ishapes[0])
-                # The product of the others; when this size is -1 none of them is, and it may be zero when this size is not.
+                # The product of the other sizes. If this size is -1, no other size is; otherwise the product may be 0.
                 others = [s if known[j] is None else known[j] for j, s in enumerate(sizes) if j != i]
                 others = _product([s for s in others if not isinstance(s, int) or s != 1])
                 if isinstance(others, int):
@@ -301,25 +306,26 @@ def _as_shape_vector(newshape):
 
 
 def reshape(x, newshape, ndim=None):
-    """The elements of a tensor in another shape.
+    """Return the elements of a tensor in another shape.
 
     Parameters
     ----------
     x : tensor
     newshape : int, list or tuple of integers and integer scalars, or integer vector
-        One entry may be -1: that size is worked out.
+        One size may be -1: it is computed from the others.
     ndim : int, optional
-        Number of dimensions of the result; needed when the length of a symbolic `newshape` cannot be found.
+        The number of dimensions of the result; required if the length of a symbolic `newshape` is not known while the
+        graph is built.
 
     Returns
     -------
     TensorVariable
-        Of x's dtype; a view or a copy.
+        A view or a copy with the dtype of x.
 
     Raises
     ------
     ValueError
-        When the number of dimensions is unknown, or not that of `newshape`.
+        If the number of dimensions is unknown, or differs from the length of `newshape`.
     """
     if ndim is None:
         vector = as_tensor_variable(
@@ -352,7 +358,9 @@ def reshape(x, newshape, ndim=None):
 
 
 class Flatten(NativeOp, Op):
-    """Merge the trailing dimensions: ``Flatten(outdim)(x)`` keeps the first ``outdim - 1``. The function `flatten` uses Reshape.
+    """An Op that merges the trailing dimensions of a tensor: ``Flatten(outdim)(x)`` keeps the first ``outdim - 1``.
+
+    The function `flatten` does not use this Op, but Reshape.
 
     Parameters
     ----------
@@ -400,7 +408,7 @@ class Flatten(NativeOp, Op):
 
 
 def is_flat(var, ndim=None, outdim=None):
-    """Whether a variable has `ndim` dimensions (default 1), so that flattening it to that number does nothing."""
+    """Return True if a variable has `ndim` dimensions (default 1), so that flattening it to `ndim` changes nothing."""
     return var.ndim == _flat_ndim("is_flat", ndim, outdim)
 
 
@@ -427,19 +435,19 @@ def flatten(x, ndim=None, outdim=None):
     Returns
     -------
     TensorVariable
-        A view or a copy; of shape (2, 3, 4, 5) with ndim=2 it has shape (2, 60).
+        A view or a copy. For shape (2, 3, 4, 5) and ndim=2, the result has shape (2, 60).
 
     Raises
     ------
     ValueError
-        When x has fewer than `ndim` dimensions.
+        If x has fewer than `ndim` dimensions.
     """
     ndim = _flat_ndim("flatten", ndim, outdim)
     x = as_tensor_variable(x)
     if ndim < 1 or ndim > max(x.ndim, 1):
         raise ValueError("ndim %s out of bound [1, %d)" % (ndim, max(x.ndim, 1) + 1))
     lengths = [x.shape[i] for i in range(x.ndim)]
-    # A -1 would be ambiguous where one of the other lengths is 0.
+    # A -1 would be ambiguous if one of the other lengths were 0.
     merged = functools.reduce(operator.mul, lengths[ndim - 1 :]) if ndim > 1 else -1
     result = x.reshape((*lengths[: ndim - 1], merged), ndim=ndim)
     flags = x.broadcastable
@@ -450,43 +458,44 @@ def flatten(x, ndim=None, outdim=None):
 
 
 def shape_padleft(t, n_ones=1):
-    """New broadcastable dimensions on the left.
+    """Add broadcastable dimensions on the left.
 
     Parameters
     ----------
     t : tensor
     n_ones : int
-        How many.
+        The number of new dimensions.
     """
     t = as_tensor_variable(t)
     return t.dimshuffle(["x"] * n_ones + list(range(t.ndim)))
 
 
 def shape_padright(t, n_ones=1):
-    """New broadcastable dimensions on the right.
+    """Add broadcastable dimensions on the right.
 
     Parameters
     ----------
     t : tensor
     n_ones : int
-        How many.
+        The number of new dimensions.
     """
     t = as_tensor_variable(t)
     return t.dimshuffle(list(range(t.ndim)) + ["x"] * n_ones)
 
 
 def shape_padaxis(t, axis):
-    """One new broadcastable dimension at a place of the result.
+    """Add one broadcastable dimension.
 
     Parameters
     ----------
     t : tensor
     axis : int
-        -t.ndim-1 .. t.ndim
+        The position of the new dimension in the result, -t.ndim-1 .. t.ndim.
 
     Raises
     ------
     IndexError
+        If `axis` is out of bounds.
     """
     t = as_tensor_variable(t)
     ndim = t.ndim + 1
@@ -504,7 +513,7 @@ def transpose(x, axes=None):
     ----------
     x : tensor
     axes : sequence of int, optional
-        Default: reversed order; the result is then called like x, with ``.T``.
+        The default is the reversed order; then the name of the result is that of x with ``.T`` appended.
 
     Returns
     -------
@@ -524,7 +533,7 @@ def transpose(x, axes=None):
 
 
 def swapaxes(y, axis1, axis2):
-    """Swap two dimensions; on a matrix with its two axes, the transpose.
+    """Swap two dimensions. For a matrix and its two axes, this is the transpose.
 
     Parameters
     ----------
@@ -534,7 +543,7 @@ def swapaxes(y, axis1, axis2):
     Raises
     ------
     IndexError
-        When `y` has no such dimension.
+        If `y` has no such dimension.
     """
     y = as_tensor_variable(y)
     for axis in (axis1, axis2):
@@ -546,7 +555,7 @@ def swapaxes(y, axis1, axis2):
 
 
 def moveaxis(x, source, destination):
-    """Move one dimension to another place; the others keep their order.
+    """Move one dimension to another position. The others keep their order.
 
     Parameters
     ----------
@@ -563,7 +572,7 @@ def moveaxis(x, source, destination):
 
 
 def rollaxis(x, axis, start=0):
-    """Move a dimension back until it stands before another; see `numpy.rollaxis`.
+    """Move a dimension to the position before another one; see `numpy.rollaxis`.
 
     Parameters
     ----------
@@ -571,7 +580,7 @@ def rollaxis(x, axis, start=0):
     axis : int
         The dimension to move.
     start : int
-        Before which dimension.
+        The dimension before which it is placed.
     """
     x = as_tensor_variable(x)
     if not -x.ndim <= axis < x.ndim or not -x.ndim <= start <= x.ndim:

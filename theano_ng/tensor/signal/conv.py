@@ -7,7 +7,10 @@ __all__ = ["conv2d"]
 
 
 def _with_channel(x, shape, name):
-    """Images with a batch and one channel, and their shape likewise; ValueError for ranks other than 2 and 3."""
+    """Add a batch axis, if missing, and a channel axis to images and to their shape; return them and the original rank.
+
+    Raise ValueError for ranks other than 2 and 3.
+    """
     x = as_tensor_variable(x)
     if x.ndim not in (2, 3):
         raise ValueError("%s must be a 2D or 3D tensor, got %s" % (name, x.type))
@@ -25,26 +28,26 @@ def conv2d(input, filters, image_shape=None, filter_shape=None, border_mode="val
     ----------
     input : (rows, columns) or (images, rows, columns) tensor
     filters : (rows, columns) or (filters, rows, columns) tensor
-        They are flipped.
+        The filters are flipped.
     image_shape, filter_shape : None, or sequence of as many ints, constants or None
-        The shapes of the two, as far as they are known; checked at run time.
+        The shapes of `input` and `filters`; None for unknown lengths. They are checked at run time.
     border_mode : {'valid', 'full'}
-        Whether filters are applied where they lie inside images, or wherever they meet them.
+        'valid' applies the filters only where they lie completely inside the image, 'full' wherever they overlap it.
     subsample : pair of int
         Strides.
     **kargs
-        Of :class:`theano_ng.tensor.nnet.conv.ConvOp`.
+        Further parameters of :class:`theano_ng.tensor.nnet.conv.ConvOp`.
 
     Returns
     -------
     tensor
-        (rows, columns), after images and filters where there are several: (images, filters, rows, columns), (images, rows, columns) or (filters,
-        rows, columns).
+        Shape (images, filters, rows, columns). The dimension of images is missing if `input` is a single image, that of
+        filters if `filters` is a single filter.
 
     Raises
     ------
     ValueError, TypeError
-        For parameters that are none of these, and shapes that do not fit.
+        If a parameter is not one of these, or shapes do not fit.
     """
     images, image_shape, image_ndim = _with_channel(input, image_shape, "input")
     kernels, filter_shape, filter_ndim = _with_channel(filters, filter_shape, "filters")

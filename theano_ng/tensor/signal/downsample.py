@@ -12,6 +12,9 @@ warn_of_former(__name__)
 
 
 def max_pool_2d(input, ds, ignore_border=None, st=None, padding=(0, 0), mode="max"):
-    """Deprecated: :func:`theano_ng.tensor.signal.pool.pool_2d`, whose parameters `ws`, `stride` and `pad` are `ds`, `st` and `padding` here."""
+    """Call :func:`theano_ng.tensor.signal.pool.pool_2d`; deprecated.
+
+    Its parameters `ws`, `stride` and `pad` are `ds`, `st` and `padding` here.
+    """
     warnings.warn("downsample.max_pool_2d is deprecated, use theano.tensor.signal.pool.pool_2d", stacklevel=2)
     return pool.pool_2d(input, ds, ignore_border=ignore_border, stride=st, pad=padding, mode=mode)

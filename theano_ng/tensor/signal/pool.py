@@ -1,8 +1,9 @@
 """Pooling: the maximum, sum or average of the elements in windows that slide over the last axes of a tensor.
 
-Along each axis the windows begin at ``i * stride - pad``. With `ignore_border` there are as many as lie whole in the image and its margins of
-`pad` elements; without it as many as it takes to cover the image, of which the last may be cut. The margins belong to no window but in what
-'average_inc_pad' divides by. NaN in a window makes its maximum NaN; all elements that equal the maximum get its gradient.
+Along each axis the windows begin at ``i * stride - pad``. With `ignore_border` only windows count that lie completely
+in the image and its margins of `pad` elements. Without it, there are as many windows as needed to cover the image; the
+last one may be cut. Elements of the margins are ignored, except in the divisor of 'average_inc_pad'. If a window
+contains NaN, its maximum is NaN. All elements that are equal to the maximum get its gradient.
 """
 
 import math
@@ -43,18 +44,18 @@ PoolingMode_t = EnumList(
     ("POOLING_AVERAGE_COUNT_INCLUDE_PADDING", "average_inc_pad"),
     ("POOLING_AVERAGE_COUNT_EXCLUDE_PADDING", "average_exc_pad"),
 )
-"""The modes; the aliases are what Ops and functions are given."""
+"""The modes. Ops and functions take the aliases as arguments."""
 
 _OLD_NAMES = {"ws": "ds", "stride": "st", "pad": "padding"}
 
 
 def _renamed(ws, stride, pad, ds, st, padding, no_pad=None):
-    """`ws`, `stride` and `pad`, of which one may be given by its old name.
+    """Return `ws`, `stride` and `pad`, each of which may be given by its old name.
 
     Raises
     ------
     ValueError
-        When one is given by both names.
+        If a parameter is given by both names.
     """
     values = []
     for name, new, old, missing in (("ws", ws, ds, None), ("stride", stride, st, None), ("pad", pad, padding, no_pad)):
@@ -75,7 +76,7 @@ def _renamed(ws, stride, pad, ds, st, padding, no_pad=None):
 
 
 def _pool(name, ndim, input, ws, ignore_border, stride, pad, mode, ds, st, padding):
-    """`pool_2d` and `pool_3d`."""
+    """Implement `pool_2d` and `pool_3d`."""
     ws, stride, pad = _renamed(ws, stride, pad, ds, st, padding, (0,) * ndim)
     if ws is None:
         raise ValueError("You must provide a value for the window size: ws is None.")
@@ -93,7 +94,7 @@ def _pool(name, ndim, input, ws, ignore_border, stride, pad, mode, ds, st, paddi
 
 
 def pool_2d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0), mode="max", ds=None, st=None, padding=None):
-    """Pooling over the last two axes.
+    """Pool a tensor over its last two axes.
 
     Parameters
     ----------
@@ -101,36 +102,38 @@ def pool_2d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0), mode="m
     ws : int, tuple of two ints, or integer vector of length two
         Size of the windows (rows, columns).
     ignore_border : bool
-        Whether windows that do not fit are left out: an input of (5, 5) with windows of (2, 2) makes an output of (2, 2), otherwise (3, 3).
-        None is False, with a warning.
+        Whether to leave out windows that do not fit completely. For an input of (5, 5) and windows of (2, 2), the
+        output is (2, 2) if True and (3, 3) if False. None means False, with a warning.
     stride : like `ws`
-        How far windows are apart; None: as far as they are large.
+        The distance between windows. None means the size of the windows.
     pad : like `ws`
-        How many rows and columns of zeros are added on both sides; smaller than `ws`, and 0 without `ignore_border`.
+        The number of rows and columns that are added on both sides. It must be smaller than `ws`, and 0 without
+        `ignore_border`.
     mode : {'max', 'sum', 'average_inc_pad', 'average_exc_pad'}
-        The padding counts for 'average_inc_pad' alone.
+        The function of the elements of a window. Only 'average_inc_pad' counts the padding.
     ds, st, padding
         Deprecated names of `ws`, `stride` and `pad`.
 
     Returns
     -------
     TensorVariable
-        Of the dtype of `input`. Averages of integers are rounded towards zero.
+        Has the dtype of `input`. Averages of integers are rounded towards zero.
 
     Raises
     ------
     ValueError
-        For a mode that is none, two names of one parameter, or windows that make no sense; where these are variables, at run time.
+        If the mode is unknown, a parameter is given by both names, or windows are invalid (at run time for variables).
     TypeError
-        For windows that are no integers, and complex inputs.
+        If the windows are not integers, or the input is complex.
     NotImplementedError
-        For an input of fewer dimensions than are pooled, padding without `ignore_border` and padding that is not smaller than the windows.
+        If the input has fewer dimensions than are pooled, there is padding without `ignore_border`, or padding is not
+        smaller than the windows.
     """
     return _pool("pool_2d", 2, input, ws, ignore_border, stride, pad, mode, ds, st, padding)
 
 
 def pool_3d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0, 0), mode="max", ds=None, st=None, padding=None):
-    """Pooling over the last three axes; see :func:`pool_2d`.
+    """Pool a tensor over its last three axes; see :func:`pool_2d`.
 
     Parameters
     ----------
@@ -147,43 +150,43 @@ def pool_3d(input, ws=None, ignore_border=None, stride=None, pad=(0, 0, 0), mode
 
 
 def max_pool_2d_same_size(input, patch_size):
-    """Zeros but for the maxima of patches that do not overlap.
+    """Set all elements to zero except the maxima of patches, which do not overlap.
 
     Parameters
     ----------
     input : tensor of four dimensions
     patch_size : tuple of two ints, or integer vector of length two
-        Rows and columns of a patch. What is left over at the border becomes zero.
+        Rows and columns of a patch. Elements at the border that belong to no complete patch become zero.
 
     Returns
     -------
     TensorVariable
-        Of the shape of `input`. Elements that equal the maximum of their patch are kept, all of them.
+        Has the shape of `input`. All elements that are equal to the maximum of their patch are kept.
     """
     output = Pool(True)(input, patch_size)
     return MaxPoolGrad(True)(input, output, output, patch_size)
 
 
 class _Pooling(NativeOp, OpenMPOp):
-    """What the Ops share; their last inputs are ws, stride and pad.
+    """The base class of the Ops of this module. The last inputs are always ws, stride and pad.
 
     Parameters
     ----------
     ignore_border : bool
     mode : {'max', 'sum', 'average_inc_pad', 'average_exc_pad'}
     ndim : int
-        How many of the last axes are pooled.
+        The number of the last axes that are pooled.
     openmp : bool, optional
         Whether several threads share the images; ``config.openmp`` by default.
 
     Attributes
     ----------
     modes : tuple of str
-        Which there are.
+        The modes that the Op supports.
     function : str
         Name of the native function.
     native_dtypes : collection of str
-        What it computes with; others are left to NumPy.
+        The dtypes that the native function supports. For others NumPy is used.
     """
 
     __props__ = ("ignore_border", "mode", "ndim")
@@ -196,7 +199,7 @@ class _Pooling(NativeOp, OpenMPOp):
         super().__init__(openmp=openmp)
         self.ndim = ndim
         self.ignore_border = ignore_border
-        # What cuDNN has besides: of equal maxima always the same one.
+        # This mode of cuDNN always selects the same one of equal maxima. Here it is 'max'.
         if mode == "max_deterministic":
             mode = "max"
         if mode not in self.modes:
@@ -208,7 +211,7 @@ class _Pooling(NativeOp, OpenMPOp):
 
     def __setstate__(self, state):
         super().__setstate__(state)
-        # Pickles from before there were these.
+        # Old pickles lack these attributes.
         self.__dict__.setdefault("ndim", 2)
         self.__dict__.setdefault("mode", "max")
 
@@ -216,7 +219,7 @@ class _Pooling(NativeOp, OpenMPOp):
     def out_shape(
         imgshape, ws=None, ignore_border=False, stride=None, pad=None, ndim=2, ds=None, st=None, padding=None
     ):
-        """The shape of the output.
+        """Return the shape of the output.
 
         Parameters
         ----------
@@ -231,14 +234,14 @@ class _Pooling(NativeOp, OpenMPOp):
         Returns
         -------
         list
-            Of ints, or variables where one of the arguments is.
+            The lengths: ints, or variables if an argument is a variable.
 
         Raises
         ------
         TypeError
-            When the shape has fewer axes than are pooled.
+            If the shape has fewer axes than are pooled.
         ValueError
-            Without `ws`.
+            If `ws` is missing.
         """
         ws, stride, pad = _renamed(ws, stride, pad, ds, st, padding)
         if ws is None:
@@ -251,15 +254,15 @@ class _Pooling(NativeOp, OpenMPOp):
         return shape_of_output(list(imgshape), ws, stride, pad, ignore_border)
 
     def _node_inputs(self, tensors, ws, stride, pad, differentiable=False):
-        """Inputs of a node; refuses what does not fit.
+        """Check the arguments and return the inputs of a node.
 
         Parameters
         ----------
         tensors : list
         ws, stride, pad
-            As the functions have them.
+            As for the function `pool_2d`.
         differentiable : bool
-            Whether integers are refused. The tensors are cast to the dtype of the first then.
+            If True, integers are rejected, and the tensors are cast to the dtype of the first one.
         """
         tensors = [as_tensor_variable(t) for t in tensors]
         if differentiable and tensors[0].dtype in DISCRETE:
@@ -295,12 +298,12 @@ class _Pooling(NativeOp, OpenMPOp):
         return [*tensors, ws, stride, pad]
 
     def _windows(self, vectors):
-        """The values of the last three inputs, as lists of ints.
+        """Return the values of the last three inputs as lists of ints.
 
         Raises
         ------
         ValueError
-            When they have other lengths, or make no sense.
+            If the number of values is wrong, or the windows are invalid.
         """
         for name, vector in zip(("ws", "stride", "pad"), vectors):
             if vector.shape != (self.ndim,):
@@ -310,7 +313,7 @@ class _Pooling(NativeOp, OpenMPOp):
         return numbers
 
     def _expected(self, image, numbers, outputs):
-        """Shape of the output of pooling an image; ValueError where the arrays `outputs` have another."""
+        """Return the shape of the output of pooling an image. Raise ValueError if `outputs` have another shape."""
         shape = tuple(shape_of_output(image.shape, *numbers, self.ignore_border))
         for array in outputs:
             if array.shape != shape:
@@ -347,21 +350,21 @@ class _Pooling(NativeOp, OpenMPOp):
 
 
 def _empty(shape, dtype):
-    """As `numpy.empty`; MemoryError for sizes that no address reaches, too."""
+    """Call `numpy.empty`, but raise MemoryError also for sizes beyond the address space."""
     if math.prod(shape) > sys.maxsize // np.dtype(dtype).itemsize:
         raise MemoryError("Pool: an output of shape %s is too large" % (tuple(shape),))
     return np.empty(shape, dtype)
 
 
 def _count(mode, region, room):
-    """What the sum over a window is divided by.
+    """Return the divisor of the sum over a window.
 
     Parameters
     ----------
     mode : str
     region : tuple of slice
     room : int
-        How many elements the window has in the padded image.
+        The number of elements of the window in the padded image.
     """
     if mode == "sum":
         return 1
@@ -374,13 +377,13 @@ def _count(mode, region, room):
 
 
 def _wide(dtype):
-    """The dtype in which elements of this one are added up."""
+    """Return the dtype in which elements of the given dtype are summed."""
     kind = np.dtype(dtype).kind
     return np.dtype({"i": "int64", "u": "uint64", "b": "uint64"}.get(kind, "float32" if dtype == "float16" else dtype))
 
 
 def _divided(total, count):
-    """Of integers rounded towards zero."""
+    """Return ``total / count``, rounded towards zero for integers."""
     if total.dtype.kind == "f":
         return total / total.dtype.type(count)
     quotient = np.abs(total) // total.dtype.type(count)
@@ -388,7 +391,9 @@ def _divided(total, count):
 
 
 class Pool(_Pooling):
-    """``Pool(ignore_border, mode, ndim)(x, ws, stride, pad)``: pooling over the last `ndim` axes; see :func:`pool_2d`.
+    """An Op that pools a tensor over its last `ndim` axes; see :func:`pool_2d`.
+
+    Use it as ``Pool(ignore_border, mode, ndim)(x, ws, stride, pad)``.
 
     Parameters
     ----------
@@ -449,7 +454,7 @@ class Pool(_Pooling):
 
 
 class PoolGrad(_Pooling):
-    """Base of the gradients of pooling with regard to the image, which is their first input."""
+    """The base class of Ops for the gradient of pooling with respect to the image, which is their first input."""
 
     def infer_shape(self, node, shapes):
         return [shapes[0]]
@@ -460,9 +465,10 @@ class PoolGrad(_Pooling):
 
 
 class MaxPoolGrad(PoolGrad):
-    """``MaxPoolGrad(ignore_border, ndim)(x, maxout, gz, ws, stride, pad)``: the gradient of 'max' pooling with regard to `x`.
+    """An Op for the gradient of 'max' pooling with respect to `x`.
 
-    Every element of `x` gets the sum of the gradients `gz` of the windows whose maximum, in `maxout`, it equals.
+    In ``MaxPoolGrad(ignore_border, ndim)(x, maxout, gz, ws, stride, pad)``, `maxout` holds the maxima of the windows.
+    Each element of `x` gets the sum of the gradients `gz` of the windows to whose maximum it is equal.
 
     Parameters
     ----------
@@ -505,7 +511,9 @@ class MaxPoolGrad(PoolGrad):
 
 
 class AveragePoolGrad(PoolGrad):
-    """``AveragePoolGrad(ignore_border, mode, ndim)(x, gz, ws, stride, pad)``: the gradient of sums or averages with regard to `x`.
+    """An Op for the gradient of sum or average pooling with respect to `x`.
+
+    Use it as ``AveragePoolGrad(ignore_border, mode, ndim)(x, gz, ws, stride, pad)``.
 
     Parameters
     ----------
@@ -522,7 +530,7 @@ class AveragePoolGrad(PoolGrad):
         super().__init__(ignore_border, mode, ndim, openmp)
 
     def make_node(self, x, gz, ws, stride=None, pad=None, dummy=None):
-        # `dummy` makes room for what callers of MaxPoolGrad give; it has never had a meaning.
+        # `dummy` has no effect. With it the Op accepts as many arguments as MaxPoolGrad.
         return self._image([x, gz], ws, stride, pad)
 
     def perform(self, node, inputs, output_storage):
@@ -548,7 +556,10 @@ class AveragePoolGrad(PoolGrad):
 
 
 def _sums_at_maxima(op, x, maxout, direction, numbers):
-    """Of each window, the sum of `direction` where `x` equals the maximum (of x itself if `maxout` is None)."""
+    """Return for each window the sum of `direction` over the elements at which `x` is equal to the maximum.
+
+    The maxima are in `maxout`. If that is None, they are computed from `x`.
+    """
     result = _empty(shape_of_output(x.shape, *numbers, op.ignore_border), x.dtype)
     axes, spread = tuple(range(-op.ndim, 0)), (Ellipsis, *[None] * op.ndim)
     for position, region, _ in windows(x.shape[x.ndim - op.ndim :], *numbers, op.ignore_border):
@@ -564,9 +575,10 @@ def _same_shape(op, x, direction):
 
 
 class DownsampleFactorMaxGradGrad(_Pooling):
-    """``DownsampleFactorMaxGradGrad(ignore_border, mode, ndim)(x, maxout, gz, ws, stride, pad)``: the gradient of `MaxPoolGrad`.
+    """An Op for the gradient of `MaxPoolGrad`.
 
-    Of each window, the sum of `gz`, which has the shape of `x`, over the elements of `x` that equal the maximum in `maxout`.
+    In ``DownsampleFactorMaxGradGrad(ignore_border, mode, ndim)(x, maxout, gz, ws, stride, pad)``, `gz` has the shape of
+    `x`. The result for a window is the sum of `gz` over the elements at which `x` is equal to the maximum in `maxout`.
 
     Parameters
     ----------
@@ -605,9 +617,10 @@ class DownsampleFactorMaxGradGrad(_Pooling):
 
 
 class MaxPoolRop(_Pooling):
-    """``MaxPoolRop(ignore_border, mode, ndim)(x, eval_point, ws, stride, pad)``: the derivative of 'max' pooling in a direction.
+    """An Op for the directional derivative of 'max' pooling.
 
-    Of each window, the sum of `eval_point` over the elements of `x` that equal the maximum.
+    In ``MaxPoolRop(ignore_border, mode, ndim)(x, eval_point, ws, stride, pad)``, `eval_point` is the direction. The
+    result for a window is the sum of `eval_point` over the elements at which `x` is equal to the maximum.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Where the windows of a pooling lie: what `ws`, `stride` and `pad` may be, lengths of outputs, ranges of elements."""
+"""The geometry of pooling windows: parameters `ws`, `stride` and `pad`, lengths of outputs, ranges of elements."""
 
 import numpy as np
 
@@ -10,23 +10,23 @@ from theano_ng.tensor.shaping.joining import stack
 
 
 def as_window(value, ndim, name):
-    """`ws`, `stride` or `pad` as a vector of integers.
+    """Return `ws`, `stride` or `pad` as a vector of integers.
 
     Parameters
     ----------
     value : int, sequence of ints or of integer scalars, or symbolic integer scalar or vector
-        One number stands for all axes.
+        A single number applies to all axes.
     ndim : int
-        How many axes are pooled.
+        The number of pooled axes.
     name : str
-        For error messages.
+        The name of the parameter, for error messages.
 
     Raises
     ------
     TypeError
-        When these are no integers.
+        If the values are not integers.
     ValueError
-        When there are more or fewer than axes, as far as this is known.
+        If the number of values is known and is not `ndim`.
     """
     if not isinstance(value, Variable) and isinstance(value, (list, tuple)) and len(value) != ndim:
         raise ValueError("%s must be a vector of size %d, got %s" % (name, ndim, value))
@@ -41,12 +41,12 @@ def as_window(value, ndim, name):
 
 
 def known(value):
-    """The numbers of a constant vector, as a list of ints; None for a variable."""
+    """Return the elements of a constant vector as a list of ints, or None for a variable."""
     return [int(i) for i in value.data] if isinstance(value, Constant) else None
 
 
 def check(ws, stride, pad, ignore_border):
-    """Refuse windows that make no sense.
+    """Raise ValueError for invalid windows.
 
     Parameters
     ----------
@@ -56,6 +56,7 @@ def check(ws, stride, pad, ignore_border):
     Raises
     ------
     ValueError
+        If a value is too small, `pad` is used without `ignore_border`, or `pad` is not smaller than `ws`.
     """
     for name, values, least in (("ws", ws, 1), ("stride", stride, 1), ("pad", pad, 0)):
         if min(values) < least:
@@ -67,10 +68,10 @@ def check(ws, stride, pad, ignore_border):
 
 
 def output_length(n, window, stride, pad, ignore_border):
-    """How many windows there are along an axis; numbers or variables.
+    """Return the number of windows along an axis. The arguments are numbers or variables.
 
-    Of the whole windows with `ignore_border`: ``(n + 2 pad - window) // stride + 1``. Otherwise as many as it takes to reach the end, of which
-    the last may be cut. An axis of length 0 has none.
+    With `ignore_border` only complete windows count: ``(n + 2 pad - window) // stride + 1``. Otherwise there are as
+    many windows as needed to reach the end of the axis; the last one may be cut. An axis of length 0 has no windows.
     """
     if not any(isinstance(i, Variable) for i in (n, window, stride, pad)):
         if n == 0:
@@ -92,12 +93,12 @@ def output_length(n, window, stride, pad, ignore_border):
 
 
 def ranges(n, count, window, stride, pad):
-    """Of each window, the elements that it covers, and how many it has room for in the padded image.
+    """Return for each window the range of its elements, and its length in the padded image.
 
     Returns
     -------
     list of (int, int, int)
-        First element, one after the last, and the number that an average that includes the padding divides by.
+        The first element, one past the last element, and the divisor for an average that includes the padding.
     """
     result = []
     for i in range(count):
@@ -108,7 +109,7 @@ def ranges(n, count, window, stride, pad):
 
 
 def shape_of_output(shape, ws, stride, pad, ignore_border):
-    """The shape of an output, from that of the input, whose last axes are pooled; numbers or variables."""
+    """Return the shape of an output, given that of the input. The last axes are pooled; lengths may be variables."""
     before = len(shape) - len(ws)
     return [
         *shape[:before],
@@ -117,21 +118,21 @@ def shape_of_output(shape, ws, stride, pad, ignore_border):
 
 
 def windows(shape, ws, stride, pad, ignore_border):
-    """All windows.
+    """Iterate over all windows.
 
     Parameters
     ----------
     shape : tuple of int
-        Of the axes that are pooled.
+        The lengths of the pooled axes.
 
     Yields
     ------
     position : tuple
-        Index of the window in the output, ``(Ellipsis, i, j)``.
+        The index of the window in the output, ``(Ellipsis, i, j)``.
     region : tuple of slice
-        Its elements.
+        The index of the elements of the window in the input.
     room : int
-        What an average with padding divides by.
+        The divisor for an average that includes the padding.
     """
     along = [ranges(n, output_length(n, w, s, p, ignore_border), w, s, p) for n, w, s, p in zip(shape, ws, stride, pad)]
     for position in np.ndindex(*[len(axis) for axis in along]):
