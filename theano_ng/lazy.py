@@ -38,10 +38,10 @@ def lazy_names(module, homes, modules=""):
     Parameters
     ----------
     module : str
-        ``__name__`` of the module.
+        The ``__name__`` of the module.
     homes : dict of str to str
-        Path of a home -> the names found there, separated by blanks; ``alias=name`` where it has another one there. What belongs to a
-        chapter that is missing is left out.
+        Path of a module -> the names to import from it, separated by blanks. An entry ``alias=name`` imports `name`
+        under the name `alias`. Names of missing features (`moved.MISSING`) are left out.
     modules : str
         Names of submodules of the package, separated by blanks. A submodule that does not exist is a missing attribute.
 

@@ -1,4 +1,4 @@
-"""Names that old code imports to run on several versions of Python; here they are the ones of Python 3."""
+"""Names that old code imports to support several versions of Python. Here they have their values of Python 3."""
 
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, ValuesView
@@ -19,32 +19,32 @@ unicode = str
 
 
 def cmp(x, y):
-    """Negative, zero or positive as x is less than, equal to or greater than y."""
+    """Return a negative, zero or positive number if x is less than, equal to or greater than y."""
     return (x > y) - (x < y)
 
 
 def exc_message(e):
-    """The message of an exception: its only argument, or all of them."""
+    """Return the message of an exception: its only argument, or the tuple of its arguments."""
     return e.args[0] if len(e.args) == 1 else e.args
 
 
 def get_unbound_function(unbound):
-    """The function behind a method that was looked up on its class."""
+    """Return the function of a method that was looked up on its class."""
     return getattr(unbound, "__func__", unbound)
 
 
 def decode(x):
-    """Bytes as text."""
+    """Decode bytes as UTF-8."""
     return x.decode()
 
 
 def decode_iter(itr):
-    """The texts of an iterable of bytes."""
+    """Return an iterator that decodes each bytes object of an iterable as UTF-8."""
     return (x.decode() for x in itr)
 
 
 def decode_with(x, encoding):
-    """Bytes as text in an encoding."""
+    """Decode bytes in the given encoding."""
     return x.decode(encoding)
 
 
@@ -63,7 +63,7 @@ class DefaultOrderedDict(OrderedDict):
     Parameters
     ----------
     default_factory : callable, optional
-        Makes the value of a missing key.
+        The function that returns the value of a missing key.
     *args, **kwargs
         As for `dict`.
     """
@@ -84,7 +84,7 @@ class DefaultOrderedDict(OrderedDict):
         return type(self), (self.default_factory,), None, None, iter(self.items())
 
     def copy(self):
-        """A shallow copy."""
+        """Return a shallow copy."""
         return type(self)(self.default_factory, self)
 
     __copy__ = copy

@@ -1,4 +1,4 @@
-"""Standard library names that once had to be supplied for old versions of Python."""
+"""Names of the standard library that old versions of Python did not have."""
 
 from collections import Counter, OrderedDict, defaultdict
 from functools import partial

@@ -19,7 +19,7 @@ def substitute(outputs, replacements):
     ----------
     outputs : list of Variable
     replacements : dict
-        Input variable -> the variable that stands for it in the copy.
+        Input variable -> the variable that replaces it in the copy.
 
     Returns
     -------
@@ -75,7 +75,7 @@ class InnerGraph:
         The shared variables that the given outputs depend on. They are inputs here: the caller passes their values.
     arguments : dict
     functions : dict
-        What was compiled: `Mode.inner_key` (None for the graph's own mode) -> Function.
+        `Mode.inner_key` (None for the graph's own mode) -> the function compiled in this mode.
 
     Raises
     ------

@@ -15,13 +15,13 @@ _PAGE = pathlib.Path(__file__).with_name("page")
 
 
 def replace_patterns(x, replace):
-    """Replace parts of a text, with one regular expression after the other.
+    """Replace parts of a text. The regular expressions are applied in the order of the dict.
 
     Parameters
     ----------
     x : str
     replace : dict
-        Regular expression -> what stands in its place, as in `re.sub`; one after the other.
+        Regular expression -> the replacement of each match, as in `re.sub`.
 
     Returns
     -------

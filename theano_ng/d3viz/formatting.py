@@ -39,11 +39,11 @@ class PyDotFormatter:
     Attributes
     ----------
     node_colors : dict
-        Kind of a variable (``'input'``, ``'constant_input'``, ``'shared_input'``, ``'output'``, ``'unused'``) -> colour.
+        Kind of a variable (``'input'``, ``'constant_input'``, ``'shared_input'``, ``'output'``, ``'unused'``) -> color.
     apply_colors : dict
-        Part of the name of an Op's class -> colour of its nodes; the first that fits counts.
+        Part of the name of an Op's class -> color of the Op's nodes. The first match counts.
     shapes : dict
-        ``'input'``, ``'output'`` and ``'apply'`` -> shape, in Graphviz's words.
+        ``'input'``, ``'output'`` or ``'apply'`` -> Graphviz's name of the shape.
 
     Notes
     -----

@@ -135,7 +135,7 @@ class Linker:
 
     @property
     def allow_gc(self):
-        """Whether intermediate values are freed as soon as possible."""
+        """True if intermediate values are freed as soon as possible."""
         return config.allow_gc if self._allow_gc is None else self._allow_gc
 
     @allow_gc.setter

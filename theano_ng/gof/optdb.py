@@ -116,7 +116,7 @@ class DB(object):
 
     @property
     def __db__(self):
-        """Name or tag -> what is registered under it; rules that are loaded on demand are loaded first."""
+        """A dict: name or tag -> the objects registered under it. Rules that are loaded on demand are loaded first."""
         load()
         return self._table
 

@@ -92,7 +92,7 @@ class Program(_Parts):
     storage_map : dict
         Variable -> cell of its value.
     compute_map : dict
-        Variable -> cell that tells whether it is computed; what lazy thunks look at.
+        Variable -> cell whose value is True if the variable is computed. Lazy thunks read it.
     input_cells, output_cells : tuple of cells
         The cells for the inputs of a run and for its results.
     clear_before : tuple of Variable
@@ -128,7 +128,7 @@ class Program(_Parts):
 
     @property
     def allow_gc(self):
-        """Whether values are freed after their last use."""
+        """True if values are freed after their last use."""
         return self.clear_after is not None
 
     def cells(self, variables):

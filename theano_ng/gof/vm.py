@@ -617,7 +617,7 @@ class VM_Linker(link.LocalLinker):
 
     @property
     def calls_back(self):
-        """Whether the linker has callbacks."""
+        """True if the linker has callbacks."""
         return bool(self.callback or self.callback_input)
 
     def accept(self, fgraph, no_recycling=None, profile=None):

@@ -1,4 +1,4 @@
-"""Programs that say ``import theano``, unchanged.
+"""Support for unchanged programs that contain ``import theano``.
 
 >>> import theano_ng.legacy
 >>> with theano_ng.legacy.installed():
@@ -6,8 +6,8 @@
 >>> T is theano_ng.tensor
 True
 
-`install` does it for the rest of the process. ``theano_ng-run program.py`` runs a program so (`run`), and gives it back the names that NumPy
-and Python have lost since, if asked to (`removed`).
+`install` has this effect for the rest of the process. ``theano_ng-run program.py`` runs a program this way (module
+`run`). With ``--numpy-names`` it also restores names that NumPy, SciPy and Python have removed (module `removed`).
 """
 
 import contextlib
@@ -23,15 +23,15 @@ __all__ = ["folder_for_processes", "install", "installed", "uninstall"]
 
 SERVED = "theano"
 
-# What programs import beside it, where it is not installed -> what is served.
+# Another package that these programs import -> the package that replaces it if it is not installed.
 BESIDE = {"pygpu": "theano_ng.gpuarray.pygpu"}
 
 _former = None
-"""What stood in ``sys.modules`` under the name that is served now, and the loggers; None while nothing is installed."""
+"""The former modules `theano` in ``sys.modules``, and the former table of loggers. None while nothing is installed."""
 
 
 class Loggers(dict):
-    """The table of a `logging.Manager`, in which loggers of `theano` are those of this package."""
+    """The table of loggers of a `logging.Manager`. Names of `theano` refer to the loggers of this package."""
 
     @staticmethod
     def _own(name):
@@ -51,9 +51,10 @@ class Loggers(dict):
 
 
 class Finder:
-    """Finds `theano` itself, should a program have taken it out of ``sys.modules``; modules below it are found by `moved.ServedModules`.
+    """A finder and loader of `theano`, for programs that have removed it from ``sys.modules``.
 
-    Finds the packages of `BESIDE` too, and what is below them, where there are no others of these names.
+    It also finds the packages of `BESIDE` and their submodules if no other packages of these names are installed.
+    `moved.ServedModules` finds the submodules of `theano`.
     """
 
     @staticmethod
@@ -71,7 +72,7 @@ class Finder:
 
     @staticmethod
     def find_distributions(context):
-        """For programs that ask for the version of what is installed as Theano."""
+        """Yield a distribution named Theano, for programs that ask for the version of the installed Theano."""
         if (context.name or "").lower() == SERVED:
             yield _distribution()
 
@@ -81,7 +82,7 @@ class Finder:
 
     @staticmethod
     def exec_module(module):
-        # The import system returns what stands here afterwards.
+        # After this call, the import system returns the module in ``sys.modules``.
         name = module.__spec__.name
         package = name.partition(".")[0]
         sys.modules[name] = (
@@ -104,12 +105,12 @@ def _distribution():
 
 
 def folder_for_processes(with_names=False):
-    """The folder that serves processes started anew, once it is in their PYTHONPATH: ``import theano`` finds this package there.
+    """Return the folder with which new processes find this package by ``import theano``, if it is in their PYTHONPATH.
 
     Parameters
     ----------
     with_names : bool
-        Whether that also gives names back that NumPy and Python have lost (`removed`).
+        Whether the folder also restores names that NumPy, SciPy and Python have removed (module `removed`).
 
     Returns
     -------
@@ -123,20 +124,21 @@ def _is_served(name):
 
 
 def install(force=False):
-    """Let ``import theano``, and all modules below it, give those of this package: the same objects.
+    """Make imports of `theano` and its submodules return the module objects of this package.
 
-    Imports of any kind find them, and so do pickles. Loggers of `theano` are this package's. ``import pygpu`` gives `theano_ng.gpuarray.pygpu` where pygpu
-    is not installed. Nothing happens when it is installed already.
+    This applies to imports of any kind and to pickles. Loggers of `theano` are the loggers of this package.
+    ``import pygpu`` returns `theano_ng.gpuarray.pygpu` if pygpu is not installed. A second call has no effect.
 
     Parameters
     ----------
     force : bool
-        Also where Theano itself is installed or has been imported.
+        Whether to do this even if Theano itself is installed or has been imported.
 
     Raises
     ------
     ImportError
-        Where Theano itself is installed or has been imported, without `force`: a program must not get the one instead of the other unawares.
+        If Theano itself is installed or has been imported, and `force` is False. A program must not use this package
+        instead of Theano without the user's knowledge.
     """
     global _former
     if _former is not None:
@@ -163,7 +165,7 @@ def install(force=False):
 
 
 def uninstall():
-    """Undo `install`: ``import theano`` finds what it found before. Nothing happens when it is not installed."""
+    """Undo `install`: ``import theano`` has its former result again. Do nothing if `install` is not in effect."""
     global _former
     if _former is None:
         return
@@ -181,7 +183,7 @@ def uninstall():
 
 @contextlib.contextmanager
 def installed(force=False):
-    """`install` for a ``with`` block; what had been installed before stays so.
+    """Apply `install` to a ``with`` block. If it is in effect before the block, it stays in effect afterwards.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``theano_ng-port``: says what programs for Theano need, and makes the changes."""
+"""``theano_ng-port``: reports the changes that programs for Theano need, and makes them."""
 
 import argparse
 import dataclasses
@@ -14,7 +14,7 @@ from theano_ng.extras import require
 
 @command
 def main(argv=None):
-    """Look at files and folders.
+    """Run the command: report the changes that programs need, and make them if ``--write`` is given.
 
     Parameters
     ----------
@@ -24,7 +24,8 @@ def main(argv=None):
     Returns
     -------
     int
-        0 when nothing has to change, 1 when something has, 2 when a file could not be read as Python 3, or something else failed.
+        0 if no change is needed, 1 if changes are needed, 2 if a file cannot be read as Python 3 or another error
+        occurs.
     """
     parser = argparse.ArgumentParser(
         prog="theano_ng-port",
@@ -75,7 +76,7 @@ def main(argv=None):
 
 
 def files(paths):
-    """The files to look at, each once: those given, and those below folders that are, in order."""
+    """Return the files to examine, each once: given files, and the ``.py`` and ``.theanorc`` files in given folders."""
     seen = {}
     for path in paths:
         if not os.path.isdir(path):
@@ -90,7 +91,7 @@ def files(paths):
 
 
 def show(reports, options):
-    """Print what was found."""
+    """Print the findings."""
     if options.json:
         json.dump(
             [dataclasses.asdict(finding) for report in reports for finding in report.findings], sys.stdout, indent=1
@@ -113,10 +114,10 @@ def show(reports, options):
 
 
 def write(path, text):
-    """Replace a file at once, keeping its mode; links stay links."""
+    """Replace the content of a file atomically and keep its mode. For a symbolic link, replace the target's content."""
     path = os.path.realpath(path)
     if not os.access(path, os.W_OK):
-        # Its folder would let it be replaced all the same.
+        # `os.replace` needs write permission for the folder only, so it would replace a read-only file.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".theano_ng-port-")
     try:

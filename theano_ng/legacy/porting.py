@@ -1,6 +1,7 @@
-"""What a program for Theano needs to run on this package, and the changes that give it that.
+"""The changes that a program for Theano needs to run on this package.
 
-`look_at` finds it in the text of one file. It reads Python by LibCST, which keeps formatting and comments: ``pip install 'theano_ng[port]'``.
+`look_at` finds the changes in the source code of one file, and makes them. It parses Python with LibCST, which keeps
+formatting and comments: ``pip install 'theano_ng[port]'``.
 """
 
 import ast
@@ -44,30 +45,30 @@ MOVED = {
     "theano.sandbox.gpuarray": "theano.gpuarray",
     "theano.tensor.nnet.conv": "theano.tensor.nnet.abstract_conv",
 }
-"""Old home of what works there still -> its home."""
+"""Old path of a module or name -> its current path. Old paths still work, unless they are in `REMOVED`."""
 
 PREPARED = r"\b(ImportError|ModuleNotFoundError|NameError|AttributeError|Exception)\b"
-"""What programs catch that try another name."""
+"""A pattern of the exceptions that a program catches if it uses another name when a name is missing."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that a program needs, or that is worth knowing.
+    """A change that a program needs, or a fact that its author should know.
 
     Attributes
     ----------
     file : str
     line, column : int
-        From 1.
+        Both count from 1.
     kind : {'import', 'removed name', 'moved', 'flag', 'Python 2', 'unreadable'}
     what : str
-        As the program has it.
+        The name or code in the program.
     advice : str
-        What to write, or what to know.
+        The replacement, or other advice.
     changes : bool
-        Whether `Report.changed` does it.
+        Whether `Report.changed` contains the change.
     needed : bool
-        Whether the program does not run without.
+        Whether the program fails without the change.
     """
 
     file: str
@@ -85,15 +86,15 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What was found in a file.
+    """The findings in one file.
 
     Attributes
     ----------
     file : str
     findings : tuple of Finding
-        In the order of the file.
+        The findings, sorted by their position in the file.
     text, changed : bytes or None
-        The file, and the file with all changes made; None for one that cannot be read.
+        The content of the file, without and with the changes. None if the file cannot be parsed.
     """
 
     file: str
@@ -102,7 +103,7 @@ class Report:
     changed: bytes = None
 
     def diff(self):
-        """The changes as a unified diff."""
+        """Return the changes as a unified diff."""
         if self.text == self.changed:
             return ""
         before, after = (
@@ -112,12 +113,12 @@ class Report:
 
 
 def look_at(file, text):
-    """What a Python file needs.
+    """Find and make the changes that a Python file needs.
 
     Parameters
     ----------
     file : str
-        Name, for the findings.
+        The name of the file, for the findings.
     text : bytes
 
     Returns
@@ -135,7 +136,7 @@ def look_at(file, text):
 
 
 def look_at_flags(file, text):
-    """What a file of flags (``.theanorc``) says that is not understood here.
+    """Find the flags and values in a flags file (``.theanorc``) that this package does not accept, and change them.
 
     Parameters
     ----------
@@ -172,7 +173,7 @@ def look_at_flags(file, text):
 
 
 def _advice_on_flag(flag, value):
-    """What to do about a flag; None where it is understood."""
+    """Return advice on a flag, or None if this package accepts the flag and its value."""
     variables = {variable.fullname: variable for variable in _config_var_list}
     if flag in ("device", "init_gpu_device", "force_device", "contexts") and value.startswith("gpu"):
         return "%s = %s" % (flag, value.replace("gpu", "cuda", 1))
@@ -201,7 +202,7 @@ def _why_unreadable(file, text, error):
 
 
 class _Porter(cst.CSTTransformer):
-    """Makes the changes, and keeps a list of what it sees."""
+    """A transformer that makes the changes and collects the findings."""
 
     METADATA_DEPENDENCIES = (ParentNodeProvider, PositionProvider, QualifiedNameProvider, ScopeProvider)
 
@@ -209,13 +210,13 @@ class _Porter(cst.CSTTransformer):
         super().__init__()
         self.file = file
         self.findings = []
-        # How many statements around the present one choose between versions of Python or of libraries.
+        # The number of enclosing statements that choose between versions of Python or of libraries.
         self.guards = 0
         self.stars = False
         self.methods = set()
-        # The name that the program has for NumPy, if it has one.
+        # The program's name for NumPy, if it imports NumPy.
         self.numpy = None
-        # Nodes that name what is called, where the call is changed as a whole.
+        # The nodes of called functions, for calls that are replaced as a whole.
         self.called = set()
         self.keywords = False
 
@@ -223,7 +224,7 @@ class _Porter(cst.CSTTransformer):
         start = self.get_metadata(PositionProvider, node).start
         self.findings.append(Finding(self.file, start.line, start.column + 1, kind, what, advice, changes, needed))
 
-    # what is prepared for failing
+    # code that handles missing names
 
     def visit_Module(self, node):
         self.stars = bool(re.search(r"^\s*from\s.*\simport\s*\*", node.code, re.MULTILINE))
@@ -269,7 +270,7 @@ class _Porter(cst.CSTTransformer):
                 bound = alias.asname or cst.AsName(cst.Name("theano"))
                 names.append(alias.with_changes(name=_expression(new), asname=bound, comma=cst.MaybeSentinel.DEFAULT))
             else:
-                # The statement binds `theano`, and loads the module.
+                # The statement binds `theano` and loads a submodule: two imports replace it.
                 names.append(cst.ImportAlias(cst.Name("theano_ng"), cst.AsName(cst.Name("theano"))))
                 names.append(cst.ImportAlias(_expression(new)))
         if all(not _is_theano(_dotted(alias.name)) for alias in updated.names):
@@ -296,7 +297,7 @@ class _Porter(cst.CSTTransformer):
         return self.from_that_lost(original, updated, module)
 
     def from_that_lost(self, original, updated, module):
-        """``from collections import Iterable`` takes it from where it is."""
+        """Import removed names from their current modules, for example for ``from collections import Iterable``."""
         lost = [alias for alias in updated.names if alias.name.value in NAMES[module]]
         homes = {}
         for alias in lost:
@@ -322,7 +323,7 @@ class _Porter(cst.CSTTransformer):
     # flags
 
     def visit_Assign(self, node):
-        """``os.environ["THEANO_FLAGS"] = "..."``."""
+        """Check the flags in an assignment ``os.environ["THEANO_FLAGS"] = "..."``."""
         if isinstance(node.value, cst.SimpleString) and any("THEANO_FLAGS" in _code(t) for t in node.targets):
             text = node.value.evaluated_value
             flags = parse_config_string(text, issue_warnings=False) if isinstance(text, str) else {}
@@ -331,7 +332,7 @@ class _Porter(cst.CSTTransformer):
                 if advice is not None:
                     self.found(node.value, "flag", "%s=%s" % (flag, value), advice, changes=False)
 
-    # what Python 3 reads, but not as it was meant
+    # Python 2 code that Python 3 accepts with another meaning
 
     def visit_BinaryOperation(self, node):
         if isinstance(node.operator, cst.RightShift) and isinstance(node.left, cst.Name) and node.left.value == "print":
@@ -352,12 +353,12 @@ class _Porter(cst.CSTTransformer):
             self.python_2(node, node.func.attr.value, METHODS_OF_PYTHON_2)
 
     def python_2(self, node, name, table):
-        """Note a name that Python 2 alone has, unless the program is prepared to do without."""
+        """Record a name that only Python 2 has, unless the program handles its absence."""
         if name in table and not self.guards:
             self.found(node, "Python 2", name, table[name], changes=False)
 
     def module(self, node, name):
-        """Note an import of a module that is there no more."""
+        """Record an import of a module that no longer exists."""
         self.python_2(node, name.partition(".")[0], MODULES_OF_PYTHON_2)
         if name in MODULES and not self.guards:
             self.by_hand(node, None, name)
@@ -365,7 +366,10 @@ class _Porter(cst.CSTTransformer):
     # names
 
     def changed_call(self, node, updated=None):
-        """What stands for the call of a function that was removed, made of `updated`; None where the name alone is changed, or nothing."""
+        """Return the replacement for a call of a removed function. It is built from `updated`.
+
+        Return None if only the name is changed, or nothing.
+        """
         func, updated = node.func, updated or node
         name = func.value if isinstance(func, cst.Subscript) else func
         names = {q.name for q in self.get_metadata(QualifiedNameProvider, name, ()) if q.source.name == "IMPORT"}
@@ -381,7 +385,8 @@ class _Porter(cst.CSTTransformer):
             simple = isinstance(value, (cst.Name, cst.Attribute, cst.Call, cst.Subscript))
             return cst.parse_expression(("%s.item()" if simple else "(%s).item()") % _code(value))
         if full == "inspect.getargspec":
-            # Its successor gives more values, of which only the names of the first are the same.
+            # `getfullargspec` returns more values, and `keywords` has another name there (`varkw`). Replace only calls
+            # whose result is not unpacked, and whose `keywords` are not used.
             plain = isinstance(parent, cst.Subscript) and re.fullmatch(r"\[[013]\]", _code(parent)[len(_code(node)) :])
             plain = plain or isinstance(parent, cst.Attribute) and parent.attr.value in ("args", "varargs", "defaults")
             targets = parent.targets if isinstance(parent, cst.Assign) else ()
@@ -417,7 +422,7 @@ class _Porter(cst.CSTTransformer):
         return updated
 
     def replacement(self, original, updated, module, expression):
-        """What stands for an attribute of a module that was removed; None where nothing simple does."""
+        """Return the replacement for a removed attribute of a module, or None if there is no simple replacement."""
         owner = _code(updated.value)
         if module == "numpy" and re.fullmatch(r"-?np\.[\w.]+", expression):
             text = expression.replace("np", owner, 1)
@@ -454,7 +459,7 @@ class _Porter(cst.CSTTransformer):
         )
 
     def moved(self, node, module, names=()):
-        """Note an import of what has another home."""
+        """Record an import from a path that has changed."""
         paths = [module]
         if not isinstance(names, cst.ImportStar):
             paths += ["%s.%s" % (module, alias.name.value) for alias in names]
@@ -469,7 +474,7 @@ class _Porter(cst.CSTTransformer):
 
 
 def _is_guard(node):
-    """Whether a statement chooses by versions, or by whether something is there."""
+    """Return True if a statement chooses by version, or handles a missing name or module."""
     if isinstance(node, cst.Try):
         return any(handler.type is None or re.search(PREPARED, _code(handler.type)) for handler in node.handlers)
     return re.search(r"\bPY[23]\b|version|python_2|python2", _code(node.test)) is not None
@@ -480,7 +485,7 @@ def _is_theano(name):
 
 
 def _home(expression):
-    """(module, name) of an expression of `removed.NAMES`; None where it is none."""
+    """Return (module, name) for an expression of `removed.NAMES`, or None if it is not a name in a module."""
     found = re.fullmatch(r"importlib\.import_module\('([\w.]+)'\)\.(\w+)|(np|sp)\.([\w.]+)", expression)
     if found is None:
         return ("builtins", expression) if re.fullmatch(r"[a-z]+", expression) else None
@@ -504,5 +509,5 @@ def _code(node):
 
 
 def _line(node):
-    """The code of a node in one line, without comments."""
+    """Return the code of a node in one line, without comments."""
     return " ".join(re.sub(r"#.*", "", _code(node)).split())

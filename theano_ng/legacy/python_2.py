@@ -1,4 +1,4 @@
-"""What Python 2 alone understands: syntax, built-in names, modules, functions and methods."""
+"""Syntax, built-in names, modules, functions and methods that only Python 2 has."""
 
 import re
 
@@ -15,7 +15,7 @@ PYTHON_2 = (
     (r"^\s*def\s+\w+\s*\((?:[^()]*,)?\s*\(\s*\w+\s*,", "tuple as parameter"),
     (r"^\s*\S.*\blambda\s*\(\s*\w+\s*,", "tuple as parameter"),
 )
-"""Pattern of a line that Python 2 alone reads -> what it is. They are only asked about files that Python 3 does not read."""
+"""Pattern of a line that only Python 2 accepts -> a description. Only files that Python 3 cannot parse are searched."""
 
 NAMES_OF_PYTHON_2 = {
     **dict.fromkeys("basestring unicode".split(), "str"),
@@ -35,13 +35,13 @@ NAMES_OF_PYTHON_2 = {
     },
     **{"apply": "f(*args, **kwargs)", "coerce": "a type", "intern": "sys.intern", "buffer": "memoryview"},
 }
-"""Built-in name that Python 2 alone has -> what to write."""
+"""Built-in name that only Python 2 has -> its replacement."""
 
 METHODS_OF_PYTHON_2 = {
     **{"iteritems": "items", "iterkeys": "keys", "itervalues": "values", "viewitems": "items", "viewkeys": "keys"},
     **{"viewvalues": "values", "has_key": "in"},
 }
-"""Method of dictionaries that Python 2 alone has -> what to write."""
+"""Method of dictionaries that only Python 2 has -> its replacement."""
 
 MODULES_OF_PYTHON_2 = {
     **{"cPickle": "pickle", "ConfigParser": "configparser", "Queue": "queue", "StringIO": "io", "cStringIO": "io"},
@@ -55,7 +55,7 @@ MODULES_OF_PYTHON_2 = {
         "cookielib": "http.cookiejar",
     },
 }
-"""Module that Python 2 alone has -> what to import."""
+"""Module that only Python 2 has -> the module that replaces it."""
 
 FUNCTIONS_OF_PYTHON_2 = {
     **{"itertools.izip": "zip", "itertools.imap": "map", "itertools.ifilter": "filter"},
@@ -70,16 +70,16 @@ FUNCTIONS_OF_PYTHON_2 = {
         for name in "String Unicode List Dict Tuple Int Float Long Boolean None Class Instance".split()
     },
 }
-"""Name in a module that Python 2 alone has -> what to write."""
+"""Function or other name of a module that only Python 2 has -> its replacement."""
 
 
 def syntax(line):
-    """What in a line Python 2 alone reads: the first thing; None where there is nothing."""
+    """Return the description of the first syntax in a line that only Python 2 accepts, or None."""
     return next((what for pattern, what in PYTHON_2 if re.search(pattern, line)), None)
 
 
 def masked(text):
-    """Python code of any version with blanks for what stands in comments and strings; lines and quotes stay."""
+    """Return Python code, of any version, without comments and with blanks in strings. Line breaks and quotes stay."""
 
     def blank(found):
         inner = found[0]

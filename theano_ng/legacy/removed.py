@@ -1,7 +1,7 @@
-"""Names that NumPy, SciPy and Python had when programs for Theano were written, and have lost since.
+"""Names that NumPy, SciPy and Python had when programs for Theano were written, and have removed since.
 
-`give_back` gives them back to a program. Each row of `NAMES` says what a name was: an expression in which ``np`` is NumPy and ``sp`` is
-SciPy's `special`, or the path of a function of this file.
+`give_back` restores them for a program. Each row of `NAMES` is a removed name and an expression for its former value.
+In the expression, ``np`` is NumPy, ``sp`` is SciPy's `special`, and other names are those of this file.
 """
 
 import ast
@@ -89,7 +89,7 @@ NAMES = {
         "loads": "_loads",
     },
     "numpy.testing": {"Tester": "_Tester"},
-    # SciPy had NumPy's functions too.
+    # SciPy also exported functions of NumPy.
     "scipy": {
         **{
             name: "np." + name
@@ -152,32 +152,35 @@ NAMES = {
         "derivative": "_derivative",
     },
 }
-"""Module -> name -> what it was, as an expression."""
+"""Module -> removed name -> an expression for its former value."""
 
 
 MODULES = {"pkg_resources": "_pkg_resources", "imp": "_imp"}
-"""Module that is gone -> the function of this file that fills one in its place."""
+"""Removed module -> the function of this file that fills its replacement."""
 
 
 BEHAVIOUR = {"h5py._hl.attrs": "_decodable_attributes"}
-"""Module that answers otherwise than it did -> the function of this file that lets it answer so, and returns what undoes that."""
+"""Module whose behavior has changed -> the function of this file that restores the former behavior.
+
+The function returns another function, which undoes this.
+"""
 
 
 def give_back(report=None):
-    """Give modules the names back that they lost, and programs the modules; what is there is left alone.
+    """Restore removed names (`np.float`) and removed modules. Existing ones are not replaced.
 
-    Text that h5py reads from attributes can be decoded again: since h5py 3 it is.
+    Text that h5py reads from attributes gets a method `decode`, which programs call. Since h5py 3, it is a str already.
 
     Parameters
     ----------
     report : callable, optional
-        Is told once for each name and line that uses it: the name with its module, what stands in for it, file, and line. Default: a line on
-        standard error.
+        A function that is called once for each name and each line that uses it. Its arguments are the name with its
+        module, the replacement, the file and the line number. By default, a line is printed to standard error.
     """
     report = report or _print
     if not any(isinstance(finder, _LostModules) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Imports(report))
-        # Behind all others: it is asked for what they do not find.
+        # Append this finder: it is for modules that no other finder finds.
         sys.meta_path.append(_LostModules(report))
     for module in (*NAMES, *BEHAVIOUR):
         if module in sys.modules:
@@ -202,7 +205,7 @@ def take_back():
 
 
 def hint(error):
-    """What to say beside an exception that a lost name has caused; None for any other.
+    """Return advice on an exception that a removed name has caused, or None for other exceptions.
 
     Parameters
     ----------
@@ -217,7 +220,7 @@ def hint(error):
 
 
 def _hint(text):
-    """The same for the text of an exception."""
+    """Return advice on the exception with this text, or None."""
     for pattern in _COMPLAINTS:
         found = pattern.search(text)
         if found is None:
@@ -235,7 +238,7 @@ def _hint(text):
     return None
 
 
-# How Python and NumPy say that a module lacks a name.
+# Patterns of the messages of Python and NumPy about a name that a module does not have.
 _COMPLAINTS = (
     re.compile(r"module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'"),
     re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'"),
@@ -245,7 +248,7 @@ _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 
 
 class _Lost:
-    """The function ``__getattr__`` of a module that has lost names."""
+    """The function ``__getattr__`` of a module with removed names."""
 
     def __init__(self, module, former, report):
         self.module, self.former, self.report = module, former, report
@@ -266,7 +269,7 @@ class _Lost:
 
 
 _undo = {}
-"""Module of `BEHAVIOUR` -> what undoes the change that was made to it."""
+"""Module of `BEHAVIOUR` -> the function that undoes the change to it."""
 
 
 def _attach(module, report):
@@ -280,7 +283,10 @@ def _attach(module, report):
 
 
 class _Imports:
-    """Finder that gives modules the names back as soon as they are imported: importing them all would take longer than most programs."""
+    """A finder that restores the names of a module as soon as a program imports the module.
+
+    To import all these modules in advance would take longer than most programs.
+    """
 
     made = ()
 
@@ -304,7 +310,7 @@ class _Imports:
 
 
 class _LostModules:
-    """Finder and loader of the modules that are gone."""
+    """A finder and loader of removed modules."""
 
     def __init__(self, report):
         self.report, self.made = report, []
@@ -322,7 +328,7 @@ class _LostModules:
 
 
 def _place(frame):
-    """File and line of the program below a frame; imports enter by way of the import system."""
+    """Return the file and line of a frame. For frames of the import system, return those of the import statement."""
     while frame is not None and "importlib" in frame.f_code.co_filename:
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno
@@ -351,13 +357,16 @@ def _value(expression):
     return eval(expression, scope)
 
 
-# What no name of today stands for.
+# Replacements for names that have no equivalent today.
 
 _ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 
 
 def _getargspec(function):
-    """Names and defaults of the parameters of a Python function; ValueError where it has others than getargspec knew."""
+    """Return the names and defaults of the parameters of a Python function.
+
+    Raise ValueError for keyword-only parameters and annotations, which getargspec did not support.
+    """
     spec = inspect.getfullargspec(function)
     if spec.kwonlyargs or spec.annotations:
         raise ValueError(
@@ -367,7 +376,7 @@ def _getargspec(function):
 
 
 def _pkg_resources(module):
-    """What programs asked of setuptools' module about installed distributions."""
+    """Add the functions of setuptools' `pkg_resources` for installed distributions that programs used."""
 
     class Distribution:
         def __init__(self, found):
@@ -382,7 +391,10 @@ def _pkg_resources(module):
 
 
 def _decodable_attributes(module, report):
-    """Let attributes of HDF5 files that are text be decoded, as they had to be before h5py 3; returns what undoes it."""
+    """Give text attributes of HDF5 files a method `decode`, which programs had to call before h5py 3.
+
+    Return a function that undoes this.
+    """
     read, reported = module.AttributeManager.__getitem__, set()
 
     class Text(str):
@@ -423,7 +435,11 @@ _STAGES = {
 
 
 def _version(text):
-    """What orders versions as PEP 440 does: the epoch, the numbers without zeros at the end, and pairs of a stage and its number."""
+    """Return a key that sorts versions as PEP 440 does.
+
+    The key consists of the epoch, the release numbers without zeros at the end, the stages (pairs of a rank and a
+    number), and the local version.
+    """
     epoch, _, rest = text.lower().strip().lstrip("v").rpartition("!")
     public, _, local = rest.partition("+")
     numbers = re.match(r"[\d.]*", public)[0]
@@ -433,7 +449,8 @@ def _version(text):
     stages = [
         (_STAGES.get(name, -5), int(n or 0)) for name, n in re.findall(r"([a-z]+)[._-]?(\d*)", public[len(numbers) :])
     ]
-    # A final release lies between its candidates and what was corrected after it, and a stage's development versions before it.
+    # (0, 0) ends the stages: a final release comes after its candidates and before its post-releases, and the
+    # development releases of a stage come before the stage.
     return (
         int(epoch or 0),
         tuple(release),
@@ -443,7 +460,7 @@ def _version(text):
 
 
 def _imp(module):
-    """What programs used of the module `imp`: loading a file as a module, and loading a module again."""
+    """Add the functions of the module `imp` that programs used: they load a file as a module, and reload a module."""
 
     def load_source(name, pathname, file=None):
         spec = importlib.util.spec_from_file_location(name, pathname)
@@ -457,7 +474,7 @@ def _imp(module):
 
 
 class _Tester:
-    """What packages called to run their tests by nose, which is gone as well."""
+    """The class with which packages ran their tests by nose, which no longer exists either. It raises RuntimeError."""
 
     def __init__(self, package=None, raise_warnings="release", depth=0):
         self.package = package
@@ -492,7 +509,10 @@ def _msort(a):
 
 
 def _find_common_type(array_types, scalar_types):
-    """The dtype of arrays among numbers, which count only where they are of another kind."""
+    """Return the common dtype of arrays and scalars.
+
+    Scalars count only if they are of a higher kind than the arrays.
+    """
     arrays, scalars = ([np.dtype(t) for t in types] for types in (array_types, scalar_types))
     of_arrays, of_scalars = (np.result_type(*types) if types else None for types in (arrays, scalars))
     if of_arrays is None or of_scalars is None:
@@ -559,7 +579,7 @@ def _sctypes():
 
 
 class _Casts(dict):
-    """Type -> function that makes arrays of that type."""
+    """A dict from a type to the function that converts values to arrays of this type."""
 
     def __missing__(self, key):
         dtype = np.dtype(key)
@@ -567,7 +587,7 @@ class _Casts(dict):
 
 
 class _Sizes(dict):
-    """Type -> bytes of an element."""
+    """A dict from a type to the number of bytes of an element."""
 
     def __missing__(self, key):
         return np.dtype(key).itemsize
@@ -590,7 +610,10 @@ def _loads(*args, **kwargs):
 
 
 def _derivative(func, x0, dx=1.0, n=1, args=(), order=3):
-    """The n-th derivative at a point by central differences through `order` points (SciPy 1.0's definition: Lagrange weights)."""
+    """Return the n-th derivative at a point, by central differences through `order` points.
+
+    This is SciPy 1.0's definition, with Lagrange weights.
+    """
     if order < n + 1:
         raise ValueError(
             "'order' (the number of points used to compute the derivative), must be at least the derivative order 'n' + 1."

@@ -1,4 +1,4 @@
-"""``theano_ng-run``: runs a program that says ``import theano``."""
+"""``theano_ng-run``: runs a program that contains ``import theano``."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from theano_ng.legacy import removed
 
 @command
 def main(argv=None):
-    """Run a program under the name that it was given, with its own arguments.
+    """Run a program with its own name and arguments in ``sys.argv``.
 
     Parameters
     ----------
@@ -23,7 +23,8 @@ def main(argv=None):
     Returns
     -------
     int or object
-        Exit status: that of the program; 1 if it raised, 2 for arguments that make no sense.
+        The exit status: 0 if the program has ended normally, 1 if it raised an exception, 2 for invalid arguments. If
+        the program calls `sys.exit`, the SystemExit is not caught.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     parser = argparse.ArgumentParser(
@@ -50,7 +51,8 @@ def main(argv=None):
         return 2
     if options.numpy_names:
         removed.give_back()
-    # For processes that the program starts anew: those of `multiprocessing` get this process's path, all others the environment.
+    # For processes that the program starts: those of `multiprocessing` inherit ``sys.path``, all others the
+    # environment.
     folder = legacy.folder_for_processes(options.numpy_names)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
     sys.path.insert(0, folder)
@@ -58,7 +60,7 @@ def main(argv=None):
 
 
 def _own_arguments(argv):
-    """The arguments up to the program or module; those behind are its own."""
+    """Return the arguments up to the name of the program or module. The others belong to the program."""
     i = 0
     while i < len(argv) and argv[i].startswith("-") and argv[i] != "-m":
         i += 1
@@ -83,7 +85,10 @@ def _run(program, module, arguments):
 
 
 def _report(error):
-    """Print an exception as Python does, without the frames that ran the program; and what may help."""
+    """Print an exception as Python does, and a hint if there is one.
+
+    Leave out the frames of this module and `runpy`.
+    """
     frames = error.__traceback__
     inner = frames
     while inner is not None and inner.tb_frame.f_code.co_filename in (__file__, "<frozen runpy>", runpy.__file__):

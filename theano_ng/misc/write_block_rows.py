@@ -1,6 +1,6 @@
 """The program that writes tensor/native/blocks/rows.h: ``python -m theano_ng.misc.write_block_rows``.
 
-Run it after the C code of a scalar Op has changed.
+Run it after a change of the C code of a scalar Op.
 """
 
 import theano_ng.tensor.nnet.nnet  # noqa: F401, registers its activations

@@ -46,7 +46,7 @@ integer_types = (int,)
 string_types = (str,)
 
 
-# Classic names of this module whose home is a higher floor.
+# Classic names of this module that higher layers define; they are imported on first access.
 _lent, __dir__, _ = lazy_names(
     __name__, {"theano_ng.compile.functions.object": "Function", "theano_ng.compile.sharedvalue": "SharedVariable"}
 )
@@ -54,7 +54,7 @@ _lent, __dir__, _ = lazy_names(
 
 def __getattr__(name):
     if name == "pydot_imported":
-        # Asked for lazily: importing pydot costs more than the rest of this package.
+        # Import pydot on demand only: this takes longer than the import of the rest of this package.
         return pydot_available()
     return _lent(name)
 

@@ -36,7 +36,7 @@ def inner_function_attribute(op):
 
 
 class _Tree:
-    """One printing: the options, and what was printed so far."""
+    """A printer of trees: its options, the nodes printed so far, and the identifiers."""
 
     def __init__(
         self,
@@ -63,7 +63,10 @@ class _Tree:
         self.print_view_map = print_view_map
 
     def id_text(self, thing):
-        """Return ``' [id X]'`` for a variable or an Apply, or a blank if identifiers are off; a new object gets the next identifier."""
+        """Return ``' [id X]'`` for a variable or an Apply, or a blank if identifiers are off.
+
+        A new object gets the next identifier.
+        """
         if thing not in self.used_ids:
             if self.ids == "":
                 self.used_ids[thing] = ""
@@ -76,7 +79,7 @@ class _Tree:
         return " " + self.used_ids[thing]
 
     def clients_text(self, node, position):
-        """Return the identifiers and positions of the nodes that use the results of a node, if there are several."""
+        """Return the text with the identifiers and positions of a node's clients; it is empty for fewer than two."""
         clients = [client for output in node.outputs for client, _ in getattr(output, "clients", ())]
         if len(clients) < 2:
             return ""
@@ -91,7 +94,7 @@ class _Tree:
         type_text = " <%s>" % r.type if self.print_type else ""
         node = r.owner
         if node is None:
-            # The type is in the text of a nameless variable already.
+            # The text of a nameless variable already contains the type.
             text = r.__repr__(firstPass=False)
             if self.print_type and text == "<%s>" % r.type:
                 type_text = ""
@@ -124,20 +127,23 @@ class _Tree:
         self.file.write(writable(text))
 
     def tree(self, root, depth, position, storage, prefix="", indent="", arrows=None, inner=None):
-        """Write `root` and what it is computed from, `depth` levels (-1: all).
+        """Write the tree of `root`: the variable and its ancestors.
 
         Parameters
         ----------
+        root : Variable
+        depth : int
+            The number of levels to write; -1 for all.
         position : dict
-            Apply -> place in the order of execution.
+            Apply -> position in the order of execution.
         storage : dict or None
-            Variable -> cell, to be printed.
+            Variable -> the cell to print after it.
         prefix, indent : str
-            What stands in front of the first line, and of the lines below it.
+            The start of the first line, and the start of the lines below it.
         arrows : dict, optional
-            Inner input of a loop -> the outer variable it stands for.
+            Inner input of a loop -> the corresponding outer variable.
         inner : list, optional
-            Receives the variables whose op has an inner graph.
+            A list to which the variables are added whose op has an inner graph.
         """
         stack = [(root, prefix, indent, depth)]
         while stack:
@@ -211,24 +217,24 @@ def debugprint(
     ----------
     obj : Variable, Apply, compiled function, FunctionGraph, or a list of them
     depth : int
-        How many levels are printed; -1 for all.
+        The number of levels to print; -1 for all.
     print_type : bool
-        Whether the types are printed.
+        Whether to print the types.
     file : None, 'str' or file
-        Where to print; None is stdout, ``'str'`` returns the text.
+        The file to print to. None is the standard output; with ``'str'``, the text is returned.
     ids : {'CHAR', 'int', 'id', ''}
         The identifiers: capital letters, integers, Python's ``id``, or none.
     stop_on_name : bool
-        Print nothing below a computed variable that has a name.
+        If True, print nothing below a computed variable that has a name.
     done : dict, optional
-        Apply nodes whose inputs were printed already, shared by several calls; updated.
+        The Apply nodes whose inputs were already printed. The dict is updated, and several calls may share it.
     print_storage : bool
-        For compiled functions, print the content of the storage of each variable. With ``allow_gc=False`` it holds the intermediate
-        results of the last call.
+        For compiled functions, whether to print the content of the storage of each variable. With ``allow_gc=False``,
+        the storage holds the intermediate results of the last call.
     print_clients : bool
-        Print who uses the result of a node that has more than one client.
+        Whether to print the clients of each node that has more than one.
     used_ids : dict, optional
-        Variable or Apply -> identifier, shared by several calls; updated.
+        Variable or Apply -> identifier. The dict is updated, and several calls may share it.
 
     Returns
     -------
@@ -237,9 +243,10 @@ def debugprint(
 
     Notes
     -----
-    A line is ``op [id X] 'name'   N`` for a computed variable (N: position in the order of execution, for compiled functions; the op is
-    followed by ``.i`` when it has several outputs), and ``name [id X]`` for others. The inputs of a node are printed below it the first
-    time only. Inner graphs, of scans for example, follow at the end.
+    The line of a computed variable is ``op [id X] 'name'   N``. For compiled functions, N is the position in the order
+    of execution. If the op has several outputs, ``.i`` follows it. The line of any other variable is ``name [id X]``.
+    The inputs of a node are printed below it the first time only. Inner graphs, of scans for example, follow at the
+    end.
     """
     if file == "str":
         out = StringIO()
@@ -262,7 +269,7 @@ def debugprint(
 
 
 def _print_inner_graphs(tree, inner, depth):
-    """Print the graphs inside ops, which may hold such ops themselves."""
+    """Print the graphs inside ops, and the graphs inside the ops of these graphs."""
     tree.file.write("\nInner graphs of the scan ops:\n")
     seen = set()
     while inner:
@@ -283,7 +290,7 @@ def _print_inner_graphs(tree, inner, depth):
 
 
 def _inner_graph(op):
-    """Return (inputs, outputs) of the inner graph of `op`: that of its compiled function if there is one."""
+    """Return (inputs, outputs) of the inner graph of `op`, from its compiled function if it has one."""
     inputs = getattr(op, "inputs", None)
     outputs = getattr(op, "outputs", None)
     function = getattr(op, inner_function_attribute(op), None)
@@ -294,7 +301,7 @@ def _inner_graph(op):
 
 
 def _inner_to_outer(node, inner_inputs):
-    """Yield (inner input, outer input) pairs where the op knows them."""
+    """Yield pairs (inner input, outer input) if the op defines them, or if both lists have the same length."""
     mappings = getattr(node.op, "get_oinp_iinp_iout_oout_mappings", None)
     if mappings is not None:
         for i, outer in mappings()["outer_inp_from_inner_inp"].items():

@@ -1,4 +1,4 @@
-"""A graph, and the graphs inside its nodes, as plain records from which pictures are made."""
+"""Plain records of a graph and of the graphs inside its nodes. Pictures are made from these records."""
 
 from dataclasses import dataclass, field
 
@@ -28,7 +28,7 @@ _CHARS = {
 
 
 def dtype_to_char(dtype):
-    """The letter that names of constructors have for a dtype, as the d of dmatrix; X where there is none."""
+    """Return the letter of a dtype in names of constructors, such as the d of dmatrix, or X if the dtype has none."""
     return _CHARS.get(str(dtype), "X")
 
 
@@ -36,12 +36,12 @@ _SHAPES = {(): "scalar", (False,): "vector", (False, True): "col", (True, False)
 
 
 def broadcastable_to_str(b):
-    """What a broadcastable pattern is called, as vector or row; an empty text where it has no name."""
+    """Return the name of a broadcast pattern, such as vector or row, or an empty text if it has no name."""
     return _SHAPES.get(tuple(b), "")
 
 
 def type_to_str(t):
-    """A short text for a type.
+    """Return a short text for a type.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def type_to_str(t):
 
 
 def var_label(var, precision=3):
-    """The text on a variable: its name, the value of a constant, or the type.
+    """Return the text that labels a variable: its name, or else the value of a constant, or else its type.
 
     Parameters
     ----------
     var : Variable
     precision : int
-        Digits behind the point.
+        The number of digits after the decimal point.
     """
     if var.name is not None:
         return var.name
@@ -84,13 +84,13 @@ def var_label(var, precision=3):
                 lines = np.array2string(value, precision=precision, threshold=8, edgeitems=2).split("\n")
                 return lines[0] + (" ..." if len(lines) > 1 else "")
         except (TypeError, ValueError):
-            pass  # the value of somebody's type, which is no array
+            pass  # the value of a user's type, which NumPy cannot convert
         return str(var.data)[:40]
     return type_to_str(var.type)
 
 
 MOST_TEXT = 2000
-"""Characters of the full name of an Op that are kept."""
+"""The maximum length of the text that shows the full name of an Op."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +100,19 @@ class Box:
     Attributes
     ----------
     kind : str
-        ``'apply'``; of variables ``'input'``, ``'shared_input'``, ``'constant_input'``, ``'output'``, ``'unused'`` or ``'variable'``.
+        ``'apply'`` for an Apply node. For a variable, ``'input'``, ``'shared_input'``, ``'constant_input'``,
+        ``'output'``, ``'unused'`` or ``'variable'``.
     label : str
     thing : Apply or Variable
     node_type : str
-        Of a variable its type, of an Apply node the class of its Op.
+        The type of a variable, or the class name of a node's Op.
     text : str
-        The whole name of the Op, or what is known of the variable.
+        The full name of the Op, or the value of a constant. For the new value of a shared variable, a text with the
+        name of this shared variable. Empty for other variables.
     frames : list
-        Lines of the user's program, see `printing.graphs.user_frames`.
+        The lines of the user's program at which `thing` was created, see `printing.graphs.user_frames`.
     drawing : int or None
-        Number of the `Drawing` inside.
+        The index of the `Drawing` of the graph inside the node.
     """
 
     kind: str
@@ -124,17 +126,20 @@ class Box:
 
 @dataclass(frozen=True)
 class Arrow:
-    """A value on its way from a box to another.
+    """An arrow from one box to another: a value that a node reads or computes.
 
     Attributes
     ----------
     start, end : int
-        Numbers of boxes.
-    start_port, end_port : int or None
-        Which output of an Apply node at the start, and which input of one at the end.
+        The indices of the boxes.
+    start_port : int or None
+        The index of the node's output, if an Apply node is at the start.
+    end_port : int or None
+        The index of the node's input, if an Apply node is at the end.
     label : str
     effect : str
-        ``''``, ``'viewed'`` or ``'destroyed'``: what the node at the end does to it.
+        ``'destroyed'`` if the node at the end overwrites the value, ``'viewed'`` if it returns a view of the value,
+        else ``''``.
     """
 
     start: int
@@ -154,9 +159,9 @@ class Drawing:
     boxes : list of Box
     arrows : list of Arrow
     inputs, outputs : list of int
-        Boxes of the graph's inputs and outputs.
+        The indices of the boxes of the graph's inputs and outputs.
     profile : ProfileStats or None
-        Of the function that runs this graph, if it was measured.
+        The profile of the function that runs this graph, if there is one.
     """
 
     boxes: list = field(default_factory=list)
@@ -167,14 +172,14 @@ class Drawing:
 
 
 class Reader:
-    """Reads graphs into drawings.
+    """A converter from graphs to drawings.
 
     Parameters
     ----------
     compact : bool
-        Leave out intermediate variables without a name: an arrow leads from node to node.
+        Whether to leave out intermediate variables without a name. Arrows then connect the nodes directly.
     formulas : bool
-        Elementwise Ops of several steps have a drawing of what they compute of one element.
+        Whether to also draw the scalar graph of each elementwise Op that consists of several steps.
     """
 
     def __init__(self, compact, formulas=False):
@@ -182,21 +187,23 @@ class Reader:
         self.formulas = formulas
 
     def read(self, fct, who):
-        """The drawings of a graph: its own first, then one for each graph inside. An Op that is used often has one drawing.
+        """Return the drawings of a graph: first that of the graph itself, then one for each graph inside a node.
+
+        All nodes of an Op share one drawing.
 
         Parameters
         ----------
         fct : object
-            What `printing.graphs.contents` takes.
+            An object that `printing.graphs.contents` accepts.
         who : str
-            Named in errors.
+            The name of the caller, for error messages.
 
         Returns
         -------
         list of Drawing
         """
         graphs = [contents(fct, who)]
-        numbers = {}  # op -> number of its drawing, which keeps the op alive as long as it is known by its id
+        numbers = {}  # id of an op -> (op, index of its drawing); the reference to the op keeps its id valid
         drawings = []
         while len(drawings) < len(graphs):
             graph = graphs[len(drawings)]
@@ -213,15 +220,15 @@ class Reader:
         return drawings
 
     def drawing(self, graph, nodes, inside=None):
-        """The drawing of one graph, or of a part of it.
+        """Return the drawing of one graph, or of a part of it.
 
         Parameters
         ----------
         graph : Contents
         nodes : list of Apply
-            Those of the graph that are drawn, in order. What others compute looks like an input.
+            The nodes of the graph to draw, in order. Variables that other nodes compute are drawn as inputs.
         inside : dict, optional
-            Node -> number of the drawing inside, or None.
+            Node -> index of the drawing of the graph inside it, or None.
 
         Returns
         -------
@@ -234,7 +241,7 @@ class Reader:
         inputs, outputs = dict.fromkeys(graph.inputs), dict.fromkeys(graph.outputs)
         used = {v for node in graph.nodes for v in node.inputs} | set(outputs)
         if len(drawn) < len(graph.nodes):
-            # The inputs of the rest are not in the picture.
+            # Leave out graph inputs that only the other nodes read.
             read = {v for node in nodes for v in node.inputs} | set(outputs)
             graph = graph._replace(inputs=[v for v in graph.inputs if v in read or v not in used])
 
@@ -297,7 +304,7 @@ class Reader:
             try:
                 value = np.asarray(v.data)
                 text = np.array2string(value, threshold=20, edgeitems=3) if value.dtype != object else repr(v.data)
-            except Exception as failure:  # the text of a value of somebody's type
+            except Exception as failure:  # the value of a user's type, which has no text
                 text = "a value without text (%s)" % type(failure).__name__
             return shortened(text, 400)
         if v in graph.updates:

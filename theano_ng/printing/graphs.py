@@ -1,4 +1,7 @@
-"""What pictures of graphs ask of a graph: its nodes, graphs inside nodes, and the lines of the user's program that made it."""
+"""Functions that collect the data for pictures of a graph.
+
+The data are its nodes, the graphs inside nodes, and the lines of the user's program that created the nodes.
+"""
 
 import os
 from collections import namedtuple
@@ -31,14 +34,15 @@ name : str or None
 
 
 def contents(fct, who="pydotprint"):
-    """The graph of what a user hands over.
+    """Return the contents of a graph.
 
     Parameters
     ----------
     fct : compiled function, FunctionGraph, Variable, Apply or non-empty list of Variable
-        Anything else that has lists of variables ``inputs`` and ``outputs``, as the graphs inside Ops have, is taken too.
+        Any other object is also accepted if its attributes ``inputs`` and ``outputs`` are lists of variables. The
+        graphs inside Ops are such objects.
     who : str
-        Named in the error.
+        The name of the caller, for the error message.
 
     Returns
     -------
@@ -47,7 +51,7 @@ def contents(fct, who="pydotprint"):
     Raises
     ------
     ValueError
-        When it is nothing of that kind.
+        If `fct` is none of these objects.
     """
     if hasattr(fct, "maker") and hasattr(fct.maker, "fgraph"):
         fgraph = fct.maker.fgraph
@@ -88,23 +92,26 @@ def contents(fct, who="pydotprint"):
 
 
 def is_shared(variable):
-    """Whether a variable is a shared one: compile is above this package, so they are known by their container."""
+    """Return True for a shared variable, which has a container.
+
+    Its class belongs to the higher layer `compile`, which this package must not import.
+    """
     return hasattr(variable, "container")
 
 
 def inner_graph(op, formulas=False):
-    """The graph inside an Op: as it runs where it has been compiled, otherwise as it was written.
+    """Return the graph inside an Op: its compiled graph, or the original graph if it is not compiled.
 
     Parameters
     ----------
     op : Op
     formulas : bool
-        What an elementwise Op computes of one element is a graph, too.
+        Whether the scalar graph of an elementwise Op counts as its inner graph.
 
     Returns
     -------
     Function, Contents or None
-        What `contents` takes; None when there is no graph inside.
+        An object that `contents` accepts, or None if there is no graph inside.
     """
     inner = getattr(op, "inner_graph", None)
     if inner is not None:
@@ -121,12 +128,12 @@ def inner_graph(op, formulas=False):
     return None
 
 
-# A FunctionMaker in the place of the function that it makes.
+# A FunctionMaker in place of its function, with the attributes of a function that `contents` reads.
 _OfMaker = namedtuple("_OfMaker", "maker profile")
 
 
 def user_frames(thing):
-    """The levels of the user's program at which a variable, or the first output of a node, was made.
+    """Return the stack trace of the user's code that created a variable, or the first output of a node.
 
     Parameters
     ----------
@@ -135,13 +142,14 @@ def user_frames(thing):
     Returns
     -------
     list of (str, int, str, str or None)
-        File, line, function and text of the line, outermost first; the package's own levels are left out.
+        The file, line number, function and source text of each stack frame, outermost first. Frames of this package are
+        left out, except those of its tests.
     """
     variable = thing.outputs[0] if isinstance(thing, Apply) and thing.outputs else thing
     traces = getattr(variable.tag, "trace", None)
     if not traces:
         return []
-    # One stack, or a list of them of which the first is that of the node itself.
+    # The tag holds one stack trace, or a list of stack traces. The first of a list is that of the node itself.
     one = isinstance(traces[0], tuple) and len(traces[0]) > 2 and isinstance(traces[0][0], str)
     frames = []
     for file, line, function, *text in traces if one else traces[0]:
@@ -154,13 +162,13 @@ _NOISE = ("no_inplace", "inplace")
 
 
 def short_label(op, size=48):
-    """What an Op does, in a few characters.
+    """Return a short text that describes an Op.
 
     Parameters
     ----------
     op : Op
     size : int
-        Longer texts are cut.
+        The maximum length; longer texts are cut.
 
     Returns
     -------
@@ -177,7 +185,7 @@ def short_label(op, size=48):
         return shortened("scan %s" % (getattr(op, "name", None) or ""), size).strip()
     if "inner_graph" in vars(op) and getattr(op, "name", None):
         return shortened(op.name, size)
-    # A reduction of what is computed in the same loop prints as both.
+    # The text of a reduction that is fused with an elementwise Op contains both Ops, separated by " of ".
     parts = [_short(part) for part in str(op).split(" of ")]
     return shortened(" of ".join(parts), size)
 
@@ -186,7 +194,7 @@ def _short(text):
     text = " ".join(text.split()).removeprefix("Inplace")
     name, brace, props = text.partition("{")
     if not brace or not props.endswith("}"):
-        # An elementwise Op in place ends with the pairs of output and input.
+        # The text of an in-place elementwise Op ends with its pairs of output and input.
         head, bracket, _ = text.partition("}[(")
         return _short(head + "}") if bracket else text
     props = props[:-1]
@@ -204,12 +212,19 @@ def _short(text):
 
 
 def shortened(text, size):
-    """A text of at most `size` characters; what is cut shows as an ellipsis."""
+    """Return the text, cut to at most `size` characters. An ellipsis replaces the removed end."""
     return text[: max(size - 3, 0)] + "..." if len(text) > size else text
 
 
 def overwritten_inputs(op):
-    """Input -> ``'destroyed'`` or ``'viewed'``, for the inputs that an Op overwrites or returns views of."""
+    """Return the effects of an Op on its inputs.
+
+    Returns
+    -------
+    dict
+        Index of an input -> ``'destroyed'`` if the Op overwrites it, or ``'viewed'`` if an output is a view of it.
+        Other inputs are missing.
+    """
     found = {}
     for name, kind in (("view_map", "viewed"), ("destroy_map", "destroyed")):
         for positions in (getattr(op, name, None) or {}).values():

@@ -1,4 +1,4 @@
-"""What notebooks show of graphs: a picture where Graphviz can draw it, otherwise an outline in HTML."""
+"""The display of graphs in notebooks: a picture if Graphviz is installed, otherwise an outline in HTML."""
 
 import functools
 import html as html_module
@@ -11,13 +11,13 @@ from theano_ng.printing.drawing import Reader, type_to_str, var_label
 from theano_ng.printing.graphs import contents, short_label, shortened
 
 MOST_OPS = 60
-"""Ops of a picture; of larger graphs the part nearest to the outputs is drawn."""
+"""The maximum number of Ops in a picture. Of a larger graph, the part nearest to the outputs is drawn."""
 
 MOST_LINES = 300
-"""Lines of an outline."""
+"""The maximum number of lines of an outline."""
 
 MOST_LEVELS = 60
-"""How deep an outline is nested."""
+"""The maximum nesting depth of an outline."""
 
 COLORS = {
     "input": "#d3f2c8",
@@ -36,12 +36,12 @@ def _dot():
 
 
 def _is_leaf(thing):
-    """Whether there is no graph to be shown: an input, a constant or a shared variable."""
+    """Return True for an input, a constant or a shared variable, which has no graph to show."""
     return isinstance(thing, Variable) and thing.owner is None
 
 
 def svg(thing):
-    """A picture of a graph, at most as wide as the page.
+    """Return a picture of a graph, at most as wide as the page.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def svg(thing):
     Returns
     -------
     str or None
-        None for a variable without a graph, and where Graphviz is missing or fails.
+        The source of the SVG. None for a variable without a graph, and if Graphviz is missing or fails.
     """
     if _is_leaf(thing) or _dot() is None:
         return None
@@ -60,7 +60,7 @@ def svg(thing):
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    # A pixel for a point; narrower where the page is.
+    # One pixel for one point; at most the width of the page.
     return re.sub(
         r'<svg width="(\d+)pt" height="\d+pt"',
         r'<svg style="width:\1px;max-width:100%;height:auto"',
@@ -70,7 +70,7 @@ def svg(thing):
 
 
 def _nearest(graph, most):
-    """At most `most` of the nodes of a graph, in order: those nearest to the outputs."""
+    """Return the nodes of a graph that are nearest to the outputs, at most `most` of them, in the graph's order."""
     if len(graph.nodes) <= most:
         return graph.nodes
     kept = {}
@@ -88,7 +88,7 @@ def _quoted(text):
 
 
 def _dot_text(thing):
-    """The picture in Graphviz's language."""
+    """Return the picture in Graphviz's language."""
     graph = contents(thing, "the picture")
     kept = _nearest(graph, MOST_OPS)
     left_out = len(graph.nodes) - len(kept)
@@ -126,7 +126,7 @@ def _dot_text(thing):
 
 
 def html(thing):
-    """An outline of a graph, whose branches open and close.
+    """Return the outline that a notebook shows: a tree in HTML, whose branches can be opened and closed.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def html(thing):
     Returns
     -------
     str or None
-        None for a variable without a graph, and where `svg` gives a picture: notebooks show one of the two.
+        None for a variable without a graph, and if Graphviz is installed: notebooks then show the picture of `svg`.
     """
     if _is_leaf(thing) or _dot() is not None:
         return None
@@ -143,7 +143,7 @@ def html(thing):
 
 
 def outline(thing):
-    """The outline itself, see `html`.
+    """Return the outline of a graph in HTML, also if Graphviz is installed.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def outline(thing):
     if not isinstance(thing, (Variable, Apply)):
         parts.append("<div>inputs: %s</div>" % ", ".join(_described(v) for v in graph.inputs))
     numbers, lines = {}, 0
-    # What is still to be written, the next last: a text that closes, or a variable and how deep it lies.
+    # The stack of items to write. An item is a closing tag, or a variable and its depth.
     todo = [(v, 0) for v in reversed(graph.outputs)]
     while todo:
         item = todo.pop()

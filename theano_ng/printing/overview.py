@@ -1,4 +1,4 @@
-"""Large graphs on one screen: Ops that the same function of the user's program made are summed up in one box."""
+"""Pictures of large graphs on one screen: a box represents all Ops that one function of the user's program created."""
 
 import heapq
 import os
@@ -7,35 +7,36 @@ from collections import Counter
 from theano_ng.gof.graph import Constant
 from theano_ng.printing.graphs import is_shared, short_label, shortened, user_frames
 
-#: Boxes that are tried, the most first, until the picture is small enough.
+#: Maximum numbers of boxes. They are tried in this order until the picture is small enough.
 BUDGETS = (40, 32, 25, 20, 16, 12, 8)
-#: Ranks, and boxes side by side, that can be read on a screen.
+#: The maximum number of ranks, and of boxes in a rank, that are readable on a screen.
 MOST_RANKS, MOST_ABREAST = 12, 6
-#: Lines that made more Ops are never opened: those are much alike, made in a loop or by several calls.
+#: A line of the program that created more Ops than this is never opened. Its Ops are similar: a loop or several calls
+#: created them.
 MOST_OF_A_LINE = 3
-#: Variables that are drawn: each kind takes at most as many.
+#: The maximum number of drawn variables of each kind: inputs, shared variables, outputs.
 MOST_VARIABLES = 4
-#: Inches; wider and higher pictures are made smaller.
+#: The maximum width and height of the picture in inches. Larger pictures are scaled down.
 SCREEN = (19, 10.5)
-#: Arrows from and to the graph's variables.
+#: The style of the arrows from the graph's inputs and to its outputs.
 PALE = {"color": '"#9aa5b1"'}
 
 
 class Group:
-    """What a function or a line of the user's program made.
+    """The nodes that a function or a line of the user's program created.
 
     Attributes
     ----------
     label : str
     parent : Group or None
     children : dict
-        Of a function: the functions that it called, and its own lines -> Group.
+        The groups of the functions that a function called, and of its own lines. Empty for a line.
     nodes : list of Apply
-        Of a line: what it made itself. A line has no children.
+        The nodes that a line created itself. Empty for a function.
     size : int
-        Number of Ops, those of children included.
+        The number of Ops, including those of the children.
     order : int
-        Groups are numbered as they are met.
+        The number of the group, in the order in which the groups are created.
     """
 
     def __init__(self, label, parent, order):
@@ -52,7 +53,7 @@ class Group:
 
 
 def groups(nodes):
-    """The tree of calls that made some nodes.
+    """Return the tree of the calls that created some nodes.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def groups(nodes):
     Returns
     -------
     Group
-        The whole; functions are told apart by the lines from which they were called.
+        The root. Calls of one function from different lines are different groups.
     dict
         Node -> the group of its line.
     """
@@ -93,9 +94,10 @@ def groups(nodes):
 
 
 def cut(root, budget):
-    """What is drawn as one box: single nodes, or groups that are closed.
+    """Return the boxes to draw: single nodes, and groups that are not opened.
 
-    The largest groups are opened first, as long as there are at most `budget` boxes.
+    To open a group is to replace its box by the boxes of its children and nodes. The largest groups are opened first,
+    as long as there are at most `budget` boxes.
 
     Parameters
     ----------
@@ -122,7 +124,7 @@ def cut(root, budget):
 
 
 class Overview:
-    """A large graph, with most of its Ops summed up.
+    """An overview of a large graph, in which most boxes represent groups of Ops.
 
     Parameters
     ----------
@@ -131,10 +133,11 @@ class Overview:
     Attributes
     ----------
     units : list of Apply or Group
+        The nodes and groups that are drawn as boxes.
     unit_of : dict
         Node -> its unit.
     arrows : dict
-        ``(unit, unit)`` -> the variables that go from one to the other.
+        ``(unit, unit)`` -> the variables that the first unit computes and the second reads.
     """
 
     def __init__(self, graph):
@@ -151,7 +154,8 @@ class Overview:
         places = {}
         for i, node in enumerate(self.graph.nodes):
             places.setdefault(self.unit_of[node], []).append(i)
-        # Boxes that stand for many Ops may need each other: those come first whose Ops are, on the average, computed first.
+        # Groups may depend on each other in a cycle, so units may have no topological order. Sort them by the mean
+        # position of their nodes in the order of execution.
         self.units = sorted(places, key=lambda unit: (sum(places[unit]) / len(places[unit]), places[unit][0]))
         self.arrows = {}
         for node in self.graph.nodes:
@@ -162,7 +166,7 @@ class Overview:
                     self.arrows.setdefault((there, here), {})[v] = None
 
     def _ranks(self):
-        """Unit -> rank, about as Graphviz will place them: arrows backwards do not count."""
+        """Return a dict from unit to rank, approximately as Graphviz ranks the boxes. Backward arrows are ignored."""
         number = {u: i for i, u in enumerate(self.units)}
         ranks = dict.fromkeys(self.units, 0)
         below = {}
@@ -175,7 +179,7 @@ class Overview:
         return ranks
 
     def left_out(self):
-        """A text that says what is not to be seen one by one."""
+        """Return the text above the picture: how many Ops are drawn one by one, and how many are combined in boxes."""
         closed = [u for u in self.units if isinstance(u, Group)]
         hidden = sum(u.size for u in closed)
         where = "one box" if len(closed) == 1 else "%d boxes" % len(closed)
@@ -184,7 +188,7 @@ class Overview:
         )
 
     def draw(self, picture):
-        """Draw everything.
+        """Draw the overview.
 
         Parameters
         ----------
@@ -222,14 +226,18 @@ class Overview:
             label = "%d values" % len(variables) if len(variables) > 1 else ""
             ends, style = (picture.names[start], picture.names[end]), {}
             if order[start] > order[end]:
-                # Drawn upwards. Graphviz may fail on circles across frames, so it is given none (nor ranks of frames: newrank).
+                # An arrow upwards: the edge is reversed and drawn backwards. Graphviz may fail on cycles across
+                # clusters, so it gets none. Nor does it get separate ranks for each cluster (`newrank`).
                 ends, style = ends[::-1], {"dir": "back"}
             picture.edge(*ends, label, style)
         self._draw_inputs(picture)
         self._draw_outputs(picture)
 
     def _frame(self, group, frames, picture):
-        """The cluster of a function that is opened, inside those of its callers; the whole picture where a frame would say nothing."""
+        """Return the cluster of an opened function, inside the clusters of its callers. Create missing clusters.
+
+        A function that created all nodes has no cluster, because its frame would enclose the whole picture.
+        """
         missing = []
         while group is not None and group not in frames:
             missing.append(group)
@@ -261,7 +269,7 @@ class Overview:
         return "%s\n%s: %s" % (group.label, "1 op" if group.size == 1 else "%d ops" % group.size, listed)
 
     def _draw_inputs(self, picture):
-        """Inputs of the graph, those that many read first; constants only where they are read by Ops that are drawn."""
+        """Draw the inputs that most boxes read, and one box for all others of each kind. Constants are not drawn."""
         readers = {}
         for node in self.graph.nodes:
             for v in node.inputs:

@@ -1,4 +1,4 @@
-"""pydotprint: a graph as a picture, by pydot and graphviz."""
+"""The function `pydotprint`, which draws a graph with pydot and graphviz."""
 
 import importlib
 import logging
@@ -19,7 +19,7 @@ _logger = logging.getLogger("theano_ng.printing")
 
 pydot_imported_msg = "Install the python package pydot or pydot-ng (pip install 'theano_ng[viz]'). Install graphviz."
 
-# First match wins; the key is looked for in the name of the op.
+# Part of the name of an op's class, or the full text of an op -> color. The first match wins.
 DEFAULT_COLORS = {
     "GpuFromHost": "red",
     "HostFromGpu": "red",
@@ -41,7 +41,7 @@ def import_pydot(failure=RuntimeError):
     Parameters
     ----------
     failure : type
-        The class of the error that says what to install.
+        The class of the error that is raised if none is installed.
     """
     for name in ("pydot", "pydot_ng", "pydotplus"):
         try:
@@ -78,7 +78,7 @@ class _Picture:
         self.updates = set()
 
     def node(self, thing, label, shape, color, where=None):
-        """Draw a node; named variables of one name are one node."""
+        """Draw a node and return its name in the picture. Named variables with the same label share one node."""
         key = thing
         if isinstance(thing, Variable) and thing.name is not None:
             key = label
@@ -97,7 +97,7 @@ class _Picture:
 
     @staticmethod
     def quoted(text):
-        """A text as Graphviz reads it."""
+        """Return a text quoted for Graphviz."""
         return '"%s"' % writable(text).replace("\\", "\\\\").replace('"', "'").replace("\n", "\\n")
 
     def variable_label(self, variable):
@@ -133,7 +133,8 @@ class _Picture:
         return None
 
     def variable_color(self, variable):
-        # Shared variables have a container; compile sits beside this package, so they are known by that.
+        # Shared variables are recognized by their container: their class belongs to the higher layer `compile`, which
+        # this package must not import.
         if hasattr(variable, "container") or variable in self.updates:
             return _SHARED
         if variable in self.outputs:
@@ -143,7 +144,10 @@ class _Picture:
         return None
 
     def edge_style(self, node, index):
-        """Return the colour of the edge into input `index`: red if it is destroyed, blue if an output is a view of it."""
+        """Return the attributes of the edge into input `index`.
+
+        Its color is red if the node destroys the input, and blue if an output is a view of it.
+        """
         color = {"destroyed": "red", "viewed": "blue"}.get(overwritten_inputs(node.op).get(index))
         return {"color": color} if color else {}
 
@@ -166,7 +170,7 @@ class _Picture:
                 if x in self.names:
                     self.edge(self.names[x], apply_name, label, style)
                 else:
-                    # A nameless intermediate variable in compact form: an edge between the two ops.
+                    # In compact form, a nameless intermediate variable is an edge between the two ops.
                     self.edge(self.names[x.owner], apply_name, (label + " " + str(x.type)).strip(), style)
             for index, y in enumerate(node.outputs):
                 label = str(index) if len(node.outputs) > 1 else ""
@@ -181,13 +185,13 @@ class _Picture:
                 self.edge(apply_name, self.names[y], label, {})
         for variable in list(self.inputs) + list(self.outputs):
             if variable not in self.names and (variable.owner is None or variable in self.outputs):
-                # Inputs that nothing uses.
+                # Inputs that no node uses, and outputs that no node of the picture computes.
                 color = _UNUSED if variable not in used else self.variable_color(variable)
                 self.node(variable, self.variable_label(variable), "box", color)
 
 
 def _branches(order, highlight, picture):
-    """Return Apply -> cluster for the branches of a lazy if."""
+    """Return a dict Apply -> cluster for the nodes in the branches of a lazy if."""
     lazy = [n for n in order if type(n.op).__name__ == "IfElse"]
     if isinstance(highlight, Apply):
         chosen = highlight
@@ -245,37 +249,41 @@ def pydotprint(
     outfile : str, optional
         Default: ``theano.pydotprint.<device>.<format>`` in ``config.compiledir``.
     compact : bool
-        Leave out intermediate variables without a name.
+        Whether to leave out intermediate variables without a name.
     format : str
-        Any output format of graphviz; ``'raw'`` is the text that graphviz reads, for which graphviz is not needed.
+        Any output format of graphviz. ``'raw'`` is the text that graphviz reads; it does not need graphviz.
     with_ids : bool
-        Add the place in the order of execution to ops, and a number to variables.
+        Whether to add to each op its position in the order of execution, and to each variable a number.
     high_contrast : bool
-        Fill nodes with their colour instead of drawing the border in it.
+        Whether to fill nodes with their color. If False, the color is that of the border.
     cond_highlight : bool or Apply, optional
-        Draw a border around the ops of each branch of a lazy if: those of the left branch, the right branch and both.
+        If set, draw frames around the ops in the branches of a lazy if: those that only the left branch needs, those
+        that only the right branch needs, and those that both need. True selects the first lazy if; an Apply selects
+        that node.
     colorCodes : dict, optional
-        Name of an op -> colour.
+        Part of the name of an op's class, or the full text of an op -> color. Defaults apply to other ops.
     max_label_size : int
-        Longer labels are cut.
+        The maximum length of labels; longer ones are cut.
     scan_graphs : bool
-        Also draw the inner graph of each scan, into files with the name of the scan and its place in the order added.
+        Whether to also draw the inner graph of each scan into a separate file. The name of the scan and its position in
+        the order are added to the file name.
     var_with_name_simple : bool
-        Print only the name of variables that have one, without the type.
+        Whether to show only the name, not the type, of variables that have a name.
     print_output_file : bool
-        Print where the file is.
+        Whether to print the path of the file.
     return_image : bool
-        Return the image instead of writing a file: for ``'svg'`` as a str, else as bytes.
+        Whether to return the image instead of writing a file. The image is a str for ``'svg'``, else bytes.
     most_ops : int, optional
-        A graph of more Ops is drawn so that it fits a screen: what the same function or line of the user's program made is one box, which
-        says what is in it, and functions that are opened have a frame. What was left out is written above the picture, and printed with
-        `print_output_file`. Constants, intermediate variables and all but a few inputs and outputs are left out, too. None: draw
-        everything. Graphs whose branches are to be highlighted are always drawn whole.
+        The maximum number of ops that are drawn one by one; None for no limit. A larger graph is drawn as an overview
+        that fits on a screen. Ops created by the same function or line of the user's program then share a box, which
+        lists them. A frame encloses the boxes of a function that is not a single box. A text above the picture counts
+        the combined ops; it is also printed with `print_output_file`. The overview omits constants, intermediate
+        variables, and all but a few inputs and outputs. With `cond_highlight`, there is no overview.
 
     Notes
     -----
-    Ellipses are ops, boxes variables. Variables: green inputs, blue outputs, cyan shared variables and their updates, grey what is not
-    used. Edges: red where an op destroys its input, blue where the output is a view of it.
+    Ellipses are ops, and boxes are variables: inputs are green, outputs blue, shared variables and their updates cyan,
+    and unused variables grey. An edge is red if the op destroys its input, and blue if an output is a view of it.
 
     Raises
     ------
@@ -292,7 +300,7 @@ def pydotprint(
         "high_contrast": high_contrast,
         "max_label_size": max_label_size,
         "var_with_name_simple": var_with_name_simple,
-        # What the caller gives is looked for first.
+        # The caller's colors come first, because the first match wins.
         "colors": {**(colorCodes or {}), **{k: v for k, v in DEFAULT_COLORS.items() if k not in (colorCodes or {})}},
     }
     picture = _Picture(inputs, outputs, order, options)
@@ -322,7 +330,7 @@ def pydotprint(
             inner = getattr(node.op, "fn", None) if type(node.op).__name__ == "Scan" else None
             if inner is None:
                 continue
-            # The name of a loop becomes part of the name of a file.
+            # Replace characters of the loop's name that are not allowed in file names.
             loop = re.sub(r"[^\w.-]", "_", getattr(node.op, "name", None) or "scan")
             name = "%s_%s_%d%s" % (base, loop, number, extension)
             pydotprint(
@@ -344,7 +352,10 @@ def pydotprint(
 
 
 def _render(graph, action):
-    """Call graphviz. Its errors become RuntimeErrors; the error for a missing graphviz names the packages to install."""
+    """Call graphviz, and raise its errors as RuntimeErrors.
+
+    If graphviz is missing, the error names the packages to install.
+    """
     try:
         return action()
     except OSError as error:
@@ -363,7 +374,7 @@ def pydotprint_variables(
     max_label_size=50,
     var_with_name_simple=False,
 ):
-    """Draw the graph of variables, `depth` levels of ops deep (-1: all). `pydotprint` does the same and more.
+    """Draw the graph of variables. `pydotprint` has more options.
 
     Parameters
     ----------
@@ -371,6 +382,7 @@ def pydotprint_variables(
     outfile, format, high_contrast, colorCodes, max_label_size, var_with_name_simple
         As for `pydotprint`.
     depth : int
+        The number of levels of ops to draw; -1 for all.
     """
     outputs = list(vars) if isinstance(vars, (list, tuple)) else [vars]
     if depth < 0:
@@ -393,7 +405,7 @@ def pydotprint_variables(
 
 
 def _cut(outputs, depth):
-    """Return the variables at which the graph of `outputs` is cut: its inputs, and what lies `depth` levels deep."""
+    """Return the variables at which to cut the graph of `outputs`: its inputs and the variables `depth` levels deep."""
     level, cut, seen = list(outputs), [], set()
     for _ in range(depth):
         below = []

@@ -1,8 +1,8 @@
-"""pp / pprint: an expression on one line, as mathematics.
+"""The functions `pp` and `pprint`: an expression as one line of mathematics.
 
-A printer is chosen for every variable, by its op or by a condition. A printer's ``process(output, pstate)`` returns text, as ever; the
-printers of this module also have ``parts(output, pstate)``, which returns text and variables still to be printed, so that a chain of
-any length is printed without recursion.
+The printer of each variable is chosen by its op or by a condition. The method ``process(output, pstate)`` of a printer
+returns text. The printers of this module also have a method ``parts(output, pstate)``. It returns a list of texts and
+of variables that remain to be printed. Expressions of any depth are thus printed without recursion.
 """
 
 from copy import copy
@@ -41,7 +41,7 @@ if not use_ascii:
 
 
 class PrinterState(scratchpad):
-    """What printers hand down to each other: ``pprinter``, and whatever else they set, such as ``precedence``.
+    """The state that printers pass to each other: ``pprinter``, and other attributes such as ``precedence``.
 
     Parameters
     ----------
@@ -59,12 +59,12 @@ class PrinterState(scratchpad):
             setattr(self, name, value)
 
     def clone(self, props=None, **new_props):
-        """Return a state with the same values, or those of `props`, and `new_props` on top."""
+        """Return a state with the values of this one, or of `props` if it is given. `new_props` take precedence."""
         return PrinterState(self if props is None else props, **new_props)
 
 
 class _Printer:
-    """A printer given by its `parts`: a list of strings and (variable, precedence) pairs."""
+    """A printer defined by its method `parts`, which returns a list of strings and pairs (variable, precedence)."""
 
     def process(self, output, pstate):
         """Return the text for the variable `output`."""
@@ -72,16 +72,16 @@ class _Printer:
 
 
 class OperatorPrinter(_Printer):
-    """Prints the inputs with an operator between them, or before the only one, in parentheses.
+    """A printer that writes an operator between the inputs, or before a single input, in parentheses.
 
     Parameters
     ----------
     operator : str
     precedence : int
-        Handed to the printers of the operands as ``pstate.precedence``.
+        The value of ``pstate.precedence`` for the printers of the operands.
     assoc : {'left', 'right', 'either', 'none'}
-        On which side an operand of the same precedence needs no parentheses; for the others the precedence handed down is a little
-        higher.
+        The side on which an operand of the same precedence needs no parentheses. The printers of other operands get a
+        slightly higher precedence.
     """
 
     def __init__(self, operator, precedence, assoc="left"):
@@ -105,13 +105,13 @@ class OperatorPrinter(_Printer):
 
 
 class PatternPrinter(_Printer):
-    r"""Prints the inputs in the places of a pattern.
+    r"""A printer that inserts the inputs into a pattern.
 
     Parameters
     ----------
     *patterns : str or tuple
-        One per output of the op: a string such as ``'|%(0)s|'``, or such a string followed by the precedences of the inputs (one
-        number counts for all).
+        A pattern for each output of the op: a string such as ``'|%(0)s|'``, or a tuple of such a string and the
+        precedences of the inputs. Inputs without a precedence get the last one.
     """
 
     def __init__(self, *patterns):
@@ -120,7 +120,7 @@ class PatternPrinter(_Printer):
     def parts(self, output, pstate):
         node = _owner_of(self, output)
         pattern, precedences = self.patterns[node.outputs.index(output)]
-        # The places are found by printing the pattern with markers.
+        # Insert a marker for each input, and split the result at the markers.
         marks = {str(k): "\0%d\0" % k for k in range(len(node.inputs))}
         parts = []
         for k, piece in enumerate((pattern % marks).split("\0")):
@@ -134,12 +134,12 @@ class PatternPrinter(_Printer):
 
 
 class FunctionPrinter(_Printer):
-    """Prints a call.
+    """A printer that shows a variable as a call of a function.
 
     Parameters
     ----------
     *names : str
-        Name of the function, one per output of the op.
+        The name of the function for each output of the op.
     """
 
     def __init__(self, *names):
@@ -151,21 +151,21 @@ class FunctionPrinter(_Printer):
 
 
 class IgnorePrinter(_Printer):
-    """Prints the first input in the place of the output."""
+    """A printer that shows the first input instead of the output."""
 
     def parts(self, output, pstate):
         return [(_owner_of(self, output).inputs[0], getattr(pstate, "precedence", -1000))]
 
 
 class LeafPrinter(_Printer):
-    """Prints the name of a variable, or else its type or value."""
+    """A printer that shows the name of a variable, or else its type or value."""
 
     def parts(self, output, pstate):
         return [greek[output.name] if output.name in greek else output.__repr__(firstPass=False)]
 
 
 class DefaultPrinter(_Printer):
-    """A printer of calls of the op; it does not show which of several outputs is printed."""
+    """A printer that shows a variable as a call of its op, without the index of the output."""
 
     def parts(self, output, pstate):
         node = output.owner
@@ -195,7 +195,7 @@ default_printer = DefaultPrinter()
 
 
 class PPrinter:
-    """The pretty printer: chooses a printer for each variable. Later assignments come before earlier ones.
+    """The pretty printer. It chooses a printer for each variable; later assignments override earlier ones.
 
     Examples
     --------
@@ -208,16 +208,18 @@ class PPrinter:
 
     def __init__(self):
         self.printers = []
-        # op -> (rank of the assignment, printer): most assignments are for one op, and need no search.
+        # op -> (rank of the assignment, printer). Most assignments are for one op, which this table finds without a
+        # search.
         self._for_op = {}
 
     def assign(self, condition, printer):
-        """Let `printer` print some variables.
+        """Assign a printer to some variables.
 
         Parameters
         ----------
         condition : Op or callable
-            An op (its outputs), or a function of (pstate, variable).
+            An op whose outputs get the printer, or a function of (pstate, variable) that returns True for the variables
+            that get it.
         printer : object with ``process(output, pstate)``, or such a function
         """
         if isinstance(condition, gof.Op):
@@ -277,7 +279,9 @@ class PPrinter:
         return self._expand([(r, getattr(pstate, "precedence", -1000))], pstate)
 
     def process_graph(self, inputs, outputs, updates=None, display_inputs=False):
-        """Return one line per output of a graph, ``name = expression``; named variables stand for themselves inside.
+        """Return lines ``name = expression`` for the outputs and the named variables of a graph.
+
+        Inside an expression, a variable with a name is printed as its name.
 
         Parameters
         ----------
@@ -285,7 +289,7 @@ class PPrinter:
         updates : dict, optional
             Variable -> new value; outputs that are new values are named after their variable.
         display_inputs : bool
-            Whether a line with the inputs comes first.
+            Whether to begin with a line of the inputs.
         """
         if not isinstance(inputs, (list, tuple)):
             inputs = [inputs]
@@ -313,7 +317,7 @@ class PPrinter:
         return "\n".join(lines)
 
     def __call__(self, *args):
-        """``pprint(variable)``, or ``pprint(inputs, outputs[, updates])`` for `process_graph`."""
+        """Return the text for one variable, or the lines of `process_graph` for (inputs, outputs[, updates])."""
         if len(args) == 1 and isinstance(args[0], Variable):
             return self.process(*args)
         if len(args) == 2 and isinstance(args[1], (PrinterState, dict)):
@@ -339,7 +343,7 @@ class PPrinter:
 
 
 class DimShufflePrinter(_Printer):
-    """Hides axes that were added on the left for broadcasting; a transposition prints as ``x.T``."""
+    """A printer that hides axes added on the left for broadcasting, and shows a transposition as ``x.T``."""
 
     def parts(self, output, pstate):
         node = _owner_of(self, output)
@@ -355,14 +359,14 @@ class DimShufflePrinter(_Printer):
 
 
 class _CastPrinter(_Printer):
-    """A printer of conversions as calls of the dtype."""
+    """A printer that shows a conversion as a call of the dtype."""
 
     def parts(self, output, pstate):
         return _call(output.type.dtype, _owner_of(self, output).inputs)
 
 
 def _scalar_printers():
-    """Return the printers of scalar ops and of their elementwise versions, by the name of the scalar op's class."""
+    """Return a dict from the class name of a scalar op to the printer of the op and of its elementwise version."""
     printers = {
         "Add": OperatorPrinter("+", -2, "either"),
         "Sub": OperatorPrinter("-", -2, "left"),
@@ -405,7 +409,7 @@ _printers_of_scalar_ops = _scalar_printers()
 
 
 class _ScalarPrinter(_Printer):
-    """Chooses among the printers of scalar ops."""
+    """A printer that selects the printer of the scalar op."""
 
     def __init__(self, printers):
         self.printers = printers
@@ -422,7 +426,7 @@ class _ScalarPrinter(_Printer):
         printer = self.printers.get(type(scalar_op).__name__)
         if printer is None:
             plain = type(scalar_op).__name__
-            # In-place versions have no name of their own: Exp prints as exp.
+            # The scalar ops of in-place versions have no name, only a class: Exp is printed as exp.
             printer = FunctionPrinter(plain.lower() if str(scalar_op) == plain else str(scalar_op))
         return printer.parts(output, pstate)
 

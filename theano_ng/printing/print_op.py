@@ -19,11 +19,12 @@ class Print(Op):
     Parameters
     ----------
     message : str
-        Printed first.
+        The text at the start of each line.
     attrs : tuple of str
-        Names of attributes of the value; those that are callable are called, and their result is printed.
+        The names of the attributes of the value to print. A callable attribute is called, and its result is printed.
     global_fn : callable
-        What is called with the op and the value; the default prints ``message attr = value``, a line per attribute.
+        A function that is called with the op and the value. The default prints a line ``message attr = value`` for each
+        attribute.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Texts that describe variables, for messages and for comparing runs."""
+"""Texts that describe variables, for messages and for the comparison of runs."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from theano_ng.printing.debug import char_from_number
 
 
 class _TagGenerator:
-    """Gives out the tags A, B, C ..., for variables."""
+    """A generator of the tags A, B, C ... for variables."""
 
     def __init__(self):
         self.cur_tag_number = 0
@@ -21,7 +21,7 @@ class _TagGenerator:
 
 
 def _label(obj):
-    """Return how a variable is called in `min_informative_str`: its name, or the op that computes it."""
+    """Return the label of a variable in `min_informative_str`: its name, or else the op that computes it."""
     name = getattr(obj, "name", None)
     if name is not None:
         return name
@@ -31,21 +31,21 @@ def _label(obj):
 
 
 def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None):
-    """Return a short text that tells how a variable is computed.
+    """Return a short text that shows how a variable is computed.
 
     Parameters
     ----------
     obj : Variable
     indent_level : int
-        Levels by which the text is indented.
+        The number of levels by which the text is indented.
     _prev_obs, _tag_generator
-        The variables described so far and the source of tags, for several calls that belong together.
+        The tags of the variables described so far, and the generator of tags. Related calls share them.
 
     Returns
     -------
     str
-        A line per variable, ``tag. name-or-op``, its inputs indented below it; a variable seen before is ``<tag>``. Nothing is printed
-        below a variable that has a name.
+        A line ``tag. name-or-op`` for each variable, with the lines of its inputs indented below it. A variable that
+        occurred before is ``<tag>``. Nothing is printed below a variable that has a name.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None
 
 
 def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
-    """Return one line that says in full how a variable is computed, the same in every run.
+    """Return one line that describes the whole computation of a variable. It is the same in every run.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
     Returns
     -------
     str
-        ``op(input,input)`` for computed variables; ``<tag>`` for what occurred before, where tags count the variables in the order in
-        which they first occur; arrays by `hex_digest`.
+        A computed variable is ``op(input,input)``, and an array is its `hex_digest`. An object that occurred before is
+        ``<tag>``; tags are assigned in the order of first occurrence.
     """
     prev_obs = {} if _prev_obs is None else _prev_obs
     tags = _TagGenerator() if _tag_generator is None else _tag_generator
@@ -130,7 +130,7 @@ class _Text(str):
 
 
 def position_independent_str(obj):
-    """Return a text for a variable that does not depend on where in memory it is.
+    """Return a text for a variable that does not depend on its memory address.
 
     Raises
     ------

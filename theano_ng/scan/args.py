@@ -103,7 +103,7 @@ class scan_args:
 
     @property
     def as_while(self):
-        """Whether the loop has a condition."""
+        """True if the loop has a condition."""
         return bool(self.cond)
 
     @property

@@ -127,7 +127,7 @@ class Array(NamedTuple):
 
     @property
     def is_plain(self):
-        """Whether the dimensions are in memory order."""
+        """True if the dimensions are in memory order."""
         return [i for i in self.shown if i is not None] == list(range(len(self.memory)))
 
     @property

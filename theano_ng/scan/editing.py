@@ -27,14 +27,14 @@ __all__ = [
 
 
 class Validator:
-    """A check whether variables can be computed without certain others.
+    """A check whether a variable can be computed without the use of invalid variables.
 
     Parameters
     ----------
     valid, invalid : list of Variable, optional
-        Variables that may be used; variables that may not.
+        The variables that may be used, and the variables that must not be used.
     valid_equivalent : dict, optional
-        Variable that may not be used -> one that stands for it.
+        Invalid variable -> the valid variable that replaces it.
     """
 
     def __init__(self, valid=None, invalid=None, valid_equivalent=None):

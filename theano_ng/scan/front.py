@@ -331,12 +331,12 @@ class _SharedState(_State):
 
 
 class _Step:
-    """The graph of a step, on copies of the outer variables.
+    """The graph of a step, with copies of the outer variables as inputs.
 
     Attributes
     ----------
     copies : dict
-        Outer variable -> the variable that stands for it in a step.
+        Outer variable -> its copy in the step.
     unchanged : list of Variable
         The outer variables that are the same in all steps.
     outputs : list of Variable

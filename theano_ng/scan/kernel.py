@@ -325,7 +325,7 @@ def _by_blocks(step, loads, stores):
     loads : dict
         Name of an inner input -> the statement that reads its element.
     stores : dict
-        Number of an operand -> the name of what is written to it.
+        Number of an operand -> the name of the value that is written to it.
     """
     several = len(step.parts) > 1
     lines = ["        for (int64_t tng_at = 0; tng_at < tng_n; tng_at += %s) {" % ("TNG_BLOCK" if several else "tng_n")]

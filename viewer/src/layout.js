@@ -1,13 +1,14 @@
-// Layered drawing of an acyclic graph (Sugiyama, Tagawa, Toda 1981), in time that is about linear in nodes and lengths of edges:
-// ranks, an order in each rank with few crossings, places on the x axis, routes of edges.
+// Layered drawing of an acyclic graph (Sugiyama, Tagawa, Toda 1981). The steps are: ranks of the nodes, an order in
+// each rank with few crossings, x coordinates, routes of edges. The time is roughly linear in the number of nodes and
+// the lengths of the edges.
 
 const GAP_X = 22;
 const GAP_Y = 44;
-const TRUNK = 10; // width that an edge takes where it passes a rank
+const TRUNK = 10; // width reserved for an edge in each rank that it crosses
 const SWEEPS = 10;
 const ALIGNMENTS = 10;
 
-/** Nodes before those that they lead to. */
+/** Return the nodes in topological order: each node before its successors. */
 function topological(n, out, indegree) {
   const waiting = Int32Array.from(indegree);
   const order = [];
@@ -16,7 +17,11 @@ function topological(n, out, indegree) {
   return order;
 }
 
-/** A rank for each node: below all that leads to it; inputs stand right above what needs them first. */
+/**
+ * Return a rank for each node, below the ranks of its predecessors.
+ *
+ * A node with at least as many outgoing as incoming edges, such as an input, is directly above its nearest successor.
+ */
 function ranks(n, out, indegree) {
   const order = topological(n, out, indegree);
   const rank = new Int32Array(n);
@@ -32,7 +37,7 @@ function ranks(n, out, indegree) {
   return rank;
 }
 
-/** Crossings between two neighbouring ranks: inversions, counted in a Fenwick tree. */
+/** Count the crossings between two adjacent ranks: they are inversions, counted with a Fenwick tree. */
 function crossings(upper, down, place, size) {
   const tree = new Int32Array(size + 1);
   let count = 0;
@@ -52,7 +57,7 @@ function crossings(upper, down, place, size) {
   return count;
 }
 
-/** Order the cells of each rank so that few edges cross: barycentres of the neighbours, downwards and upwards by turns. */
+/** Order the cells of each rank so that few edges cross: by barycenters of their neighbors, alternately down and up. */
 function orderRanks(layers, up, down, place) {
   const key = new Float64Array(place.length);
   const number = (layer) => layer.forEach((v, i) => (place[v] = i));
@@ -90,7 +95,12 @@ function orderRanks(layers, up, down, place) {
   });
 }
 
-/** Places nearest to the wanted ones (weighted least squares) in this order and at these distances: isotonic regression. */
+/**
+ * Set the x coordinates of a rank as near as possible to the wanted ones (weighted least squares).
+ *
+ * The method is isotonic regression: it keeps the order of the cells, and their distances are at least the sum of their
+ * half widths.
+ */
 function arrange(layer, x, half, wanted, weight) {
   const blocks = []; // [mean, weight, first]
   let offset = 0;
@@ -145,11 +155,12 @@ function abscissae(layers, up, down, half, isTrunk) {
 }
 
 /**
- * Place nodes and lead edges.
+ * Place the nodes and route the edges.
  *
- * nodes: [{width, height}], given x and y of their centres. edges: [{from, to}], given the points between their ends: `via`, of which
- * edges from one node share the first, and `last`, behind them.
- * Returns the size of the whole, whose upper left corner is at 0, 0.
+ * nodes: [{width, height}]. This function sets x and y, the center of each node.
+ * edges: [{from, to}]. This function sets two lists of points between the ends: `via`, then `last`. Edges of the same
+ * start node share the first points of `via`.
+ * Returns the size of the drawing, whose upper left corner is at (0, 0).
  */
 export function layout(nodes, edges) {
   const n = nodes.length;
@@ -164,7 +175,7 @@ export function layout(nodes, edges) {
   const least = rank.reduce((a, b) => Math.min(a, b), Infinity);
   rank.forEach((r, v) => (rank[v] = r - least));
 
-  // Edges that leave a node for far ranks share a trunk, which has a cell in each rank on the way.
+  // The long edges of a node share a trunk, which has a cell in each rank that it crosses.
   const up = Array.from({ length: n }, () => []);
   const down = Array.from({ length: n }, () => []);
   const trunks = Array.from({ length: n }, () => []);
@@ -190,7 +201,7 @@ export function layout(nodes, edges) {
   }
   const total = rank.length;
   const layers = [];
-  // Depth first, so that what belongs together begins side by side.
+  // Traverse depth first, so that connected cells are initially side by side.
   const seen = new Uint8Array(total);
   for (let root = 0; root < n; root++) {
     if (up[root].length || seen[root]) continue;
@@ -239,7 +250,7 @@ export function layout(nodes, edges) {
     for (const t of trunks[edge.from].slice(0, span)) {
       edge.via.push([x[t] - left, tops[rank[t]]], [x[t] - left, bottoms[rank[t]]]);
     }
-    // Beside an open box, which is much higher than its neighbours, lines go straight up and down.
+    // An open box in the rank of a node may be much higher than the node. The edge then crosses the rank vertically.
     const low = (v) => bottoms[rank[v]] - tops[rank[v]] - nodes[v].height > 2 * GAP_Y;
     if (low(edge.from)) edge.via.unshift([nodes[edge.from].x, bottoms[rank[edge.from]]]);
     if (low(edge.to)) edge.last.push([nodes[edge.to].x, tops[rank[edge.to]]]);

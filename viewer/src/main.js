@@ -1,4 +1,4 @@
-// The page: draws instances of drawings with d3, and answers the mouse and the keyboard.
+// The page: draws instances of drawings with d3, and handles the mouse and the keyboard.
 
 import { drag } from "d3-drag";
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
@@ -53,7 +53,7 @@ function traceEdge(graph, edge) {
   edge.points = points;
   const group = elements.get(edge.path);
   group.select("path").attr("d", curve(points));
-  // The label stands on the last stretch, near the node that reads the value; those of neighbouring inputs at different heights.
+  // The label is on the last segment, near the node that reads the value. Labels of adjacent inputs differ in height.
   const [x0, y0] = points[points.length - 2];
   const [x1, y1] = points[points.length - 1];
   const [x, y] = along(x0, y0, x1, y1, 0.4 + 0.15 * ((edge.toPort ?? 1) % 3));
@@ -150,7 +150,7 @@ function drawNode(graph, node, parent) {
     );
 }
 
-/** The graph inside a box, and where its inputs and outputs come through the border. */
+/** Draw the graph inside a box, and the lines from its inputs and outputs to the border. */
 function drawInside(node, group) {
   const inner = node.inside;
   const [x, y] = origin(node);
@@ -179,7 +179,7 @@ function drawGraph(graph, parent) {
   for (const edge of graph.edges) drawEdge(graph, edge, edges);
 }
 
-/** Show a node where it is now, and the edges at it. */
+/** Draw a node at its current position, and draw its edges again. */
 function settle(graph, node) {
   elements.get(node.path).attr("transform", `translate(${node.x},${node.y})`);
   const begin = (edge) => graph.nodes[edge.from];
@@ -202,7 +202,7 @@ function redraw() {
   cull();
 }
 
-/** Open a box, or close it; it stays where it is on the screen. */
+/** Open or close a box. It keeps its position on the screen. */
 function toggle(node) {
   hideTip();
   const before = elements.get(node.path).node().getBoundingClientRect();
@@ -228,7 +228,7 @@ svg.call(view).on("dblclick.zoom", null);
 let culling = 0;
 const hidden = new WeakSet();
 
-/** Take out of the page what lies outside the window: thousands of nodes could not be moved smoothly otherwise. */
+/** Hide elements outside the window: otherwise thousands of nodes could not be moved smoothly. */
 function cull() {
   culling ||= requestAnimationFrame(() => {
     culling = 0;
@@ -256,7 +256,7 @@ function cull() {
 
 function fit(duration = 300) {
   const { width, height } = svg.node().getBoundingClientRect();
-  // After nodes were moved the graph is where they are.
+  // The user may have moved nodes out of the initial area of the graph.
   let [x0, y0, x1, y1] = [0, 0, top.width, top.height];
   for (const node of top.nodes) {
     x0 = Math.min(x0, node.x - node.width / 2);
@@ -270,7 +270,7 @@ function fit(duration = 300) {
 }
 
 function centre(path) {
-  // What lies outside the window has no place in it.
+  // A hidden element has no position in the window: show it first.
   const outermost = elements.get(path.split("/")[0]);
   outermost.style("display", null);
   hidden.delete(outermost.node());
@@ -287,7 +287,7 @@ function centre(path) {
   );
 }
 
-/** Nodes find their places by forces: neighbours attract each other, all others keep their distance. */
+/** Place the nodes by a simulation of forces: connected nodes attract each other, all nodes repel each other. */
 function release() {
   simulation?.stop();
   for (const node of top.nodes) {
@@ -310,12 +310,12 @@ function release() {
     });
 }
 
-// --- what is known of nodes and arrows
+// --- tooltips of nodes and arrows
 
 const nodeFacts = (graph, node) => ({ kind: "node", node, drawing: graph.drawing });
 const edgeFacts = (graph, edge) => ({ kind: "edge", edge, from: graph.nodes[edge.from], to: graph.nodes[edge.to] });
 
-// Thin lines are hard to hit, and wide invisible ones beside them would have to be painted: the nearest is looked for.
+// Thin lines are hard to hit. Additional wide invisible lines would have to be painted, so search for the nearest line.
 svg.on("mousemove", (event) => {
   if (event.buttons || !menu.hidden) return;
   const node = event.target.closest(".node");
@@ -331,7 +331,7 @@ function hideTip() {
   tip.hidden = true;
 }
 
-/** Bring out a node and its neighbours; a second click, or one beside all nodes, lets go. */
+/** Highlight a node and its neighbors. A second click on the node, or a click on the background, ends this. */
 function markNear(graph, node) {
   closeMenu();
   const again = elements.get(node.path).classed("near");
@@ -406,7 +406,7 @@ const search = {
   at: -1,
   fits: null,
 
-  /** Mark what fits in what is drawn; a closed box that holds a hit is marked too, and counts once. */
+  /** Mark the drawn boxes that match the search. A closed box that contains a match is marked too, and counts once. */
   refresh() {
     const words = byId("search").value.trim().toLowerCase();
     this.hits = [];
@@ -484,7 +484,7 @@ legend(byId("legend"), data, byTime);
 redraw();
 fit(0);
 if (zoomTransform(svg.node()).k < 0.4) {
-  // Nothing could be read: begin at the inputs.
+  // The text would be too small to read: enlarge the graph, and begin at its top, with the inputs.
   const first = top.nodes.reduce((a, b) => (b.y < a.y ? b : a));
   const k = Math.max(0.6, zoomTransform(svg.node()).k);
   svg.call(view.transform, zoomIdentity.translate(svg.node().clientWidth / 2 - k * first.x, 60 - k * first.y).scale(k));

@@ -1,4 +1,4 @@
-// What is shown: instances of drawings. A box whose inner drawing is open has an instance of that drawing of its own.
+// The model of the page: instances of drawings. Each open box has a separate instance of the drawing inside it.
 
 import { layout } from "./layout.js";
 
@@ -13,7 +13,7 @@ function size(node) {
   node.height = ellipse ? 32 : 26;
 }
 
-/** An instance of a drawing, all of its boxes closed. */
+/** Return an instance of a drawing in which all boxes are closed. */
 export function instance(data, number, path = "") {
   const drawing = data.drawings[number];
   const nodes = drawing.boxes.map((box, i) => ({
@@ -34,7 +34,7 @@ export function instance(data, number, path = "") {
   return { data, number, drawing, nodes, edges, width: 0, height: 0 };
 }
 
-/** Lay an instance out, and what is open in it before. */
+/** Lay out an instance, after the instances inside its open boxes. */
 export function place(graph) {
   for (const node of graph.nodes) {
     if (node.inside) {
@@ -47,7 +47,7 @@ export function place(graph) {
   Object.assign(graph, layout(graph.nodes, graph.edges));
 }
 
-/** Where the drawing inside an open box begins, from the centre of the box. */
+/** Return the origin of the drawing inside an open box, relative to the center of the box. */
 export function origin(node) {
   return [-node.inside.width / 2, -node.height / 2 + PADDING + TITLE];
 }
@@ -63,7 +63,7 @@ function spread(node, port, ports) {
   return (port - (ports - 1) / 2) * Math.min(16, (node.width * 0.7) / (ports - 1));
 }
 
-/** Where an edge leaves its first node. */
+/** Return the point at which an edge leaves its first node. */
 export function start(graph, edge) {
   const node = graph.nodes[edge.from];
   let dx = 0;
@@ -73,7 +73,7 @@ export function start(graph, edge) {
   return [node.x + dx, node.y + height(node, dx)];
 }
 
-/** Where an edge arrives at its last node. */
+/** Return the point at which an edge reaches its last node. */
 export function end(graph, edge) {
   const node = graph.nodes[edge.to];
   let dx = spread(node, edge.toPort, node.arriving.length);
@@ -83,7 +83,7 @@ export function end(graph, edge) {
   return [node.x + dx, node.y - height(node, dx) - 1];
 }
 
-/** A smooth line through points, vertical at each of them. */
+/** Return the path of a smooth line through points, vertical at each of them. */
 export function curve(points) {
   let text = `M${points[0][0]},${points[0][1]}`;
   for (let i = 1; i < points.length; i++) {
@@ -98,7 +98,7 @@ export function curve(points) {
   return text;
 }
 
-/** A point of the line that `curve` draws between two points; t is 0 at the first and 1 at the second. */
+/** Return a point of the line that `curve` draws between two points; t is 0 at the first and 1 at the second. */
 export function along(x0, y0, x1, y1, t) {
   const bend = x0 === x1 ? 0 : Math.max(Math.abs(y1 - y0) / 2, 12);
   const [a, b, c, d] = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t ** 3];
@@ -107,13 +107,13 @@ export function along(x0, y0, x1, y1, t) {
 
 const moved = (graph, edge) => graph.nodes[edge.from].moved || graph.nodes[edge.to].moved;
 
-/** The points of an edge from where it leaves the trunk; the way around others is left when one of its nodes was moved. */
+/** Return the points of an edge after it leaves the trunk. If one of its nodes was moved, the edge is a direct line. */
 export function stretch(graph, edge) {
   if (moved(graph, edge)) return [start(graph, edge), end(graph, edge)];
   return [edge.via[edge.via.length - 1] ?? start(graph, edge), ...edge.last, end(graph, edge)];
 }
 
-/** What edges from a node have in common, drawn once: [{points, effect}], one for each place where edges leave. */
+/** Return the trunks of a node, which its edges share: [{points, effect}], one for each point at which edges leave. */
 export function trunks(graph, node) {
   const found = new Map();
   for (const edge of node.leaving) {
@@ -131,7 +131,7 @@ export function trunks(graph, node) {
 
 const STEPS = 8;
 
-/** The edge that passes nearest to a point, no farther than `reach`: [instance, edge], or null. */
+/** Return the edge that is nearest to a point as [instance, edge], or null if none is within the distance `reach`. */
 export function nearest(graph, x, y, reach) {
   for (const node of graph.nodes) {
     if (!node.inside || Math.abs(x - node.x) > node.width / 2 || Math.abs(y - node.y) > node.height / 2) continue;
@@ -163,10 +163,10 @@ export function nearest(graph, x, y, reach) {
   return found;
 }
 
-/** Which drawings hold a box that `fits`, in themselves or in what is inside: number -> boolean. */
+/** Return for each drawing whether it, or a drawing inside it, contains a box that `fits`: index -> boolean. */
 export function holders(data, fits) {
   const found = data.drawings.map((drawing) => drawing.boxes.some(fits));
-  // Drawings inside come after those around them.
+  // Inner drawings come after the drawings that contain them.
   for (let i = data.drawings.length - 1; i >= 0; i--) {
     found[i] ||= data.drawings[i].boxes.some((box) => box.inner !== undefined && found[box.inner]);
   }

@@ -1,4 +1,4 @@
-// Texts of the page: what is known of a node or an arrow, the legend, the colours of times.
+// Texts of the page: the tooltips of nodes and arrows, and the legend. Also the colors that show times.
 
 const duration = (seconds) => {
   if (seconds >= 1) return `${seconds.toPrecision(4)} s`;
@@ -6,7 +6,7 @@ const duration = (seconds) => {
   return `${(seconds * 1e6).toPrecision(4)} µs`;
 };
 
-/** Light where a node takes no time, red where it takes the most. */
+/** Return the color for the time of a node: light for no time, red for the most time in its drawing. */
 export function heat(box, drawing) {
   if (!drawing.profile || box.seconds === undefined) return "#ffffff";
   const most = drawing.most ?? (drawing.most = Math.max(...drawing.boxes.map((other) => other.seconds ?? 0)) || 1);
@@ -58,7 +58,7 @@ function edgeRows({ edge, from, to }) {
   return ["Arrow", rows];
 }
 
-/** Fill and show the tooltip beside the mouse. All texts are texts, never HTML. */
+/** Fill the tooltip, and show it next to the mouse. Texts are inserted as text, never as HTML. */
 export function showTip(tip, event, facts) {
   const [title, rows] = facts.kind === "node" ? nodeRows(facts) : edgeRows(facts);
   const head = document.createElement("b");
@@ -80,7 +80,7 @@ export function showTip(tip, event, facts) {
   tip.style.top = `${Math.max(4, Math.min(event.clientY + 12, innerHeight - height - 8))}px`;
 }
 
-/** What colours mean; only those that the graphs have. */
+/** Fill the legend with the meanings of the colors that occur in the graphs. */
 export function legend(place, data, byTime) {
   const rows = [];
   const there = new Set(data.drawings.flatMap((drawing) => drawing.boxes.map((box) => box.kind)));

@@ -24,32 +24,32 @@ Iterator = object
 
 
 def iteritems(d, **kw):
-    """An iterator over the items of a dict."""
+    """Return an iterator over the items of a dict."""
     return iter(d.items(**kw))
 
 
 def iterkeys(d, **kw):
-    """An iterator over the keys of a dict."""
+    """Return an iterator over the keys of a dict."""
     return iter(d.keys(**kw))
 
 
 def itervalues(d, **kw):
-    """An iterator over the values of a dict."""
+    """Return an iterator over the values of a dict."""
     return iter(d.values(**kw))
 
 
 def b(s):
-    """Bytes of a Latin-1 text."""
+    """Return the bytes of a text in Latin-1."""
     return s.encode("latin-1")
 
 
 def u(s):
-    """The text itself."""
+    """Return the text unchanged."""
     return s
 
 
 def with_metaclass(meta, *bases):
-    """A base class with a metaclass."""
+    """Return a base class; classes derived from it get the metaclass and the given bases."""
 
     class Temporary(meta):
         def __new__(cls, name, this_bases, d):
@@ -59,7 +59,7 @@ def with_metaclass(meta, *bases):
 
 
 def add_metaclass(metaclass):
-    """A decorator that makes a class again with a metaclass."""
+    """Return a decorator that recreates a class with a metaclass."""
 
     def wrapper(cls):
         body = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__")}

@@ -1,4 +1,4 @@
-"""Names that moved between Python 2 and 3."""
+"""Names that are in different modules of Python 2 and Python 3."""
 
 import builtins
 import configparser

@@ -151,7 +151,7 @@ class Function(Drawable, FunctionBase):
 
     @property
     def _check_for_aliased_inputs(self):
-        """Whether an argument may be overwritten or returned. If so, Theano 1.0 compared the memory of arguments."""
+        """True if an argument may be overwritten or returned. If so, Theano 1.0 compared the memory of arguments."""
         return any((index[0].mutable or index[0].borrow) and not index[0].implicit for index in self.indices)
 
     @property

@@ -352,7 +352,10 @@ class Toolchain:
 
 
 def _companion(cxx):
-    """The C compiler beside a C++ compiler: g++-12 -> gcc-12, clang++ -> clang, c++ -> cc."""
+    """Return the C compiler that belongs to a C++ compiler: g++-12 -> gcc-12, clang++ -> clang, c++ -> cc.
+
+    Return the C++ compiler itself if its folder contains no such C compiler.
+    """
     folder, name = os.path.split(cxx)
     for plus, plain in (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc")):
         if plus in name:

@@ -116,8 +116,9 @@ class ReductionKernel:
 
     @property
     def _serial(self):
-        """Whether one thread per group is best: on a CPU a group is a loop, and one thread sums faster than many that
-        share.
+        """True if one thread per group is best.
+
+        This holds on a CPU: a group is a loop there, and one thread sums faster than several that share the elements.
         """
         return self.context.numprocs < 256 and self.context.kind == b"opencl"
 

@@ -1,4 +1,7 @@
-"""What ``import theano`` finds first in a process that a program under ``theano_ng-run`` starts: this package takes its place."""
+"""The module that ``import theano`` finds first in a process started by a program under ``theano_ng-run``.
+
+It installs this package in its place.
+"""
 
 from theano_ng import legacy
 

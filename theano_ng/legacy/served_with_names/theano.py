@@ -1,4 +1,4 @@
-"""The same as `served` for programs that are run with ``--numpy-names``: lost names are given back, too."""
+"""The counterpart of ``served/theano.py`` for programs run with ``--numpy-names``. It also restores removed names."""
 
 from theano_ng import legacy
 from theano_ng.legacy import removed

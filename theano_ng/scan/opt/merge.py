@@ -171,7 +171,13 @@ def scan_merge_inouts(node):
 
 
 def _same_inputs(args):
-    """Inner variables -> the one that stands for an equal outer variable."""
+    """Return the replacements of inner inputs that represent equal outer inputs.
+
+    Returns
+    -------
+    dict
+        Inner input -> the first inner input of an equal outer input.
+    """
     replaced = {}
     for group in ("seqs", "non_seqs"):
         first = {}

@@ -25,7 +25,10 @@ def _arity(name):
 
 
 def _pairs():
-    """Instruction -> (first step, second one, the operands of each, t for the result of the first)."""
+    """Return a dict: instruction -> (first step, second step, operands of the first, operands of the second).
+
+    Among the operands of the second step, ``t`` is the result of the first.
+    """
     found = {}
     for first, second in itertools.product(_SINGLE, _SINGLE):
         n = _arity(first)

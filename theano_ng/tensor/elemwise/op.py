@@ -705,13 +705,13 @@ def _gradient_dtype(variable):
 
 
 def _lift_graph(root, lifted, ndim):
-    """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from.
+    """Add the tensors of a scalar variable and of its ancestors to `lifted`.
 
     Parameters
     ----------
     root : scalar variable
     lifted : dict
-        The tensor for each scalar variable.
+        Scalar variable -> tensor.
     ndim : int
         The rank of the tensors.
     """

@@ -131,7 +131,7 @@ def rows():
             lines.append("%s(%s_%s, %s, %s)" % (row, name, dtype, types.format(**names), text.format(**names)))
     lines += chains.rows({dtype: c_type(dtype) for dtype in ("float32", "float64")})
     lines.append("ROW1(round_to_half, npy_float32, npy_float32, z = tng_half_to_float(tng_float_to_half(x0));)")
-    head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of the result, of n operands, C) */"]
+    head = ["/* Written by misc/write_block_rows.py. ROW<n>(name, C type of result, C types of n operands, C code) */"]
     head += ["#ifdef ROW_HEADERS"]
     head += ['#include "../../../scalar/c_code/%s"' % name for name in includes]
     return "\n".join([*head, "#else", *lines, "#endif", ""])

@@ -71,7 +71,10 @@ class Canonizer(LocalOptimizer):
         self._op_classes = tuple(dict.fromkeys(type(op) for op in self._ours))
 
     def add_simplifier(self, simplifier, reason):
-        """Add a function ``simplifier(num, denum) -> (num, denum)``, applied before anything else; `reason` says what it does."""
+        """Add a function ``simplifier(num, denum) -> (num, denum)``.
+
+        It is applied before all other simplifications. `reason` describes it.
+        """
         self.external_simplifiers.append((reason, simplifier))
 
     def tracks(self):

@@ -41,7 +41,10 @@ def _length(n):
 
 
 class _Shapes(dict):
-    """Variable -> tuple of 0-d int64 variables (None for what has no shape); inferred when missing."""
+    """A dict: variable -> tuple of 0-d int64 variables, or None if the variable has no shape.
+
+    A missing entry is inferred when it is looked up.
+    """
 
     def __init__(self, feature):
         super().__init__()
