@@ -400,9 +400,7 @@ class _Attempt:
 
     def _report(self, fault, built, program):
         frames = fault.frames
-        if (
-            fault.error == "ReferenceUnderflow"
-        ):  # report the code that freed the object, not the later access
+        if fault.error == "ReferenceUnderflow":  # report the code that freed the object, not the later access
             frames = fault.freed
         params_type = getattr(built.op, "params_type", None)
         owners = [built.op] + [v.type for v in built.node.inputs + built.node.outputs] + [params_type]

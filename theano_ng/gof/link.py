@@ -129,9 +129,7 @@ class Linker:
 
     _allow_gc = True  # None: config.allow_gc at compilation, as the linkers of modes are created earlier
     fgraph = None
-    calls_back = (
-        False  # True if user functions run between nodes; they may raise, so Function keeps copies of state
-    )
+    calls_back = False  # True if user functions run between nodes; they may raise, so Function keeps copies of state
 
     @property
     def allow_gc(self):

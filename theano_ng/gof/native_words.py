@@ -4,6 +4,7 @@ A native function reads a C struct of int64 words. ``NATIVE_WORDS(gemm, in_place
 The extension module provides the same text, ``"in_place"``, as ``module.words["gemm"]``. `Record` parses this text and
 packs the values that an Op gives. Thus the offset and the length of each parameter are defined only once.
 """
+
 import operator
 from array import array
 

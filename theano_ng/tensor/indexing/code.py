@@ -234,9 +234,7 @@ class IncSubtensorHooks:
         """ % dict(x=x, fail=fail)
 
     def _set_view(self, c_prefix):
-        if (
-            c_prefix != "PyArray"
-        ):  # another kind of array: make_view_array itself uses the xview variables
+        if c_prefix != "PyArray":  # another kind of array: make_view_array itself uses the xview variables
             return ""
         return """
         for (int i = 0; i < PyArray_NDIM(zview); i++) {
