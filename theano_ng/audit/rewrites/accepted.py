@@ -218,7 +218,6 @@ TABLE = [
         "scanOp_pushout_nonseqs_ops scanOp_pushout_output scanOp_pushout_seqs_ops scan_pushout_dot1",
     ),
     _row("cancellation", "exp of NumPy and of C differ in the last bit", "inline_ofg_expansion"),
-    _row("nan", "1 + x of integers wraps around, log1p(x) does not", "local_log1p"),
     _row("nan", "the sum is divided instead of its terms, and terms may be infinite", "local_sum_prod_div_dimshuffle"),
     _row(
         "range",

@@ -53,8 +53,8 @@ def local_log1p(node):
     """
     (log_arg,) = node.inputs
     out = node.outputs[0]
-    if log_arg.owner is None or out.dtype[0] == "c":
-        return False
+    if log_arg.owner is None or log_arg.dtype[0] != "f":
+        return False  # sums of integers are exact, or wrap around
     if log_arg.owner.op == T.add:
         values, constants, rest = scalarconsts_rest(log_arg.owner.inputs, only_process_constants=False)
         # The constant may be repeated by `fill` or `alloc`.

@@ -11,9 +11,10 @@ import theano_ng.tensor as T
 from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.rewriting import in2out
-from theano_ng.tensor.opt import local_grad_log_erfc_neg
-from theano_ng.tensor.tests.rewriting import RewriteCase
+from theano_ng.tensor.opt import local_grad_log_erfc_neg, local_log1p, local_log_prod_sqr
+from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 FAST = Mode("py", "fast_run")
 
@@ -30,6 +31,30 @@ class TestLogExp(RewriteCase):
         self.check(T.log(1 + T.ivector("i")), None)
         tiny = theano_ng.function([x], T.log(1 + x), mode=FAST)([1e-20])
         np.testing.assert_allclose(tiny, [1e-20])
+
+    def test_log1p_of_all_dtypes(self):
+        """What is added to one gets the dtype of the sum, in which it loses no digits; sums of integers are left as they are."""
+        dtypes = ["int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64"]
+        for dtype in dtypes:
+            x, few = T.TensorType(dtype, (False,))("x"), np.array([0, 1, 3, 100], dtype)
+            for one in map(np.dtype, ("float32", "float64")):
+                for out, want in ((T.log(one.type(1) + x), np.log1p), (T.log(one.type(1) - x), lambda v: np.log1p(-v))):
+                    fgraph = FunctionGraph([x], [out], clone=True)
+                    in2out(local_log1p, ignore_newtrees=True).optimize(fgraph)
+                    self.assertIn("log1p", shown(fgraph))
+                    self.assertEqual(fgraph.outputs[0].dtype, out.dtype)
+                    got = theano_ng.function(fgraph.inputs, fgraph.outputs[0], mode=Mode("py", None))(few)
+                    with np.errstate(all="ignore"):
+                        np.testing.assert_allclose(got, want(few.astype(out.dtype)), rtol=4 * np.finfo(out.dtype).eps)
+            if dtype[0] == "f":
+                continue
+            limits, one = np.iinfo(dtype), np.ones((), dtype)
+            values = np.array([limits.min, limits.min + 1, 0, 1, 2, limits.max - 1, limits.max], dtype)
+            for out, inside in ((T.log(one + x), one + values), (T.log(one - x), one - values)):
+                with np.errstate(all="ignore"):
+                    want = np.log(inside.astype(out.dtype))
+                got = theano_ng.function([x], out, mode=FAST)(values)
+                np.testing.assert_allclose(got, want, rtol=4 * np.finfo(out.dtype).eps, err_msg=str(out.owner.inputs))
 
     def test_expm1(self):
         x, m = T.dvector("x"), T.dmatrix("m")
@@ -79,6 +104,16 @@ class TestLogExp(RewriteCase):
         self.check(T.log(T.prod(x)), None, {"x": [-1.0, 2.0, -3.0]})
         f = theano_ng.function([x], T.log(T.prod(T.exp(x))), mode=FAST)
         np.testing.assert_allclose(f([1000.0, 2000.0]), 3000.0)
+        for square in (T.sqr(x), x**2, x**2.0, x ** np.int8(2), x ** T.constant([2.0])):
+            for out in (T.log(square * T.exp(y)), T.log(T.exp(y) * square)):
+                fgraph = FunctionGraph([x, y], [out], clone=True)
+                in2out(local_log_prod_sqr, ignore_newtrees=True).optimize(fgraph)
+                f = theano_ng.function(fgraph.inputs, fgraph.outputs[0], mode=Mode("py", None))
+                np.testing.assert_allclose(f([-1e200, 1e-300], [1.0, 2.0]), 2 * np.log([1e200, 1e-300]) + [1, 2])
+        for other in (x**3, x**4, x**-2, x**y, x**2.5):
+            fgraph = FunctionGraph([x, y], [T.log(other * T.exp(y))], clone=True)
+            in2out(local_log_prod_sqr, ignore_newtrees=True).optimize(fgraph)
+            self.assertEqual(fgraph.outputs[0].owner.op, T.log, other.owner)
 
 
 class TestErrorFunctions(RewriteCase):
