@@ -268,7 +268,8 @@ class TestCalling(unittest.TestCase):
                     ):
                         self.assertIn(part, str(caught.exception))
                     if mode == "FAST_RUN":
-                        self.assertRegex(str(caught.exception), text)
+                        # Without the lines of this file that are quoted, which have the text, too.
+                        self.assertRegex(str(caught.exception).partition("Apply node that caused the error")[0], text)
                     np.testing.assert_array_equal(shared.get_value(), np.ones(3))
 
 
