@@ -268,6 +268,17 @@ class TestUniform(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "too large"):
             f([2**40, 2**40])
 
+    def test_samples_without_elements(self):
+        """One length may be as large as that of any empty array of the dtype."""
+        size = T.lvector()
+        for dtype in ("float16", "float32", "float64"):
+            longest = 2**63 // np.dtype(dtype).itemsize - 1
+            for mode in (PLAIN, NATIVE):
+                f = theano.function([size], MRG_RandomStreams(9).uniform(size, ndim=2, dtype=dtype), mode=mode)
+                for shape in ((0, 0), (0, 3), (longest, 0), (0, longest), (2**59, 0)):
+                    self.assertEqual((f(shape).shape, f(shape).dtype), (shape, dtype))
+                self.assertEqual(f((1, 4)).shape, (1, 4))
+
     def test_odd_states(self):
         """States that are not contiguous, and none at all."""
         rstate, size = T.imatrix(), T.lvector()

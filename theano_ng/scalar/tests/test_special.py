@@ -260,6 +260,26 @@ class SpecialFunctions:
             np.testing.assert_allclose(got[small], np.array(expected)[small], rtol=1e-13)
             np.testing.assert_allclose(got, expected, rtol=1e-13, atol=2e-14)
 
+    def test_incomplete_gamma_of_large_shapes(self):
+        """The tails on both sides of a narrow peak, to the last digits that the rounding of x / a leaves: integrals to 60 digits."""
+        values = (
+            (100000010.0, 99640010.0, 8.7949761861410520954e-285),
+            (100000010.0, 99800010.0, 2.1082867501281111834e-89),
+            (100000010.0, 100200010.0, 3.5937644839065336202e-89),
+            (100000010.0, 100360010.0, 1.9727500043873259263e-283),
+            (1000000000.0, 998861572.0, 2.5333661265396439721e-284),
+            (1000000000.0, 1001138428.0, 6.7744867402036674419e-284),
+            (1000000000000.0, 1000020000000.0, 2.760976668498511034e-89),
+        )
+        lower, upper = self.functions(
+            [op(scalar.float64(), scalar.float64()).owner for op in (scalar.gammainc, scalar.gammaincc)]
+        )
+        for a, x, tail in values:
+            small, large = (lower, upper) if x < a else (upper, lower)
+            a, x = np.array([a]), np.array([x])
+            np.testing.assert_allclose(small(a, x), tail, rtol=3e-13)
+            self.assertEqual(large(a, x), 1)
+
     def test_incomplete_gamma_of_odd_values(self):
         shapes, limits = [0, 0.5, 1, 9.5, 30, 2e8, np.inf, -1, np.nan], [0, 1e-5, 1, 40, np.inf, -1]
         a, x = [v.ravel() for v in np.meshgrid(shapes, limits)]

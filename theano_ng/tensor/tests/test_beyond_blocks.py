@@ -1,5 +1,6 @@
 """Native Ops on arrays that are longer than the blocks in which they are worked on, and a little shorter: C against Python code."""
 
+import ctypes
 import itertools
 import unittest
 
@@ -17,6 +18,7 @@ from theano_ng.sandbox.multinomial import ChoiceFromUniform, MultinomialFromUnif
 from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops, nlinalg, slinalg
 from theano_ng.tensor import subtensor as sub
+from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.nnet import bn_ops, crossentropy, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.softmax import logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
@@ -375,6 +377,15 @@ class TestReductions(NativeCase):
 class TestThreads(NativeCase):
     """Threads share large arrays: their results are those of one."""
 
+    def setUp(self):
+        super().setUp()
+        try:
+            library = ctypes.CDLL("libgomp.so.1")
+        except OSError:
+            self.skipTest("there is no library for threads")
+        self.addCleanup(library.omp_set_num_threads, library.omp_get_max_threads())
+        library.omp_set_num_threads(3)
+
     def test_reductions(self):
         with change_flags(openmp=True, openmp_elemwise_minsize=1):
             for shape in ((40000,), (3, 9000), (9000, 3), (130, 140), (40, 30, 20)):
@@ -387,12 +398,24 @@ class TestThreads(NativeCase):
                             self.compare(lambda x: T.argmax(x, axis=axis), x)
 
     def test_elementwise(self):
-        with change_flags(openmp=True, openmp_elemwise_minsize=1):
+        product, square = Elemwise(scalar.mul, openmp=True), Elemwise(scalar.sqr, openmp=True)
+        with change_flags(openmp_elemwise_minsize=1):
             for shape in ((40000,), (3, 9000), (9000, 3), (40, 30, 20)):
                 for layout in LAYOUTS:
                     x, y = self.array(shape, layout=layout), self.array(shape)
-                    self.compare(T.mul, x, y)
-                    self.compare(T.sqr, x)
+                    self.compare(product, x, y)
+                    self.compare(square, x)
+
+    def test_elementwise_on_rows_that_a_thread_begins_inside_of(self):
+        product = Elemwise(scalar.mul, openmp=True)
+        with change_flags(openmp_elemwise_minsize=1):
+            for columns in (2, 3, 15, 16, 17, 47, 48, 49):
+                for shape in ((7000, columns), (50, 40, columns)):
+                    x = self.array((*shape[:-1], 2 * columns + 3))[..., : 2 * columns : 2]
+                    y = self.array(shape)
+                    self.compare(product, x, y)
+                    self.compare(product, y, x[..., ::-1])
+                    self.compare(product, np.asfortranarray(y), x)
 
 
 class TestElementwise(NativeCase):

@@ -10,6 +10,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.tensor import extra_ops as E
 from theano_ng.tensor.reductions.cumulative import LinearRecurrence
 from theano_ng.tensor import utils
+from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tests import unittest_tools as utt
 
 RNG = np.random.RandomState(11)
@@ -102,6 +103,18 @@ class TestAgainstNumPy(unittest.TestCase):
         assert E.cumsum(T.bvector()).dtype == "int8"
         with theano.config.change_flags(floatX="float32"):
             assert E.to_one_hot(i, 3).dtype == "float32"
+
+    def test_totals_of_many_columns(self):
+        """As many as are summed side by side, fewer, more, and some multiples: of elements of every size."""
+        for dtype in ("int8", "uint16", "int32", "int64", "float32", "float64", "complex64", "complex128"):
+            for columns in (511, 512, 513, 1024, 1600):
+                values = (np.arange(3 * columns) % 5 - 2).reshape(3, columns).astype(dtype)
+                variable = T.TensorType(dtype, (False, False))()
+                for total, known in ((E.cumsum, np.cumsum), (E.cumprod, np.cumprod)):
+                    out = total(variable, 0)
+                    np.testing.assert_array_equal(
+                        run_node(out, {variable: values}, "c")[0], known(values, 0, dtype=out.dtype)
+                    )
 
     def test_errors(self):
         for error, function, args in (

@@ -170,6 +170,8 @@ class TestMemoryEnds(unittest.TestCase):
                 self.check(slinalg.solve, a, b)
                 self.check(nlinalg.matrix_inverse, a)
                 self.check(slinalg.cholesky, (a + a.T) / 2)
+                for lower in (True, False):
+                    self.check(slinalg.Cholesky(lower=lower, on_error="nan"), -a)
 
     def test_rows_and_images(self):
         for shape in ((1, 1), (3, 7), (5, 33), (30, 70)):
@@ -181,7 +183,13 @@ class TestMemoryEnds(unittest.TestCase):
         for shape in ((2, 4, 4), (1, 9, 33), (2, 6, 18)):
             for dtype in ("float32", "float64"):
                 x = self.numbers(*shape, dtype=dtype)
-                for numbers in (((2, 2), (2, 2), (0, 0)), ((3, 3), (2, 2), (1, 1)), ((2, 3), (1, 1), (0, 0))):
+                for numbers in (
+                    ((2, 2), (2, 2), (0, 0)),
+                    ((3, 3), (2, 2), (1, 1)),
+                    ((2, 3), (1, 1), (0, 0)),
+                    ((4, 4), (1, 1), (1, 1)),
+                    ((4, 3), (4, 1), (0, 0)),
+                ):
                     for mode in ("max", "sum", "average_exc_pad"):
                         self.check(lambda x: pool.Pool(True, mode)(x, *numbers), x)
                     best = run_node(pool.Pool(True)(T.constant(x), *numbers), {}, "py")[0]

@@ -12,7 +12,7 @@ import numpy as np
 import theano_ng.tensor as T
 from theano_ng.sparse import fields
 from theano_ng.tensor import extra_ops
-from theano_ng.tensor.native.alloc import trim
+from theano_ng.tensor.native.alloc import empty, trim
 from theano_ng.tensor.nnet import bn_ops, crossentropy, neighbours
 from theano_ng.tensor.nnet.convolution import convmm
 from theano_ng.tensor.nnet.corr3d import Corr3dMM
@@ -23,6 +23,7 @@ from theano_ng.tensor.tests.single_node import run_node
 from theano_ng.tensor.tests.test_beyond_blocks import NativeCase
 
 PAGE = mmap.PAGESIZE
+NATIVE_BIG = 1 << 18  # bytes from which on arrays keep their memory; native.h
 
 
 def at_the_end(array):
@@ -56,9 +57,10 @@ class TestNothingBeyond(NativeCase):
     LENGTHS = (1, 3, 7, 8, 15, 16, 17, 31, 32, 33, 47, 48, 64, 65, 130)
 
     def guarded(self, *shape, dtype="float64"):
-        """An array in guarded memory; the side that is guarded takes turns."""
+        """An array in guarded memory. Five turns change the guarded side, so that each of two, three or four inputs has both sides guarded."""
         self.turn = getattr(self, "turn", 0) + 1
-        return (at_the_end, at_the_end, at_the_start)[self.turn % 3](self.array(shape, dtype, values=30))
+        places = at_the_end, at_the_end, at_the_start, at_the_end, at_the_start
+        return places[self.turn % 5](self.array(shape, dtype, values=30))
 
     def test_vectors(self):
         makes = (
@@ -123,11 +125,21 @@ class TestNothingBeyond(NativeCase):
 
     def test_pooled(self):
         for size in ((4, 8), (5, 16), (6, 17), (9, 33)):
-            for dtype in ("float64", "float32"):
+            for dtype in ("float64", "float32", "int8", "uint16"):
                 for mode in ("max", "sum"):
-                    for numbers in (((2, 2), (2, 2), (0, 0)), ((3, 2), (1, 1), (1, 1)), ((2, 3), (1, 3), (0, 0))):
+                    for numbers in (
+                        ((2, 2), (2, 2), (0, 0)),
+                        ((3, 2), (1, 1), (1, 1)),
+                        ((2, 3), (1, 3), (0, 0)),
+                        ((4, 4), (1, 3), (0, 0)),
+                        ((5, 2), (3, 2), (1, 1)),
+                    ):
+                        if numbers[0][0] > size[0] + 2 * numbers[2][0]:
+                            continue
                         make = pool.Pool(ignore_border=True, mode=mode, ndim=2)
                         self.compare(lambda x: make(x, *numbers), self.guarded(2, *size, dtype=dtype))
+                if dtype[0] != "f":
+                    continue
                 neibs = neighbours.Images2Neibs("ignore_borders")
                 self.compare(
                     lambda x: neibs(x, T.constant((2, 3)), T.constant((1, 2))), self.guarded(2, 2, *size, dtype=dtype)
@@ -158,6 +170,10 @@ class TestNothingBeyond(NativeCase):
                 (1, 3, (1, 50), (1, 4)),
                 (40, 40, (3, 3), (3, 3)),
                 (2, 6, (17, 33), (5, 5)),
+                (21, 9, (7, 6), (1, 1)),
+                (31, 200, (7, 6), (1, 1)),
+                (15, 200, (5, 5), (1, 1)),
+                (3, 2, (3, 29), (1, 2)),
             ]
         ):
             for dtype in ("float64", "float32"):
@@ -204,6 +220,15 @@ class TestNothingKept(NativeCase):
             for _ in range(12):
                 self.results(out, dict(values), "c")
             self.assertLess(self.size() - before, 5 * x.nbytes, out.owner)
+
+    def test_shapes(self):
+        """Of arrays without elements, and of those that keep their memory for later."""
+        for shape in ((0,) * 30, (1,) * 31 + (NATIVE_BIG,), (2,) * 5):
+            empty(shape, "int8")
+            before = self.size()
+            for _ in range(30_000):
+                empty(shape, "int8")
+            self.assertLess(self.size() - before, 2_000_000, shape)
 
     def test_sorted(self):
         """What lines are sorted in is given back, once for all lines."""

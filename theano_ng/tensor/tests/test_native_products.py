@@ -68,6 +68,24 @@ class TestLayouts(Products):
                         self.check(blas.gemv_no_inplace, [z[:, 0], one, a, b[:, 0], one], z[:, 0] + x.dot(y[:, 0]))
                     self.check(blas.gemm_no_inplace, [form(z), one, x, y, one], z + x.dot(y))
 
+    def test_few_columns(self):
+        """As many as there are loops for and one more, of matrices in either order, with odd numbers of rows and of factors."""
+        rng = np.random.RandomState(9)
+        for dtype, columns in itertools.product(("float32", "float64"), range(1, 12)):
+            alpha, beta = np.array(2, dtype), np.array(-3, dtype)
+            for rows, inner in ((1025, 67), (67, 1025), (17, 3861)):
+                x, y = [rng.randint(-9, 9, shape).astype(dtype) for shape in ((rows, inner), (inner, columns))]
+                z = rng.randint(-9, 9, (rows, columns)).astype(dtype)
+                wide = np.full((rows, columns + 2), 7, dtype)
+                wide[:, 1:-1] = z
+                want = 2 * x.dot(y) - 3 * z
+                for a in (x, np.asfortranarray(x)):
+                    self.check(blas._dot22, [a, y], x.dot(y))
+                    self.check(blas.gemm_no_inplace, [z, alpha, a, y, beta], want)
+                    self.check(blas.gemm_inplace, [wide[:, 1:-1], alpha, a, y, beta], want)
+                    np.testing.assert_array_equal(wide[:, [0, -1]], 7)
+                    wide[:, 1:-1] = z
+
     def test_memory(self):
         """Matrices in either order, and parts of them, are not copied."""
         rng = np.random.RandomState(4)

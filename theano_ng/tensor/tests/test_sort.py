@@ -9,6 +9,7 @@ import theano_ng.tensor as T
 from theano_ng.tensor.sort import ArgSortOp, SortOp, TopKOp, argsort, argtopk, sort, topk, topk_and_argtopk
 from theano_ng.tests import unittest_tools as utt
 
+IN_C = theano.compile.mode.Mode("cvm", None)
 RNG = np.random.RandomState(5)
 X = RNG.permutation(60).reshape(3, 4, 5).astype("float64")
 x, v, axis, k = T.dtensor3(), T.dvector(), T.lscalar(), T.lscalar()
@@ -32,6 +33,24 @@ class TestSort(unittest.TestCase):
             for kind in ("quicksort", "heapsort", "stable"):
                 found = theano.function([h], sort(h, kind=kind), mode=theano.compile.mode.Mode(linker, None))(values)
                 np.testing.assert_array_equal(found.astype("float64"), np.sort(values.astype("float64")))
+
+    def test_equal_elements(self):
+        """Lines of one number, and of one number but for one element, of every length for which there is another way to sort."""
+        dtypes = [kind + size for kind in ("int", "uint") for size in ("8", "16", "32", "64")]
+        dtypes += ["bool", "float16", "float32", "float64", "complex64", "complex128"]
+        for dtype in dtypes:
+            row = T.TensorType(dtype, (False,))()
+            for kind in ("quicksort", "mergesort"):
+                sorting, places = [theano.function([row], made(row, kind=kind), mode=IN_C) for made in (sort, argsort)]
+                for n in (1, 17, 129, 700, 7000):
+                    for number in (1, 0, np.nan) if np.dtype(dtype).kind in "fc" else (1, 0):
+                        values = np.full(n, number).astype(dtype)
+                        for at in (None, 0, n // 2):
+                            if at is not None:
+                                values[at] = not number
+                            np.testing.assert_array_equal(sorting(values), np.sort(values))
+                            if kind == "mergesort":
+                                np.testing.assert_array_equal(places(values), np.argsort(values, kind="stable"))
 
     def test_errors(self):
         self.assertRaises(ValueError, sort, x, 0, "bogosort")

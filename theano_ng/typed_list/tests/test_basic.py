@@ -166,6 +166,17 @@ class TestOps(ListCase):
                 ValueError, r"of 4 elements\) equals", [x, v], op(x, v), [self.values, [7.0]], [self.values, []]
             )
 
+    def test_questions_about_each_element(self):
+        """Wherever it is, and however often."""
+        x, v = self.x, self.v
+        for values in ([[0.0], [1.0], [2.0], [3.0]], [[0.0], [1.0], [0.0], [1.0]], [[5.0]]):
+            for value in values:
+                found = [values.count(value), values.index(value)]
+                self.assert_everywhere([x, v], [x.count(v), x.ind(v)], [values, value], found)
+                left = list(values)
+                left.remove(value)
+                self.assert_everywhere([x, v], [x.remove(v)], [values, value], [left])
+
     def test_make_list(self):
         v, w = self.v, tt.dvector()
         self.assert_everywhere([v, w], lists.make_list([v, w, v]), [[1.0], [2.0, 3.0]], [[1.0], [2.0, 3.0], [1.0]])

@@ -197,6 +197,34 @@ class TestTiles(UsesInstructionSets):
                             expected = case.compute(kind)
                         np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
 
+    def test_the_best_instruction_set_is_taken(self):
+        """Unless another one is asked for: float sums have the same bits, which depend on how many are made side by side."""
+        rng = np.random.RandomState(1)
+        for parameters in (
+            dict(image=(9, 30), kernel=(3, 3), filters=9, channels=8),
+            dict(image=(40, 41), kernel=(3, 3), filters=1, channels=1, batch=1),
+        ):
+            case = Case(rng, dtype="float32", **parameters)
+            case.x, case.w, case.y = [rng.randn(*a.shape).astype("float32") for a in (case.x, case.w, case.y)]
+            for kind in range(3):
+                results = []
+                for CorrBase.isa in (0, 3):
+                    results.append(case.function(kind, IN_C)(*case.inputs(kind)))
+                np.testing.assert_array_equal(*results)
+
+    def test_lines_of_every_length(self):
+        """Their pixels are put where outputs meet them, with zeros on both sides, whatever part of a register is left at the end."""
+        rng, settings = np.random.RandomState(4), dict(border_mode=((0, 0), (2, 5)), subsample=(1, 2))
+        for dtype in ("float32", "float64"):
+            functions = []
+            for CorrBase.isa in (0, 1, 2):
+                functions.append(Case(rng, (1, 2), (1, 2), dtype=dtype, **settings).function(0, IN_C))
+            for width in range(1, 72):
+                case = Case(rng, (2, width), (1, 2), 1, 3, 2, dtype, **settings)
+                expected = case.compute(0)
+                for isa, function in enumerate(functions):
+                    np.testing.assert_array_equal(function(case.x, case.w), expected, err_msg=str((dtype, width, isa)))
+
     def test_flipped_kernels(self):
         # Those that are packed for filters along registers, with and without a stride, and for products that are scattered.
         for parameters in (
