@@ -315,6 +315,31 @@ class TestMerge(Base):
             self.assertGreater(MergeOptimizer().optimize(e)[0], 0)
             self.assertEqual(str(e), before)
 
+    def test_features_are_told_who_merges(self):
+        """Equal nodes, equal constants, and nodes under assertions, of which one is moved or both get a new one."""
+
+        class Reasons(gof.toolbox.Feature):
+            def __init__(self):
+                self.found = []
+
+            def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+                self.found.append(reason)
+
+        x, y = T.dvectors("x", "y")
+        one, other = [Assert("small")(x, T.gt(y.shape[0], n)) for n in (1, 2)]
+        for outputs in (
+            [T.exp(x), T.exp(x)],
+            [x + T.constant([1.0, 2.0]), y * T.constant([1.0, 2.0])],
+            [T.exp(one), T.exp(x)],
+            [T.exp(x), T.exp(one)],
+            [T.exp(one), T.exp(other)],
+        ):
+            e = gof.FunctionGraph([x, y], outputs, clone=True)
+            reasons = Reasons()
+            e.attach_feature(reasons)
+            MergeOptimizer().optimize(e)
+            self.assertEqual(set(reasons.found), {"MergeOptimizer"}, outputs)
+
 
 class TestWalks(Base):
     def test_orders(self):

@@ -6,6 +6,7 @@ import unittest.mock
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import opt, optdb
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import DB, EquilibriumDB, LocalGroupDB, ProxyDB, Query, SequenceDB, TopoDB
 
 
@@ -145,6 +146,33 @@ class TestSequence(unittest.TestCase):
         self.assertEqual(
             self.names(Query(["fast"]).register((extra, 2.5))), ["early", "inner", "extra", "same_a", "same_b", "late"]
         )
+
+    def test_failures(self):
+        """What a query gives treats the failure of an optimizer as the database was told to; by default as the flag says."""
+
+        def fail(fgraph):
+            raise RuntimeError("this one is broken")
+
+        broken, graph, seen = opt.FromFunctionOptimizer(fail), FunctionGraph([], []), []
+        self.db.register("broken", broken, 4, "fast")
+        with config.change_flags(on_opt_error="warn"), self.assertLogs("theano_ng.gof.opt", "ERROR") as logged:
+            self.db.query("+fast").optimize(graph)
+        self.assertIn("this one is broken", "\n".join(logged.output))
+        with config.change_flags(on_opt_error="ignore"):
+            self.db.query("+fast").optimize(graph)
+        with config.change_flags(on_opt_error="raise"), self.assertLogs("theano_ng.gof.opt", "ERROR"):
+            self.assertRaises(RuntimeError, self.db.query("+fast").optimize, graph)
+        for callback in (lambda *about: seen.append(about), None):
+            db = SequenceDB(failure_callback=callback)
+            db.register("broken", broken, 4, "fast")
+            found = db.query("+fast")
+            if callback is None:
+                self.assertRaises(RuntimeError, found.optimize, graph)
+                continue
+            found.optimize(graph)
+            ((error, sequence, failed),) = seen
+            self.assertIn("this one is broken", str(error))
+            self.assertEqual((sequence, failed), (found, broken))
 
     def test_result_is_editable(self):
         found = self.db.query("+fast")

@@ -241,6 +241,11 @@ class PushOut(Case):
                     values = [np.eye(4), np.array([1, 2]), 3, steps]
                     fn = self.check([w, v, i, n], [out, out.sum(axis=0)], values)
                 self.assertEqual(fn(np.eye(4), np.array([77, 2]), 77, 0)[0].shape[0], 0)
+                # In a loop that stays, rows have the lengths that they would have with a step.
+                a = T.dvector("a")
+                (out,) = self.loop(lambda a, w, v, i, row=row: row(w, v, i) * a, a, None, [w, v, i])
+                for steps in (0, 2):
+                    self.check([a, w, v, i], [out], [np.ones(steps), np.eye(4), np.array([1, 2]), 3])
 
     def test_numbers_of_c_and_slices_stay(self):
         x, n = T.dmatrix("x"), T.lscalar("n")
@@ -369,6 +374,17 @@ class PushOut(Case):
             (sequence,) = node.op.outer_seqs(node.inputs)
             self.assertEqual(sequence.owner and type(sequence.owner.op.scalar_op).__name__.lower(), last)
 
+    def test_products_of_rows_of_all_dtypes(self):
+        """They are summed in the dtype of the product of two vectors, integers as well, which wrap around there."""
+        for dtype in ("int8", "uint8", "int16", "int32", "uint32", "int64", "float32", "float64", "complex64"):
+            x, y = [T.TensorType(dtype, (False, False))(name) for name in "xy"]
+            (out,) = self.loop(lambda a, b: T.dot(a, b), [x, y])
+            values = [self.rng.randint(0, 100, (4, 5)).astype(dtype) for _ in range(2)]
+            fn = self.check([x, y], [out], values, rtol=1e-6)
+            self.assertEqual(loops(fn), [])
+            want = [np.dot(a, b) for a, b in zip(*values)]
+            np.testing.assert_allclose(fn(*values)[0], want, rtol=1e-6)
+
     def test_stacks_of_matrices(self):
         x, w, v = T.dtensor3("x"), T.dmatrix("w"), T.dvector("v")
         (out,) = self.loop(lambda a, h: h + T.dot(a, w) + T.dot(a, v).dimshuffle(0, "x") + a.T, x, w)
@@ -425,6 +441,9 @@ class PushOut(Case):
         ]:
             fn = self.check([x, y, n], loop, values)
             self.assertEqual(loops(fn), [])
+            # The shortest of the lengths is a number of steps for which all sequences are long enough.
+            asserts = any(isinstance(node.op, Assert) for node in fn.maker.fgraph.apply_nodes)
+            self.assertEqual(asserts, bool(refused))
             for steps in refused:
                 with self.assertRaises((AssertionError, ValueError, IndexError)):
                     fn(*values[:2], steps)

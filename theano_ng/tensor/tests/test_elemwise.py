@@ -84,7 +84,7 @@ class Refuse(scalar.UnaryScalarOp):
 
 
 class LoopAdd(theano.Op):
-    """z = x + y for a matrix and a row or column, by the loops of elemwise_cgen; `reorder` picks the generator."""
+    """z = x + y where y may be broadcast, by the loops of elemwise_cgen; `reorder` picks the generator."""
 
     __props__ = ("reorder",)
 
@@ -95,7 +95,8 @@ class LoopAdd(theano.Op):
         return theano.Apply(self, [x, y], [x.type()])
 
     def c_code(self, node, name, inputs, outputs, sub):
-        orders = [[0, 1], ["x" if b else d for d, b in enumerate(node.inputs[1].broadcastable)]]
+        all_dims = list(range(node.inputs[0].ndim))
+        orders = [all_dims, ["x" if b else d for d, b in enumerate(node.inputs[1].broadcastable)]]
         dtypes = ["npy_float64"] * 2
         names = dict(sub, lv0=inputs[0], lv1=inputs[1], olv=outputs[0])
         code = elemwise_cgen.make_declare(orders, dtypes, names) + elemwise_cgen.make_checks(orders, dtypes, names)
@@ -104,15 +105,16 @@ class LoopAdd(theano.Op):
         code += "PyArrayObject* z_%s = %s;\n" % (name, outputs[0])
         # The output as an operand of the loops.
         out = dict(names, lv0="z_" + name)
-        code += elemwise_cgen.make_declare([[0, 1]], ["npy_float64"], out) + elemwise_cgen.make_checks(
-            [[0, 1]], ["npy_float64"], out
+        code += elemwise_cgen.make_declare([all_dims], ["npy_float64"], out) + elemwise_cgen.make_checks(
+            [all_dims], ["npy_float64"], out
         )
-        orders, dtypes = [*orders, [0, 1]], [*dtypes, "npy_float64"]
+        orders, dtypes = [*orders, all_dims], [*dtypes, "npy_float64"]
         task = "z_%s_i = %s_i + %s_i;" % (name, *inputs)
         if self.reorder:
             code += elemwise_cgen.make_reordered_loop(orders, 2, dtypes, task, names)
         else:
-            code += elemwise_cgen.make_loop(orders, dtypes, [("", ""), ("", task), ""], names)
+            tasks = [("", "")] * (len(all_dims) - 1) + [("", task)]
+            code += elemwise_cgen.make_loop(orders, dtypes, [*tasks, ""], names)
         return "{\n%s\n}" % code
 
 
@@ -354,6 +356,19 @@ class TestClassicCode(unittest.TestCase):
             np.testing.assert_array_equal(got, want)
         with self.assertRaisesRegex(ValueError, r"input\[0\].shape\[1\] = 5, input\[1\].shape\[1\] = 4"):
             f(xv, rv[:, :4], cv)
+
+    def test_loops_over_no_dimension(self):
+        """A number is one element, for which tasks run once; there may be none but the last."""
+        x, y = tt.dscalars("x", "y")
+        f = theano.function([x, y], [LoopAdd(reorder)(x, y) for reorder in (False, True)])
+        self.assertEqual([float(z) for z in f(2.5, -1.0)], [1.5, 1.5])
+        sub = dict(lv0="a", lv1="b")
+        for tasks, want in (
+            ([("first();", "second();"), "last();"], ["first();", "second();", "last();"]),
+            (["last();"], ["last();"]),
+        ):
+            code = elemwise_cgen.make_loop([[], []], ["double", "float"], tasks, sub)
+            self.assertEqual([word for word in code.split() if word.endswith("();")], want)
 
     def test_linker_c(self):
         x, y = tt.dmatrix(), tt.drow()

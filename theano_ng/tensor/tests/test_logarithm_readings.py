@@ -3,6 +3,7 @@
 import unittest
 
 import numpy as np
+from scipy import special
 
 import theano_ng as theano
 import theano_ng.tensor as T
@@ -136,6 +137,26 @@ class TestForms(unittest.TestCase):
                 softened /= softened.sum(axis=axis, keepdims=True)
                 wanted[(slice(0, 1), slice(None)) if axis else (slice(None), slice(2, 3))] -= softened
                 np.testing.assert_allclose(f(values), wanted, atol=1e-12)
+
+    def test_products_of_several(self):
+        """A product of three factors and more is no share of a sum; its logarithm is the sum of theirs."""
+        x = T.dvector("x")
+        e, p = T.exp(x), T.nnet.sigmoid(x)
+        share = T.inv(e.sum(keepdims=True))
+        values = np.array([0.5, 1000.0, -1000.0])
+        for factors, slope in (
+            ([e, p], lambda s: 2 - s),
+            ([e, p, e], lambda s: 3 - s),
+            ([p, e, p], lambda s: 3 - 2 * s),
+            ([e, p, e, p], lambda s: 4 - 2 * s),
+        ):
+            v = T.mul(*factors)
+            self.assertEqual(len(v.owner.inputs), len(factors))
+            self.assertTrue(reading(v).is_known)
+            f = theano.function([x], T.grad(T.log(v).sum(), x))
+            np.testing.assert_allclose(f(values), slope(special.expit(values)))
+        for v in (T.mul(e, share, p), T.mul(share, e, p), T.mul(p, e, share)):
+            self.assertIsNone(logarithms._share_atom(v, logarithms._Atoms()))
 
 
 class TestHalves(unittest.TestCase):

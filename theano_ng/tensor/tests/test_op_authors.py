@@ -398,6 +398,37 @@ class TestScalarOps(unittest.TestCase):
         assert_allclose(value + 1, theano.function([x], op(x), mode=IN_PYTHON)(value))
         self.assertIs(T.exp.nfunc, np.exp)
 
+    def test_arrays_by_functions_of_numpy(self):
+        """Of one output and of two; numbers are those of the dtype of the output, also where NumPy computes with booleans otherwise."""
+
+        class Parts(scalar.ScalarOp):
+            nin, nout, nfunc_spec = 1, 2, ("modf", 1, 2)
+
+            def output_types(self, types):
+                return types * 2
+
+            def impl(self, x):
+                raise AssertionError("not element by element")
+
+        class Both(scalar.BinaryScalarOp):
+            nfunc_spec = ("add", 2, 1)
+
+            def impl(self, x, y):
+                raise AssertionError("not element by element")
+
+        for dtype in ("float32", "float64"):
+            x = T.TensorType(dtype, (False, False))("x")
+            value = np.array([[0.5, -1.75, 3.0], [1e6 + 0.25, -0.0, 2.5]], dtype)
+            for got, want in zip(theano.function([x], T.Elemwise(Parts())(x), mode=IN_PYTHON)(value), np.modf(value)):
+                self.assertEqual(got.dtype, dtype)
+                np.testing.assert_array_equal(got, want)
+        flags = np.array([True, False, True]), np.array([True, True, False])
+        for dtype in ("int8", "uint8", "int64", "float32", "complex64"):
+            x, y = [T.TensorType("bool", (False,))(name) for name in "xy"]
+            op = T.Elemwise(Both(scalar.specific_out(scalar.get_scalar_type(dtype)), name="both"))
+            got = theano.function([x, y], op(x, y), mode=IN_PYTHON)(*flags)
+            self.assertEqual((got.dtype, got.tolist()), (dtype, [2, 1, 1]))
+
 
 class TestInplace(unittest.TestCase):
     def test_mixed_dtypes_compute_as_their_operands_do(self):

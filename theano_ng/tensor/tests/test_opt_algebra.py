@@ -8,7 +8,10 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.configparser import change_flags
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.rewriting import in2out
 from theano_ng.tensor.opt import is_an_upcast, is_inverse_pair
+from theano_ng.tensor.opt.algebra import local_mul_of_constants
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 
@@ -130,6 +133,34 @@ class TestFunctions(RewriteCase):
         self.check(s + T.zeros_like(m), None)
         self.check(s * T.ones_like(m), None)
         self.check(T.dscalar("d") * T.zeros_like(m), None)
+
+    def test_products_of_constants(self):
+        """They become one, unless their product is too large or too small for the dtype."""
+        for dtype, limits in (("float64", (1e200, 1e-200)), ("float32", (1e25, 1e-25)), ("float16", (1e3, 1e-4))):
+            x = T.TensorType(dtype, (False,))("x")
+            large, small = limits
+            for c, d, merged in (
+                (2, 3, True),
+                (large, large, False),
+                (small, small, False),
+                (-small, small, False),
+                (large, small, True),
+                (0, small, True),
+                (small, 0, True),
+                (np.inf, large, True),
+                (np.nan, small, True),
+            ):
+                first, second = [T.constant(np.array([v], dtype)) for v in (c, d)]
+                for out in (x * first * second, second * (first * x)):
+                    fgraph = FunctionGraph([x], [out], clone=True)
+                    in2out(local_mul_of_constants, ignore_newtrees=True).optimize(fgraph)
+                    products = [node for node in fgraph.apply_nodes if node.op == T.mul]
+                    self.assertEqual(len(products), 1 if merged else 2, (dtype, c, d))
+                    values = np.array([1 / large, 1, large], dtype)
+                    f = theano_ng.function(fgraph.inputs, fgraph.outputs[0], mode=Mode("py", None))
+                    if not merged:
+                        with np.errstate(all="ignore"):
+                            np.testing.assert_array_equal(f(values), values * np.array(c, dtype) * np.array(d, dtype))
 
     def test_differences_of_negatives(self):
         x, y = T.dvectors("x", "y")

@@ -218,6 +218,19 @@ class TestDistributor(RewriteCase):
         self.check((a / abs(x) + b) * x, "add(mul(a, sgn(x)), mul(b, x))", {"x": np.array([0.5, -2.0, 3.0])})
         self.check((a * x - x) / abs(x), "sub(mul(a, *1 -> sgn(x)), *1)", {"x": np.array([0.5, -2.0, 3.0])})
 
+    def test_sums_in_denominators(self):
+        """Factors and divisors beside a sum are taken into it on either side of the fraction."""
+        a, b, w, x, y = T.dvectors("a", "b", "w", "x", "y")
+        for out, expected in (
+            ((a / x + b / y) * x * y / w, "true_div(add(mul(a, y), mul(b, x)), w)"),
+            (w / ((a / x + b / y) * x * y), "true_div(w, add(mul(a, y), mul(b, x)))"),
+            (w / ((a / x + b / x) * x), "true_div(w, add(a, b))"),
+            (T.inv((a / x + b) * x), "inv(add(a, mul(b, x)))"),
+            (((a / x + b) * x) / ((a / y + w) * y), "true_div(add(a, mul(b, x)), add(a, mul(w, y)))"),
+            (w * x / ((a + b) * y), "true_div(mul(w, x), mul(add(a, b), y))"),
+        ):
+            self.check(out, expected)
+
     def test_what_cannot_cancel_is_not_tried(self):
         a, b = T.dvectors("ab")
         many = T.dvectors(300)

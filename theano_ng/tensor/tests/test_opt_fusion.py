@@ -20,6 +20,13 @@ def loops_of(function):
     return [node for node in function.maker.fgraph.apply_nodes if not isinstance(node.op, T.DimShuffle)]
 
 
+def count_of(node, name):
+    """How many operations of a class a loop has."""
+    inner = getattr(node.op.scalar_op, "fgraph", None)
+    ops = [node.op.scalar_op] if inner is None else [n.op for n in inner.toposort()]
+    return sum(type(op).__name__ == name for op in ops)
+
+
 class TestFusion(RewriteCase):
     query = FUSION
 
@@ -105,9 +112,17 @@ class TestFusion(RewriteCase):
         loops([T.cumsum(one), T.sqrt(one), one + y], 4)  # a reader that is no loop needs it in memory
         loops([one.sum(), T.sqrt(one), one + y], 3)  # one reduction can compute it
         loops([one.sum(), one.prod(), one + y], 4)  # two reductions cannot
-        half = -T.sqrt(abs(y))
+        root = T.sqrt(abs(y))
+        half = -root
+
+        def negations(outputs):
+            f = theano_ng.function([x, y], outputs, mode=Mode("vm", FUSION))
+            return sum(count_of(node, "Neg") for node in loops_of(f))
+
         loops([T.sqrt(half), half + x], 3)  # the square root would be in memory instead
-        loops([T.sqrt(half), half + x, T.sqrt(abs(y)) * x], 4)  # here the square root is in memory in any case
+        self.assertEqual(negations([T.sqrt(half), half + x]), 1)
+        loops([T.sqrt(half), half + x, root * x], 4)  # here the square root is in memory in any case
+        self.assertEqual(negations([T.sqrt(half), half + x, root * x]), 2)
         inner = abs(one - 2) - z
         loops([T.sqrt(one), T.sqrt(inner), inner + y], 3)
 

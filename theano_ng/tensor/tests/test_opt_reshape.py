@@ -1,5 +1,6 @@
 """Reshape and Flatten: chains, useless ones, dimensions of length one."""
 
+import itertools
 import unittest
 
 import numpy as np
@@ -114,6 +115,7 @@ class TestReshape(RewriteCase):
             (v.dimshuffle("x", 0).reshape((2, n)), "Reshape{2}(v, MakeVector{dtype='int64'}(2, n))"),
             (r.dimshuffle(1, "x").reshape((n,)), None),
             (T.dscalar("d").reshape((1, 1)), "InplaceDimShuffle{x,x}(d)"),
+            (T.dscalar("d").reshape((1,)), "InplaceDimShuffle{x}(d)"),
             (r.reshape((3,)), None),
         ]:
             length = 2 if "n, 2" in str(expected) or expected == "InplaceDimShuffle{x,0}(v)" else 3
@@ -133,6 +135,12 @@ class TestReshape(RewriteCase):
         )
         f = theano_ng.function([v], v.reshape((1, 3)) + 1)
         self.assertEqual(f(np.arange(3.0)).shape, (1, 3))
+        # One element of any rank, with lengths that are known to be one and others.
+        for rank in (1, 2, 3):
+            for pattern in itertools.product((False, True), repeat=rank):
+                x = T.TensorType("float64", pattern)("x")
+                for ndim in (1, 2, 3):
+                    self.check(x.reshape((1,) * ndim), None, {"x": np.full((1,) * rank, 5.0)})
 
     def test_lift(self):
         x = T.dmatrix("x")

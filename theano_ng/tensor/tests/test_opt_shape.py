@@ -113,6 +113,39 @@ class TestShapeFeature(unittest.TestCase):
         self.assertEqual({type(n.op).__name__ for n in f.maker.fgraph.apply_nodes}, {"Shape_i", "MakeVector"})
         self.assertEqual(f(np.ones((0, 3))).tolist(), [0, 3])
 
+    def test_lengths_as_those_of_variables(self):
+        """An Op may say that its lengths are those of any variable: they are what is known of these, or all that there is to know."""
+
+        class Parts(Op):
+            """x + 1, and x without its first row, of which it gives all lengths as those of variables."""
+
+            __props__ = ()
+
+            def make_node(self, x):
+                return Apply(self, [x], [x.type(), x.type()])
+
+            def perform(self, node, inputs, out):
+                out[0][0], out[1][0] = inputs[0] + 1, inputs[0][1:].copy()
+
+            def infer_shape(self, node, shapes):
+                (x,), (_, rest) = node.inputs, node.outputs
+                return [[Shape_i(0)(x), Shape_i(1)(x)], [Shape_i(0)(rest), Shape_i(1)(x)]]
+
+        for make in (lambda x, y: x, lambda x, y: T.exp(x), lambda x, y: T.exp(x) + y):
+            x, y = T.dmatrix("x"), T.drow("y")
+            same, rest = Parts()(make(x, y))
+            _, feature = self.graph([x, y], [same, rest])
+            for i in range(2):
+                self.assertIs(feature.shape_of[same][i], feature.shape_of[x][i])
+            self.assertIs(feature.shape_of[rest][1], feature.shape_of[x][1])
+            entry = feature.shape_of[rest][0].owner
+            self.assertEqual((entry.op, entry.inputs), (Shape_i(0), [rest]))
+        x = T.dmatrix("x")
+        f = theano_ng.function([x], Parts()(T.exp(x))[0].shape)
+        self.assertEqual({type(n.op).__name__ for n in f.maker.fgraph.apply_nodes}, {"Shape_i", "MakeVector"})
+        f = theano_ng.function([x], Parts()(T.exp(x))[1].shape)
+        self.assertEqual(f(np.ones((2, 3))).tolist(), [1, 3])
+
     def test_unknown_and_wrong(self):
         x = T.dmatrix("x")
         f = theano_ng.function([x], Opaque(fail(ShapeError("unknown")))(x).shape)

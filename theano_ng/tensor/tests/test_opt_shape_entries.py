@@ -90,6 +90,8 @@ class TestEntries(unittest.TestCase):
         # A variable whose own length is all that is known has nothing to say.
         feature.update_shape(x, z)
         self.assertEqual(str(feature.shape_of[x][0]), "n")
+        feature.update_shape(z, T.dmatrix("another"))
+        self.assertEqual([entry.owner.inputs[0] for entry in feature.shape_of[z]], [z, z])
         # Numbers stay, and replace variables.
         known = T.dmatrix("known")
         feature.set_shape(known, (5, n))

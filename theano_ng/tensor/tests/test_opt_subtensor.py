@@ -81,6 +81,13 @@ class TestUseless(RewriteCase):
             (T.cast(v, "float32")[1], "Cast{float32}(b)"),
         ]:
             self.check(out, expected)
+        # What is not known is left to the call, and so is a step of zero.
+        n = T.lscalar("n")
+        for fields in itertools.product((None, 1, -2, n), repeat=3):
+            self.check(v[slice(*fields)], None, {"n": 2})
+        for field in (slice(None, None, 0), slice(0, 2, 0), slice(n, None, 0)):
+            f = theano_ng.function([a, b, c, n], v[field], mode=Mode("py", QUERY), on_unused_input="ignore")
+            self.assertRaisesRegex(ValueError, "slice step cannot be zero", f, 1, 2, 3, 1)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
         # Elements of vectors of elements, all of them in use.
         chain = [v]

@@ -103,6 +103,26 @@ class TestGradients(RaisingCase):
                 if any(symbol is picked for symbol, _ in divisors):
                     self.assertIn(CrossentropySoftmax1HotWithBiasDx, ops_of(f))
 
+    def test_divisors_of_matrices(self):
+        """The matrix with the increment may be divided, too: by the softmax, columns and numbers, in any order."""
+        x, labels, c, d = T.dmatrix("x"), T.lvector("labels"), T.dvector("c"), T.dscalar("d")
+        sm = nnet.softmax(x)
+        y = softmax(self.a)
+        increment = np.zeros((3, 4))
+        increment[np.arange(3), self.labels] = np.cos(self.c)
+        for k in range(1, 4):
+            for divisors in itertools.permutations(
+                [(sm, y), (c.dimshuffle(0, "x"), self.c[:, np.newaxis]), (d, 3.5)], k
+            ):
+                quotient = T.inc_subtensor(T.zeros_like(x)[T.arange(labels.shape[0]), labels], T.cos(c))
+                value = increment
+                for symbol, number in divisors:
+                    quotient, value = quotient / symbol, value / number
+                f = theano.function([x, labels, c, d], SoftmaxGrad()(quotient, sm), on_unused_input="ignore")
+                np.testing.assert_allclose(f(self.a, self.labels, self.c, 3.5), self.gradient(value, y))
+                if any(symbol is sm for symbol, _ in divisors):
+                    self.assertIn(CrossentropySoftmax1HotWithBiasDx, ops_of(f))
+
     def test_other_indices(self):
         """Gradients of elements that are taken by one index, by a mask, or by slices and arrays of indices."""
         x, i, v = T.dmatrix("x"), T.lmatrix("i"), T.lvector("v")
