@@ -118,6 +118,8 @@ class TestDocumented(Base):
         out = io.StringIO()
         nav.print_profile(out, prof)
         self.assertIn("nb_node (start, end, changed) (5, 3, 1)", out.getvalue())
+        # Nothing is left to visit: no time is spent.
+        self.assertEqual(nav.apply_to(e, [])[1:6], (0, 3, 3, 0.0, 0.0))
 
     def test_patterns(self):
         x, y, z = self.x, self.y, self.z
@@ -519,9 +521,44 @@ class TestGroups(Base):
             self.assertEqual(str(e), after)
             self.assertEqual(sum(group.applied_true.values()), 2 if apply_all else 1)
         self.assertEqual(LocalOptGroup(r1, r2).tracks(), [exp, neg])
+        self.assertEqual(LocalOptGroup([r1, r2]).tracks(), [exp, neg])
         everywhere = gof_opt.FromFunctionLocalOptimizer(lambda node: False, None)
         self.assertIsNone(LocalOptGroup(r1, everywhere).tracks())
         self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
+
+    def test_groups_go_on_with_all_outputs_in_their_order(self):
+        """The next rule sees a result whose variables are all outputs of one node in their order; any other result is the last one."""
+
+        class Pair(gof.Op):
+            __props__ = ("name",)
+
+            def __init__(self, name):
+                self.name = name
+
+            def make_node(self, x, y):
+                return gof.Apply(self, [x, y], [x.type(), y.type()])
+
+        first, second, third = map(Pair, ("first", "second", "third"))
+        x, y = self.x, self.y
+
+        def both(node):
+            return second(*node.inputs)
+
+        for make, last in (
+            (both, third),
+            (lambda node: both(node)[::-1], second),
+            (lambda node: both(node)[:1] * 2, second),
+            (lambda node: [both(node)[0], x], second),
+            (lambda node: [both(node)[0], both(node)[1]], second),
+        ):
+            rules = local_optimizer([first])(make), local_optimizer([second])(lambda node: third(*node.inputs))
+            for apply_all in (False, True):
+                node = first(x, y)[0].owner
+                got = LocalOptGroup(*rules, apply_all_opts=apply_all).transform(node)
+                self.assertEqual(got[0].owner.op, last if apply_all else second)
+                wanted = make(node)
+                self.assertEqual([v.index for v in got], [v.index for v in wanted])
+                self.assertEqual([v.owner is None for v in got], [v.owner is None for v in wanted])
 
     def test_groups_say_what_they_do(self):
         said = io.StringIO()
@@ -707,11 +744,12 @@ class TestEquilibrium(Base):
             def apply(self, fgraph):
                 self.calls += 1
 
-        final, cleanup = Count(), Count()
-        EquilibriumOptimizer(
-            [OpSub(exp, neg)], max_use_ratio=9, final_optimizers=[final], cleanup_optimizers=[cleanup]
-        ).optimize(graph_of(exp(self.x)))
-        self.assertEqual((final.calls, cleanup.calls), (1, 1))
+        for out, cleaned in ((exp(self.x), 1), (log(self.x), 0)):
+            final, cleanup = Count(), Count()
+            EquilibriumOptimizer(
+                [OpSub(exp, neg)], max_use_ratio=9, final_optimizers=[final], cleanup_optimizers=[cleanup]
+            ).optimize(graph_of(out))
+            self.assertEqual((final.calls, cleanup.calls), (1, cleaned))
         MergeAtEnd = EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9, cleanup_optimizers=[MergeOptimizer()])
         e = graph_of(add(exp(self.x), exp(self.x)))
         MergeAtEnd.optimize(e)
@@ -902,6 +940,10 @@ class TestStackTraces(Base):
         self.assertFalse(check_stack_trace(e, "all"))
         self.assertFalse(check_stack_trace(e, exp))
         self.assertTrue(check_stack_trace(e, [log, lambda op: op == neg]))
+        self.assertTrue(check_stack_trace(e, type(log)))
+        self.assertFalse(check_stack_trace(e, type(exp)))
+        self.assertFalse(check_stack_trace(e, (type(log), type(exp))))
+        self.assertTrue(check_stack_trace(e, type(neg)))
         inner.tag.trace = [[]]
         self.assertRaises(Exception, check_stack_trace, e, "all")
         self.assertFalse(check_stack_trace(e, "all", bug_print="ignore"))

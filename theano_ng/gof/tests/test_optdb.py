@@ -41,6 +41,8 @@ class TestDB(unittest.TestCase):
         self.assertEqual(self.names(Query(["unknown"])), [])
         self.assertEqual(self.names("+x", "-z"), ["c"])
         self.assertEqual(self.names("+x", "+y", "&z"), ["a", "b"])
+        self.assertEqual(self.names("+x", "&z"), ["a"])
+        self.assertEqual(self.names("&z"), [])
         self.assertEqual(self.names(include=["y"], exclude=["b"]), ["c"])
         self.assertRaises(TypeError, self.db.query, "x")
         self.assertRaises(TypeError, self.db.query, Query(["x"]), "+x")

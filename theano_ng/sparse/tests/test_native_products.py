@@ -48,6 +48,54 @@ class TestWidths(PartsCase):
             self.check(width, str(dtype), LAYOUTS[k % 4])
 
 
+class TestNoEntries(PartsCase):
+    def test_products(self):
+        """Matrices without rows, without columns, or with zeros alone."""
+        for (n, m), width, dtype in itertools.product(((0, 3), (3, 0), (0, 0), (3, 4)), (0, 1, 2, 17), ("f4", "f8", "i8")):
+            x = np.zeros((n, m), dtype)
+            right, left = self.numbers((m, width), dtype), self.numbers((n, width), dtype)
+            rows, columns = [(a.data, a.indices, a.indptr) for a in (sp.csr_matrix(x), sp.csc_matrix(x))]
+            zeros = np.zeros((n, width), dtype)
+            np.testing.assert_array_equal(self.run_parts(fields.sd_csr, *rows, right), zeros)
+            np.testing.assert_array_equal(self.run_parts(fields.sd_csc, *columns, n, right), zeros)
+            got = self.run_parts(fields.usmm_csc_dense, np.full((1, 1), 2, dtype), *columns, n, right, left)
+            np.testing.assert_array_equal(got, left)
+            dense, row = self.numbers((n, m), dtype), self.numbers((m,), dtype)
+            for got in (
+                self.run_parts(lambda *v: fields.sampling_dot_csr(*v)[0], left, right, *rows, m),
+                self.run_parts(fields.mul_s_d_csr, *rows, dense),
+                self.run_parts(fields.mul_s_d_csc, *columns, dense),
+                self.run_parts(fields.mul_s_v_csr, *rows, row),
+                self.run_parts(fields.structured_add_s_v_csr, *rows, row),
+            ):
+                self.assertEqual((got.shape, got.dtype), ((0,), dtype))
+            same = (*rows, np.array([n, m]))
+            self.assertEqual(self.run_parts(fields.csm_grad_c, *same, *same).shape, (0,))
+
+
+class TestLengths(PartsCase):
+    def test_what_is_no_length(self):
+        """A number of rows or columns that is too large for an int64, negative, or too small for the entries."""
+        x, right = sp.csc_matrix(np.eye(3)), np.ones((3, 2))
+        nothing = sp.csc_matrix((3, 3))
+        for m, length, error in (
+            (x, np.array(2**63, "uint64"), OverflowError),
+            (nothing, np.array(2**63, "uint64"), OverflowError),
+            (x, np.array(-1), ValueError),
+            (nothing, np.array(-1), ValueError),
+            (x, np.array(2), ValueError),
+            (x, np.array(2, "int8"), ValueError),
+        ):
+            parts = m.data, m.indices, m.indptr, length
+            for op, values in (
+                (fields.sd_csc, (*parts, right)),
+                (fields.usmm_csc_dense, (np.ones((1, 1)), *parts, right, right)),
+                (lambda *v: fields.sampling_dot_csr(*v)[0], (right, right, *parts)),
+            ):
+                with self.assertRaises(error, msg=(op, length)):
+                    self.run_parts(op, *values)
+
+
 class TestGradients(PartsCase):
     def test_shapes_that_differ(self):
         """A gradient has the shape of its matrix, whichever of the lengths the entries are compressed along."""

@@ -323,7 +323,8 @@ static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObje
         goto done;
     npy_intp rows = PyArray_DIM(q, 0), n = PyArray_DIM(q, 1);
     if (PyArray_DIM(y, 0) != rows || PyArray_DIM(dy, 0) != rows) {
-        mismatch("g_y and true_one_of_n must have as many elements as coding_dist has rows", PyArray_DIM(y, 0), rows);
+        mismatch("g_y and true_one_of_n must have as many elements as coding_dist has rows",
+                 PyArray_DIM(y, 0) != rows ? PyArray_DIM(y, 0) : PyArray_DIM(dy, 0), rows);
         goto done;
     }
     PyArrayObject *g = native_alloc(out, 2, PyArray_DIMS(q), type);

@@ -152,6 +152,15 @@ class TestIndexing(NativeCase):
     def test_as_many_dimensions_as_there_can_be(self):
         x = self.array((2,) + (1,) * 62 + (3,))
         self.compare(lambda x, i: x[i], x, np.array([1, 0, 1]))
+        # As many arrays of positions, which broadcast to several dimensions.
+        for lengths in ((3,), (2, 3), (3, 2, 4, 2, 3)):
+            n = len(lengths)
+            x = self.array(lengths + (1,) * (64 - n))
+            grid = [self.places((length,), length) for length in lengths]
+            places = [i.reshape([-1 if k == d else 1 for d in range(n)]) for k, i in enumerate(grid)]
+            places += [np.zeros((1,) * (1 + k % n), "int64") for k in range(n, 64)]
+            (got,) = self.changed(lambda x, *i: x[i], x, *places)
+            np.testing.assert_array_equal(got, x.reshape(lengths)[tuple(places[:n])])
 
     def test_positions_of_all_kinds(self):
         """Arrays of positions that broadcast, in any memory, before, between and behind dimensions of many lengths."""
@@ -480,6 +489,30 @@ class TestOrder(NativeCase):
             for axis in range(x.ndim):
                 self.compare(lambda x: sort(x, axis), x)
                 self.compare(lambda x: argsort(x, axis, kind="mergesort"), x)
+
+    def test_long_keys_that_differ_in_few_bits(self):
+        """Many keys agree in all but their last bits, which are compared after the first ones; the others are of any length."""
+        variable = T.TensorType("uint64", [False])()
+        order = argsort(variable, -1, kind="mergesort")
+        for n in (700, 7000):
+            for bits in range(20, 65):
+                x = self.rng.randint(0, 3, n).astype("uint64") + (self.rng.randint(0, 2, n).astype("uint64") << (bits - 1))
+                (got,) = run_node(order, {variable: x}, "c")
+                np.testing.assert_array_equal(got, np.argsort(x, kind="stable"), err_msg=str((n, bits)))
+
+    def test_complex_numbers_with_nan(self):
+        """As in NumPy: those with a NaN come last, ordered by which part is one, and by the other part."""
+        odd = np.array([0.0, -0.0, 1.0, -1.5, 7.0, np.inf, -np.inf, np.nan, -np.nan])
+        for dtype in ("complex64", "complex128"):
+            variable = T.TensorType(dtype, [False])()
+            outs = sort(variable, -1), argsort(variable, -1, kind="mergesort")
+            for n in (5, 60, 700, 2100, 7000):
+                x = odd[self.rng.randint(0, 9, n)].astype(dtype)
+                x.imag = odd[self.rng.randint(0, 9, n)]
+                in_order, positions = [run_node(out, {variable: x}, "c")[0] for out in outs]
+                np.testing.assert_array_equal(positions, np.argsort(x, kind="stable"))
+                for part in ("real", "imag"):
+                    np.testing.assert_array_equal(getattr(in_order, part), getattr(np.sort(x), part))
 
     def test_long_columns(self):
         """They are brought together in groups, of which the last is a part."""

@@ -1,5 +1,6 @@
 """extra_ops against NumPy; `utils` has its tests here, too."""
 
+import itertools
 import unittest
 
 import numpy as np
@@ -93,6 +94,28 @@ class TestAgainstNumPy(unittest.TestCase):
         found = theano.function([], E.Unique(False, True, axis=0)(rows))()
         assert found[0].tolist() == [[1, 2], [3, 4]]
         assert found[1].tolist() == [0, 1, 0]
+
+    def test_coordinates_that_broadcast(self):
+        """Coordinates of other shapes count for all positions along the dimensions that they have not."""
+        rng = np.random.RandomState(5)
+        dims = 4, 7, 5
+        for shapes in itertools.product(((), (1,), (6,), (3, 1), (1, 6), (3, 6), (700, 1, 1)), repeat=2):
+            places = [rng.randint(0, n, shape) for n, shape in zip(dims, (shapes[0], shapes[1], (6,)))]
+            symbols = [T.TensorType("int64", (False,) * p.ndim)() for p in places]
+            for order in "CF":
+                out = E.ravel_multi_index(symbols, dims, order=order)
+                values = {**dict(zip(symbols, places)), out.owner.inputs[-1]: np.array(dims)}
+                want = np.ravel_multi_index(np.broadcast_arrays(*places), dims, order=order)
+                np.testing.assert_array_equal(run_node(out, values, "c")[0], want)
+
+    def test_no_coordinates_in_large_shapes(self):
+        """Where an axis has no elements, the others may be as long as they like."""
+        none = np.zeros(0, "int64")
+        for dims in ((0, 3), (3, 0), (2**40, 2**40, 0)):
+            symbols = [T.lvector() for _ in dims]
+            out = E.ravel_multi_index(symbols, dims)
+            values = {**dict.fromkeys(symbols, none), out.owner.inputs[-1]: np.array(dims)}
+            np.testing.assert_array_equal(run_node(out, values, "c")[0], np.ravel_multi_index([none] * len(dims), dims))
 
     def test_types(self):
         assert E.squeeze(T.drow()).type == T.dvector

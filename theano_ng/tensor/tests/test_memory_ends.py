@@ -117,6 +117,13 @@ class TestMemoryEnds(unittest.TestCase):
             sizes = np.array([5, 0, 7], dtype)
             self.check(lambda x, s: T.split(x, s, 3), x, sizes)
 
+    def test_ranges(self):
+        for n in (1, 2, 3, 8, 17, 100, 1030):
+            for dtype in ("float16", "float32", "float64", "int8", "int32", "int64", "uint16"):
+                stop = n if n < 100 or dtype in ("float32", "float64", "int32", "int64") else 100
+                numbers = [np.array(v, dtype) for v in (0, stop, 1)]
+                self.check(lambda *v: T.ARange(dtype)(*v), *numbers)
+
     def test_elementwise(self):
         for shape in ((1,), (17,), (1030,), (3, 70), (60, 5), (3, 5, 9)):
             for dtype in ("float32", "float64", "int8", "int32"):

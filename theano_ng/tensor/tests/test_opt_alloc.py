@@ -10,7 +10,9 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import ancestors
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.rewriting import in2out
 from theano_ng.tensor.opt import ShapeFeature
+from theano_ng.tensor.opt.alloc import local_fill_to_alloc
 from theano_ng.tensor.opt.common import broadcast_like
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
@@ -56,6 +58,20 @@ class TestFill(RewriteCase):
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
 
 
+    def test_becomes_alloc_without_shapes_of_the_graph(self):
+        """Each length is that of the operand that is not broadcast."""
+        values = {"x": np.ones((2, 3)), "v": np.arange(3.0), "r": np.arange(3.0)[None], "c": np.arange(2.0)[:, None]}
+        x, v, r, c = T.dmatrix("x"), T.dvector("v"), T.drow("r"), T.dcol("c")
+        for model, value in ((x, v), (x, r), (x, c), (r, c), (c, r), (x, T.constant(2.0))):
+            fgraph = FunctionGraph([x, v, r, c], [T.fill(model, value)], clone=True)
+            in2out(local_fill_to_alloc).optimize(fgraph)
+            self.assertIn("Alloc", shown(fgraph))
+            f = theano_ng.function(fgraph.inputs, fgraph.outputs, mode=Mode("py", None), on_unused_input="ignore")
+            number = value.data if value not in (v, r, c) else values[value.name]
+            (got,) = f(*[values[i.name] for i in (x, v, r, c)])
+            np.testing.assert_array_equal(got, np.broadcast_to(number, (2, 3)))
+
+
 class TestBroadcastLike(unittest.TestCase):
     def test_values(self):
         x, row, s = T.dmatrix("x"), T.drow("row"), T.dscalar("s")
@@ -96,6 +112,17 @@ class TestAlloc(RewriteCase):
         f = theano_ng.function([x], T.alloc(x, 2, 3))
         self.assertEqual(f(np.ones((2, 3))).shape, (2, 3))
         self.assertRaises(ValueError, f, np.ones((3, 3)))
+
+    def test_one_that_others_use_is_not_merged(self):
+        """Where lengths may differ, nothing is asserted instead of computed: it is computed anyway."""
+        s, n, k = T.dscalar("s"), T.iscalar("n"), T.iscalar("k")
+        inner = T.alloc(s, n)
+        for outs, asserts in (([T.alloc(inner, k)], True), ([T.alloc(inner, k), inner], False)):
+            f = theano_ng.function([s, n, k], outs, mode=Mode("py", self.query))
+            self.assertEqual("Assert" in shown(f.maker.fgraph), asserts)
+            self.assertEqual(f(7, 2, 2)[0].tolist(), [7, 7])
+            self.assertEqual(f(7, 1, 3)[0].tolist(), [7, 7, 7])
+            self.assertRaises((ValueError, AssertionError), f, 7, 2, 3)
 
     def test_elemwise(self):
         x, v, s, n = T.dmatrix("x"), T.dvector("v"), T.dscalar("s"), T.iscalar("n")

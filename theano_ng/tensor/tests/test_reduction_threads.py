@@ -2,6 +2,8 @@
 
 import ctypes
 import itertools
+import os
+import resource
 import unittest
 
 import numpy as np
@@ -51,6 +53,29 @@ class TestThreads(unittest.TestCase):
                 x = self.numbers(shape, next(dtypes), layout)
                 wide = "complex128" if x.dtype.kind == "c" else "float64"
                 self.check(Sum(axis=axes), x, x.sum(axes, wide))
+
+    @unittest.skipUnless(os.path.exists("/proc/self/statm"), "asks Linux for the size of the process")
+    def test_accumulators_of_threads_are_given_back(self):
+        """Each thread has its own, of dimensions that are too short to be shared and do not follow each other in memory."""
+
+        def pages():
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[0])
+
+        x = self.numbers((6, 31, 61), "float64", forms.contiguous)[:, :30, :60]
+        variable = T.dtensor3()
+        out, cells = Sum(axis=(0,))(variable), {variable: [x]}
+        cells[out] = [None]
+        with change_flags(openmp=True, openmp_elemwise_minsize=1):
+            thunk = out.owner.op.make_thunk(out.owner, cells, {variable: [True], out: [False]}, [], impl="c")
+        self.library.omp_set_num_threads(5)
+        for calls in (20, 400):
+            before = pages()
+            for _ in range(calls):
+                thunk()
+        np.testing.assert_array_equal(cells[out][0], x.sum(0))
+        # As much as 40 calls need.
+        self.assertLess((pages() - before) * resource.getpagesize(), 40 * 5 * x[0].size * 8)
 
     def test_extremes_and_bits(self):
         ops = (

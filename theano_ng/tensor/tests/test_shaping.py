@@ -39,6 +39,52 @@ class TestNodes(unittest.TestCase):
         z = run_node(T.reshape(x := T.dmatrix(), (3, 2)), {x: v}, "c")[0]
         self.assertTrue(np.shares_memory(z, v))
 
+    def test_reshape_gives_views_where_numpy_does(self):
+        """Dimensions are split, and merged where they follow each other in memory, whatever the steps are."""
+        base = np.arange(4.0 * 6 * 4 * 10).reshape(4, 6, 4, 10)
+        arrays = [base, base[..., ::2], base[:, ::2], base[::-1], base[:, :, 1:3], base[..., :1], base[:, :1], base[2:3]]
+        arrays += [base.transpose(order) for order in ((1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1), (3, 2, 1, 0))]
+        arrays += [np.broadcast_to(base[:, :, :1], base.shape), base[:, :, ::-1, ::-1], base[1:, 2:, 3:, 4:]]
+        for array in arrays:
+            for v in (array, array[0], array[..., 0], array[:, -1], array[0, 0]):
+                lengths = v.shape
+                shapes = {(v.size,), (1, *lengths), (*lengths, 1)}
+                for k, n in enumerate(lengths):
+                    shapes.update([(*lengths[:k], n // m, m, *lengths[k + 1 :]) for m in (1, 2, 3) if n % m == 0])
+                    if k:
+                        shapes.add((*lengths[: k - 1], lengths[k - 1] * n, *lengths[k + 1 :]))
+                        shapes.add((*lengths[: k - 1], n, lengths[k - 1], *lengths[k + 1 :]))
+                x = T.TensorType("float64", (False,) * v.ndim)()
+                for shape in shapes:
+                    want, s = v.reshape(shape), T.lvector()
+                    (z,) = run_node(T.reshape(x, s, ndim=len(shape)), {x: v, s: np.array(shape)}, "c")
+                    np.testing.assert_array_equal(z, want)
+                    self.assertEqual(np.shares_memory(z, v), np.shares_memory(want, v), (v.shape, v.strides, shape))
+
+    def test_shapes_that_are_too_long_for_a_message(self):
+        """They are cut off, at any character."""
+        x, s = T.dvector(), T.lvector()
+        for k in range(19):
+            lengths = [-(10**k)] + [-(2**63)] * 63
+            for impl in ("c", "py"):
+                with self.assertRaisesRegex(ValueError, r"annot reshape .*shape \(12,\)"):
+                    run_node(T.reshape(x, s, ndim=64), {x: np.ones(12), s: np.array(lengths)}, impl)
+
+    def test_copies_share_no_memory(self):
+        """Whatever an earlier call has left in the place of the copy: the array itself, or a part of the same memory."""
+        for ndim, dtype in ((1, "float64"), (2, "int8"), (3, "complex64")):
+            x = T.TensorType(dtype, (False,) * ndim)()
+            copy = theano.compile.deep_copy_op(x)
+            memory = np.arange(64).astype(dtype)
+            v = memory[:27].reshape(3, 3, 3)[(0,) * (3 - ndim)]
+            for before in (v, v[:], memory[1 : 1 + v.size].reshape(v.shape), v.T, v[::-1], np.zeros_like(v), None):
+                cells = {x: [v], copy: [before]}
+                copy.owner.op.make_thunk(copy.owner, cells, {x: [True], copy: [False]}, [], impl="c")()
+                (z,) = cells[copy]
+                np.testing.assert_array_equal(z, v)
+                np.testing.assert_array_equal(memory, np.arange(64))
+                self.assertFalse(np.shares_memory(z, memory))
+
     def test_flatten_nothing(self):
         x = T.tensor3()
         for mode in (theano.Mode("py", None), theano.Mode("py", "fast_run")):

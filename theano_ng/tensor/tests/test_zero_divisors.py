@@ -1,6 +1,7 @@
 """Division and modulus of integers by zero: errors that name the node and the element, after which all is as it was."""
 
 import functools
+import itertools
 import unittest
 
 import numpy as np
@@ -158,6 +159,25 @@ class TestErrors(Divides):
                             self.refused(run, says=r"division by zero: element \[%d\] of input\[1\] is 0" % k)
                             y[k] = 1
                         y[...] = 0
+
+    def test_every_place_of_many_dimensions(self):
+        """One zero, at each place of parts of arrays, transposed or not; zeros beside the parts do not count."""
+        for shape in ((2, 3, 4), (3, 1, 2, 5), (2, 2, 2, 2, 3)):
+            around = np.zeros([2 * n for n in shape], "int32")
+            parts = around[(slice(None, None, 2),) * len(shape)], around[(slice(1, None, 2),) * len(shape)].T
+            for y, op in itertools.product(parts, (T.int_div, inplace.int_div_inplace)):
+                y[...] = 2
+                x, cell = np.full(y.shape, 7, "int32"), [None]
+                node = op(*[T.TensorType("int32", (False,) * y.ndim)() for _ in range(2)]).owner
+                run = make_native_thunk(node, node.op.native_code(node), [[x], [y]], [cell])
+                for place in np.ndindex(*y.shape):
+                    y[place] = 0
+                    self.refused(run, says=r"element \[%s\] of input\[1\] is 0" % ", ".join(map(str, place)))
+                    np.testing.assert_array_equal(x, 7)
+                    y[place] = 2
+                run()
+                np.testing.assert_array_equal(cell[0], 3)
+                y[...] = 0
 
     def test_numbers(self):
         i, j = T.iscalar("i"), T.lscalar("j")

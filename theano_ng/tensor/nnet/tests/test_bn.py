@@ -174,6 +174,34 @@ class TestNodes(unittest.TestCase):
             for a, b in zip(native, python):
                 np.testing.assert_allclose(a, b, rtol=1e-6)
 
+    def test_some_factors_beyond_float32(self):
+        """Only the channels that have them are computed in double; those beside them stay as they are."""
+        rng = np.random.RandomState(5)
+        for shape, axes in (((4, 5), (0,)), ((3, 2, 6), (0,)), ((4, 70), (0,)), ((5, 4), (1,)), ((2, 5, 3), (0, 2))):
+            flags = [i in axes for i in range(len(shape))]
+            small = [1 if f else n for f, n in zip(flags, shape)]
+            for first in (0, 1):
+                wide = (np.arange(np.prod(small)) % 2 == first).reshape(small)
+                x = np.where(wide, np.where(rng.rand(*shape) < 0.5, 1e-25, 0), rng.randn(*shape)).astype("float32")
+                scale, bias = (np.where(wide, number, rng.rand(*small)).astype("float32") for number in (3e38, 0))
+                symbols = variables(x, scale, bias, flags=flags)
+                out = BatchNormTrain(axes)(*symbols, T.constant(1e-4))[0]
+                got = run_node(out, dict(zip(symbols, (x, scale, bias))), "c")[0]
+                np.testing.assert_allclose(got, normalized(x, scale, bias, axes)[0], rtol=1e-5, atol=1e-6)
+                # The slope of a gradient, where the numbers are as large as their factor.
+                x, mean = np.where(wide, 0, rng.randn(*shape)).astype("float32"), np.zeros_like(scale)
+                np.copyto(x[0], 4e18, where=wide[0])
+                scale, invstd = (np.where(wide, 4e18, rng.rand(*small) + 0.5).astype("float32") for _ in range(2))
+                symbols = variables(x, flags=flags) + variables(x) + variables(x, scale, mean, invstd, flags=flags)[1:]
+                values = dict(zip(symbols, (x, x, scale, mean, invstd)))
+                dx = BatchNormTrainGrad(axes)(*symbols, T.constant(1e-4))[0]
+                with np.errstate(over="ignore"):
+                    got, want = (run_node(dx, values, impl)[0] for impl in ("c", "py"))
+                    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+                    ordinary = np.broadcast_to(~wide, shape)
+                    exact = gradients(x, x, scale, mean, invstd, axes)[0]
+                    np.testing.assert_allclose(got[ordinary], exact[ordinary], rtol=1e-4, atol=1e-5)
+
     def test_no_elements(self):
         x, one = np.zeros((0, 3)), np.ones((1, 3))
         symbols = variables(x, one, one, flags=(True, False))

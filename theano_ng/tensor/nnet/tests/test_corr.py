@@ -225,6 +225,20 @@ class TestTiles(UsesInstructionSets):
                 for isa, function in enumerate(functions):
                     np.testing.assert_array_equal(function(case.x, case.w), expected, err_msg=str((dtype, width, isa)))
 
+    def test_planes_outside(self):
+        """Products that are scattered over planes before the first one and behind the last one are left out."""
+        for parameters in (
+            dict(image=(4, 5, 5), kernel=(3, 4, 4), filters=40, channels=21, border_mode=(1, 0, 0)),
+            dict(image=(4, 5, 3), kernel=(3, 4, 2), filters=34, channels=50, border_mode=(2, 0, 0), subsample=(2, 2, 2)),
+            dict(image=(2, 3, 3), kernel=(3, 3, 3), filters=50, channels=11, border_mode=(2, 1, 1)),
+        ):
+            case = Case(np.random.RandomState(2), dtype="float32", **parameters)
+            for kind in (0, 2):
+                expected = case.compute(kind)
+                for CorrBase.isa in (0, 1, 2):
+                    result = case.function(kind, IN_C)(*case.inputs(kind))
+                    np.testing.assert_array_equal(result, expected, err_msg="%s %d" % (parameters, kind))
+
     def test_flipped_kernels(self):
         # Those that are packed for filters along registers, with and without a stride, and for products that are scattered.
         for parameters in (

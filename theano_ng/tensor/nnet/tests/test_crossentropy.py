@@ -105,19 +105,20 @@ class TestLabels(unittest.TestCase):
 
     def test_mismatched_lengths(self):
         x, b, y = np.zeros((2, 3)), np.zeros(3), np.zeros(2, "int64")
-        for op, values in (
-            (FUSED, (x, b[:2], y)),
-            (FUSED, (x, b, y[:1])),
-            (DX, (b, x, y)),
-            (DX, (b[:2], x, y[:1])),
-            (ONEHOT, (x, y[:1])),
-            (ONEHOT_GRAD, (b, x, y)),
-            (ONEHOT_GRAD, (b[:2], x, y[:1])),
+        for op, values, lengths in (
+            (FUSED, (x, b[:2], y), (2, 3)),
+            (FUSED, (x, b, y[:1]), (1, 2)),
+            (DX, (b, x, y), (3, 2)),
+            (DX, (b[:2], x, y[:1]), (1, 2)),
+            (ONEHOT, (x, y[:1]), (1, 2)),
+            (ONEHOT_GRAD, (b, x, y), (3, 2)),
+            (ONEHOT_GRAD, (b[:2], x, y[:1]), (1, 2)),
         ):
             inputs = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in values]
-            for linker in ("cvm", "py"):
+            for linker, says in (("cvm", r"\(%d and %d\)" % lengths), ("py", "")):
                 f = theano.function(inputs, op(*inputs), mode=theano.Mode(linker, None))
-                self.assertRaises(ValueError, f, *values)
+                with self.assertRaisesRegex(ValueError, says):
+                    f(*values)
 
     def test_types_are_refused(self):
         x, b, y = T.matrix(), T.vector(), T.lvector()

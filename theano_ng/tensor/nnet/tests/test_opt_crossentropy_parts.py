@@ -8,8 +8,13 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.gof.optdb import Query
 from theano_ng.tensor import nnet
-from theano_ng.tensor.nnet.nnet import CrossentropySoftmax1HotWithBiasDx, SoftmaxGrad
+from theano_ng.tensor.nnet.nnet import (
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+    SoftmaxGrad,
+)
 from theano_ng.tensor.nnet.opt_crossentropy import _is_length_of
 from theano_ng.tensor.nnet.tests.nodes import softmax
 
@@ -41,6 +46,30 @@ class TestArgmax(RaisingCase):
                 f = theano.function([x], T.argmax(function(x), axis=1), mode=Mode("py", "fast_run"))
                 self.assertNotIn(function, [node.op for node in f.maker.fgraph.apply_nodes])
                 self.assertEqual(f(value + shift).tolist(), [1, 0])
+
+
+class TestBiases(RaisingCase):
+    def test_sums_of_matrices_and_rows(self):
+        """Every matrix and every row of a sum counts, however many there are of each."""
+        rng = np.random.RandomState(6)
+        labels, y = T.lvector("labels"), np.array([3, 0, 2])
+        at = np.arange(3), y
+        for n_matrices, n_vectors, n_rows in itertools.product(range(4), range(3), range(3)):
+            symbols = [T.dmatrix() for _ in range(n_matrices)]
+            symbols += [T.dvector() for _ in range(n_vectors)] + [T.drow() for _ in range(n_rows)]
+            if not n_matrices + n_rows:
+                continue
+            shapes = [(3, 4)] * n_matrices + [(4,)] * n_vectors + [(1, 4)] * n_rows
+            values = [rng.randn(*shape) for shape in shapes]
+            terms = [v.dimshuffle("x", 0) if v.ndim == 1 else v for v in symbols]
+            total, rows = sum(values), 3 if n_matrices else 1
+            for optimizer in ("fast_run", Query(["xent"])):
+                nll = nnet.categorical_crossentropy(nnet.softmax(T.add(*terms)), labels)
+                f = theano.function([*symbols, labels], nll, mode=Mode("py", optimizer))
+                with self.subTest(matrices=n_matrices, vectors=n_vectors, rows=n_rows):
+                    expected = -np.log(softmax(total))[at[0][:rows], y[:rows]]
+                    np.testing.assert_allclose(f(*values, y[:rows]), expected)
+                    self.assertIn(CrossentropySoftmaxArgmax1HotWithBias, ops_of(f))
 
 
 class TestRowsOfLabels(RaisingCase):
