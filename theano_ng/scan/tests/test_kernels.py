@@ -76,6 +76,24 @@ class TestLayouts(unittest.TestCase):
             for i, k in zip(dims, shape):
                 self.assertEqual(size.setdefault(i, k) if i >= 0 else 1, k, (layout.dims, rows))
 
+    def test_rows_and_columns(self):
+        """Operations of a step on rows, columns and numbers, which are read again along the dimensions that they have not."""
+        t, m, c, r, s = T.dtensor3(), T.dmatrix(), T.dcol(), T.drow(), T.dscalar()
+        rng = np.random.RandomState(3)
+        values = {t: rng.rand(4, 3, 5), m: rng.rand(3, 5), c: rng.rand(3, 1), r: rng.rand(1, 5), s: rng.rand()}
+        for step, others in (
+            (lambda a, h, c: [h - c, a.max()], [c]),
+            (lambda a, h, r: [T.maximum(h, r), a.max()], [r]),
+            (lambda a, h, s: [h / s, h.max()], [s]),
+            (lambda a, h, c, r: [T.switch(h > 0.5, c, r), h.max()], [c, r]),
+            (lambda a, h, c: [a + h.sum(axis=1, keepdims=True), T.max(h + c)], [c]),
+        ):
+            fn, wanted, kernel = kernel_of(step, [t], [m], 1, others, AS_WRITTEN)
+            self.assertIsNotNone(kernel)
+            given = [values[v] for v in (t, m, *others)]
+            for found, value in zip(fn(*given), wanted(*given)):
+                np.testing.assert_allclose(found, value, rtol=1e-12)
+
     def test_lengths(self):
         """Each dimension of a row has its length, or is 1; which are equal follows from the step."""
         v, w, m, t = T.dvector(), T.dvector(), T.dmatrix(), T.dtensor3()

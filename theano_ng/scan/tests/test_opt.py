@@ -25,6 +25,7 @@ from theano_ng.scan.utils import until
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.opt.shape import ShapeOptimizer
+from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 
 LINKER = VM_Linker(use_cloop=False, c_thunks=False)
@@ -287,6 +288,30 @@ class PushOut(Case):
                 if text not in ("sums",):
                     self.assertLessEqual(len(ops), 3, ops)
                 self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
+
+    def test_reductions_of_users(self):
+        """They may keep more than their axes, so they stay in the step."""
+
+        class Doubled(CAReduce):
+            """Twice the sum along some axes."""
+
+            __module__ = "elsewhere"
+            __props__ = ("axis",)
+
+            def __init__(self, axis):
+                super().__init__(theano.scalar.add, axis)
+                self.reduced = axis
+
+            def perform(self, node, inputs, outputs):
+                outputs[0][0] = np.asarray(2 * inputs[0].sum(self.reduced))
+
+        x = T.dtensor3("x")
+        for op, twice in ((Doubled((0,)), 2), (Doubled((0, 1)), 2), (T.elemwise.Sum((0,)), 1)):
+            value = self.rng.rand(4, 2, 3)
+            (out,) = self.loop(lambda a: op(a), x)
+            fn = self.check([x], [out], [value])
+            np.testing.assert_allclose(fn(value)[0], twice * value.sum(tuple(d + 1 for d in op.axis)))
+            self.assertEqual(len(loops(fn)), twice - 1)
 
     def test_sequences_that_are_longer(self):
         """Only as many rows as steps are computed outside of the loop, also for sequences that are longer."""

@@ -51,7 +51,9 @@ class TestWidths(PartsCase):
 class TestNoEntries(PartsCase):
     def test_products(self):
         """Matrices without rows, without columns, or with zeros alone."""
-        for (n, m), width, dtype in itertools.product(((0, 3), (3, 0), (0, 0), (3, 4)), (0, 1, 2, 17), ("f4", "f8", "i8")):
+        for (n, m), width, dtype in itertools.product(
+            ((0, 3), (3, 0), (0, 0), (3, 4)), (0, 1, 2, 17), ("f4", "f8", "i8")
+        ):
             x = np.zeros((n, m), dtype)
             right, left = self.numbers((m, width), dtype), self.numbers((n, width), dtype)
             rows, columns = [(a.data, a.indices, a.indptr) for a in (sp.csr_matrix(x), sp.csc_matrix(x))]

@@ -496,7 +496,9 @@ class TestOrder(NativeCase):
         order = argsort(variable, -1, kind="mergesort")
         for n in (700, 7000):
             for bits in range(20, 65):
-                x = self.rng.randint(0, 3, n).astype("uint64") + (self.rng.randint(0, 2, n).astype("uint64") << (bits - 1))
+                x = self.rng.randint(0, 3, n).astype("uint64") + (
+                    self.rng.randint(0, 2, n).astype("uint64") << (bits - 1)
+                )
                 (got,) = run_node(order, {variable: x}, "c")
                 np.testing.assert_array_equal(got, np.argsort(x, kind="stable"), err_msg=str((n, bits)))
 

@@ -57,7 +57,6 @@ class TestFill(RewriteCase):
         f = self.check(T.fill(T.exp(m), 1.0), None, query=WITH_SHAPES)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
 
-
     def test_becomes_alloc_without_shapes_of_the_graph(self):
         """Each length is that of the operand that is not broadcast."""
         values = {"x": np.ones((2, 3)), "v": np.arange(3.0), "r": np.arange(3.0)[None], "c": np.arange(2.0)[:, None]}

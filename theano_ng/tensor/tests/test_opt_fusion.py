@@ -8,7 +8,7 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
-from theano_ng.scalar import Composite
+from theano_ng.scalar import Composite, ScalarOp
 from theano_ng.tensor.opt import elemwise_max_input_fct
 from theano_ng.tensor.opt.fusion import MAX_REPEATED
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
@@ -25,6 +25,24 @@ def count_of(node, name):
     inner = getattr(node.op.scalar_op, "fgraph", None)
     ops = [node.op.scalar_op] if inner is None else [n.op for n in inner.toposort()]
     return sum(type(op).__name__ == name for op in ops)
+
+
+class SumAndProduct(ScalarOp):
+    """(x + y, x * y)"""
+
+    nin, nout = 2, 2
+
+    def output_types(self, types):
+        return list(types)
+
+    def impl(self, x, y):
+        return x + y, x * y
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "{0} = {2} + {3}; {1} = {2} * {3};".format(*outputs, *inputs)
+
+    def c_code_cache_version(self):
+        return (1,)
 
 
 class TestFusion(RewriteCase):
@@ -125,6 +143,30 @@ class TestFusion(RewriteCase):
         self.assertEqual(negations([T.sqrt(half), half + x, root * x]), 2)
         inner = abs(one - 2) - z
         loops([T.sqrt(one), T.sqrt(inner), inner + y], 3)
+
+    def test_values_that_a_longer_loop_reads_are_not_repeated(self):
+        """A row that is broadcast to a matrix is in memory, so the other loops read it there."""
+        x, y = T.dvectors("xy")
+        for one, m in ((T.drow("r"), T.dmatrix("m")), (T.dcol("c"), T.dmatrix("m")), (x, y)):
+            value = abs(one)
+            f = theano_ng.function([one, m], [T.sqrt(value), value + m], mode=Mode("py", FUSION))
+            self.assertEqual("Composite" in shown(f.maker.fgraph), one is x)
+            given = np.full([1 if b else 3 for b in one.broadcastable], -4.0), np.ones((3,) * m.ndim)
+            for got, want in zip(f(*given), (np.sqrt(abs(given[0])), abs(given[0]) + given[1])):
+                np.testing.assert_array_equal(got, want)
+
+    def test_operations_with_several_results(self):
+        """They are loops of their own, which take in nothing and are taken in nowhere."""
+        x, y = T.dvectors("xy")
+        total, product = T.Elemwise(SumAndProduct())(T.exp(x), T.exp(y))
+        outputs = [T.exp(total), T.sqrt(product) + T.tanh(total), T.log(product) * total, total - product]
+        given = [np.array([0.25, 1.5, -0.5]), np.array([0.75, -1.0, 0.125])]
+        plain = theano_ng.function([x, y], outputs, mode=Mode("py", None))
+        for kept in ([0], [1], [2], [3], [0, 1, 2, 3]):
+            f = theano_ng.function([x, y], [outputs[k] for k in kept], mode=Mode("vm", "fast_run"))
+            self.assertEqual(sum(len(node.outputs) == 2 for node in f.maker.fgraph.apply_nodes), 1)
+            for k, got in zip(kept, f(*given)):
+                np.testing.assert_allclose(got, plain(*given)[k], rtol=1e-12)
 
     def test_repeated_values_have_the_same_bits(self):
         """No value exceeds the maximum, although compilers may fuse a product with a sum."""

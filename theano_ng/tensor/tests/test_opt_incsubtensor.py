@@ -41,6 +41,30 @@ class TestUseless(RewriteCase):
         f = self.check(T.inc_subtensor(T.zeros((4, n))[1:2], s), None, {"n": 3})
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
+    def test_what_is_in_place_stays(self):
+        """Whoever writes into an input in place sees it there."""
+        x = T.dmatrix("x")
+        for index in (slice(None), slice(None, None, -1), (slice(0, None), slice(None))):
+            out = T.set_subtensor(x[index], T.exp(x), inplace=True)
+            mode = Mode("py", self.query)
+            f = theano_ng.function([theano_ng.In(x, mutable=True)], out, mode=mode, accept_inplace=True)
+            given = np.arange(6.0).reshape(3, 2)
+            want = given.copy()
+            want[index] = np.exp(given)
+            np.testing.assert_allclose(f(given), want)
+            np.testing.assert_allclose(given, want)
+
+    def test_what_destroy_handlers_tolerate(self):
+        """An operation that becomes another keeps the aliases that it tolerates."""
+        node = T.inc_subtensor(T.zeros(5)[1:3], T.dvector("y")).owner
+        for tolerated in ((), [(0, 1)]):
+            op = T.IncSubtensor(node.op.idx_list, destroyhandler_tolerate_aliased=tolerated)
+            with theano_ng.config.change_flags(cache_graphs=False):  # such operations are equal
+                f = self.check(op(*node.inputs), None, {"y": [2.0, 3.0]})
+            (made,) = [n.op for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.IncSubtensor)]
+            self.assertTrue(made.set_instead_of_inc)
+            self.assertEqual(list(made.destroyhandler_tolerate_aliased), list(tolerated))
+
     def test_parts_of_zeros(self):
         """Parts of zeros that lie beside one another are set, others are added to."""
         v, n = T.dvector("v"), T.lscalar("n")
@@ -94,6 +118,14 @@ class TestUseless(RewriteCase):
         self.assertIn("AdvancedIncSubtensor1{no_inplace,set}", shown(f.maker.fgraph))
         f = self.check(T.set_subtensor(x[unique], y)[unique], None, values)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
+        for dtype in ("float32", "int8"):
+            narrow = T.matrix("narrow", dtype=dtype)
+            for out in (
+                T.set_subtensor(x[unique], narrow)[unique],
+                T.inc_subtensor(T.zeros_like(x)[unique], narrow)[unique],
+            ):
+                f = self.check(out, None, {**values, "narrow": np.full((3, 2), 3)})
+                self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
         f = theano_ng.function([x, y], T.set_subtensor(x[unique], y)[unique] * 1.0)
         self.assertRaises((AssertionError, IndexError), f, np.ones((2, 2)), np.ones((3, 2)))
         f = self.check(T.inc_subtensor(T.zeros_like(x)[unique], y)[unique], None, values)

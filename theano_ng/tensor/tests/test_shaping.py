@@ -42,7 +42,16 @@ class TestNodes(unittest.TestCase):
     def test_reshape_gives_views_where_numpy_does(self):
         """Dimensions are split, and merged where they follow each other in memory, whatever the steps are."""
         base = np.arange(4.0 * 6 * 4 * 10).reshape(4, 6, 4, 10)
-        arrays = [base, base[..., ::2], base[:, ::2], base[::-1], base[:, :, 1:3], base[..., :1], base[:, :1], base[2:3]]
+        arrays = [
+            base,
+            base[..., ::2],
+            base[:, ::2],
+            base[::-1],
+            base[:, :, 1:3],
+            base[..., :1],
+            base[:, :1],
+            base[2:3],
+        ]
         arrays += [base.transpose(order) for order in ((1, 0, 2, 3), (0, 1, 3, 2), (2, 3, 0, 1), (3, 2, 1, 0))]
         arrays += [np.broadcast_to(base[:, :, :1], base.shape), base[:, :, ::-1, ::-1], base[1:, 2:, 3:, 4:]]
         for array in arrays:

@@ -229,7 +229,9 @@ class TestTiles(UsesInstructionSets):
         """Products that are scattered over planes before the first one and behind the last one are left out."""
         for parameters in (
             dict(image=(4, 5, 5), kernel=(3, 4, 4), filters=40, channels=21, border_mode=(1, 0, 0)),
-            dict(image=(4, 5, 3), kernel=(3, 4, 2), filters=34, channels=50, border_mode=(2, 0, 0), subsample=(2, 2, 2)),
+            dict(
+                image=(4, 5, 3), kernel=(3, 4, 2), filters=34, channels=50, border_mode=(2, 0, 0), subsample=(2, 2, 2)
+            ),
             dict(image=(2, 3, 3), kernel=(3, 3, 3), filters=50, channels=11, border_mode=(2, 1, 1)),
         ):
             case = Case(np.random.RandomState(2), dtype="float32", **parameters)
