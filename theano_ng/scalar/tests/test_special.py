@@ -289,6 +289,19 @@ class SpecialFunctions:
         for function, known in ((lower, scipy.special.gammainc), (upper, scipy.special.gammaincc)):
             np.testing.assert_allclose(function(a, x), known(a, x), rtol=1e-13, atol=1e-300)
 
+    def test_chi_squared_exceeds(self):
+        """Zero, and whatever is negative, is exceeded for certain, with any number of degrees of freedom."""
+        (exceeds,) = self.functions([scalar.chi2sf(scalar.float64(), scalar.float64()).owner])
+        below, above = np.array([-np.inf, -2.5, -5e-324, -0.0, 0.0]), np.array([1e-300, 0.5, 3.0, 40.0, 2000.0, np.inf])
+        freedom = np.array([5e-324, 1e-323, 1e-300, 0.25, 1, 2, 9.5, 300])
+        x, k = [v.ravel() for v in np.meshgrid(below, freedom)]
+        np.testing.assert_array_equal(exceeds(x, k), 1)
+        x, k = [v.ravel() for v in np.meshgrid(above, freedom[3:])]
+        np.testing.assert_allclose(exceeds(x, k), scipy.special.chdtrc(k, x), rtol=1e-12, atol=1e-300)
+        x, k = [v.ravel() for v in np.meshgrid([*below, *above], [0.0, -0.0, -1.0, np.nan])]
+        np.testing.assert_array_equal(exceeds(x, k), np.nan)
+        np.testing.assert_array_equal(exceeds(np.full(8, np.nan), freedom), np.nan)
+
     def test_powers(self):
         """Of numbers with all kinds of significands and exponents, those that need special care among them."""
         rng = np.random.RandomState(3)

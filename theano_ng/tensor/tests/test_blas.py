@@ -488,6 +488,12 @@ class SumsOfProducts(unittest.TestCase):
         )
         (scale, _), (other, _) = blas._gemm_canonicalize(x - 3 * y, a, [], 0)
         self.assertEqual((scale, other.eval({a: 2.0})), (a, -6.0))
+        fgraph = theano.gof.FunctionGraph([x, y], [T.exp(shared := x + y), T.sqr(shared)], clone=False)
+        self.assertEqual(len(fgraph.outputs[0].owner.inputs[0].clients), 2)
+        for most, terms in ((0, [x, y]), (1, [shared]), (2, [x, y])):
+            self.assertEqual(blas._gemm_canonicalize(shared, 1.0, [], most), [(1.0, term) for term in terms])
+            found = blas._gemm_canonicalize(shared, a, [(2.0, z)], most)
+            self.assertEqual(found, [(2.0, z), *((a, term) for term in terms)])
         integers = T.imatrix()
         self.assertEqual(blas._gemm_canonicalize(integers, 1.0, [], 0), [integers])
 
@@ -521,6 +527,11 @@ class SumsOfProducts(unittest.TestCase):
         self.assertEqual(blas._beta_L_plus_alpha_M(a, x, 3.0, z), (False, False))
         check(blas._gemm_from_factored_list([(a, z), (1.0, product), x]), 0.5 * values[z] + dot + values[x])
         self.assertIsNone(blas._gemm_from_factored_list([(a, z), x]))
+        # Nothing of its type is there that the product could be added to.
+        for other in (T.drow(), T.dcol(), T.dvector()):
+            self.assertIsNone(blas._gemm_from_factored_list([(a, other), (1.0, product)]))
+            for pair in (((a, other), (b, product)), ((b, product), (a, other))):
+                self.assertEqual(blas._beta_L_plus_alpha_M(*pair[0], *pair[1]), (False, False))
         found, *seconds = blas._gemm_from_node2((z - a * product + z).owner)
         check(found, 2 * values[z] - 0.5 * dot)
         self.assertTrue(len(seconds) == 3 and min(seconds) >= 0)

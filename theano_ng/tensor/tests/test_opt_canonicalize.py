@@ -8,17 +8,20 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.ifelse import ifelse
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt import (
     Canonizer,
     add_calculate,
+    add_canonizer,
     attempt_distribution,
     canonicalize,
     check_for_x_over_absX,
     local_add_canonizer,
     local_mul_canonizer,
     mul_calculate,
+    mul_canonizer,
     scalarconsts_rest,
 )
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
@@ -176,6 +179,18 @@ class TestCanonizer(RewriteCase):
             f = self.check(out, None)
             self.assertLessEqual(max(len(node.inputs) for node in f.maker.fgraph.toposort()), 31)
 
+    def test_walks(self):
+        """Each canonizer as an optimizer of its own."""
+        x, y = T.dvectors("x", "y")
+        for walk, name, out in (
+            (mul_canonizer, "mul_canonizer_groups", (x * y) / x),
+            (add_canonizer, "add_canonizer_group", (x + y) - x),
+        ):
+            fgraph = FunctionGraph([x, y], [out], clone=True)
+            walk.optimize(fgraph)
+            self.assertEqual(shown(fgraph), "y")
+            self.assertEqual(str(walk), name)
+
     def test_methods(self):
         x, y, a, b = T.dvectors("x", "y", "a", "b")
         can = local_mul_canonizer
@@ -187,6 +202,10 @@ class TestCanonizer(RewriteCase):
         num, denum = can.simplify_constants([x, T.constant(2.0), y], [a, T.constant(4.0)], T.dvector)
         self.assertEqual((float(num[0]), num[1:], denum), (0.5, [x, y], [a]))
         self.assertEqual(can.simplify_constants([x, T.constant(2.0), y], [a, T.constant(2.0)]), ([x, y], [a]))
+        for constants, expected in (([2.0], 2.0), ([2.0, 3.0], 6.0), ([0.5, 2.0], None), ([1.0], None)):
+            num, denum = can.simplify_constants([*map(T.constant, constants), x], [])
+            self.assertEqual((num[-1], denum), (x, []))
+            self.assertEqual([float(can.get_constant(n)) for n in num[:-1]], [] if expected is None else [expected])
         self.assertEqual(can.merge_num_denum([x], []), x)
         self.assertEqual(can.merge_num_denum([], [x, y]).owner.op, T.true_div)
         self.assertEqual(Canonizer(T.mul, T.true_div, T.inv, mul_calculate).merge_num_denum([], [x]).owner.op, T.inv)

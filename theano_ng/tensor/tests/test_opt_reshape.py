@@ -55,6 +55,11 @@ class TestReshape(RewriteCase):
         for other in ((x.shape[1], x.shape[0]), (-1, x.shape[0]), (2, 3)):
             f = self.check(x.reshape(other) + 0, None, {"x": np.arange(6.0).reshape(3, 2)}, query=WITH_SHAPES)
             self.assertIn("Reshape", shown(f.maker.fgraph))
+        # One length may be left open, not two.
+        A = T.dtensor3("A")
+        for v, other in ((x, (-1, -1)), (A, (-1, A.shape[1], -1)), (A, (A.shape[0], -1, -1)), (A, (-1, -1, -1))):
+            f = theano_ng.function([v], T.reshape(v, other, ndim=v.ndim) + 0)
+            self.assertRaisesRegex(ValueError, "reshape|unknown dimension", f, np.ones((2, 3, 4)[: v.ndim]))
         # Known lengths; with an expression between.
         c = T.alloc(n, 2, 3)
         self.check(c.reshape((2, 3)), "Alloc(n, 2, 3)", query=WITH_SHAPES)

@@ -89,6 +89,17 @@ class TestShapeFeature(unittest.TestCase):
         fgraph.remove_feature(feature)
         self.assertFalse(hasattr(fgraph, "shape_feature"))
 
+    def test_what_has_a_shape(self):
+        """All variables, also those that have no truth value; nothing else."""
+        x, y = T.dmatrix("x"), T.drow("y")
+        _, feature = self.graph([x, y], [x + y])
+        for v in (x, y, x + y, T.lt(x, y), T.eq(x, y), T.constant(0.0), T.lscalar()):
+            self.assertTrue(v in feature.shape_of)
+            self.assertEqual(len(feature.shape_of.get(v)), v.ndim)
+        for other in ("x", "", None, 0, 3, (x,)):
+            self.assertFalse(other in feature.shape_of)
+            self.assertIsNone(feature.shape_of.get(other))
+
     def test_every_entry(self):
         """Counted from either end, of shapes and of vectors of numbers; what is beyond both ends is none."""
         for of_array in (True, False):

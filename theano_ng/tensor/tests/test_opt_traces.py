@@ -7,8 +7,9 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.tensor.opt import inplace, join, subtensor, take
+from theano_ng.tensor.opt import dimshuffle, inplace, join, subtensor, take
 from theano_ng.tensor.opt.lift import lifts
 from theano_ng.tensor.subtensor import Subtensor
 
@@ -28,6 +29,10 @@ def second_view(v):
 
 def exponential(v):
     return T.exp(v)
+
+
+def without_pattern(v):
+    return T.unbroadcast(v, 0)
 
 
 def joined(*vectors):
@@ -63,6 +68,16 @@ class TestTraces(unittest.TestCase):
         value = new.owner.inputs[1]
         self.assertIsInstance(value.owner.op, T.DimShuffle)
         self.assertIn("exponential", functions_of(value))
+
+    def test_rebroadcast_operands(self):
+        """What is rebroadcast earlier is so where it was, and the function is where that was."""
+        row = T.drow("row")
+        fgraph = FunctionGraph([row], [without_pattern(exponential(row))])
+        (new,) = dimshuffle.local_rebroadcast_lift.transform(fgraph.outputs[0].owner)
+        (moved,) = new.owner.inputs
+        self.assertIsInstance(moved.owner.op, Rebroadcast)
+        self.assertIn("exponential", functions_of(new))
+        self.assertIn("without_pattern", functions_of(moved))
 
     def test_joined_elements(self):
         """The vector of the elements of several is made where these were joined."""

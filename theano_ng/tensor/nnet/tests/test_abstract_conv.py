@@ -309,6 +309,39 @@ class TestGraphs(unittest.TestCase):
             with self.assertRaisesRegex(AssertionError, "no implementation available.*conv_gemm"):
                 self.compiled([out], mode)
 
+    def test_gradients_of_the_classic_op(self):
+        """It computes gradients without strides, dilation, groups and padding by numbers; others are refused."""
+        mode = get_default_mode().excluding("conv_gemm")
+        rng = np.random.RandomState(4)
+        images, kernels = rng.rand(2, 3, 6, 7), rng.rand(4, 3, 2, 3)
+        x, w, top = T.dtensor4s(3)
+        for border, flip in itertools.product(("valid", "full"), (True, False)):
+            settings = dict(border_mode=border, filter_flip=flip)
+            tops = nnet.conv2d(images, kernels, **settings).eval()
+            gradients = (
+                conv.AbstractConv2d_gradWeights(**settings)(x, top, T.constant(kernels.shape[2:])),
+                conv.AbstractConv2d_gradInputs(**settings)(w, top, T.constant(images.shape[2:])),
+            )
+            classic, usual = (theano.function([x, w, top], gradients, mode=m) for m in (mode, None))
+            ops = [type(node.op) for node in classic.maker.fgraph.apply_nodes]
+            self.assertEqual(ops.count(ConvOp), 2)
+            for got, want in zip(classic(images, kernels, tops), usual(images, kernels, tops)):
+                np.testing.assert_allclose(got, want, rtol=1e-10)
+        for settings in (
+            dict(subsample=(2, 1)),
+            dict(subsample=(1, 2)),
+            dict(subsample=(2, 2), border_mode="full"),
+            dict(filter_dilation=(1, 2)),
+            dict(border_mode=(1, 1)),
+            dict(num_groups=2),
+        ):
+            for out in (
+                conv.AbstractConv2d_gradWeights(**settings)(x, top, T.constant((2, 3))),
+                conv.AbstractConv2d_gradInputs(**settings)(w, top, T.constant((6, 7))),
+            ):
+                with self.assertRaisesRegex(AssertionError, "no implementation available.*conv_gemm"):
+                    self.compiled([out], mode)
+
     def test_the_rules_are_where_they_were(self):
         names = "gemm gradweight_gemm gradinputs_gemm".split()
         names = ["local_abstractconv%s_%s" % (n, name) for n in ("", "3d") for name in names]

@@ -121,6 +121,26 @@ class TestRules(RuleCase):
             theano.function([x], sigmoid(-x) * T.exp(x), mode=UNFUSED)([800.0, -2.0]), [1, scipy.special.expit(-2.0)]
         )
 
+    def test_products_within_others(self):
+        """A product is a sigmoid whatever reads it: nothing, another function, several, or a product with more factors."""
+        x, y = self.x, self.y
+        product = T.exp(x) * sigmoid(-x)
+        value, other = np.array([-3.0, 0.5, 800.0], x.dtype), np.array([2.0, 3.0, 0.25], x.dtype)
+        s = scipy.special.expit(value)
+        for out, expected in (
+            (product, s),
+            (product + y, s + other),
+            (T.tanh(product), np.tanh(s)),
+            (product.sum(), s.sum()),
+            (product[1:], s[1:]),
+            (product * y, s * other),
+            (T.exp(x) * y * sigmoid(-x) - 1, s * other - 1),
+            (y * (y * product) + 1, other * other * s + 1),
+            (product * y + T.tanh(product), s * other + np.tanh(s)),
+        ):
+            f = theano.function([x, y], out, mode=UNFUSED, on_unused_input="ignore")
+            np.testing.assert_allclose(f(value, other), expected, rtol=1e-6)
+
     def test_logarithms_are_stable(self):
         x = self.x
         values = np.array([-800.0, -40.0, -1.0, 0.0, 2.0, 40.0, 800.0])
