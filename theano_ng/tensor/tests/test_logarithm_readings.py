@@ -70,6 +70,11 @@ class TestForms(unittest.TestCase):
             (e / T.nnet.sigmoid(y), True),
             (e.sum(axis=1) * 2, True),
             (T.sqrt(s.T), True),
+            (T.inv(s), True),
+            (T.inv(s) * e, True),
+            (T.sqr(T.inv(s.T)), True),
+            (e / T.inv(s), True),
+            (T.inv(s) * y, False),
             (e * y, False),
             (y * e, False),
             (e * T.sin(x), False),
@@ -82,9 +87,18 @@ class TestForms(unittest.TestCase):
             part = reading(v)
             self.assertIsNotNone(part)
             self.assertEqual(part.is_known, known, theano.pp(v))
-        for v in (x, y * 2, T.sin(x), x * y):
+        for v in (x, y * 2, T.sin(x), x * y, T.inv(y)):
             self.assertIsNone(reading(v))
             self.assertIsNone(reading(v, whole=True))
+
+    def test_sums_within_sums(self):
+        """So many are looked at inside one another, whatever stands beside them."""
+        x, y = T.dmatrix("x"), T.dmatrix("y")
+        e, nested = T.exp(x), T.exp(y)
+        for depth in range(1, 6):
+            nested = (nested * T.exp(x * depth)).sum(axis=0, keepdims=True) * T.exp(x * 0.5)
+            for v in (nested, e * nested, nested * e, e * softmax(x) * T.nnet.sigmoid(y) * nested):
+                self.assertEqual(reading(v, whole=True) is not None, depth < logarithms.MOST_SUMS)
 
     def test_what_gradients_go_past(self):
         """What lies between a variable and the leaves, of which nothing that is unknown is a part."""

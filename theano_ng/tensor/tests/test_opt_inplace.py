@@ -89,6 +89,24 @@ class TestInplace(unittest.TestCase):
         self.assertEqual((replaced, tried), (2, 2))
         self.assertEqual([dict(n.op.inplace_pattern) for n in fgraph.toposort()], [{0: 0}, {}, {0: 0}])
 
+    def test_nodes_that_would_wait_for_each_other(self):
+        """Each of two nodes may overwrite what the other reads, not both; nodes that are validated together are done again one by one."""
+        x, y = T.dvectors("xy")
+        given = np.array([0.5, 1.0]), np.array([2.0, -1.0])
+        found = []
+        for every in (-1, 1, 2, 3, 1000):
+            with theano_ng.change_flags({"tensor.insert_inplace_optimizer_validate_nb": every, "on_opt_error": "raise"}):
+                a, b = T.exp(x), T.sin(y)
+                f = theano_ng.function([x, y], [a + b, a * b, T.tanh(a + b) * y], mode=INPLACE)
+                got = f(*given)
+            a, b = np.exp(given[0]), np.sin(given[1])
+            for value, want in zip(got, (a + b, a * b, np.tanh(a + b) * given[1])):
+                np.testing.assert_allclose(value, want)
+            by_op = {str(node.op.scalar_op): node.op.inplace_pattern for node in f.maker.fgraph.apply_nodes}
+            found.append(sorted(map(str, by_op.items())))
+            self.assertEqual(sum(bool(pattern) for pattern in patterns(f)), 2)
+        self.assertEqual(found, [found[0]] * 5)
+
     def test_updates_first(self):
         w = theano_ng.shared(np.ones(3))
         memory = w.get_value(borrow=True).ctypes.data

@@ -9,6 +9,7 @@ import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.rewriting import in2out
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.opt import reductions
 from theano_ng.tensor.opt.reductions import _runs_through
@@ -166,6 +167,21 @@ class TestAxes(RewriteCase):
         ):
             g = self.check(out, None)
             self.assertFalse(any(isinstance(n.op, CAReduce) for n in g.maker.fgraph.toposort()))
+
+
+    def test_what_may_not_fit_is_repeated(self):
+        """Numbers that have lengths of their own, which an Alloc checks, are not only counted."""
+        x, n = T.dvector("x"), T.lscalar("n")
+        for value, repeated in ((T.fill(x, 2.0), True), (T.alloc(2.0, x.shape[0]), True), (T.constant(2.0), False)):
+            for reduce, numeric in ((T.sum, 8.0), (T.prod, 16.0)):
+                fgraph = FunctionGraph([x, n], [reduce(T.alloc(value, n))], clone=True)
+                in2out(reductions.local_opt_alloc).optimize(fgraph)
+                self.assertEqual(any(isinstance(node.op, CAReduce) for node in fgraph.apply_nodes), repeated)
+                (out,), mode = fgraph.outputs, Mode("py", None)
+                f = theano_ng.function(fgraph.inputs, out, mode=mode, on_unused_input="ignore")
+                self.assertEqual(f([0.5] * 4, 4), numeric)
+                if repeated:
+                    self.assertRaises(ValueError, f, [0.5] * 3, 4)
 
 
 class TestGradients(unittest.TestCase):
