@@ -95,7 +95,9 @@ class TestInplace(unittest.TestCase):
         given = np.array([0.5, 1.0]), np.array([2.0, -1.0])
         found = []
         for every in (-1, 1, 2, 3, 1000):
-            with theano_ng.change_flags({"tensor.insert_inplace_optimizer_validate_nb": every, "on_opt_error": "raise"}):
+            with theano_ng.change_flags(
+                {"tensor.insert_inplace_optimizer_validate_nb": every, "on_opt_error": "raise"}
+            ):
                 a, b = T.exp(x), T.sin(y)
                 f = theano_ng.function([x, y], [a + b, a * b, T.tanh(a + b) * y], mode=INPLACE)
                 got = f(*given)

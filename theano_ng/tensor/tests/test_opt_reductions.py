@@ -168,7 +168,6 @@ class TestAxes(RewriteCase):
             g = self.check(out, None)
             self.assertFalse(any(isinstance(n.op, CAReduce) for n in g.maker.fgraph.toposort()))
 
-
     def test_what_may_not_fit_is_repeated(self):
         """Numbers that have lengths of their own, which an Alloc checks, are not only counted."""
         x, n = T.dvector("x"), T.lscalar("n")

@@ -547,7 +547,7 @@ class TestInterface(unittest.TestCase):
 
     def test_outputs_that_no_memory_holds(self):
         f = Compiled.get("max", True, 2)[1]
-        for big in (2**40, 2**61):
+        for big in (2**28, 2**29, 2**30, 2**31, 2**32, 2**40, 2**61):
             with self.assertRaises(MemoryError):
                 f(self.value, *vectors((big, big), (1, 1), (big - 1, big - 1)))
 
